@@ -1,0 +1,90 @@
+# Two commands start from nothing: `make demo` and `make test`. Both need Python 3.11 or newer.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.dev-installed
+BENCH_STAMP := $(VENV)/.bench-installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST := $(BIN)/python -m pytest
+PACKAGE_FILES := find remanence -type f ! -path '*/__pycache__/*' | LC_ALL=C sort
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check format lint layers types docs wheel crash bench fmt coverage constraints clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("remanence needs Python 3.11 or newer, and $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.12 ..." % v[:2])'
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@echo "Installing into $(VENV) ..."
+	@$(PIP) install -c constraints.txt -e ".[dev]"
+	@touch $@
+
+$(BENCH_STAMP): $(STAMP)
+	@$(PIP) install -c constraints.txt -e ".[dev,bench]"
+	@touch $@
+
+demo: $(STAMP) ## Replay a conversation and show what memory keeps of it
+	@$(BIN)/remanence demo
+
+test: $(STAMP) ## Run the everyday tests; PYTEST_ARGS passes options on
+	@$(PYTEST) $(PYTEST_ARGS)
+
+check: format lint layers types test wheel ## Do everything that CI does
+
+format: $(STAMP)
+	@$(BIN)/ruff format --check .
+
+lint: $(STAMP)
+	@$(BIN)/ruff check .
+
+layers: $(STAMP)
+	@$(BIN)/lint-imports --no-logo
+
+types: $(STAMP)
+	@$(BIN)/mypy
+
+docs: $(STAMP) ## Run the Python examples of README.md and docs/
+	@$(PYTEST) tests/project/test_readme.py $(PYTEST_ARGS)
+
+wheel: $(STAMP) ## Build the wheel and use it in a clean environment
+	@d=$$(mktemp -d) && trap 'rm -rf "$$d"' EXIT && \
+	$(PIP) wheel --no-deps --wheel-dir "$$d" . && \
+	$(BIN)/python -m venv "$$d/venv" && \
+	"$$d/venv/bin/python" -m pip --disable-pip-version-check --quiet install -c constraints.txt "$$d"/*.whl && \
+	(cd src && $(PACKAGE_FILES)) >"$$d/source" && \
+	(cd "$$d"/venv/lib/python*/site-packages && $(PACKAGE_FILES)) >"$$d/installed" && \
+	diff "$$d/source" "$$d/installed" && \
+	cd "$$d" && venv/bin/python -c 'import remanence' && venv/bin/remanence --help >/dev/null && \
+	echo "The wheel holds every file of the package and works in a clean environment."
+
+crash: $(STAMP) ## Kill, race and replay over many seeds (minutes)
+	@HYPOTHESIS_PROFILE=long $(PYTEST) -m "not live" tests/crash $(PYTEST_ARGS)
+
+bench: $(BENCH_STAMP) ## Measure, beside the named references; BENCH_ARGS passes options on
+	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+fmt: $(STAMP) ## Format the code and mend what the linter can
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+coverage: $(STAMP) ## Run the tests and list the lines that they miss
+	@$(BIN)/python -m coverage run -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m coverage report --show-missing
+
+constraints: ## Pin the newest versions that pyproject.toml allows
+	@d=$$(mktemp -d) && trap 'rm -rf "$$d"' EXIT && \
+	$(PYTHON) -m venv "$$d" && \
+	"$$d/bin/python" -m pip --disable-pip-version-check --quiet install -e ".[dev,bench]" && \
+	{ sed -n '/^#/p' constraints.txt && "$$d/bin/python" -m pip freeze --exclude-editable; } >"$$d/constraints.txt" && \
+	cp "$$d/constraints.txt" constraints.txt
+
+clean: ## Remove the environment, caches and build results
+	@rm -rf $(VENV) build dist .coverage htmlcov .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,70 @@
+"""Memory for LLM agents: every message on a durable tape, every context bounded."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from remanence.clock import Clock, SystemClock
+    from remanence.config import Settings
+    from remanence.errors import RemanenceError
+    from remanence.memory import Conversation, Memory
+    from remanence.observing.context import Context
+    from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
+    from remanence.observing.policy import Policy
+    from remanence.protocols import Observer, Reflector, Store
+    from remanence.tokens import count_tokens
+    from remanence.types import MemoryState, Message, Note, Segment
+
+_HOMES = {
+    "Clock": "clock",
+    "Context": "observing.context",
+    "Conversation": "memory",
+    "ExtractiveObserver": "observing.extractive",
+    "ExtractiveReflector": "observing.extractive",
+    "Memory": "memory",
+    "MemoryState": "types",
+    "Message": "types",
+    "Note": "types",
+    "Observer": "protocols",
+    "Policy": "observing.policy",
+    "Reflector": "protocols",
+    "RemanenceError": "errors",
+    "Segment": "types",
+    "Settings": "config",
+    "Store": "protocols",
+    "SystemClock": "clock",
+    "count_tokens": "tokens",
+}
+"""Where each public name lives. They are loaded on first use, so that a command line that only
+prints its help does not wait for the database and telemetry packages."""
+
+__all__ = [
+    "Clock",
+    "Context",
+    "Conversation",
+    "ExtractiveObserver",
+    "ExtractiveReflector",
+    "Memory",
+    "MemoryState",
+    "Message",
+    "Note",
+    "Observer",
+    "Policy",
+    "Reflector",
+    "RemanenceError",
+    "Segment",
+    "Settings",
+    "Store",
+    "SystemClock",
+    "count_tokens",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'remanence' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"remanence.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

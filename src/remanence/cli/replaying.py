@@ -1,0 +1,135 @@
+"""Putting a transcript on a tape, turn by turn, as if it happened now."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from remanence.cli.tape_clock import TapeClock
+from remanence.cli.transcripts import Entry, Transcript
+from remanence.cli.verifying import Verdict, verify
+from remanence.config import Settings
+from remanence.errors import DuplicateMessage
+from remanence.memory import Conversation, Memory, policy_of
+from remanence.observing.context import Context
+from remanence.observing.policy import Policy
+from remanence.types import MemoryState, Message, Segment
+
+MEMORY_URL = "sqlite:///:memory:"
+
+RATIO_OBSERVE_TOKENS = 8_000
+"""With a ratio, an observation reads this much: the more it may choose from, the better."""
+
+RATIO_TAIL_TOKENS = 1_000
+RATIO_KEEP_LAST = 4
+BATCH = 50
+"""Most messages that are appended at once; a user's message begins a new batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What memory made of a transcript: the live segments, oldest first, and a context."""
+
+    conversation: str
+    policy: Policy
+    state: MemoryState
+    segments: tuple[Segment, ...]
+    context: Context
+    verdict: Verdict
+
+
+def replay_policy(settings: Settings, *, ratio: float | None) -> Policy:
+    """The policy of *settings*, switched on; with *ratio*, one that observes everything by it."""
+    policy = policy_of(settings)
+    if "enabled" not in settings.policy:
+        policy = policy.replace(enabled=True)
+    if ratio is None:
+        return policy
+    return policy.replace(
+        note_ratio=ratio,
+        observe_tokens=RATIO_OBSERVE_TOKENS,
+        observe_max_tokens=RATIO_OBSERVE_TOKENS,
+        observe_slice="budget",
+        max_output_tokens=max(policy.max_output_tokens, math.ceil(RATIO_OBSERVE_TOKENS * ratio)),
+        activate="when_observed",
+        tail_tokens=RATIO_TAIL_TOKENS,
+        tail_keep_tokens=0,
+        keep_last=RATIO_KEEP_LAST,
+        reflect_tokens=(),
+    )
+
+
+async def replay(
+    transcript: Transcript,
+    conversation: str,
+    *,
+    url: str,
+    settings: Settings,
+    ratio: float | None,
+    advance: Callable[[int], None],
+) -> Replayed:
+    """Append a transcript, let memory work, and verify what came of it.
+
+    *advance* is told how many messages were appended. In memory, time is that of the transcript;
+    a database that others may use keeps to the machine's clock.
+
+    Raises:
+        DuplicateMessage: the conversation holds other messages.
+    """
+    clock = TapeClock()
+    in_memory = url == MEMORY_URL
+    policy = replay_policy(settings, ratio=ratio)
+    async with Memory.open(
+        url, policy=policy, settings=settings, clock=clock if in_memory else None
+    ) as memory:
+        chat = memory.conversation(conversation)
+        await _refuse_others(chat)
+        for batch in batches(transcript.entries()):
+            for message in batch:
+                clock.reach(message.created_at)
+            await chat.append(*batch)
+            await chat.flush()
+            advance(len(batch))
+        await chat.flush(everything=ratio is not None)
+        return await _replayed(chat, policy)
+
+
+def batches(entries: Iterable[Entry]) -> Iterator[tuple[Message, ...]]:
+    """Messages as they would arrive: a user's message with all that answers it."""
+    batch: list[Message] = []
+    for entry in entries:
+        if batch and (entry.message.role == "user" or len(batch) >= BATCH):
+            yield tuple(batch)
+            batch = []
+        batch.append(entry.message)
+    if batch:
+        yield tuple(batch)
+
+
+async def live_segments(chat: Conversation) -> tuple[Segment, ...]:
+    """Reflections and observations in order of the tape."""
+    segments = (*await chat.reflections(), *await chat.observations())
+    return tuple(sorted(segments, key=lambda segment: segment.first_seq))
+
+
+async def _refuse_others(chat: Conversation) -> None:
+    first = await chat.messages(limit=1)
+    if first and not (first[0].id or "").startswith("transcript:"):
+        raise DuplicateMessage(
+            f"conversation {chat.id!r} holds messages of its own: name another one with "
+            "--conversation"
+        )
+
+
+async def _replayed(chat: Conversation, policy: Policy) -> Replayed:
+    context = await chat.context()
+    state = await chat.state()
+    segments = await live_segments(chat)
+    tail = await chat.messages(after=state.tail_seq - 1)
+    return Replayed(
+        conversation=chat.id,
+        policy=policy,
+        state=state,
+        segments=segments,
+        context=context,
+        verdict=verify(policy, state, segments, tail, context),
+    )

@@ -1,0 +1,143 @@
+"""From the lines of a file to the JSON objects in it, each with its place."""
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+from remanence.errors import MalformedTranscript
+
+JsonObject = dict[str, Any]  # a transcript's JSON: its shape is its writer's
+
+SESSION_KEYS = ("messages", "sessions")
+_LONGEST_QUOTE = 80
+
+
+class Record(NamedTuple):
+    """One message object, its place for error messages, and the objects that it stands in."""
+
+    place: str
+    value: JsonObject
+    session: str
+    outer: tuple[JsonObject, ...] = ()
+
+
+class _Line(NamedTuple):
+    number: int
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"line {self.number}"
+
+
+def records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
+    """The message objects of JSON Lines (streamed) or of one JSON document (read whole).
+
+    A line, and a document, is a message, a list of messages, or an object with `messages` or
+    `sessions`. Blank lines are skipped.
+
+    Raises:
+        MalformedTranscript: a line is not UTF-8 or not JSON, or holds something else.
+    """
+    kept = (line for line in _decoded(lines, name) if line.text.strip())
+    head = list(_take(kept, 2))
+    if not head:
+        raise MalformedTranscript(f"{name} is empty: write one message as JSON on each line")
+    if _is_document(head):
+        text = "".join(line.text for line in chain(head, kept))
+        yield from _flatten(_loaded(text, name, head[0].number), "", name)
+        return
+    for line in chain(head, kept):
+        yield from _flatten(_loaded(line.text, name, line.number), line.place, name)
+
+
+def quoted(value: object) -> str:
+    """The value as an error message shows it: in Python's notation, shortened."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
+
+
+def _decoded(lines: Iterable[bytes], name: str) -> Iterator[_Line]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise MalformedTranscript(
+                f"{name}, line {number}: byte {line[error.start]:#04x} at position {error.start} "
+                "is not UTF-8: convert the file to UTF-8"
+            ) from error
+        yield _Line(number, text)
+
+
+def _take(lines: Iterator[_Line], count: int) -> Iterator[_Line]:
+    for _, line in zip(range(count), lines, strict=False):
+        yield line
+
+
+def _is_document(head: list[_Line]) -> bool:
+    """Whether the file is one JSON document over several lines instead of JSON Lines."""
+    if len(head) == 1 or _is_json(head[0].text):
+        return False
+    return head[0].text.strip() in ("[", "{") or not _is_json(head[1].text)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _loaded(text: str, name: str, first_line: int) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        line = first_line + error.lineno - 1
+        raise MalformedTranscript(
+            f"{name}, line {line}: {quoted(_line_of(text, error.lineno))} is not JSON "
+            f"({error.msg} at column {error.colno}): write one message as JSON on each line"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise MalformedTranscript(
+            f"{name}, line {first_line}: {quoted(text.strip())} cannot be read ({error}): "
+            "write plain numbers and less deeply nested JSON"
+        ) from error
+
+
+def _line_of(text: str, number: int) -> str:
+    return text.split("\n")[number - 1].strip()
+
+
+def _flatten(
+    value: object, place: str, name: str, session: str = "", outer: tuple[JsonObject, ...] = ()
+) -> Iterator[Record]:
+    if isinstance(value, dict):
+        inner = next((key for key in SESSION_KEYS if isinstance(value.get(key), list)), None)
+        if inner is None or "role" in value:
+            named = value.get("session", session)
+            yield Record(place or "message 1", value, str(named), outer)
+            return
+        kind = "message" if inner == "messages" else "session"
+        for number, item in enumerate(value[inner], start=1):
+            deeper = _deeper(place, kind, number)
+            yield from _flatten(
+                item, deeper, name, deeper if kind == "session" else place, (*outer, value)
+            )
+        return
+    if isinstance(value, list):
+        nested = all(isinstance(item, list) for item in value)
+        kind = "session" if nested else "message"
+        for number, item in enumerate(value, start=1):
+            deeper = _deeper(place, kind, number)
+            yield from _flatten(item, deeper, name, deeper if nested else place, outer)
+        return
+    raise MalformedTranscript(
+        f"{name}, {place or 'line 1'}: {quoted(value)} is not an object: "
+        'write a message such as {"role": "user", "content": "..."}'
+    )
+
+
+def _deeper(place: str, kind: str, number: int) -> str:
+    return f"{place}, {kind} {number}" if place else f"{kind} {number}"

@@ -1,0 +1,81 @@
+"""Whether a replayed memory keeps its promises: coverage, valid requests, a bounded tail."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from remanence.observing.boundaries import groups
+from remanence.observing.context import Context
+from remanence.observing.policy import Policy
+from remanence.observing.validity import anthropic_problems, openai_problems
+from remanence.types import MemoryState, Message, Segment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The violations found, by promise; each is one sentence, and none is the rule."""
+
+    tiling: tuple[str, ...]
+    anthropic: tuple[str, ...]
+    openai: tuple[str, ...]
+    tail: tuple[str, ...]
+
+    @property
+    def violations(self) -> tuple[str, ...]:
+        """All of them, each with the promise that it breaks."""
+        named = {
+            "tiling": self.tiling,
+            "anthropic request": self.anthropic,
+            "openai request": self.openai,
+            "raw tail": self.tail,
+        }
+        return tuple(f"{name}: {what}" for name, found in named.items() for what in found)
+
+
+def verify(
+    policy: Policy,
+    state: MemoryState,
+    segments: Sequence[Segment],
+    tail: Sequence[Message],
+    context: Context,
+) -> Verdict:
+    """Check the live *segments*, the raw *tail* and a *context* of one conversation."""
+    return Verdict(
+        tiling=tuple(tiling_problems(state, segments)),
+        anthropic=anthropic_problems(context.to_anthropic()),
+        openai=openai_problems(context.to_openai()),
+        tail=tuple(_tail_problems(policy, state, tail)),
+    )
+
+
+def tiling_problems(state: MemoryState, segments: Sequence[Segment]) -> Iterator[str]:
+    """Where reflections do not tile (0, reflected], or observations (reflected, observed]."""
+    end = 0
+    for segment in segments:
+        if segment.first_seq != end + 1:
+            yield f"segment {segment.id} begins at message {segment.first_seq}, not at {end + 1}"
+        if segment.last_seq < segment.first_seq:
+            yield f"segment {segment.id} ends at {segment.last_seq}, before its begin"
+        if (segment.generation > 0) != (segment.last_seq <= state.reflected_seq):
+            yield (
+                f"segment {segment.id} of generation {segment.generation} ends at message "
+                f"{segment.last_seq}, and reflected_seq is {state.reflected_seq}"
+            )
+        end = segment.last_seq
+    if end != state.observed_seq:
+        yield f"the segments end at message {end}, and observed_seq is {state.observed_seq}"
+
+
+def _tail_problems(
+    policy: Policy, state: MemoryState, tail: Sequence[Message]
+) -> Iterator[str]:
+    """A tail over its budget that could be shorter: it holds more than the newest messages."""
+    if state.tail_tokens <= policy.tail_tokens:
+        return
+    oldest = next(groups(tail), ())
+    if len(tail) - len(oldest) < policy.keep_last or len(tail) == len(oldest):
+        return
+    why = f"; {state.last_error}" if state.last_error else ""
+    yield (
+        f"it holds {state.tail_tokens:,} tokens in {len(tail)} messages, and tail_tokens is "
+        f"{policy.tail_tokens:,}{why}"
+    )

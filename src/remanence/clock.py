@@ -1,0 +1,28 @@
+"""Time and ids, passed in so that a test can hold them."""
+
+import secrets
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """The source of time and ids. Safe to call from any thread."""
+
+    def now(self) -> datetime:
+        """The current time, timezone-aware, in UTC."""
+        ...
+
+    def new_id(self, kind: str) -> str:
+        """A new id that starts with *kind*, unique everywhere, sortable by time of creation."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock and random ids."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def new_id(self, kind: str) -> str:
+        milliseconds = int(self.now().timestamp() * 1000)
+        return f"{kind}_{milliseconds:012x}{secrets.token_hex(6)}"

@@ -1,0 +1,29 @@
+"""Settings of a running memory: where it keeps its tape and how it works."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Preset: TypeAlias = Literal["default", "lango", "zora", "brain"]
+PolicyValue: TypeAlias = bool | int | float | str | tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Read once, when a memory opens.
+
+    Attributes:
+        url: where the tape is, such as `sqlite:///memory.db`.
+        preset: which policy the `policy` values are changes of.
+        policy: changes of the preset, by field name.
+        durability: `full` survives power loss, `normal` only a killed process.
+        workers: conversations that are observed or reflected at once.
+        shutdown_timeout_seconds: how long closing waits for steps in progress.
+    """
+
+    url: str = "sqlite:///remanence.db"
+    preset: Preset = "default"
+    policy: Mapping[str, PolicyValue] = field(default_factory=dict)
+    durability: Literal["full", "normal"] = "full"
+    workers: int = 4
+    shutdown_timeout_seconds: float = 10.0

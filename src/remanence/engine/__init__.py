@@ -1,0 +1,1 @@
+"""The reconciler and where it runs."""

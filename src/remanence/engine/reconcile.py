@@ -1,0 +1,316 @@
+"""One step at a time: look at a conversation's cursors, do what is due, commit."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Literal, NamedTuple, TypeAlias
+
+from remanence import telemetry
+from remanence.clock import Clock
+from remanence.errors import ObservationRejected, StoreError
+from remanence.observing.checking import check_draft
+from remanence.observing.literals import lost_literals
+from remanence.observing.notes import render_notes
+from remanence.observing.observable import observable
+from remanence.observing.policy import (
+    Policy,
+    activation,
+    is_latched,
+    may_try,
+    observation_due,
+    observation_slice,
+    observation_target,
+    reflection_generation,
+    reflection_limit,
+    reflection_sources,
+    reflection_target,
+    retry_delay,
+    tail_start,
+)
+from remanence.protocols import (
+    CountTokens,
+    Observer,
+    ObserveRequest,
+    Reflector,
+    ReflectRequest,
+    Store,
+)
+from remanence.types import (
+    ConversationRef,
+    Draft,
+    Failure,
+    MemoryState,
+    Message,
+    Note,
+    Segment,
+    Snapshot,
+)
+
+LEASE_MARGIN_SECONDS = 30.0
+LEASE_POLL_SECONDS = 1.0
+KNOWN_NOTES = 100
+LOST_LITERALS = 200
+LONGEST_ERROR = 500
+
+
+StepName: TypeAlias = Literal["observe", "reflect"]
+
+
+class Source(NamedTuple):
+    """What a segment is made from: its range, the text its maker read, the most it may take."""
+
+    first_seq: int
+    last_seq: int
+    limit_tokens: int
+    text: str
+    sum_tokens: int
+    message_tokens: int
+
+
+class Outcome(Enum):
+    """What a step came to: done, nothing due, due later, or being done by another process."""
+
+    PROGRESS = "progress"
+    IDLE = "idle"
+    WAIT = "wait"
+    LEASED = "leased"
+
+
+class Step(NamedTuple):
+    """The outcome of a step, and how many seconds until another look makes sense."""
+
+    outcome: Outcome
+    wait_seconds: float = 0.0
+
+
+NOTHING = Draft(notes=(), made_by="nothing", nothing=True)
+IDLE = Step(Outcome.IDLE)
+PROGRESS = Step(Outcome.PROGRESS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciler:
+    """Does the next thing that is due for a conversation. Holds no state of its own.
+
+    `owner` names this process for leases; `jitter` gives numbers in 0..1.
+    """
+
+    store: Store
+    policy: Policy
+    observer: Observer
+    reflector: Reflector
+    clock: Clock
+    count_text: CountTokens
+    owner: str
+    jitter: Callable[[], float] = random.random
+
+    async def step(self, ref: ConversationRef, *, everything: bool = False) -> Step:
+        """Look once and do at most one thing; *everything* observes also what is not due yet."""
+        if not self.policy.enabled:
+            return IDLE
+        snapshot = await self.store.snapshot(ref, tail_tokens=self.policy.tail_tokens)
+        if snapshot is None:
+            return IDLE
+        now = self.clock.now()
+        if await self.activate_if_due(snapshot, now=now):
+            return PROGRESS
+        step = await self._observing(snapshot, now, everything=everything)
+        if step.outcome in (Outcome.IDLE, Outcome.WAIT):
+            other = await self._reflecting(snapshot, now)
+            if step is IDLE or other.outcome in (Outcome.PROGRESS, Outcome.LEASED):
+                return other
+        return step
+
+    async def activate_if_due(self, snapshot: Snapshot, *, now: datetime) -> MemoryState | None:
+        """Move `active_seq` where it is due; no model is called."""
+        state = snapshot.state
+        active_seq = activation(self.policy, snapshot, now=now)
+        if active_seq is None:
+            return None
+        start = tail_start(self.policy, snapshot.tail, active_seq)
+        moved = await self.store.activate(
+            state, active_seq=active_seq, tail_seq=max(start, state.tail_seq), at=now
+        )
+        if moved is not None:
+            telemetry.activated(state.ref.id, active_seq)
+        return moved
+
+    async def _observing(self, snapshot: Snapshot, now: datetime, *, everything: bool) -> Step:
+        state = snapshot.state
+        due = observation_due(self.policy, state) or (everything and state.unobserved_tokens > 0)
+        if not due:
+            return IDLE
+        if not may_try(self.policy, state, state.observe_failure, now=now):
+            return self._until_next_try(state, state.observe_failure, now)
+        messages = await self._slice(state, everything=everything)
+        if not messages:
+            return IDLE
+        return await self._leased("observe", state, lambda: self._observe(snapshot, messages))
+
+    async def _reflecting(self, snapshot: Snapshot, now: datetime) -> Step:
+        state = snapshot.state
+        sources = reflection_sources(self.policy, state, snapshot.segments, now=now)
+        if not sources:
+            return IDLE
+        if not may_try(self.policy, state, state.reflect_failure, now=now):
+            return self._until_next_try(state, state.reflect_failure, now)
+        return await self._leased("reflect", state, lambda: self._reflect(snapshot, sources))
+
+    def _until_next_try(self, state: MemoryState, failure: Failure | None, now: datetime) -> Step:
+        if failure is None or is_latched(self.policy, state, failure):
+            return IDLE
+        return Step(Outcome.WAIT, (failure.next_attempt_at - now).total_seconds())
+
+    async def _slice(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
+        """The next messages to observe; reads on while a run of tool calls does not end."""
+        max_tokens = self.policy.observe_max_tokens
+        while True:
+            messages = await self.store.messages(
+                state.ref, after=state.observed_seq, limit=None, max_tokens=max_tokens
+            )
+            chosen = observation_slice(self.policy, state, messages, everything=everything)
+            if chosen or not messages or messages[-1].seq >= state.last_seq:
+                return chosen
+            max_tokens *= 2
+
+    async def _leased(
+        self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
+    ) -> Step:
+        """Do *work* as the only owner of the conversation; a failure is recorded, not raised."""
+        now = self.clock.now()
+        seconds = self.policy.observe_timeout_seconds + LEASE_MARGIN_SECONDS
+        until = now + timedelta(seconds=seconds)
+        if not await self.store.lease(state, owner=self.owner, now=now, until=until):
+            return Step(Outcome.LEASED, LEASE_POLL_SECONDS)
+        try:
+            with telemetry.step_span(name, state.ref.id):
+                if not await work():
+                    telemetry.step_discarded(name, state.ref.id)
+            return PROGRESS
+        except StoreError:
+            raise
+        except TimeoutError:
+            seconds = self.policy.observe_timeout_seconds
+            return await self._failed(name, state, "timeout", f"no answer within {seconds:g} s")
+        except ObservationRejected as error:
+            return await self._failed(name, state, error.reason, str(error))
+        except Exception as error:  # noqa: BLE001 - an observer may raise anything
+            return await self._failed(name, state, "error", f"{type(error).__name__}: {error}")
+        finally:
+            await self.store.release(state, owner=self.owner)
+
+    async def _failed(self, name: StepName, state: MemoryState, reason: str, message: str) -> Step:
+        before = state.observe_failure if name == "observe" else state.reflect_failure
+        failures = (before.failures if before else 0) + 1
+        now = self.clock.now()
+        delay = retry_delay(self.policy, failures, jitter=self.jitter())
+        failure = Failure(
+            step=name,
+            reason=reason,
+            message=message[:LONGEST_ERROR],
+            at=now,
+            next_attempt_at=now + delay,
+            failures=failures,
+            last_seq=state.last_seq,
+        )
+        await self.store.record_failure(state, failure)
+        telemetry.step_failed(name, state.ref.id, reason, message, failures)
+        return Step(Outcome.WAIT, delay.total_seconds())
+
+    async def _observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
+        """Make and commit an observation; false if another was first."""
+        state = snapshot.state
+        source_tokens = sum(message.tokens for message in messages)
+        request = ObserveRequest(
+            conversation=state.ref,
+            messages=observable(messages),
+            known=_known(snapshot.segments),
+            target_tokens=observation_target(self.policy, source_tokens),
+            count_tokens=self.count_text,
+            note_format=self.policy.note_format,
+            now=self.clock.now(),
+        )
+        async with asyncio.timeout(self.policy.observe_timeout_seconds):
+            draft = await self.observer.observe(request) if request.messages else NOTHING
+        segment = self._segment(
+            draft,
+            generation=0,
+            source=Source(
+                first_seq=messages[0].seq,
+                last_seq=messages[-1].seq,
+                limit_tokens=source_tokens,
+                text="\n".join(message.full_text for message in messages),
+                sum_tokens=state.observed_sum_tokens + source_tokens,
+                message_tokens=source_tokens,
+            ),
+        )
+        return self._committed(state, segment, await self.store.commit_observation(state, segment))
+
+    async def _reflect(self, snapshot: Snapshot, sources: tuple[Segment, ...]) -> bool:
+        """Make and commit a reflection; false if its sources were replaced meanwhile."""
+        state = snapshot.state
+        request = ReflectRequest(
+            conversation=state.ref,
+            segments=sources,
+            generation=reflection_generation(self.policy, sources),
+            target_tokens=reflection_target(self.policy, sources),
+            count_tokens=self.count_text,
+            note_format=self.policy.note_format,
+            now=self.clock.now(),
+        )
+        async with asyncio.timeout(self.policy.observe_timeout_seconds):
+            draft = await self.reflector.reflect(request)
+        segment = self._segment(
+            draft,
+            generation=request.generation,
+            source=Source(
+                first_seq=sources[0].first_seq,
+                last_seq=sources[-1].last_seq,
+                limit_tokens=reflection_limit(self.policy, sources),
+                text="\n".join(segment.text for segment in sources),
+                sum_tokens=sources[-1].sum_tokens,
+                message_tokens=sum(segment.source_tokens for segment in sources),
+            ),
+        )
+        replaced = [segment.id for segment in sources]
+        committed = await self.store.commit_reflection(state, segment, replaced)
+        return self._committed(state, segment, committed)
+
+    def _segment(self, draft: Draft, *, generation: int, source: Source) -> Segment:
+        text = render_notes(draft.notes, self.policy.note_format)
+        tokens = self.count_text(text)
+        check_draft(
+            draft, text, tokens=tokens, limit_tokens=source.limit_tokens, source_text=source.text
+        )
+        return Segment(
+            id=self.clock.new_id("obs" if generation == 0 else "ref"),
+            generation=generation,
+            first_seq=source.first_seq,
+            last_seq=source.last_seq,
+            text=text,
+            notes=draft.notes,
+            tokens=tokens,
+            source_tokens=source.message_tokens,
+            sum_tokens=source.sum_tokens,
+            lost=lost_literals([source.text], text, limit=LOST_LITERALS),
+            made_by=draft.made_by,
+            created_at=self.clock.now(),
+        )
+
+    def _committed(
+        self, state: MemoryState, segment: Segment, committed: MemoryState | None
+    ) -> bool:
+        if committed is None:
+            return False
+        telemetry.segment_committed(
+            segment.generation, state.ref.id, segment.first_seq, segment.last_seq
+        )
+        return True
+
+
+def _known(segments: tuple[Segment, ...]) -> tuple[Note, ...]:
+    notes = [note for segment in segments for note in segment.notes]
+    return tuple(notes[-KNOWN_NOTES:])

@@ -1,0 +1,80 @@
+"""Everything remanence raises.
+
+RemanenceError
+├── InvalidMessage            a message that no tape may hold (also a ValueError)
+│   └── MalformedTranscript   a transcript line that is not a message
+├── DuplicateMessage          an id that is taken by another message
+├── InvalidPolicy             settings that contradict one another (also a ValueError)
+├── ContextOverflow           system text and newest message exceed the model's window
+├── ConversationNotFound      (also a LookupError)
+├── StoreError                the database refused
+│   ├── StoreUnavailable      it cannot be opened or written: no directory, read-only, full, locked
+│   ├── NotADatabase          the file is something else, or encrypted
+│   └── NewerSchema           it was written by a later remanence
+├── ObservationRejected       an observer's answer was not fit to be kept
+├── MissingExtra              an optional package is not installed (also an ImportError)
+└── Closed                    the memory was closed
+"""
+
+
+class RemanenceError(Exception):
+    """The root of every error of this package."""
+
+
+class InvalidMessage(RemanenceError, ValueError):
+    """A message that no tape may hold; nothing was written."""
+
+
+class MalformedTranscript(InvalidMessage):
+    """A transcript has a line that is not a message; the text names the line."""
+
+
+class DuplicateMessage(RemanenceError):
+    """A message id is taken by another message of the same conversation; nothing was written."""
+
+
+class InvalidPolicy(RemanenceError, ValueError):
+    """Settings that contradict one another."""
+
+
+class ContextOverflow(RemanenceError):
+    """The system text and the newest message do not fit into the model's window."""
+
+
+class ConversationNotFound(RemanenceError, LookupError):
+    """No conversation has this id."""
+
+
+class StoreError(RemanenceError):
+    """The database refused; what was asked for was not written."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be opened or written now."""
+
+
+class NotADatabase(StoreError):
+    """The file is not a database that remanence can read."""
+
+
+class NewerSchema(StoreError):
+    """The database was written by a later version of remanence."""
+
+
+class ObservationRejected(RemanenceError):
+    """An observer's or reflector's answer was not fit to be kept; `reason` is a short code."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class MissingExtra(RemanenceError, ImportError):
+    """An optional package is not installed."""
+
+    def __init__(self, extra: str, package: str) -> None:
+        super().__init__(f"{package!r} is not installed: pip install 'remanence[{extra}]'")
+
+
+class Closed(RemanenceError):
+    """The memory was closed; open it again to go on."""

@@ -1,0 +1,378 @@
+"""The facade: a memory, and the conversations it keeps."""
+
+import asyncio
+import contextlib
+import dataclasses
+import difflib
+import functools
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
+from typing import Self
+
+from remanence import telemetry
+from remanence.clock import Clock, SystemClock
+from remanence.config import Settings
+from remanence.engine.local import LocalEngine
+from remanence.engine.reconcile import Reconciler
+from remanence.errors import Closed, ConversationNotFound, InvalidMessage, InvalidPolicy
+from remanence.observing.assembly import ContextRequest, build_context, plain_context
+from remanence.observing.context import Context
+from remanence.observing.diagnosis import diagnose
+from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
+from remanence.observing.policy import Policy, observation_due
+from remanence.protocols import Observer, Reflector, Store
+from remanence.stores import open_store
+from remanence.tokens import TokenCounter, counter_for
+from remanence.types import (
+    ConversationRef,
+    Hit,
+    LogEntry,
+    MemoryState,
+    Message,
+    Problem,
+    Segment,
+    Snapshot,
+    TextPart,
+    check_message,
+)
+
+LONG_TEXT = 50_000
+"""Characters from which counting tokens leaves the event loop."""
+
+STAND_IN_SOURCE_TOKENS = 8_000
+"""Tokens before an overfull tail that are read for its stand-in."""
+
+RECALLED = 5
+CHECK_PAGE = 200
+
+
+class Memory:
+    """A durable memory for conversations; open it with `async with Memory.open(url)`.
+
+    Belongs to the event loop that opened it. What is passed in is not closed by it.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        policy: Policy,
+        observer: Observer,
+        reflector: Reflector,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        """Use `Memory.open`, which closes what it opens."""
+        self.policy = policy
+        self._store = store
+        self._clock = clock
+        self._counter: TokenCounter = counter_for(policy.token_counter or policy.model)
+        self._count_text = functools.lru_cache(maxsize=256)(self._counter.text)
+        self._reconciler = Reconciler(
+            store=store,
+            policy=policy,
+            observer=observer,
+            reflector=reflector,
+            clock=clock,
+            count_text=self._counter.text,
+            owner=clock.new_id("owner"),
+        )
+        self._engine = LocalEngine(self._reconciler, workers=settings.workers)
+        self._settings = settings
+        self._closed = False
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        url: str | None = None,
+        *,
+        policy: Policy | None = None,
+        observer: Observer | None = None,
+        reflector: Reflector | None = None,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+    ) -> AsyncIterator[Self]:
+        """Open the tape at *url*, creating it where needed, and start the background work.
+
+        Args:
+            url: `sqlite:///file.db` or `sqlite:///:memory:`; by default that of *settings*.
+            policy: when memory works; by default the one that *settings* describe.
+            observer: makes notes from messages; by default the embedded, extractive one.
+            reflector: condenses notes; by default the embedded, extractive one.
+            settings: by default `Settings()`.
+            clock: the source of time and ids.
+
+        Raises:
+            InvalidPolicy: the settings contradict one another.
+            StoreError: the database cannot be opened; the text says why and what to do.
+        """
+        settings = settings or Settings()
+        policy = policy or policy_of(settings)
+        clock = clock or SystemClock()
+        async with AsyncExitStack() as stack:
+            store = await open_store(
+                url or settings.url, clock=clock, durability=settings.durability
+            )
+            stack.push_async_callback(store.close)
+            memory = cls(
+                store=store,
+                policy=policy,
+                observer=observer or ExtractiveObserver(),
+                reflector=reflector or ExtractiveReflector(),
+                clock=clock,
+                settings=settings,
+            )
+            memory._engine.start()
+            stack.push_async_callback(memory._stop)
+            yield memory
+
+    def conversation(
+        self,
+        id: str,  # noqa: A002 - pinned
+        *,
+        user: str | None = None,
+        tenant: str = "default",
+    ) -> "Conversation":
+        """The conversation named *id* of a tenant; it comes to be with its first message."""
+        for name, value in (("id", id), ("tenant", tenant)):
+            if not value or not value.isprintable():
+                raise InvalidMessage(f"conversation {name} {value!r} is not a name: use plain text")
+        return Conversation(self, ConversationRef(tenant, id), user)
+
+    async def conversations(
+        self,
+        *,
+        tenant: str | None = None,
+        after: ConversationRef | None = None,
+        limit: int = 100,
+    ) -> tuple[MemoryState, ...]:
+        """The states of up to *limit* conversations by (tenant, id), for paging with *after*."""
+        self._check_open()
+        return await self._store.conversations(tenant=tenant, after=after, limit=limit)
+
+    async def check(self) -> tuple[Problem, ...]:
+        """What is inconsistent, failing, stuck or overdue, and how to mend it."""
+        self._check_open()
+        problems = list(await self._store.check())
+        after: ConversationRef | None = None
+        while page := await self._store.conversations(after=after, limit=CHECK_PAGE):
+            for state in page:
+                problems += diagnose(self.policy, state, now=self._clock.now())
+            after = page[-1].ref
+        return tuple(problems)
+
+    async def _stop(self) -> None:
+        self._closed = True
+        await self._engine.close(timeout_seconds=self._settings.shutdown_timeout_seconds)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Closed("the memory is closed: open it again with Memory.open(...)")
+
+
+class Conversation:
+    """One conversation of a memory. Cheap to make; holds no messages itself."""
+
+    def __init__(self, memory: Memory, ref: ConversationRef, user: str | None) -> None:
+        self._memory = memory
+        self._store = memory._store
+        self._engine = memory._engine
+        self._user = user
+        self.ref = ref
+
+    @property
+    def id(self) -> str:
+        """The conversation's id."""
+        return self.ref.id
+
+    async def append(self, *messages: Message) -> tuple[Message, ...]:
+        """Put messages at the end of the tape, all or none; durable when it returns.
+
+        They come back with seq, id, created_at and tokens. Never waits for a model.
+
+        Raises:
+            InvalidMessage: a message is empty, too large, not Unicode, or answers no tool call.
+            DuplicateMessage: an id is taken by another message.
+            StoreError: the database refused. In each case nothing was written.
+        """
+        self._memory._check_open()
+        if not messages:
+            return ()
+        for message in messages:
+            check_message(message, max_bytes=self._memory.policy.max_message_bytes)
+        counted = [await self._counted(message) for message in messages]
+        appended = await self._store.append(self.ref, counted, user=self._user)
+        telemetry.messages_appended(len(messages))
+        if observation_due(self._memory.policy, appended.state):
+            self._engine.signal(self.ref)
+        return appended.messages
+
+    async def context(
+        self,
+        *,
+        system: str = "",
+        knowledge: Sequence[str] = (),
+        recall: str | None = None,
+        channel: str | None = None,
+        now: datetime | None = None,
+    ) -> Context:
+        """What the model should see now. Never waits for a model, unless `block_after` is set.
+
+        Args:
+            system: the base system prompt.
+            knowledge: stable texts that follow it.
+            recall: a query; what it finds goes to the volatile block.
+            channel: where the user writes from, for the volatile block.
+            now: the time that the volatile block tells, by default the clock's.
+
+        Raises:
+            ContextOverflow: the system text leaves no room for messages.
+        """
+        memory = self._memory
+        memory._check_open()
+        now = now or memory._clock.now()
+        request = ContextRequest(
+            now=now,
+            system=system,
+            knowledge=tuple(knowledge),
+            recall=await self._recalled(recall),
+            channel=channel,
+        )
+        if not memory.policy.enabled:
+            messages = await self.messages()
+            return plain_context(messages, request, count_text=memory._count_text)
+        snapshot = await self._current(now)
+        context = build_context(
+            snapshot,
+            request,
+            memory.policy,
+            count_text=memory._count_text,
+            count_message=memory._counter.message,
+        )
+        hidden = sum(gap.last_seq - gap.first_seq + 1 for gap in context.omitted)
+        telemetry.context_built(
+            snapshot.state, context, tokens=context.stats.context_tokens, omitted=hidden
+        )
+        return context
+
+    async def messages(self, *, after: int = 0, limit: int | None = None) -> tuple[Message, ...]:
+        """Messages with a seq above *after*, in order, at most *limit*."""
+        self._memory._check_open()
+        return await self._store.messages(self.ref, after=after, limit=limit)
+
+    async def observations(self) -> tuple[Segment, ...]:
+        """The live observations, oldest first; those after `active_seq` are kept ready."""
+        return tuple(s for s in await self._segments() if s.generation == 0)
+
+    async def reflections(self) -> tuple[Segment, ...]:
+        """The live reflections, oldest first."""
+        return tuple(s for s in await self._segments() if s.generation > 0)
+
+    async def state(self) -> MemoryState:
+        """The cursors, token accounts and failures; all zero before the first message."""
+        self._memory._check_open()
+        state = await self._store.state(self.ref)
+        return state or MemoryState(
+            ref=self.ref, key=0, user=self._user, created_at=self._memory._clock.now()
+        )
+
+    async def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
+        """Every committed change of this memory, oldest first, up to *version*."""
+        self._memory._check_open()
+        entries = await self._store.log(self.ref)
+        return tuple(entry for entry in entries if version is None or entry.version <= version)
+
+    async def recall(self, query: str, *, limit: int = 5) -> tuple[Hit, ...]:
+        """Notes and raw messages that match *query*, best first, with the messages they cover."""
+        self._memory._check_open()
+        return await self._store.search(self.ref, query, limit=limit)
+
+    async def source(self, segment_id: str) -> tuple[Message, ...]:
+        """The messages that a segment stands for.
+
+        Raises:
+            ConversationNotFound: this conversation has no such segment.
+        """
+        self._memory._check_open()
+        segment = await self._store.segment(self.ref, segment_id)
+        if segment is None:
+            raise ConversationNotFound(
+                f"conversation {self.id!r} has no segment {segment_id!r}: list observations() and "
+                "reflections()"
+            )
+        length = segment.last_seq - segment.first_seq + 1
+        return await self._store.messages(self.ref, after=segment.first_seq - 1, limit=length)
+
+    async def flush(self, *, everything: bool = False) -> MemoryState:
+        """Wait until no background work is due, or what is due waits after a failure.
+
+        Args:
+            everything: observe all messages, also those that are not due yet.
+        """
+        self._memory._check_open()
+        await self._engine.settle(self.ref, everything=everything)
+        return await self.state()
+
+    async def end(self) -> MemoryState:
+        """Close the conversation's accounts: all of it is observed; it may still go on."""
+        return await self.flush(everything=True)
+
+    async def delete(self) -> bool:
+        """Erase messages, notes and log, also of work in progress; false if there are none."""
+        self._memory._check_open()
+        return await self._store.delete(self.ref)
+
+    async def _counted(self, message: Message) -> Message:
+        count = self._memory._counter.message
+        size = sum(len(part.text) for part in message.content if isinstance(part, TextPart))
+        tokens = await asyncio.to_thread(count, message) if size > LONG_TEXT else count(message)
+        return message.replace(tokens=tokens)
+
+    async def _current(self, now: datetime) -> Snapshot:
+        """A snapshot with what is ready activated, after a bounded wait where one is asked for."""
+        policy = self._memory.policy
+        snapshot = await self._snapshot()
+        if policy.block_after is not None:
+            limit = policy.block_after * policy.tail_tokens
+            if snapshot.state.inactive_tokens > limit:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(policy.sync_timeout_seconds):
+                        await self._engine.settle(self.ref)
+                snapshot = await self._snapshot()
+        if await self._memory._reconciler.activate_if_due(snapshot, now=now):
+            self._engine.signal(self.ref)
+            snapshot = await self._snapshot()
+        return snapshot
+
+    async def _snapshot(self) -> Snapshot:
+        tail_tokens = self._memory.policy.context_tokens + STAND_IN_SOURCE_TOKENS
+        snapshot = await self._store.snapshot(self.ref, tail_tokens=tail_tokens)
+        return snapshot or Snapshot(state=await self.state(), segments=(), tail=())
+
+    async def _segments(self) -> tuple[Segment, ...]:
+        self._memory._check_open()
+        return await self._store.segments(self.ref, live=True)
+
+    async def _recalled(self, query: str | None) -> tuple[str, ...]:
+        if not query:
+            return ()
+        hits = await self._store.search(self.ref, query, limit=RECALLED)
+        return tuple(f"{hit.text} (message {hit.first_seq})" for hit in hits)
+
+
+def policy_of(settings: Settings) -> Policy:
+    """The policy that *settings* describe: a preset and changes of it.
+
+    Raises:
+        InvalidPolicy: a field is unknown, or its value contradicts the others.
+    """
+    known = {field.name for field in dataclasses.fields(Policy)}
+    for name in settings.policy:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"known are {sorted(known)}"
+            raise InvalidPolicy(f"policy.{name} is unknown: {hint}")
+    make: Callable[..., Policy] = getattr(Policy, settings.preset)
+    return make(**settings.policy)

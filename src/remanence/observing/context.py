@@ -1,0 +1,155 @@
+"""What a model is given for one call."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from remanence.observing.turns import (
+    anthropic_turns,
+    last_settled,
+    openai_turns,
+    repaired,
+)
+from remanence.types import Message
+
+BlockKind: TypeAlias = Literal[
+    "identity", "system", "knowledge", "facts", "heading", "reflection", "observation", "stand_in"
+]
+OmittedReason: TypeAlias = Literal[
+    "stand_in", "over_budget", "excerpt", "notes_over_budget", "nothing_noted"
+]
+JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
+
+CACHE_CONTROL: JsonObject = {"type": "ephemeral"}
+MAX_BREAKPOINTS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemBlock:
+    """A piece of the system prompt; `cache` marks a breakpoint of the prompt cache after it.
+
+    A block of notes names the segment that it shows.
+    """
+
+    kind: BlockKind
+    text: str
+    tokens: int
+    cache: bool = False
+    segment_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omitted:
+    """Messages that a context does not show word for word and that no shown note covers.
+
+    `stand_in`: shown in short, because the tail exceeds the window and no notes exist yet.
+    `over_budget`: not shown, as `stand_in`, but too old for it.
+    `excerpt`: shown with its middle left out, because it alone exceeds the window.
+    `notes_over_budget`: its notes were left out to fit `max_context_tokens`.
+    `nothing_noted`: observed, and nothing was worth a note.
+    """
+
+    first_seq: int
+    last_seq: int
+    reason: OmittedReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextStats:
+    """Tokens of a context by tier, and what it stands for.
+
+    `history_tokens` is what the whole tape would take; `pending` counts messages that no
+    observation covers yet.
+    """
+
+    system_tokens: int
+    cross_session_tokens: int
+    session_tokens: int
+    working_tokens: int
+    volatile_tokens: int
+    history_tokens: int
+    pending: int
+    first_raw_seq: int
+    last_seq: int
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of the whole context."""
+        return (
+            self.system_tokens
+            + self.cross_session_tokens
+            + self.session_tokens
+            + self.working_tokens
+            + self.volatile_tokens
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """System blocks, raw messages and what was left out, ready for a provider.
+
+    `volatile` is text of this call alone; the newest user message or tool result carries it,
+    behind the last breakpoint.
+    """
+
+    system: tuple[SystemBlock, ...]
+    messages: tuple[Message, ...]
+    omitted: tuple[Omitted, ...]
+    stats: ContextStats
+    volatile: str = ""
+
+    def to_anthropic(self) -> JsonObject:
+        """`{"system": [...], "messages": [...]}` for Anthropic's Messages API.
+
+        At most four blocks carry `cache_control`: the ends of the base prompt, of the reflections,
+        of the notes, and the newest message that will not change.
+        """
+        request: JsonObject = {"messages": self._anthropic_messages()}
+        if self.system:
+            request = {"system": [_anthropic_block(block) for block in self.system], **request}
+        return request
+
+    def to_openai(self) -> JsonObject:
+        """`{"messages": [...]}` for OpenAI's Chat Completions; prefixes are cached unmarked."""
+        messages: list[JsonObject] = []
+        if self.system:
+            text = "\n\n".join(block.text for block in self.system)
+            messages.append({"role": "system", "content": text})
+        messages += openai_turns(repaired(self.messages), volatile=self.volatile)
+        return {"messages": messages}
+
+    def to_text(self) -> str:
+        """The context as plain text, for models that take one string and for reading."""
+        turns = openai_turns(repaired(self.messages), volatile=self.volatile)
+        pieces = [block.text for block in self.system]
+        pieces += [f"{turn.get('name') or turn['role']}: {_plain(turn)}" for turn in turns]
+        return "\n\n".join(pieces)
+
+    def _anthropic_messages(self) -> list[JsonObject]:
+        messages = repaired(self.messages)
+        caching = any(block.cache for block in self.system)
+        return anthropic_turns(
+            messages,
+            volatile=self.volatile,
+            cache_control=CACHE_CONTROL if caching else None,
+            settled=last_settled(messages, volatile=bool(self.volatile)),
+        )
+
+
+def _anthropic_block(block: SystemBlock) -> JsonObject:
+    rendered: JsonObject = {"type": "text", "text": block.text}
+    if block.cache:
+        rendered["cache_control"] = CACHE_CONTROL
+    return rendered
+
+
+def _plain(turn: JsonObject) -> str:
+    content = turn.get("content") or ""
+    if not isinstance(content, str):
+        content = "\n".join(
+            part["text"] if part.get("type") == "text" else json.dumps(part, ensure_ascii=False)
+            for part in content
+        )
+    for call in turn.get("tool_calls") or ():
+        content += f"\n[calls {call['function']['name']} {call['function']['arguments']}]"
+    return content.strip()

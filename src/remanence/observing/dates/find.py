@@ -1,0 +1,158 @@
+"""Find the dates a text speaks of, and put absolute ones in place of the relative."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import partial
+from re import Match
+from typing import NamedTuple
+
+from remanence.observing.dates.clauses import Clauses
+from remanence.observing.dates.grammar import Grammar, compiled, words_of
+from remanence.observing.dates.language import Rule
+from remanence.observing.dates.languages import LANGUAGES
+from remanence.observing.dates.meanings import Reading
+from remanence.observing.dates.mention import DateMention
+from remanence.observing.dates.periods import Period
+from remanence.observing.dates.render import render_date
+from remanence.observing.dates.verbatim import verbatim_spans
+
+
+class _Candidate(NamedTuple):
+    """A match; without a mention it is a trap, which only keeps others away."""
+
+    start: int
+    end: int
+    mention: DateMention | None
+
+
+def find_dates(text: str, at: datetime) -> tuple[DateMention, ...]:
+    """The dates mentioned in `text`, written at `at`: left to right, without overlap, of rival readings the longest.
+
+    The days are those of the time zone `at` carries. Code, addresses and paths are not read.
+    """
+    words = words_of(text)
+    grammars = (compiled(language) for language in LANGUAGES if language.may_be(text))
+    spoken = [grammar for grammar in grammars if grammar.may_match(text, words)]
+    if not spoken:
+        return ()
+    candidates = [found for grammar in spoken for found in _candidates(grammar, text, words, at)]
+    mentions = list(_without_overlap(_outside(candidates, verbatim_spans(text))))
+    return tuple(
+        mention for index, mention in enumerate(mentions) if not _beside_its_date(text, mentions, index)
+    )
+
+
+def resolve_dates(text: str, at: datetime) -> str:
+    """`text` with each relative date made absolute; a duration is kept and its two ends stand behind it."""
+    parts, done = [], 0
+    for mention in find_dates(text, at):
+        if not mention.relative:
+            continue
+        kept = f"{mention.text} ({render_date(mention)})" if mention.lasting else render_date(mention)
+        parts += [text[done : mention.start], kept]
+        done = mention.end
+    return "".join([*parts, text[done:]])
+
+
+def _candidates(
+    grammar: Grammar, text: str, words: frozenset[str], at: datetime
+) -> Iterator[_Candidate]:
+    clauses = Clauses(text, grammar)
+    for entry in grammar.rules:
+        if not entry.may_match(words):
+            continue
+        for match in entry.pattern.finditer(text):
+            if entry.rule is None:
+                yield _Candidate(*match.span(), None)
+            elif mention := _read(grammar, entry.rule, match, at, clauses):
+                yield _Candidate(*match.span(), mention)
+
+
+def _read(
+    grammar: Grammar, rule: Rule, match: Match[str], at: datetime, clauses: Clauses
+) -> DateMention | None:
+    """The mention that a match is, or none if it names no day of the calendar or its clause speaks against it."""
+    word, slots = str(rule.settled.get("word", "")), dict(rule.settled)
+    for name, raw in match.groupdict().items():
+        if raw is None:
+            continue
+        if name == "word" or name == "season":
+            word = raw
+        if name != "word":
+            slots[name.split("_")[0]] = _value(grammar, name, raw)
+    reading = Reading(at=at, slots=slots, word=word, tenses=partial(clauses.tenses, match.start()))
+    try:
+        period = rule.meaning(reading)
+    except (ValueError, OverflowError):
+        return None
+    return _mention(grammar, match, period, word) if period else None
+
+
+def _value(grammar: Grammar, name: str, raw: str) -> int | str:
+    words = grammar.language.slots.get(name, {})
+    return words.get(" ".join(raw.casefold().replace("’", "'").split()), raw)
+
+
+def _mention(grammar: Grammar, match: Match[str], period: Period, word: str) -> DateMention:
+    return DateMention(
+        start=match.start(),
+        end=match.end(),
+        text=match[0],
+        first=period.first,
+        last=period.last,
+        grain=period.grain,
+        relative=period.relative,
+        approximate=period.approximate,
+        lasting=period.lasting,
+        word=word if period.grain in ("moment", "season") else "",
+        language=grammar.language.name,
+    )
+
+
+def _outside(
+    candidates: Iterable[_Candidate], spans: list[tuple[int, int]]
+) -> Iterator[_Candidate]:
+    """The candidates that touch none of the spans, which are in order."""
+    starts = [start for start, _ in spans]
+    for found in candidates:
+        before = bisect_right(starts, found.end - 1) - 1
+        if before < 0 or spans[before][1] <= found.start:
+            yield found
+
+
+def _without_overlap(candidates: Iterable[_Candidate]) -> Iterator[DateMention]:
+    """Leftmost first, then longest; of equals a trap, then an absolute date."""
+    end = 0
+    for found in sorted(candidates, key=_precedence):
+        if found.start < end:
+            continue
+        end = found.end
+        if found.mention:
+            yield found.mention
+
+
+def _precedence(found: _Candidate) -> tuple[int, int, int]:
+    certainty = 0 if found.mention is None else 1 + found.mention.relative
+    return found.start, -found.end, certainty
+
+
+def _beside_its_date(text: str, mentions: list[DateMention], index: int) -> bool:
+    """Whether a date in figures stands beside a weekday or the like: "Friday, May 12", "May 12 (Friday)"."""
+    mention = mentions[index]
+    if mention.grain != "day" or not mention.relative or _in_figures(mention):
+        return False
+    after = mentions[index + 1] if index + 1 < len(mentions) else None
+    before = mentions[index - 1] if index else None
+    return bool(
+        (after and _in_figures(after) and _adjoin(text[mention.end : after.start]))
+        or (before and _in_figures(before) and _adjoin(text[before.end : mention.start]))
+    )
+
+
+def _in_figures(mention: DateMention) -> bool:
+    return mention.grain == "day" and any(character.isdigit() for character in mention.text)
+
+
+def _adjoin(between: str) -> bool:
+    return len(between) < 8 and between.strip(" ,.(（").lower() in ("", "the", "den", "dem", "le", "el")

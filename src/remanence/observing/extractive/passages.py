@@ -1,0 +1,136 @@
+"""From messages to passages: the clauses among which an observer chooses."""
+
+import re
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from remanence.observing.dates import DateMention, find_dates
+from remanence.observing.extractive.dating import written_date
+from remanence.observing.extractive.outcomes import outcome_lines
+from remanence.observing.extractive.readable import readable_text
+from remanence.observing.extractive.sentences import Span, clauses, sentences
+from remanence.observing.extractive.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
+from remanence.observing.extractive.wording import Word, without_address, wording, words
+from remanence.types import Message
+
+_CAPTION = re.compile(r"\[[^\[\]\n]+\]")
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A clause of a message, its words in telegraphic wording; `source` is as it was said."""
+
+    seq: int
+    at: datetime | None
+    speaker: str
+    source: str
+    words: tuple[Word, ...]
+    vocabulary: Vocabulary
+    sentence: int
+    first_seq: int = 0
+    context: tuple[Word, ...] = ()
+    is_question: bool = False
+    is_caption: bool = False
+    is_outcome: bool = False
+    dates: tuple[DateMention, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The passage as a note writes it."""
+        said = wording(self.words)
+        return f"{wording(self.context)}: {said}" if self.context and said else said
+
+
+def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage, ...]]:
+    """The passages of all messages that may be observed; yields between messages."""
+    found: list[Passage] = []
+    names = _call_names(messages)
+    for message in messages:
+        if message.kind == "message" and message.role != "system":
+            found.extend(_said(message, names))
+            found.extend(_outcomes(message, messages))
+        yield
+    return tuple(found)
+
+
+def _said(message: Message, names: frozenset[str]) -> Iterator[Passage]:
+    text = readable_text(message.text)
+    if not text:
+        return
+    vocabulary = vocabulary_of(word.lower() for word in _WORD.findall(text[:4000]))
+    dates = find_dates(text, message.created_at) if message.created_at else ()
+    for number, sentence in enumerate(sentences(text)):
+        caption = bool(_CAPTION.fullmatch(text, sentence.start, sentence.end))
+        for clause in clauses(text, sentence):
+            if caption:
+                clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
+            inside = tuple(d for d in dates if clause.start <= d.start and d.end <= clause.end)
+            yield Passage(
+                seq=message.seq,
+                first_seq=message.seq,
+                at=message.created_at,
+                speaker=message.speaker,
+                source=text[clause.start : clause.end],
+                words=_worded(text, clause, inside, message.created_at, vocabulary, names, caption),
+                vocabulary=vocabulary,
+                sentence=number,
+                is_question=text[clause.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？")),
+                is_caption=caption,
+                dates=inside,
+            )
+
+
+def _worded(
+    text: str,
+    clause: Span,
+    dates: Sequence[DateMention],
+    said_at: datetime | None,
+    vocabulary: Vocabulary,
+    names: frozenset[str],
+    caption: bool,  # noqa: FBT001
+) -> tuple[Word, ...]:
+    parts = tuple(_words(text, clause, dates, said_at, vocabulary))
+    if caption:
+        return tuple(replace(w, dropped=True) if w.key in vocabulary.caption else w for w in parts)
+    return without_address(parts, names)
+
+
+def _words(
+    text: str,
+    clause: Span,
+    dates: Sequence[DateMention],
+    said_at: datetime | None,
+    vocabulary: Vocabulary,
+) -> Iterator[Word]:
+    at = clause.start
+    for date in dates:
+        yield from words(text[at : date.start], vocabulary, opens=at == clause.start)
+        assert said_at is not None
+        shown = written_date(date, said_at)
+        if shown:
+            yield Word(shown, shown.lower(), is_date=True)
+        at = date.end
+    yield from words(text[at : clause.end], vocabulary, opens=at == clause.start)
+
+
+def _call_names(messages: Sequence[Message]) -> frozenset[str]:
+    """The speakers' names and their short forms, in lower case."""
+    full = {part.lower() for m in messages if m.name for part in m.name.split()}
+    return frozenset(name[:length] for name in full for length in range(3, len(name) + 1))
+
+
+def _outcomes(message: Message, messages: Sequence[Message]) -> Iterator[Passage]:
+    for number, line in enumerate(outcome_lines(message, messages)):
+        yield Passage(
+            seq=message.seq,
+            first_seq=message.seq,
+            at=message.created_at,
+            speaker=message.speaker,
+            source=line,
+            words=tuple(words(line, NO_VOCABULARY, opens=False)),
+            vocabulary=NO_VOCABULARY,
+            sentence=10_000 + number,
+            is_outcome=True,
+        )

@@ -1,0 +1,37 @@
+"""The text of a message as a reader takes it: mark-up and bulk removed, code as its key lines."""
+
+import re
+
+_MAX_TEXT = 60_000
+_THINK = re.compile(r"<(think|thinking|details)\b.*?</\1>", re.S | re.I)
+_FENCE = re.compile(r"```([\w+-]*)[^\n]*\n(.*?)(?:```|\Z)", re.S)
+_MARKUP = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|[-*•+][ \t]+|>[ \t]?|\|)|\*\*|__|^[ \t]*[-=_*\\]{3,}[ \t]*$", re.M)
+_NUMBERED = re.compile(r"^[ \t]*\d{1,3}[.)][ \t]+", re.M)
+_SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell"})
+_SYMBOL = re.compile(
+    r"^\s*(?:export\s+)?(?:default\s+)?(?:async\s+)?(?:def|class|function|interface|type|enum|struct|fn|func|model)\s+([\w.]+)",
+    re.M,
+)
+_TROUBLE = re.compile(r"\b(?:error|failed|exception|cannot|not found|denied|ERR!|warning)\b", re.I)
+
+
+def readable_text(text: str) -> str:
+    """The message in plain lines; bounded, whatever the size of the message."""
+    if len(text) > _MAX_TEXT:
+        half = _MAX_TEXT // 2
+        text = f"{text[:half]}\n{text[-half:]}"
+    text = _THINK.sub("\n", text)
+    text = _FENCE.sub(_code, text)
+    return _NUMBERED.sub("", _MARKUP.sub("", text)).strip()
+
+
+def _code(match: re.Match[str]) -> str:
+    language, body = match[1].lower(), match[2]
+    lines = [line.strip() for line in body.splitlines() if line.strip()]
+    if language in _SHELL:
+        return "\n" + "\n".join(lines[:8]) + "\n"
+    if language in ("", "text", "log", "output"):
+        picked = [line[:200] for line in lines if _TROUBLE.search(line)] or lines[:1]
+        return "\n" + "\n".join(picked[:4]) + "\n"
+    symbols = list(dict.fromkeys(_SYMBOL.findall(body)))
+    return "\n" + ", ".join(symbols[:12]) + "\n"

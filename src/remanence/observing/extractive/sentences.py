@@ -1,0 +1,59 @@
+"""Cutting text into sentences and clauses, in scripts with and without spaces."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A stretch of a text."""
+
+    start: int
+    end: int
+
+
+_END = re.compile(
+    r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[^a-zà-ÿ\s])|[!?]+[\"'”’)]*\s+|(?<=[。！？；!?…])[」』”’）]*|\n+|\s*(?=\[[^\[\]\n]{3,}\])"
+)
+_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|e\.g|i\.e|No|Prof|Jr|Sr|z\.B|bzw|ca)|\b[A-Z])\.$")
+_CLAUSE = re.compile(
+    r"\s+[-–—]+\s+|—|;\s+|:\s+(?=\w+\s+\w+)|,\s+(?=(?:and|but|so|because|which|where|since|plus|then|when|while)\s)|\s+(?=(?:but|because)\s)|[，；：]"
+)
+_MIN_CLAUSE = 12
+_LONG = 600
+
+
+def sentences(text: str) -> Iterator[Span]:
+    """The sentences of a text, without white space around them; long ones are cut hard."""
+    start = 0
+    for match in _END.finditer(text):
+        if match.end() == start or _ABBREVIATION.search(text, max(0, match.start() - 6), match.start()):
+            continue
+        yield from _trimmed(text, start, match.end())
+        start = match.end()
+    yield from _trimmed(text, start, len(text))
+
+
+def clauses(text: str, sentence: Span) -> Iterator[Span]:
+    """The clauses of a sentence, none so short that it says nothing by itself."""
+    start = sentence.start
+    for match in _CLAUSE.finditer(text, sentence.start, sentence.end):
+        if match.start() - start < _MIN_CLAUSE or sentence.end - match.end() < _MIN_CLAUSE:
+            continue
+        yield from _trimmed(text, start, match.end())
+        start = match.end()
+    yield from _trimmed(text, start, sentence.end)
+
+
+def _trimmed(text: str, start: int, end: int) -> Iterator[Span]:
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    while end - start > _LONG:
+        cut = text.rfind(" ", start + _LONG // 2, start + _LONG)
+        cut = cut if cut > 0 else start + _LONG
+        yield Span(start, cut)
+        start = cut + 1 if text[cut : cut + 1] == " " else cut
+    if end > start:
+        yield Span(start, end)

@@ -1,0 +1,83 @@
+"""Telegraphic wording: a clause without the words that tell nothing."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from remanence.observing.extractive.vocabulary import Vocabulary
+
+_EDGES = re.compile(r"^([^\w$€£¥#@~/+`-]*[*_]*)(.*?)([^\w%€£¥°`)+]*)$", re.S)
+_SCRIPT_WITHOUT_SPACES = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
+)
+_HANGUL = re.compile(r"[\uac00-\ud7af]")
+_OPENING = "\"“«「『《("
+_KEPT_TAIL = "\"”»」』》),;:%"
+_TERM_LENGTH = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a clause: as it is written in a note, and what it counts as."""
+
+    text: str
+    key: str
+    dropped: bool = False
+    is_date: bool = False
+    is_name: bool = False
+
+
+def words(text: str, vocabulary: Vocabulary, *, opens: bool) -> Iterator[Word]:
+    """The words of a piece of a clause; *opens* says that it begins a sentence."""
+    for index, chunk in enumerate(text.split()):
+        word = _word(chunk, vocabulary)
+        if word is not None:
+            yield replace(word, is_name=False) if opens and index == 0 and word.is_name else word
+
+
+def wording(parts: Sequence[Word]) -> str:
+    """The kept words as one line, with the commas of lists and without those at its end."""
+    return " ".join(word.text for word in parts if not word.dropped).rstrip(",;:-–— ")
+
+
+def without_address(parts: Sequence[Word], names: Collection[str]) -> tuple[Word, ...]:
+    """The words, those dropped that only call somebody by name."""
+    kept = list(parts)
+    for index, word in enumerate(parts):
+        if word.key not in names:
+            continue
+        set_off = index == 0 or parts[index - 1].dropped or parts[index - 1].text.endswith(",")
+        ends = index == len(parts) - 1 or word.text.endswith(",")
+        if set_off and ends:
+            kept[index] = replace(word, dropped=True)
+    return tuple(kept)
+
+
+@lru_cache(maxsize=50_000)
+def terms(key: str) -> tuple[str, ...]:
+    """What a word counts as, apart from inflection; a run of a script without spaces is cut."""
+    if key.isascii():
+        stem = key.removesuffix("'s").rstrip("s") if len(key) > 3 else key
+        return (stem[:_TERM_LENGTH],)
+    if run := _SCRIPT_WITHOUT_SPACES.search(key):
+        text = run[0]
+        rest = terms(key[: run.start()] + key[run.end() :]) if len(text) < len(key) else ()
+        return (*(text[i : i + 2] for i in range(max(1, len(text) - 1))), *rest)
+    if _HANGUL.search(key):
+        return (key[: max(2, len(key) - 2)],)
+    return (key[:_TERM_LENGTH],)
+
+
+@lru_cache(maxsize=20_000)
+def _word(chunk: str, vocabulary: Vocabulary) -> Word | None:
+    edges = _EDGES.match(chunk)
+    assert edges is not None
+    lead, core, tail = edges.groups()
+    if not core:
+        return None
+    key = core.lower().replace("’", "'")
+    opening = next((mark for mark in lead if mark in _OPENING), "")
+    closing = "".join(mark for mark in tail if mark in _KEPT_TAIL)[:2]
+    is_name = core[0].isupper() and key not in vocabulary.first
+    return Word(opening + core + closing, key, key in vocabulary.drop, is_name=is_name)

@@ -1,0 +1,143 @@
+"""Literals of a text, the values that a summary must not blur, and which of them a note lost."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal as OneOf, TypeAlias
+
+LiteralKind: TypeAlias = OneOf["url", "path", "id", "date", "code", "quote", "number", "name"]
+
+_RANK: dict[LiteralKind, int] = {
+    "id": 0,
+    "path": 1,
+    "url": 1,
+    "date": 2,
+    "number": 2,
+    "code": 3,
+    "quote": 3,
+    "name": 4,
+}
+_MAX_SCANNED = 200_000
+_MAX_QUOTE = 80
+
+_PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
+    (
+        "url",
+        r"\b(?:https?|ftp|wss?|file|s3|git|ssh)://[^\s<>\"'`，。、）)\]}]+[^\s<>\"'`，。、）)\]}.,;:!?]",
+    ),
+    ("id", r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"),
+    ("code", r"`[^`\n]{1,80}`"),
+    ("quote", r"[\"“”„«「『《]([^\"“”„«»「」『』《》\n]{2,80})[\"”“»」』》]"),
+    ("path", r"(?<![\w/.])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+\[\]-]+){2,}/?"),
+    ("path", r"(?<![\w/])(?:[\w.@-]+/)+[\w.@\[\]-]+\.\w{1,8}\b"),
+    (
+        "path",
+        r"(?<![\w/.@])[\w-]+(?:\.[\w-]+)*\.(?:py|js|jsx|ts|tsx|json|ya?ml|toml|md|txt|csv|sql|sh|go|rs|java|kt|c|cc|cpp|h|hpp|rb|php|css|html?|xml|ini|cfg|lock|log|env|pdf|docx?|xlsx?|png|jpe?g|gif|svg|mp[34]|zip|gz)\b",
+    ),
+    ("date", r"\b\d{4}-\d\d?(?:-\d\d?)?(?:[T ]\d\d:\d\d(?::\d\d)?)?\b(?![-\w])"),
+    ("date", r"(?:\d{2,4}\s*[年년]\s*)?\d{1,2}\s*[月월](?:\s*\d{1,2}\s*[日일号])?"),
+    ("date", r"\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b"),
+    ("date", r"\b\d{1,2}:\d\d(?::\d\d)?(?:\s?[ap]\.?m\b\.?)?"),
+    ("id", r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
+    ("id", r"(?<![\w#])#\d+\b|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)+\b"),
+    (
+        "number",
+        r"(?<![\w.])[€$£¥₩+-]?\s?\d+(?:[.,]\d+)*(?:\s?(?:%|€|£|¥|₩|°C?|(?:[kKMG]i?[Bb]|kg|km|cm|mm|ms|min|mph|px|vh|vw|rem|em|kWh|GHz|MHz)\b))?(?![\w])",
+    ),
+    ("id", r"\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{4,}\b"),
+    ("code", r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\(\)"),
+    (
+        "code",
+        r"\b[a-z]\w*_\w+\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|\b[a-z]+(?:[A-Z][a-z0-9]*)+\b|\b(?:[A-Z][a-z0-9]+){2,}\b",
+    ),
+    ("code", r"(?<!\w)--?[a-z][\w-]{2,}\b"),
+    ("number", r"\d+(?:[.,]\d+)*"),
+    ("name", r"\b[A-ZÀ-ÖØ-Þ][\w'’]+(?:[ -][A-ZÀ-ÖØ-Þ][\w'’]+)*"),
+)
+_SCAN = re.compile("|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS)))
+_SENTENCE_END = re.compile(r"(?:^|[.!?:;\n*•\-–—\"“(\[。！？…]|\d[.)])\s*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Literal:
+    """A value as it stands in a text."""
+
+    text: str
+    kind: LiteralKind
+
+
+def find_literals(text: str) -> tuple[Literal, ...]:
+    """Names, numbers, dates, paths, ids, URLs, code identifiers and quoted text, in order.
+
+    Of a very long text only the head and the tail are scanned.
+    """
+    if len(text) > _MAX_SCANNED:
+        half = _MAX_SCANNED // 2
+        text = f"{text[:half]}\n{text[-half:]}"
+    return tuple(_literals(text))
+
+
+def lost_literals(
+    source_texts: Iterable[str], note_text: str, *, limit: int = 50
+) -> tuple[str, ...]:
+    """Literals of the sources that the note does not hold, the most telling first.
+
+    Values are compared regardless of letter case, thousand separators and full-width digits.
+    """
+    kept = _normal(note_text)
+    found: dict[str, tuple[int, int, int, str]] = {}
+    for text in source_texts:
+        for literal in find_literals(text):
+            key = _normal(literal.text)
+            if not key or key in found:
+                rank, count, place, shown = found.get(key, (0, 0, 0, ""))
+                if key:
+                    found[key] = (rank, count - 1, place, shown)
+                continue
+            found[key] = (_RANK[literal.kind], -1, len(found), literal.text)
+    lost = [entry for key, entry in found.items() if not _holds(kept, key)]
+    return tuple(entry[3] for entry in sorted(lost)[:limit])
+
+
+def _literals(text: str) -> Iterable[Literal]:
+    for match in _SCAN.finditer(text):
+        kind = _PATTERNS[int((match.lastgroup or "p0")[1:])][0]
+        value = match[0].strip()
+        if kind == "name" and _opens_sentence(text, match):
+            continue
+        if kind in ("code", "quote"):
+            value = value.strip('`"“”„«»「」『』《》')
+        if value.strip():
+            yield Literal(text=value, kind=kind)
+
+
+def _opens_sentence(text: str, match: re.Match[str]) -> bool:
+    """Whether a lone capitalised word may owe its capital to its place."""
+    if " " in match[0]:
+        return False
+    before = text[max(0, match.start() - 12) : match.start()]
+    return bool(_SENTENCE_END.search(before)) or len(match[0]) < 2
+
+
+def _normal(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    return " ".join(re.sub(r"(?<=\d),(?=\d{3})", "", folded).split())
+
+
+def _holds(text: str, value: str) -> bool:
+    """Whether *text* has *value* as a whole: `12` does not stand in `312`."""
+    start = text.find(value)
+    while start >= 0:
+        before, after = text[start - 1 : start], text[start + len(value) : start + len(value) + 1]
+        if not (_joins(before, value[0]) or _joins(value[-1], after)):
+            return True
+        start = text.find(value, start + 1)
+    return False
+
+
+def _joins(left: str, right: str) -> bool:
+    return bool(left and right) and (
+        (left.isdigit() and right.isdigit())
+        or (left.isascii() and right.isascii() and left.isalnum() and right.isalnum())
+    )

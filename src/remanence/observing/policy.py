@@ -1,0 +1,409 @@
+"""When memory works: thresholds and what follows from them, as pure functions."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, Self
+
+from remanence.errors import InvalidPolicy
+from remanence.observing.boundaries import groups, safe_ends
+from remanence.types import Failure, MemoryState, Message, NoteFormat, Segment, Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """When a conversation is observed, activated and reflected, and what a context may hold.
+
+    Tokens are counted by `token_counter` (by default the family of `model`).
+
+    Attributes:
+        enabled: False makes every context the plain system prompt and messages.
+        model: whose tokenizer and window count, such as `claude-sonnet-5-5`.
+        token_counter: a counter by name (`flat`, `cjk`, `split`, or a family) instead of `model`'s.
+        observe_tokens: an observation is due when the tokens without one exceed this.
+        observe_compare: whether they must exceed (`gt`) or reach (`gte`) it.
+        observe_slice: observe up to `observe_tokens`, the `oldest_n` messages, or all there are.
+        observe_slice_messages: the n of `oldest_n`.
+        observe_max_tokens: the most that one observation reads; longer backlogs are split.
+        observe_timeout_seconds: how long an observer or reflector may take.
+        precompute_at: the share of `observe_tokens` at which observations are made in advance.
+        note_ratio: tokens of an observation, at most, for each token of its source.
+        note_format: how notes are written.
+        max_output_tokens: the most that an observer or reflector can write in one answer.
+        activate: use observations when the tail is over its budget, or as soon as they are made.
+        tail_tokens: the budget of the raw tail; above it, activation is due.
+        tail_keep_tokens: what an activation leaves of the tail, at least.
+        keep_last: messages that are always raw, at least.
+        cache_ttl_seconds: a prompt cache that is idle this long is cold, so activation is free.
+        reflect_tokens: the budget of each generation's live segments, observations first; the last
+            one is the top generation, which condenses into itself. Empty: never reflect.
+        reflect_scope: condense one generation at a time, or all live segments together.
+        reflect_ratio: tokens of a reflection, at most, for each token of its sources.
+        reflect_min_interval_seconds: the least time between two reflections.
+        max_context_tokens: what a context may hold, by default nine tenths of the model's window.
+        block_after: times `tail_tokens` above which `context` waits for observations; None: never.
+        sync_timeout_seconds: how long it waits then.
+        render_order: oldest notes first, or lango's newest first.
+        heading: the line above the notes; empty for none.
+        show_clock: whether the volatile block tells the time and the gaps between messages.
+        retry_seconds: the wait after a first failure; doubled with each further one.
+        retry_max_seconds: the longest wait between two tries.
+        max_failures: after so many failures in a row only new messages allow another try.
+        max_message_bytes: longer messages are refused.
+    """
+
+    enabled: bool = True
+    model: str = "claude-sonnet-5-5"
+    token_counter: str | None = None
+    observe_tokens: int = 3_000
+    observe_compare: Literal["gt", "gte"] = "gt"
+    observe_slice: Literal["budget", "oldest_n", "all"] = "budget"
+    observe_slice_messages: int = 20
+    observe_max_tokens: int = 8_000
+    observe_timeout_seconds: float = 120.0
+    precompute_at: float | None = None
+    note_ratio: float = 0.2
+    note_format: NoteFormat = "compact"
+    max_output_tokens: int = 8_192
+    activate: Literal["over_budget", "when_observed"] = "over_budget"
+    tail_tokens: int = 8_000
+    tail_keep_tokens: int = 2_000
+    keep_last: int = 4
+    cache_ttl_seconds: float = 300.0
+    reflect_tokens: tuple[int, ...] = (4_000, 4_000, 8_000)
+    reflect_scope: Literal["generation", "all"] = "generation"
+    reflect_ratio: float = 0.5
+    reflect_min_interval_seconds: float = 0.0
+    max_context_tokens: int | None = None
+    block_after: float | None = None
+    sync_timeout_seconds: float = 10.0
+    render_order: Literal["oldest_first", "newest_first"] = "oldest_first"
+    heading: str = "## Conversation Memory"
+    show_clock: bool = True
+    retry_seconds: float = 60.0
+    retry_max_seconds: float = 3_600.0
+    max_failures: int = 6
+    max_message_bytes: int = 16 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        _check_ranges(self)
+        _check_budgets(self)
+
+    @classmethod
+    def default(cls, **changes: Any) -> Self:  # the fields' own types
+        """The economic default: early observations, late activation, small tail."""
+        return cls(**changes)
+
+    @classmethod
+    def lango(cls, **changes: Any) -> Self:  # the fields' own types
+        """The lango design: prose notes of all unobserved messages; off until `enabled=True`."""
+        settings: dict[str, Any] = {  # the fields' own types
+            "enabled": False,
+            "token_counter": "cjk",
+            "observe_tokens": 1_000,
+            "observe_slice": "all",
+            "note_format": "prose",
+            "activate": "when_observed",
+            "tail_tokens": 8_000,
+            "tail_keep_tokens": 6_000,
+            "keep_last": 0,
+            "reflect_tokens": (2_000, 2_000),
+            "render_order": "newest_first",
+        }
+        return cls(**settings | changes)
+
+    @classmethod
+    def zora(cls, **changes: Any) -> Self:  # the fields' own types
+        """The zora design: a working tier of 30,000 tokens, the oldest 20 messages compressed."""
+        settings: dict[str, Any] = {  # the fields' own types
+            "token_counter": "split",
+            "observe_tokens": 30_000,
+            "observe_slice": "oldest_n",
+            "precompute_at": 0.7,
+            "note_format": "dated_priority",
+            "tail_tokens": 30_000,
+            "tail_keep_tokens": 20_000,
+            "keep_last": 0,
+            "reflect_tokens": (10_000,),
+            "reflect_scope": "all",
+            "block_after": 2.0,
+            "heading": "",
+        }
+        return cls(**settings | changes)
+
+    @classmethod
+    def brain(cls, **changes: Any) -> Self:  # the fields' own types
+        """The brain design: a tagged log of all unobserved messages, twelve messages raw."""
+        settings: dict[str, Any] = {  # the fields' own types
+            "token_counter": "flat",
+            "observe_tokens": 30_000,
+            "observe_slice": "all",
+            "observe_max_tokens": 40_000,
+            "note_format": "tagged",
+            "activate": "when_observed",
+            "tail_tokens": 30_000,
+            "tail_keep_tokens": 0,
+            "keep_last": 12,
+            "reflect_tokens": (40_000,),
+            "reflect_scope": "all",
+            "reflect_ratio": 0.6,
+            "reflect_min_interval_seconds": 3_600.0,
+            "max_output_tokens": 32_000,
+            "heading": "## Conversation Context (Observations)",
+        }
+        return cls(**settings | changes)
+
+    def replace(self, **changes: Any) -> Self:  # the fields' own types
+        """A copy with some fields changed; checked like a new policy."""
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def context_tokens(self) -> int:
+        """The most tokens that a context may hold."""
+        return self.max_context_tokens or window_tokens(self.model) * 9 // 10
+
+
+def window_tokens(model: str) -> int:
+    """The size of a model's window in tokens, as its vendor states it; 128,000 if unknown."""
+    name = model.lower()
+    for part, tokens in (("claude", 200_000), ("gemini", 1_000_000), ("gpt-4.1", 1_000_000)):
+        if part in name:
+            return tokens
+    return 272_000 if "gpt-5" in name else 128_000
+
+
+def observation_due(policy: Policy, state: MemoryState) -> bool:
+    """Whether messages should be observed now."""
+    if not policy.enabled or state.unobserved_tokens == 0:
+        return False
+    threshold = policy.observe_tokens * (policy.precompute_at or 1.0)
+    if policy.observe_compare == "gte":
+        return state.unobserved_tokens >= threshold
+    return state.unobserved_tokens > threshold
+
+
+def observation_slice(
+    policy: Policy, state: MemoryState, messages: Sequence[Message], *, everything: bool = False
+) -> tuple[Message, ...]:
+    """The messages that the next observation covers: the oldest of *messages*, or none yet.
+
+    *messages* follow `observed_seq`. A slice never ends between a tool call and its result, and
+    leaves `keep_last` messages unobserved, unless *everything* is asked for.
+    """
+    newest = state.last_seq if everything else _newest_observable(policy, state)
+    final = everything and bool(messages) and messages[-1].seq == state.last_seq
+    ends = [end for end in safe_ends(messages, final=final) if messages[end].seq <= newest]
+    chosen: int | None = None
+    tokens = counted = 0
+    for end in ends:
+        tokens += sum(message.tokens for message in messages[counted : end + 1])
+        counted = end + 1
+        if chosen is not None and not _fits(policy, end + 1, tokens):
+            break
+        chosen = end
+    return () if chosen is None else tuple(messages[: chosen + 1])
+
+
+def _newest_observable(policy: Policy, state: MemoryState) -> int:
+    if policy.observe_slice == "all":
+        return state.last_seq
+    return state.last_seq - policy.keep_last
+
+
+def _fits(policy: Policy, messages: int, tokens: int) -> bool:
+    if tokens > policy.observe_max_tokens:
+        return False
+    match policy.observe_slice:
+        case "budget":
+            return tokens <= policy.observe_tokens
+        case "oldest_n":
+            return messages <= policy.observe_slice_messages
+        case "all":
+            return True
+
+
+def activation(policy: Policy, snapshot: Snapshot, *, now: datetime) -> int | None:
+    """The seq that `active_seq` should move to now, or None.
+
+    Due when the tail is over its budget, when the prompt cache is
+    cold, or (`when_observed`) as soon as there is anything to activate. It moves as far as leaves
+    `tail_keep_tokens` and `keep_last`; a tail over its budget moves by one segment at least.
+    """
+    state = snapshot.state
+    ready = [segment for segment in snapshot.segments if segment.last_seq > state.active_seq]
+    if not ready:
+        return None
+    if policy.activate == "when_observed":
+        return ready[-1].last_seq
+    over = state.inactive_tokens > policy.tail_tokens
+    if not over and not _cache_is_cold(policy, snapshot.tail, now):
+        return None
+    leaving = [segment.last_seq for segment in ready if _leaves_enough(policy, state, segment)]
+    if leaving:
+        return leaving[-1]
+    return ready[0].last_seq if over else None
+
+
+def tail_start(policy: Policy, tail: Sequence[Message], active_seq: int) -> int:
+    """The first message that stays raw when `active_seq` moves to *active_seq*.
+
+    *tail* are the newest messages, raw so far. Where activation may take all of them
+    (`when_observed`), `keep_last` messages and `tail_keep_tokens` stay raw beside their notes.
+    """
+    tokens = count = 0
+    start = active_seq + 1
+    for run in reversed(list(groups(tail))):
+        run_tokens = sum(message.tokens for message in run)
+        if run[-1].seq <= active_seq and count >= policy.keep_last:
+            full = tokens + run_tokens > policy.tail_tokens
+            if full or tokens >= policy.tail_keep_tokens:
+                break
+        tokens += run_tokens
+        count += len(run)
+        start = min(start, run[0].seq)
+    return start
+
+
+def _leaves_enough(policy: Policy, state: MemoryState, segment: Segment) -> bool:
+    tokens_left = state.last_sum_tokens - segment.sum_tokens
+    messages_left = state.last_seq - segment.last_seq
+    return tokens_left >= policy.tail_keep_tokens and messages_left >= policy.keep_last
+
+
+def _cache_is_cold(policy: Policy, tail: Sequence[Message], now: datetime) -> bool:
+    """Whether the model's last answer is older than a prompt cache lives."""
+    for message in reversed(tail):
+        if message.role == "assistant" and message.created_at is not None:
+            return (now - message.created_at).total_seconds() > policy.cache_ttl_seconds
+    return False
+
+
+def reflection_sources(
+    policy: Policy, state: MemoryState, segments: Sequence[Segment], *, now: datetime
+) -> tuple[Segment, ...]:
+    """The live segments that should be condensed now, adjacent and in order; empty if none."""
+    if not policy.enabled or not policy.reflect_tokens:
+        return ()
+    if state.last_reflected_at is not None:
+        interval = timedelta(seconds=policy.reflect_min_interval_seconds)
+        if now - state.last_reflected_at < interval:
+            return ()
+    active = tuple(segment for segment in segments if segment.last_seq <= state.active_seq)
+    if policy.reflect_scope == "all":
+        over = sum(segment.tokens for segment in active) > policy.reflect_tokens[0]
+        return active if over else ()
+    for generation, budget in enumerate(policy.reflect_tokens):
+        sources = tuple(segment for segment in active if segment.generation == generation)
+        if sum(segment.tokens for segment in sources) > budget:
+            return sources
+    return ()
+
+
+def reflection_generation(policy: Policy, sources: Sequence[Segment]) -> int:
+    """The generation of what *sources* are condensed to."""
+    newest = max(segment.generation for segment in sources)
+    if policy.reflect_scope == "all":
+        return newest + 1
+    return max(1, min(newest + 1, len(policy.reflect_tokens) - 1))
+
+
+def reflection_target(policy: Policy, sources: Sequence[Segment]) -> int:
+    """The most tokens that a reflection of *sources* should have."""
+    tokens = sum(segment.tokens for segment in sources)
+    budget = _reflection_budget(policy, sources)
+    return max(1, int(min(tokens * policy.reflect_ratio, budget * 0.75, policy.max_output_tokens)))
+
+
+def reflection_limit(policy: Policy, sources: Sequence[Segment]) -> int:
+    """The most tokens that a reflection of *sources* may have: more would be due again at once."""
+    tokens = sum(segment.tokens for segment in sources)
+    return min(tokens, _reflection_budget(policy, sources))
+
+
+def _reflection_budget(policy: Policy, sources: Sequence[Segment]) -> int:
+    if policy.reflect_scope == "all":
+        return policy.reflect_tokens[0]
+    return policy.reflect_tokens[reflection_generation(policy, sources)]
+
+
+def observation_target(policy: Policy, source_tokens: int) -> int:
+    """The most tokens that the notes of a source may have."""
+    return max(1, int(min(source_tokens * policy.note_ratio, policy.max_output_tokens)))
+
+
+def may_try(policy: Policy, state: MemoryState, failure: Failure | None, *, now: datetime) -> bool:
+    """Whether a step may be tried now that has *failure* behind it."""
+    if failure is None:
+        return True
+    return now >= failure.next_attempt_at and not is_latched(policy, state, failure)
+
+
+def is_latched(policy: Policy, state: MemoryState, failure: Failure) -> bool:
+    """Whether failures stopped all tries of a step until new messages come."""
+    return failure.failures >= policy.max_failures and state.last_seq <= failure.last_seq
+
+
+def retry_delay(policy: Policy, failures: int, *, jitter: float) -> timedelta:
+    """The wait after the *failures*-th failure in a row; *jitter* in 0..1 adds up to a quarter."""
+    exponent = min(failures - 1, 30)
+    seconds = min(policy.retry_seconds * 2**exponent, policy.retry_max_seconds)
+    return timedelta(seconds=seconds * (1 + jitter / 4))
+
+
+def _check_ranges(policy: Policy) -> None:
+    for name in ("observe_tokens", "observe_slice_messages", "observe_max_tokens", "tail_tokens"):
+        _require(getattr(policy, name) > 0, name, getattr(policy, name), "use a positive number")
+    for name in ("tail_keep_tokens", "keep_last", "reflect_min_interval_seconds"):
+        _require(getattr(policy, name) >= 0, name, getattr(policy, name), "use 0 or more")
+    for name in ("note_ratio", "reflect_ratio"):
+        value = getattr(policy, name)
+        _require(0 < value <= 1, name, value, "use a share between 0 and 1")
+    if policy.precompute_at is not None:
+        allowed = 0 < policy.precompute_at <= 1
+        _require(allowed, "precompute_at", policy.precompute_at, "use a share between 0 and 1")
+    if policy.block_after is not None:
+        allowed = policy.block_after >= 1
+        _require(allowed, "block_after", policy.block_after, "use 1.0 or more, or None")
+    top = policy.reflect_scope == "all" or len(policy.reflect_tokens) != 1
+    _require(top, "reflect_tokens", policy.reflect_tokens, "name the budget of a generation above")
+    for budget in policy.reflect_tokens:
+        _require(budget > 0, "reflect_tokens", policy.reflect_tokens, "use positive budgets")
+
+
+def _check_budgets(policy: Policy) -> None:
+    window = policy.context_tokens
+    _require(
+        policy.tail_tokens + sum(policy.reflect_tokens) <= window,
+        "tail_tokens",
+        policy.tail_tokens,
+        f"with the budgets of notes it exceeds the {window:,} tokens of a context: lower it, or "
+        "raise max_context_tokens",
+    )
+    _require(
+        policy.tail_keep_tokens < policy.tail_tokens,
+        "tail_keep_tokens",
+        policy.tail_keep_tokens,
+        f"it must be below tail_tokens={policy.tail_tokens:,}, or activation frees nothing",
+    )
+    most = int(policy.observe_max_tokens * policy.note_ratio)
+    _require(
+        most <= policy.max_output_tokens,
+        "note_ratio",
+        policy.note_ratio,
+        f"notes of {most:,} tokens would exceed max_output_tokens={policy.max_output_tokens:,} and "
+        "be cut off: lower note_ratio or observe_max_tokens",
+    )
+    target = int(max(policy.reflect_tokens, default=0) * policy.reflect_ratio)
+    _require(
+        target <= policy.max_output_tokens,
+        "reflect_ratio",
+        policy.reflect_ratio,
+        f"a reflection of {target:,} tokens would exceed max_output_tokens="
+        f"{policy.max_output_tokens:,} and be cut off: lower reflect_ratio or reflect_tokens",
+    )
+
+
+def _require(condition: bool, name: str, value: object, remedy: str) -> None:  # noqa: FBT001
+    if not condition:
+        raise InvalidPolicy(f"{name}={value!r} is impossible: {remedy}")

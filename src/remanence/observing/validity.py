@@ -1,0 +1,142 @@
+"""Whether a request keeps the rules of its provider; each problem in one sentence.
+
+The rules are those of the references of Anthropic's Messages API and OpenAI's Chat Completions.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
+
+MAX_CACHE_BREAKPOINTS = 4
+_OPENAI_ROLES = {"system", "developer", "user", "assistant", "tool"}
+
+
+def anthropic_problems(request: JsonObject) -> tuple[str, ...]:
+    """What the Messages API would refuse, or quietly change, in *request*."""
+    messages = request.get("messages") or []
+    system = request.get("system") or []
+    return (
+        *_turn_problems(messages),
+        *_block_problems("system", _blocks(system)),
+        *(
+            problem
+            for number, message in enumerate(messages, start=1)
+            for problem in _block_problems(f"message {number}", _blocks(message.get("content")))
+        ),
+        *_tool_use_problems(messages),
+        *_breakpoint_problems(system, messages),
+    )
+
+
+def openai_problems(request: JsonObject) -> tuple[str, ...]:
+    """What Chat Completions would refuse in *request*."""
+    messages = request.get("messages") or []
+    if not messages:
+        return ("there is no message",)
+    return (
+        *(
+            problem
+            for number, message in enumerate(messages, start=1)
+            for problem in _openai_content_problems(number, message)
+        ),
+        *_tool_call_problems(messages),
+    )
+
+
+def _turn_problems(messages: Sequence[JsonObject]) -> Iterator[str]:
+    if not messages:
+        yield "there is no message"
+    before = "assistant"
+    for number, message in enumerate(messages, start=1):
+        role = message.get("role")
+        if role not in ("user", "assistant"):
+            yield f"message {number} has the role {role!r}"
+        elif role == before:
+            yield f"message {number} is the {role}'s " + (
+                "and the first" if number == 1 else "as the one before it"
+            )
+        if not message.get("content"):
+            yield f"message {number} has no content"
+        before = str(role)
+
+
+def _blocks(content: object) -> list[JsonObject]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content if isinstance(content, list) else []
+
+
+def _block_problems(place: str, blocks: Sequence[JsonObject]) -> Iterator[str]:
+    for number, block in enumerate(blocks, start=1):
+        if block.get("type") == "text" and not str(block.get("text") or "").strip():
+            yield f"block {number} of {place} is an empty text"
+
+
+def _tool_use_problems(messages: Sequence[JsonObject]) -> Iterator[str]:
+    seen: set[str] = set()
+    open_ids: list[str] = []
+    for number, message in enumerate(messages, start=1):
+        blocks = _blocks(message.get("content"))
+        yield from _result_problems(number, blocks, open_ids)
+        open_ids = [block["id"] for block in blocks if block.get("type") == "tool_use"]
+        if open_ids and message.get("role") != "assistant":
+            yield f"message {number} is the user's and calls a tool"
+        for id_ in open_ids:
+            if id_ in seen:
+                yield f"message {number} uses the tool call id {id_!r} again"
+            seen.add(id_)
+    for id_ in open_ids:
+        yield f"tool call {id_!r} of the last message has no result"
+
+
+def _result_problems(
+    number: int, blocks: Sequence[JsonObject], open_ids: Sequence[str]
+) -> Iterator[str]:
+    """Results stand in the turn after their calls, all of them, once, before anything else."""
+    results = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
+    if any(block.get("type") != "tool_result" for block in blocks[: len(results)]):
+        yield f"message {number} has a tool result after other content"
+    yield from _pair_problems(number, results, open_ids)
+
+
+def _pair_problems(number: int, results: Sequence[str], open_ids: Sequence[str]) -> Iterator[str]:
+    for id_ in sorted(set(open_ids) - set(results)):
+        yield f"tool call {id_!r} has no result in message {number}, right after it"
+    for id_ in sorted(set(results) - set(open_ids)):
+        yield f"message {number} has a result of {id_!r}, which the turn before does not call"
+    for id_ in sorted({id_ for id_ in results if results.count(id_) > 1}):
+        yield f"message {number} has more than one result of {id_!r}"
+
+
+def _breakpoint_problems(system: object, messages: Sequence[JsonObject]) -> Iterator[str]:
+    blocks = _blocks(system) + [b for m in messages for b in _blocks(m.get("content"))]
+    marked = sum("cache_control" in block for block in blocks)
+    if marked > MAX_CACHE_BREAKPOINTS:
+        yield f"{marked} blocks have cache_control; {MAX_CACHE_BREAKPOINTS} are allowed"
+
+
+def _openai_content_problems(number: int, message: JsonObject) -> Iterator[str]:
+    role, content = message.get("role"), message.get("content")
+    if role not in _OPENAI_ROLES:
+        yield f"message {number} has the role {role!r}"
+    if role == "assistant":
+        if not content and not message.get("tool_calls"):
+            yield f"message {number} has neither content nor tool calls"
+    elif content is None or content == []:
+        yield f"message {number} has no content"
+    if message.get("tool_calls") and role != "assistant":
+        yield f"message {number} is the {role}'s and calls a tool"
+
+
+def _tool_call_problems(messages: Sequence[JsonObject]) -> Iterator[str]:
+    calling, open_ids, results = 0, list[str](), list[str]()
+    for number, message in enumerate([*messages, {}], start=1):
+        if message.get("role") == "tool":
+            results.append(str(message.get("tool_call_id")))
+            continue
+        yield from _pair_problems(calling + 1, results, open_ids)
+        calling, results = number, []
+        open_ids = [str(call.get("id")) for call in message.get("tool_calls") or ()]
+        if len(set(open_ids)) < len(open_ids):
+            yield f"message {number} uses a tool call id twice"

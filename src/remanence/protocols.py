@@ -1,0 +1,172 @@
+"""Every replaceable part, on one page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from remanence.types import (
+    Appended,
+    ConversationRef,
+    Draft,
+    Failure,
+    Hit,
+    LogEntry,
+    MemoryState,
+    Message,
+    Note,
+    NoteFormat,
+    Problem,
+    Segment,
+    Snapshot,
+)
+
+
+class CountTokens(Protocol):
+    """Counts the tokens of a text. Pure; safe to call from any thread."""
+
+    def __call__(self, text: str, /) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObserveRequest:
+    """Messages to be observed: a contiguous range that separates no tool call from its result.
+
+    `known` are the newest notes made before. The rendered notes should have at most
+    `target_tokens`, as counted by `count_tokens` in `note_format`.
+    """
+
+    conversation: ConversationRef
+    messages: tuple[Message, ...]
+    known: tuple[Note, ...]
+    target_tokens: int
+    count_tokens: CountTokens
+    note_format: NoteFormat
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReflectRequest:
+    """Adjacent segments to be condensed into one of `generation`, of at most `target_tokens`."""
+
+    conversation: ConversationRef
+    segments: tuple[Segment, ...]
+    generation: int
+    target_tokens: int
+    count_tokens: CountTokens
+    note_format: NoteFormat
+    now: datetime
+
+
+class Observer(Protocol):
+    """Makes notes from messages. Called concurrently for different conversations.
+
+    Any exception counts as a failed try: nothing is written and the call is made again later.
+    """
+
+    async def observe(self, request: ObserveRequest) -> Draft: ...
+
+
+class Reflector(Protocol):
+    """Condenses segments. Called concurrently for different conversations; errors as above."""
+
+    async def reflect(self, request: ReflectRequest) -> Draft: ...
+
+
+class Store(Protocol):
+    """The durable tape and what was made from it.
+
+    Each method is one transaction. Safe for concurrent calls from one event loop, and beside
+    other processes on the same database. A `commit_*`, `activate` or `record_failure` whose
+    guard does not hold writes nothing and returns None; so does every call on a conversation
+    that was deleted since *state* was read.
+    """
+
+    async def append(
+        self, ref: ConversationRef, messages: Sequence[Message], *, user: str | None
+    ) -> Appended:
+        """Put messages at the end of the tape, all or none; durable when it returns.
+
+        They come back with seq, id and created_at, and with the state after them. The conversation is created on first use. A
+        message whose id is on the tape with equal content is returned as it stands there.
+
+        Raises:
+            DuplicateMessage: an id is taken by another message.
+            InvalidMessage: a tool result answers no call of this tape.
+            StoreUnavailable: nothing was written.
+        """
+        ...
+
+    async def state(self, ref: ConversationRef) -> MemoryState | None: ...
+
+    async def snapshot(self, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
+        """State, live segments, and the newest messages of the raw tail in one read.
+
+        The tail is cut at its old end as soon as it holds more than *tail_tokens*; its newest
+        message is always there.
+        """
+        ...
+
+    async def messages(
+        self, ref: ConversationRef, *, after: int, limit: int | None, max_tokens: int | None = None
+    ) -> tuple[Message, ...]:
+        """Messages with a seq above *after*, in order; at least one where there is any."""
+        ...
+
+    async def segments(self, ref: ConversationRef, *, live: bool) -> tuple[Segment, ...]:
+        """The live segments in order of the tape, or all, oldest version first."""
+        ...
+
+    async def segment(self, ref: ConversationRef, segment_id: str) -> Segment | None: ...
+
+    async def commit_observation(self, state: MemoryState, segment: Segment) -> MemoryState | None:
+        """Add an observation and move `observed_seq` to its end, if it still ends before it."""
+        ...
+
+    async def commit_reflection(
+        self, state: MemoryState, segment: Segment, replaced: Sequence[str]
+    ) -> MemoryState | None:
+        """Replace segments, if all are still live, and move `reflected_seq` where needed."""
+        ...
+
+    async def activate(
+        self, state: MemoryState, *, active_seq: int, tail_seq: int, at: datetime
+    ) -> MemoryState | None:
+        """Move `active_seq`, if it is still that of *state*."""
+        ...
+
+    async def record_failure(self, state: MemoryState, failure: Failure) -> MemoryState | None:
+        """Keep *failure* as its step's failure, if the cursors are still those of *state*."""
+        ...
+
+    async def lease(
+        self, state: MemoryState, *, owner: str, now: datetime, until: datetime
+    ) -> bool:
+        """Take or prolong the right to work on a conversation; false while another owns it."""
+        ...
+
+    async def release(self, state: MemoryState, *, owner: str) -> None: ...
+
+    async def log(self, ref: ConversationRef) -> tuple[LogEntry, ...]:
+        """Every committed change, oldest first."""
+        ...
+
+    async def conversations(
+        self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
+    ) -> tuple[MemoryState, ...]:
+        """States in order of (tenant, id), for paging."""
+        ...
+
+    async def search(self, ref: ConversationRef, query: str, *, limit: int) -> tuple[Hit, ...]:
+        """Live notes and raw messages that match *query*, best first."""
+        ...
+
+    async def delete(self, ref: ConversationRef) -> bool:
+        """Erase a conversation and all that was made from it; false if there is none."""
+        ...
+
+    async def check(self) -> tuple[Problem, ...]:
+        """Look for violations of coverage and accounting, and for damage of the database."""
+        ...
+
+    async def close(self) -> None: ...

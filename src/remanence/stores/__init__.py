@@ -1,0 +1,52 @@
+"""Where tapes are kept: a backend per URL scheme, loaded when it is asked for."""
+
+import re
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+from remanence.clock import Clock, SystemClock
+from remanence.errors import StoreUnavailable
+from remanence.protocols import Store
+
+Durability: TypeAlias = Literal["full", "normal"]
+
+_KNOWN = "sqlite:///relative.db, sqlite:////absolute/path.db or sqlite:///:memory:"
+
+
+async def open_store(
+    url: str,
+    *,
+    clock: Clock | None = None,
+    durability: Durability = "full",
+    pragmas: Mapping[str, str | int] | None = None,
+) -> Store:
+    """Open the database that *url* names, and make or migrate it where needed.
+
+    What `append` returned survives a killed process; with durability `full` also a power cut.
+    *pragmas* are set on each SQLite connection.
+
+    Raises:
+        StoreUnavailable: it cannot be opened or written; the text says what to do.
+        NotADatabase: the file is something else, or encrypted.
+        NewerSchema: it was written by a later remanence.
+    """
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        raise StoreUnavailable(
+            f"store {url!r} is no URL: write sqlite:///{url} for a file of that name"
+        )
+    if scheme != "sqlite":
+        raise StoreUnavailable(f"store {_masked(url)!r} has an unknown scheme: use {_KNOWN}")
+    if not rest.startswith("/") or rest == "/":
+        raise StoreUnavailable(f"store {url!r} names no file: use {_KNOWN}")
+
+    from remanence.stores.sqlite import open_sqlite
+
+    return await open_sqlite(
+        rest[1:], clock=clock or SystemClock(), durability=durability, pragmas=pragmas or {}
+    )
+
+
+def _masked(url: str) -> str:
+    """The URL without its password."""
+    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)

@@ -1,0 +1,277 @@
+"""Rows of a database and the values they stand for, the same for every backend."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, LiteralString
+
+from remanence.types import (
+    ConversationRef,
+    Failure,
+    FilePart,
+    ImagePart,
+    LogEntry,
+    MemoryState,
+    Message,
+    Note,
+    OtherPart,
+    Part,
+    Segment,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+JsonObject = dict[str, Any]  # JSON of our own making; decoding gives it its types back
+Row = Sequence[Any]  # a driver's row: the column decides the type
+
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def encode_content(content: Sequence[Part]) -> str:
+    """Parts as JSON; equal parts give equal text. A lone text part is a JSON string."""
+    if len(content) == 1 and isinstance(content[0], TextPart):
+        return _encode(content[0].text)
+    return _encode([_part_to_json(part) for part in content])
+
+
+def decode_content(text: str) -> tuple[Part, ...]:
+    """The parts that `encode_content` made the text from."""
+    value = json.loads(text)
+    if isinstance(value, str):
+        return (TextPart(text=value),)
+    return tuple(_part_from_json(item) for item in value)
+
+
+def _part_to_json(part: Part) -> JsonObject:
+    match part:
+        case TextPart():
+            return {"type": "text", "text": part.text}
+        case ToolCallPart():
+            fields = {"id": part.id, "name": part.name, "arguments": part.arguments}
+            return {"type": "tool_call", **fields}
+        case ToolResultPart():
+            inner = [_part_to_json(item) for item in part.content]
+            result = {"type": "tool_result", "call_id": part.call_id, "content": inner}
+            return {**result, "is_error": True} if part.is_error else result
+        case ImagePart():
+            return {"type": "image", **_present(part, _IMAGE_FIELDS)}
+        case FilePart():
+            return {"type": "file", **_present(part, _FILE_FIELDS)}
+        case OtherPart():
+            return {"type": "other", "dialect": part.dialect, "raw": part.raw}
+
+
+_IMAGE_FIELDS = ("media_type", "data", "url", "width", "height")
+_FILE_FIELDS = ("media_type", "name", "data", "url", "file_id")
+
+
+def _present(part: Part, fields: tuple[str, ...]) -> JsonObject:
+    values = ((field, getattr(part, field)) for field in fields)
+    return {field: value for field, value in values if value is not None}
+
+
+def _part_from_json(data: JsonObject) -> Part:
+    kind = data.pop("type")
+    if kind == "tool_result":
+        data["content"] = tuple(_part_from_json(item) for item in data["content"])
+    part: Part = _PART_TYPES[kind](**data)
+    return part
+
+
+_PART_TYPES = {
+    "text": TextPart,
+    "tool_call": ToolCallPart,
+    "tool_result": ToolResultPart,
+    "image": ImagePart,
+    "file": FilePart,
+    "other": OtherPart,
+}
+
+
+def encode_call_ids(message: Message) -> str | None:
+    """The ids of the message's tool calls as a JSON list; None when it has none."""
+    calls = message.tool_calls
+    return _encode([call.id for call in calls]) if calls else None
+
+
+def encode_notes(notes: Sequence[Note]) -> str:
+    """Notes as a JSON list."""
+    return _encode([_note_to_json(note) for note in notes])
+
+
+def decode_notes(text: str) -> tuple[Note, ...]:
+    """The notes that `encode_notes` made the text from."""
+    return tuple(_note_from_json(item) for item in json.loads(text))
+
+
+_NOTE_FIELDS = ("referenced_at", "speaker", "topic", "supersedes")
+
+
+def _note_to_json(note: Note) -> JsonObject:
+    data: JsonObject = {
+        "text": note.text,
+        "first_seq": note.first_seq,
+        "last_seq": note.last_seq,
+        "priority": note.priority,
+        "tag": note.tag,
+    }
+    if note.observed_at is not None:
+        data["observed_at"] = note.observed_at.isoformat()
+    optional = ((field, getattr(note, field)) for field in _NOTE_FIELDS)
+    data.update((field, value) for field, value in optional if value is not None)
+    return data
+
+
+def _note_from_json(data: JsonObject) -> Note:
+    if (observed_at := data.get("observed_at")) is not None:
+        data["observed_at"] = datetime.fromisoformat(observed_at)
+    return Note(**data)
+
+
+def encode_lost(lost: Sequence[str]) -> str:
+    """Lost literals as a JSON list."""
+    return _encode(list(lost))
+
+
+def encode_time(value: datetime) -> str:
+    """ISO 8601 with the offset that the caller gave, as a person's day depends on it."""
+    return value.isoformat(timespec="microseconds")
+
+
+def encode_instant(value: datetime) -> str:
+    """ISO 8601 in UTC and of fixed width: the order of the texts is that of the instants."""
+    return value.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def decode_time(value: datetime | str) -> datetime:
+    """A time as a driver gives it: as text, or as the value itself."""
+    return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+def _time(value: datetime | str | None) -> datetime | None:
+    return None if value is None else decode_time(value)
+
+
+MESSAGE_COLUMNS: LiteralString = "seq, id, role, kind, name, content, created_at, tokens"
+
+
+def message_from_row(row: Row) -> Message:
+    """The message of a row of MESSAGE_COLUMNS."""
+    seq, id_, role, kind, name, content, created_at, tokens = row
+    return Message(
+        role=role,
+        content=decode_content(content),
+        id=id_,
+        name=name,
+        created_at=decode_time(created_at),
+        kind=kind,
+        seq=seq,
+        tokens=tokens,
+    )
+
+
+SEGMENT_COLUMNS: LiteralString = (
+    "id, generation, first_seq, last_seq, text, notes, tokens, source_tokens, sum_tokens, lost, "
+    "made_by, created_at, version, superseded"
+)
+
+
+def segment_from_row(row: Row) -> Segment:
+    """The segment of a row of SEGMENT_COLUMNS."""
+    return Segment(
+        id=row[0],
+        generation=row[1],
+        first_seq=row[2],
+        last_seq=row[3],
+        text=row[4],
+        notes=decode_notes(row[5]),
+        tokens=row[6],
+        source_tokens=row[7],
+        sum_tokens=row[8],
+        lost=tuple(json.loads(row[9])),
+        made_by=row[10],
+        created_at=decode_time(row[11]),
+        version=row[12],
+        superseded=row[13],
+    )
+
+
+STATE_COLUMNS: LiteralString = (
+    "tenant, id, key, user, created_at, observed_seq, active_seq, reflected_seq, tail_seq, "
+    "observed_sum_tokens, active_sum_tokens, tail_sum_tokens, last_observed_at, "
+    "last_reflected_at, observe_failure, reflect_failure, lock_version, lease_owner, "
+    "lease_until, last_seq, last_sum_tokens, last_message_at"
+)
+
+
+def state_from_row(row: Row) -> MemoryState:
+    """The state of a row of STATE_COLUMNS."""
+    return MemoryState(
+        ref=ConversationRef(row[0], row[1]),
+        key=row[2],
+        user=row[3],
+        created_at=decode_time(row[4]),
+        observed_seq=row[5],
+        active_seq=row[6],
+        reflected_seq=row[7],
+        tail_seq=row[8],
+        observed_sum_tokens=row[9],
+        active_sum_tokens=row[10],
+        tail_sum_tokens=row[11],
+        last_observed_at=_time(row[12]),
+        last_reflected_at=_time(row[13]),
+        observe_failure=_failure(row[14]),
+        reflect_failure=_failure(row[15]),
+        lock_version=row[16],
+        lease_owner=row[17],
+        lease_until=_time(row[18]),
+        last_seq=row[19],
+        last_sum_tokens=row[20],
+        last_message_at=_time(row[21]),
+    )
+
+
+def encode_failure(failure: Failure | None) -> str | None:
+    """A failure as JSON; None stays None."""
+    if failure is None:
+        return None
+    return _encode(
+        {
+            "step": failure.step,
+            "reason": failure.reason,
+            "message": failure.message,
+            "at": encode_instant(failure.at),
+            "next_attempt_at": encode_instant(failure.next_attempt_at),
+            "failures": failure.failures,
+            "last_seq": failure.last_seq,
+        }
+    )
+
+
+def _failure(text: str | None) -> Failure | None:
+    if text is None:
+        return None
+    data = json.loads(text)
+    for field in ("at", "next_attempt_at"):
+        data[field] = datetime.fromisoformat(data[field])
+    return Failure(**data)
+
+
+LOG_COLUMNS: LiteralString = (
+    "version, kind, at, observed_seq, active_seq, reflected_seq, tail_seq, detail"
+)
+
+
+def log_entry_from_row(row: Row) -> LogEntry:
+    """The log entry of a row of LOG_COLUMNS."""
+    return LogEntry(
+        version=row[0],
+        kind=row[1],
+        at=decode_time(row[2]),
+        observed_seq=row[3],
+        active_seq=row[4],
+        reflected_seq=row[5],
+        tail_seq=row[6],
+        detail=row[7],
+    )

@@ -1,0 +1,28 @@
+"""The store in one SQLite file, or in memory."""
+
+from collections.abc import Mapping
+from importlib import metadata
+
+from remanence.clock import Clock
+from remanence.stores.sqlite.connection import Database, Durability
+from remanence.stores.sqlite.store import SQLiteStore
+
+__all__ = ["Durability", "SQLiteStore", "open_sqlite"]
+
+
+async def open_sqlite(
+    path: str, *, clock: Clock, durability: Durability, pragmas: Mapping[str, str | int]
+) -> SQLiteStore:
+    """Open the database file *path*, or one in memory for `:memory:`."""
+    database = Database.at(path, durability, pragmas)
+    store = SQLiteStore(database, clock=clock, version=_version())
+    await store.open()
+    return store
+
+
+def _version() -> str:
+    """The installed version; a checkout that is only on the path has none."""
+    try:
+        return metadata.version("remanence")
+    except metadata.PackageNotFoundError:
+        return "unknown"

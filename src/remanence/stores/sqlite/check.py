@@ -1,0 +1,107 @@
+"""Looking for what must not be: broken coverage, wrong accounts, a damaged file."""
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import apsw
+
+from remanence.stores.transitions import Span, coverage_fault
+from remanence.types import ConversationRef, Problem
+
+_RESTORE = "restore a backup that was made before the damage"
+
+
+def check(connection: apsw.Connection) -> tuple[Problem, ...]:
+    """What is wrong, conversation by conversation; nothing where all is well."""
+    if damage := tuple(_damage(connection)):
+        return damage  # what a damaged file says of its conversations means nothing
+    checks = (_orphans, _gaps, _sums, _cursors, _accounts, _coverage)
+    return tuple(problem for find in checks for problem in find(connection))
+
+
+def _damage(connection: apsw.Connection) -> Iterator[Problem]:
+    for (answer,) in connection.execute("PRAGMA quick_check"):
+        if answer != "ok":
+            yield _problem(None, f"the file is damaged: {answer}")
+
+
+def _orphans(connection: apsw.Connection) -> Iterator[Problem]:
+    for table, rowid, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        yield _problem(None, f"row {rowid} of {table} belongs to no row of {parent}")
+
+
+def _gaps(connection: apsw.Connection) -> Iterator[Problem]:
+    rows = connection.execute(
+        "SELECT tenant, conversations.id, last_seq, count(seq), min(seq), max(seq) "
+        "FROM conversations JOIN states ON states.conversation = conversations.key "
+        "LEFT JOIN messages ON messages.conversation = conversations.key "
+        "GROUP BY conversations.key HAVING count(seq) != last_seq OR max(seq) != last_seq "
+        "OR min(seq) != 1"
+    )
+    for tenant, id_, last_seq, count, low, high in rows:
+        what = f"the tape holds {count} messages numbered {low}..{high}, not 1..{last_seq}"
+        yield _problem(ConversationRef(tenant, id_), what)
+
+
+def _sums(connection: apsw.Connection) -> Iterator[Problem]:
+    rows = connection.execute(
+        "SELECT tenant, conversations.id, min(seq) FROM (SELECT conversation, seq, "
+        "sum_tokens != tokens + lag(sum_tokens, 1, 0) OVER (PARTITION BY conversation ORDER BY seq)"
+        " AS off FROM messages) AS sums JOIN conversations ON conversations.key = conversation "
+        "WHERE off GROUP BY conversation"
+    )
+    for tenant, id_, seq in rows:
+        what = f"the token sums are wrong from message {seq} on"
+        yield _problem(ConversationRef(tenant, id_), what)
+
+
+def _cursors(connection: apsw.Connection) -> Iterator[Problem]:
+    rows = connection.execute(
+        "SELECT tenant, id, reflected_seq, active_seq, observed_seq, last_seq, tail_seq "
+        "FROM conversations JOIN states ON conversation = key WHERE reflected_seq < 0 "
+        "OR reflected_seq > active_seq OR active_seq > observed_seq OR observed_seq > last_seq "
+        "OR tail_seq < 1 OR tail_seq > active_seq + 1"
+    )
+    for tenant, id_, reflected, active, observed, last, tail in rows:
+        yield _problem(
+            ConversationRef(tenant, id_),
+            f"the cursors are out of order: reflected_seq={reflected}, active_seq={active}, "
+            f"observed_seq={observed}, last_seq={last}, tail_seq={tail}",
+        )
+
+
+def _accounts(connection: apsw.Connection) -> Iterator[Problem]:
+    rows = connection.execute(
+        "SELECT tenant, id, name, account, coalesce(sum_tokens, 0) FROM ("
+        "SELECT conversation, 'last' AS name, last_seq AS at, last_sum_tokens AS account "
+        "FROM states UNION ALL "
+        "SELECT conversation, 'observed', observed_seq, observed_sum_tokens FROM states UNION ALL "
+        "SELECT conversation, 'active', active_seq, active_sum_tokens FROM states UNION ALL "
+        "SELECT conversation, 'tail', tail_seq - 1, tail_sum_tokens FROM states) AS accounts "
+        "JOIN conversations ON conversations.key = accounts.conversation "
+        "LEFT JOIN (SELECT conversation, seq, sum_tokens FROM messages) AS tape "
+        "ON tape.conversation = accounts.conversation AND seq = at "
+        "WHERE account != coalesce(sum_tokens, 0)"
+    )
+    for tenant, id_, name, account, counted in rows:
+        what = f"{name}_sum_tokens is {account}, and the tape counts {counted}"
+        yield _problem(ConversationRef(tenant, id_), what)
+
+
+def _coverage(connection: apsw.Connection) -> Iterator[Problem]:
+    rows = connection.execute(
+        "SELECT tenant, conversations.id, reflected_seq, observed_seq, segments.id, generation, "
+        "first_seq, segments.last_seq FROM conversations "
+        "JOIN states ON states.conversation = conversations.key "
+        "LEFT JOIN segments ON segments.conversation = conversations.key AND superseded IS NULL "
+        "ORDER BY states.conversation, first_seq"
+    )
+    for (tenant, id_, reflected_seq, observed_seq), group in groupby(rows, lambda row: row[:4]):
+        spans = [Span(*row[4:]) for row in group if row[4] is not None]
+        fault = coverage_fault(spans, reflected_seq=reflected_seq, observed_seq=observed_seq)
+        if fault is not None:
+            yield _problem(ConversationRef(tenant, id_), fault)
+
+
+def _problem(ref: ConversationRef | None, what: str) -> Problem:
+    return Problem(conversation=ref, level="error", what=what, remedy=_RESTORE)

@@ -1,0 +1,142 @@
+"""Opening a database file: what it must be, how it is set up, and its migrations."""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Self, TypeAlias
+
+import apsw
+
+from remanence.clock import Clock
+from remanence.errors import NotADatabase, StoreUnavailable
+from remanence.stores import migrate
+from remanence.stores.rows import encode_instant
+
+Durability: TypeAlias = Literal["full", "normal"]
+
+MEMORY = ":memory:"
+APPLICATION_ID = 0x72656D61  # "rema"
+_BUSY_MILLISECONDS = 5_000
+_MIGRATIONS = "remanence.stores.sqlite"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Database:
+    """A file and how its connections are set up; `pragmas` are run last on each of them."""
+
+    path: str
+    durability: Durability = "full"
+    pragmas: Mapping[str, str | int] = field(default_factory=dict)
+
+    @classmethod
+    def at(cls, path: str, durability: Durability, pragmas: Mapping[str, str | int]) -> Self:
+        """The database at *path*, wherever the process goes afterwards."""
+        absolute = path if path == MEMORY or not path else str(Path(path).absolute())
+        return cls(path=absolute, durability=durability, pragmas=pragmas)
+
+    @property
+    def in_memory(self) -> bool:
+        return self.path == MEMORY
+
+    def open_writer(self, clock: Clock, version: str) -> apsw.Connection:
+        """The connection that writes; the file is made, taken over or migrated as needed."""
+        check_path(self.path)
+        connection = apsw.Connection(self.path)
+        try:
+            connection.set_busy_timeout(_BUSY_MILLISECONDS)
+            _refuse_foreign(connection, self.path)
+            _set_up(connection, self)
+            _migrate(connection, self.path, clock, version)
+            _until_unlocked(lambda: _use_wal(connection))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def open_reader(self) -> apsw.Connection:
+        """A connection that only reads a database that the writer has opened."""
+        connection = apsw.Connection(self.path)
+        connection.set_busy_timeout(_BUSY_MILLISECONDS)
+        _set_up(connection, self)
+        connection.pragma("query_only", 1)
+        return connection
+
+
+def check_path(path: str) -> None:
+    """Raise `StoreUnavailable` for a path where no database can be; SQLite's words say less."""
+    if path == MEMORY:
+        return
+    if not path or "\0" in path:
+        raise StoreUnavailable(f"{path!r} is no file name: use sqlite:///name.db")
+    file, directory = Path(path), Path(path).parent
+    if file.is_dir():
+        raise StoreUnavailable(f"{path!r} is a directory: name a file in it")
+    if not directory.is_dir():
+        what = "is a file" if directory.exists() else "does not exist"
+        raise StoreUnavailable(
+            f"the directory {str(directory)!r} of {path!r} {what}: create it, or name another path"
+        )
+
+
+def _refuse_foreign(connection: apsw.Connection, path: str) -> None:
+    application_id = connection.pragma("application_id")
+    tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    if application_id == APPLICATION_ID or (application_id == 0 and not tables):
+        return
+    raise NotADatabase(
+        f"{path!r} is the SQLite database of another application: name another file; "
+        "nothing was changed"
+    )
+
+
+def _set_up(connection: apsw.Connection, database: Database) -> None:
+    connection.pragma("synchronous", database.durability)
+    connection.pragma("foreign_keys", 1)
+    connection.pragma("secure_delete", "fast")
+    for name, value in database.pragmas.items():
+        connection.pragma(name, value)
+
+
+def _migrate(connection: apsw.Connection, path: str, clock: Clock, version: str) -> None:
+    known = migrate.load(_MIGRATIONS)
+    if not migrate.due(known, _applied(connection), database=repr(path)):
+        return
+    # The second look is under the lock: another process may have migrated meanwhile.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in migrate.due(known, _applied(connection), database=repr(path)):
+            connection.execute(step.sql)
+            connection.execute(
+                "INSERT INTO schema_migrations (number, name, applied_at, version) "
+                "VALUES (?, ?, ?, ?)",
+                (step.number, step.name, encode_instant(clock.now()), version),
+            )
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _applied(connection: apsw.Connection) -> Collection[int]:
+    if not connection.table_exists(None, "schema_migrations"):
+        return ()
+    return {number for (number,) in connection.execute("SELECT number FROM schema_migrations")}
+
+
+def _use_wal(connection: apsw.Connection) -> None:
+    connection.pragma("journal_mode", "wal")
+
+
+def _until_unlocked(action: Callable[[], None]) -> None:
+    """Switching the journal mode needs the file alone, and SQLite does not wait for that."""
+    deadline = time.monotonic() + _BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            return action()
+        except (apsw.BusyError, apsw.LockedError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)

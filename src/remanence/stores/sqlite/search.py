@@ -1,0 +1,163 @@
+"""Full-text search over live notes and raw messages.
+
+`text_index` keeps words only, no text. Notes enter it with their segment. Messages enter it
+later, in steps that keep no append waiting; a search first lets in what its conversation still
+has outside, so it finds every committed message.
+"""
+
+from collections.abc import Sequence
+
+import apsw
+
+from remanence.stores.rows import Row, decode_content, decode_notes, decode_time
+from remanence.stores.terms import index_terms, query_terms, searchable_text
+from remanence.types import ConversationRef, Hit, Segment
+
+BACKLOG = 64  # messages outside the index that make a step worth its transaction
+_STEP_MESSAGES = 64
+_STEP_CHARACTERS = 32_000
+_MOST_NOTES = 65_536  # of a segment: the rowids of its notes lie between those of two segments
+
+
+def add_segment(
+    connection: apsw.Connection, conversation: int, segment_key: int, segment: Segment
+) -> None:
+    """Make the segment's notes findable, or its text where it has no notes."""
+    texts = [note.text for note in segment.notes] or [segment.text]
+    connection.executemany(
+        "INSERT INTO text_index (rowid, scope, terms) VALUES (?, ?, ?)",
+        [
+            (_note_rowid(segment_key, place), _scope(conversation), index_terms(text))
+            for place, text in enumerate(texts[:_MOST_NOTES])
+        ],
+    )
+
+
+def remove_segment(connection: apsw.Connection, segment_key: int) -> None:
+    """Make the segment's notes no longer findable."""
+    notes: int = connection.execute(
+        "SELECT json_array_length(notes) FROM segments WHERE key = ?", (segment_key,)
+    ).get
+    places = range(min(max(1, notes), _MOST_NOTES))
+    connection.executemany(
+        "DELETE FROM text_index WHERE rowid = ?",
+        [(_note_rowid(segment_key, place),) for place in places],
+    )
+
+
+def remove_conversation(connection: apsw.Connection, conversation: int) -> None:
+    """Make nothing of the conversation findable; to be called while its rows are there."""
+    connection.execute(
+        "DELETE FROM text_index WHERE rowid IN (SELECT key FROM messages, states "
+        "WHERE messages.conversation = ?1 AND states.conversation = ?1 AND seq <= indexed_seq)",
+        (conversation,),
+    )
+    segments: Sequence[Row] = connection.execute(
+        "SELECT key FROM segments WHERE conversation = ? AND superseded IS NULL", (conversation,)
+    ).fetchall()
+    for (segment_key,) in segments:
+        remove_segment(connection, segment_key)
+
+
+def index_some(connection: apsw.Connection, conversation: int) -> bool:
+    """Let the oldest messages outside the index in; false when none is left."""
+    rows: Sequence[Row] = connection.execute(
+        "SELECT messages.key, seq, content FROM messages JOIN states USING (conversation) "
+        "WHERE conversation = ? AND seq > indexed_seq ORDER BY seq LIMIT ?",
+        (conversation, _STEP_MESSAGES),
+    ).fetchall()
+    characters, indexed_seq = 0, 0
+    for key, seq, content in rows:
+        terms = index_terms(searchable_text(decode_content(content)))
+        connection.execute(
+            "INSERT INTO text_index (rowid, scope, terms) VALUES (?, ?, ?)",
+            (key, _scope(conversation), terms),
+        )
+        indexed_seq, characters = seq, characters + len(terms)
+        if characters > _STEP_CHARACTERS:
+            break
+    if not indexed_seq:
+        return False
+    connection.execute(
+        "UPDATE states SET indexed_seq = ? WHERE conversation = ?", (indexed_seq, conversation)
+    )
+    return True
+
+
+def find(
+    connection: apsw.Connection, ref: ConversationRef, query: str, *, limit: int
+) -> tuple[Hit, ...]:
+    """Live notes and messages that hold a word of the query, best first."""
+    expression = _expression(query)
+    conversation = connection.execute(
+        "SELECT key FROM conversations WHERE tenant = ? AND id = ?", ref
+    ).get
+    if not expression or conversation is None or limit < 1:
+        return ()
+    rows: Sequence[Row] = connection.execute(
+        "SELECT rowid, -bm25(text_index, 0.0, 1.0) AS score FROM text_index "
+        "WHERE text_index MATCH ? ORDER BY score DESC, rowid DESC LIMIT ?",
+        (f"scope : {_scope(conversation)} AND terms : ({expression})", limit),
+    ).fetchall()
+    return tuple(_hit(connection, rowid, score) for rowid, score in rows)
+
+
+def _expression(query: str) -> str:
+    """The query as FTS5 wants it; every term is quoted, so none is an operator."""
+    terms = query_terms(query)
+    return " OR ".join(f'"{term[:-1]}" *' if term.endswith("*") else f'"{term}"' for term in terms)
+
+
+def _hit(connection: apsw.Connection, rowid: int, score: float) -> Hit:
+    return (
+        _message_hit(connection, rowid, score) if rowid > 0 else _note_hit(connection, rowid, score)
+    )
+
+
+def _message_hit(connection: apsw.Connection, rowid: int, score: float) -> Hit:
+    row = connection.execute(
+        "SELECT seq, id, content, created_at FROM messages WHERE key = ?", (rowid,)
+    ).fetchone()
+    assert row is not None
+    seq, id_, content, created_at = row
+    return Hit(
+        kind="message",
+        text=searchable_text(decode_content(content)),
+        first_seq=seq,
+        last_seq=seq,
+        at=decode_time(created_at),
+        score=score,
+        source_id=id_,
+    )
+
+
+def _note_hit(connection: apsw.Connection, rowid: int, score: float) -> Hit:
+    segment_key, place = divmod(-rowid, _MOST_NOTES)
+    row = connection.execute(
+        "SELECT id, first_seq, last_seq, text, notes, created_at FROM segments WHERE key = ?",
+        (segment_key,),
+    ).fetchone()
+    assert row is not None
+    id_, first_seq, last_seq, text, encoded_notes, created_at = row
+    at = decode_time(created_at)
+    if notes := decode_notes(encoded_notes):
+        note = notes[place]
+        text, first_seq, last_seq = note.text, note.first_seq, note.last_seq
+        at = note.observed_at or at
+    return Hit(
+        kind="note",
+        text=text,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        at=at,
+        score=score,
+        source_id=id_,
+    )
+
+
+def _note_rowid(segment_key: int, place: int) -> int:
+    return -(segment_key * _MOST_NOTES + place)
+
+
+def _scope(conversation: int) -> str:
+    return f"c{conversation}"

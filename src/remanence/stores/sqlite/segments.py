@@ -1,0 +1,176 @@
+"""Segments, and the commits that bring them and move the cursors over them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import LiteralString
+
+import apsw
+
+from remanence.errors import StoreError
+from remanence.stores import transitions
+from remanence.stores.rows import (
+    SEGMENT_COLUMNS,
+    encode_instant,
+    encode_lost,
+    encode_notes,
+    segment_from_row,
+)
+from remanence.stores.sqlite import search, states, tape
+from remanence.types import ConversationRef, Failure, MemoryState, Segment
+
+_SELECT: LiteralString = f"SELECT {SEGMENT_COLUMNS} FROM segments "  # noqa: S608 - a constant
+_OF_REF: LiteralString = (
+    "WHERE conversation = (SELECT key FROM conversations WHERE tenant = ? AND id = ?) "
+)
+
+
+def live(connection: apsw.Connection, key: int) -> tuple[Segment, ...]:
+    rows = connection.execute(
+        _SELECT + "WHERE conversation = ? AND superseded IS NULL ORDER BY first_seq", (key,)
+    )
+    return tuple(segment_from_row(row) for row in rows)
+
+
+def live_of(connection: apsw.Connection, ref: ConversationRef) -> tuple[Segment, ...]:
+    rows = connection.execute(_SELECT + _OF_REF + "AND superseded IS NULL ORDER BY first_seq", ref)
+    return tuple(segment_from_row(row) for row in rows)
+
+
+def every(connection: apsw.Connection, ref: ConversationRef) -> tuple[Segment, ...]:
+    rows = connection.execute(_SELECT + _OF_REF + "ORDER BY version", ref)
+    return tuple(segment_from_row(row) for row in rows)
+
+
+def one(connection: apsw.Connection, ref: ConversationRef, segment_id: str) -> Segment | None:
+    row = connection.execute(_SELECT + _OF_REF + "AND id = ?", (*ref, segment_id)).fetchone()
+    return segment_from_row(row) if row else None
+
+
+def commit_observation(
+    connection: apsw.Connection, expected: MemoryState, segment: Segment
+) -> MemoryState | None:
+    sum_tokens = tape.sum_tokens_at(connection, expected.key, segment.last_seq)
+    current = states.by_key(connection, expected.key)
+    state = transitions.observed(current, expected, segment, sum_tokens=sum_tokens)
+    if state is None:
+        return None
+    segment = _accounted(connection, state, segment)
+    _insert(connection, state.key, segment)
+    detail = transitions.describe(segment, "messages")
+    entry = transitions.log_entry(state, "observed", segment.created_at, detail)
+    states.write(connection, state, entry)
+    return state
+
+
+def commit_reflection(
+    connection: apsw.Connection, expected: MemoryState, segment: Segment, replaced: Sequence[str]
+) -> MemoryState | None:
+    current = states.by_key(connection, expected.key)
+    spans = _spans(connection, expected.key)
+    state = transitions.reflected(current, segment, replaced, live=spans)
+    if state is None:
+        return None
+    segment = _accounted(connection, state, segment)
+    _supersede(connection, state, replaced)
+    _insert(connection, state.key, segment)
+    detail = transitions.describe(segment, f"messages in {len(replaced)} segments")
+    entry = transitions.log_entry(state, "reflected", segment.created_at, detail)
+    states.write(connection, state, entry)
+    return state
+
+
+def activate(
+    connection: apsw.Connection,
+    expected: MemoryState,
+    *,
+    active_seq: int,
+    tail_seq: int,
+    at: datetime,
+) -> MemoryState | None:
+    key = expected.key
+    spans = _spans(connection, key)
+    state = transitions.activated(
+        states.by_key(connection, key),
+        expected,
+        active_seq=active_seq,
+        tail_seq=tail_seq,
+        is_boundary=any(span.last_seq == active_seq for span in spans),
+        active_sum_tokens=tape.sum_tokens_at(connection, key, active_seq),
+        tail_sum_tokens=tape.sum_tokens_at(connection, key, tail_seq - 1),
+    )
+    if state is not None:
+        detail = f"notes up to {active_seq}, messages from {tail_seq}"
+        states.write(connection, state, transitions.log_entry(state, "activated", at, detail))
+    return state
+
+
+def record_failure(
+    connection: apsw.Connection, expected: MemoryState, failure: Failure
+) -> MemoryState | None:
+    state = transitions.failed(states.by_key(connection, expected.key), expected, failure)
+    if state is not None:
+        detail = f"{failure.step}: {failure.reason}: {failure.message}"
+        states.write(connection, state, transitions.log_entry(state, "failed", failure.at, detail))
+    return state
+
+
+def _spans(connection: apsw.Connection, key: int) -> list[transitions.Span]:
+    rows = connection.execute(
+        "SELECT id, generation, first_seq, last_seq FROM segments "
+        "WHERE conversation = ? AND superseded IS NULL ORDER BY first_seq",
+        (key,),
+    )
+    return [transitions.Span(*row) for row in rows]
+
+
+def _accounted(connection: apsw.Connection, state: MemoryState, segment: Segment) -> Segment:
+    """The segment as the tape counts it, at its place in the log."""
+    before = tape.sum_tokens_at(connection, state.key, segment.first_seq - 1)
+    sum_tokens = tape.sum_tokens_at(connection, state.key, segment.last_seq)
+    return replace(
+        segment,
+        source_tokens=sum_tokens - before,
+        sum_tokens=sum_tokens,
+        version=state.lock_version,
+        superseded=None,
+    )
+
+
+def _insert(connection: apsw.Connection, conversation: int, segment: Segment) -> None:
+    try:
+        connection.execute(
+            "INSERT INTO segments (conversation, id, generation, first_seq, last_seq, text, notes, "
+            "tokens, source_tokens, sum_tokens, lost, made_by, created_at, version) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                conversation,
+                segment.id,
+                segment.generation,
+                segment.first_seq,
+                segment.last_seq,
+                segment.text,
+                encode_notes(segment.notes),
+                segment.tokens,
+                segment.source_tokens,
+                segment.sum_tokens,
+                encode_lost(segment.lost),
+                segment.made_by,
+                encode_instant(segment.created_at),
+                segment.version,
+            ),
+        )
+    except apsw.ConstraintError as error:
+        raise StoreError(
+            f"segment id {segment.id!r} is taken: take a new id from the clock"
+        ) from error
+    search.add_segment(connection, conversation, connection.last_insert_rowid(), segment)
+
+
+def _supersede(connection: apsw.Connection, state: MemoryState, replaced: Sequence[str]) -> None:
+    for segment_id in replaced:
+        key = connection.execute(
+            "UPDATE segments SET superseded = ? WHERE conversation = ? AND id = ? RETURNING key",
+            (state.lock_version, state.key, segment_id),
+        ).get
+        search.remove_segment(connection, key)

@@ -1,0 +1,122 @@
+"""Where each conversation's memory stands: reading it, and the small changes of it."""
+
+from datetime import datetime
+from typing import LiteralString
+
+import apsw
+
+from remanence.stores.rows import (
+    LOG_COLUMNS,
+    STATE_COLUMNS,
+    encode_failure,
+    encode_instant,
+    log_entry_from_row,
+    state_from_row,
+)
+from remanence.types import ConversationRef, LogEntry, MemoryState
+
+_SELECT: LiteralString = (
+    f"SELECT {STATE_COLUMNS} FROM conversations JOIN states ON conversation = key "  # noqa: S608 - a constant
+)
+_SELECT_LOG: LiteralString = (
+    f"SELECT {LOG_COLUMNS} FROM journal JOIN conversations ON key = conversation "  # noqa: S608 - a constant
+)
+
+
+def by_ref(connection: apsw.Connection, ref: ConversationRef) -> MemoryState | None:
+    row = connection.execute(_SELECT + "WHERE tenant = ? AND id = ?", ref).fetchone()
+    return state_from_row(row) if row else None
+
+
+def by_key(connection: apsw.Connection, key: int) -> MemoryState | None:
+    row = connection.execute(_SELECT + "WHERE key = ?", (key,)).fetchone()
+    return state_from_row(row) if row else None
+
+
+def page(
+    connection: apsw.Connection,
+    *,
+    tenant: str | None,
+    after: ConversationRef | None,
+    limit: int,
+) -> tuple[MemoryState, ...]:
+    rows = connection.execute(
+        _SELECT + "WHERE (:tenant IS NULL OR tenant = :tenant) "
+        "AND (:after_id IS NULL OR (tenant, id) > (:after_tenant, :after_id)) "
+        "ORDER BY tenant, id LIMIT :limit",
+        {
+            "tenant": tenant,
+            "after_tenant": after.tenant if after else None,
+            "after_id": after.id if after else None,
+            "limit": limit,
+        },
+    )
+    return tuple(state_from_row(row) for row in rows)
+
+
+def write(connection: apsw.Connection, state: MemoryState, entry: LogEntry) -> None:
+    """Write a changed state and its log entry. What `append` counts is left as it is."""
+    connection.execute(
+        "UPDATE states SET observed_seq = ?, active_seq = ?, reflected_seq = ?, tail_seq = ?, "
+        "observed_sum_tokens = ?, active_sum_tokens = ?, tail_sum_tokens = ?, "
+        "last_observed_at = ?, last_reflected_at = ?, observe_failure = ?, reflect_failure = ?, "
+        "lock_version = ? WHERE conversation = ?",
+        (
+            state.observed_seq,
+            state.active_seq,
+            state.reflected_seq,
+            state.tail_seq,
+            state.observed_sum_tokens,
+            state.active_sum_tokens,
+            state.tail_sum_tokens,
+            _instant(state.last_observed_at),
+            _instant(state.last_reflected_at),
+            encode_failure(state.observe_failure),
+            encode_failure(state.reflect_failure),
+            state.lock_version,
+            state.key,
+        ),
+    )
+    connection.execute(
+        "INSERT INTO journal (conversation, version, kind, at, observed_seq, active_seq, "
+        "reflected_seq, tail_seq, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            state.key,
+            entry.version,
+            entry.kind,
+            encode_instant(entry.at),
+            entry.observed_seq,
+            entry.active_seq,
+            entry.reflected_seq,
+            entry.tail_seq,
+            entry.detail,
+        ),
+    )
+
+
+def log(connection: apsw.Connection, ref: ConversationRef) -> tuple[LogEntry, ...]:
+    rows = connection.execute(_SELECT_LOG + "WHERE tenant = ? AND id = ? ORDER BY version", ref)
+    return tuple(log_entry_from_row(row) for row in rows)
+
+
+def lease(
+    connection: apsw.Connection, key: int, *, owner: str, now: datetime, until: datetime
+) -> bool:
+    connection.execute(
+        "UPDATE states SET lease_owner = ?, lease_until = ? WHERE conversation = ? "
+        "AND (lease_owner IS NULL OR lease_owner = ? OR lease_until <= ?)",
+        (owner, encode_instant(until), key, owner, encode_instant(now)),
+    )
+    return connection.changes() == 1
+
+
+def release(connection: apsw.Connection, key: int, *, owner: str) -> None:
+    connection.execute(
+        "UPDATE states SET lease_owner = NULL, lease_until = NULL "
+        "WHERE conversation = ? AND lease_owner = ?",
+        (key, owner),
+    )
+
+
+def _instant(value: datetime | None) -> str | None:
+    return encode_instant(value) if value else None

@@ -1,0 +1,227 @@
+"""The store: each method is one job of the writer, or one of the reader."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
+
+import apsw
+
+from remanence.clock import Clock
+from remanence.stores.rows import state_from_row
+from remanence.stores.sqlite import search, segments, states, tape
+from remanence.stores.sqlite.check import check
+from remanence.stores.sqlite.connection import Database
+from remanence.stores.sqlite.worker import Work, Worker, commit_together, read_each
+from remanence.types import (
+    Appended,
+    ConversationRef,
+    Failure,
+    Hit,
+    LogEntry,
+    MemoryState,
+    Message,
+    Problem,
+    Segment,
+    Snapshot,
+)
+
+T = TypeVar("T")
+
+
+class SQLiteStore:
+    """A `Store` in one SQLite file.
+
+    One thread writes and takes all that is waiting into one transaction; another one reads and
+    waits for no write. A database in memory has one connection, and one thread, for both.
+    """
+
+    def __init__(self, database: Database, *, clock: Clock, version: str) -> None:
+        self._database = database
+        self._clock = clock
+        self._backlogs: set[int] = set()  # touched on the writer's thread only
+        self._writer = Worker(
+            "writer",
+            path=database.path,
+            connect=lambda: database.open_writer(clock, version),
+            serve=commit_together(database.path),
+            idle=self._index_backlog,
+            disconnect=_checkpoint_and_close,
+        )
+        self._reader = self._writer
+        if not database.in_memory:
+            self._reader = Worker(
+                "reader",
+                path=database.path,
+                connect=database.open_reader,
+                serve=read_each(database.path),
+            )
+
+    async def open(self) -> None:
+        await self._writer.start()
+        if self._reader is not self._writer:
+            await self._reader.start()
+
+    async def append(
+        self, ref: ConversationRef, messages: Sequence[Message], *, user: str | None
+    ) -> Appended:
+        now = self._clock.now()
+        entries = [tape.entry(message, self._clock, now) for message in messages]
+        written = await self._writer.submit(partial(self._append, ref, user, now, entries))
+        stored = (
+            place if isinstance(place, Message) else item.placed(place)
+            for item, place in zip(entries, written.places, strict=True)
+        )
+        return Appended(tuple(stored), state_from_row(written.state))
+
+    async def state(self, ref: ConversationRef) -> MemoryState | None:
+        return await self._read(lambda connection: states.by_ref(connection, ref))
+
+    async def snapshot(self, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
+        def read(connection: apsw.Connection) -> Snapshot | None:
+            state = states.by_ref(connection, ref)
+            if state is None:
+                return None
+            live = segments.live(connection, state.key)
+            tail = tape.tail(connection, state.key, tail_seq=state.tail_seq, max_tokens=tail_tokens)
+            return Snapshot(state=state, segments=live, tail=tail)
+
+        return await self._read(read)
+
+    async def messages(
+        self, ref: ConversationRef, *, after: int, limit: int | None, max_tokens: int | None = None
+    ) -> tuple[Message, ...]:
+        return await self._read(
+            lambda connection: tape.messages(
+                connection, ref, after=after, limit=limit, max_tokens=max_tokens
+            )
+        )
+
+    async def segments(self, ref: ConversationRef, *, live: bool) -> tuple[Segment, ...]:
+        read = segments.live_of if live else segments.every
+        return await self._read(lambda connection: read(connection, ref))
+
+    async def segment(self, ref: ConversationRef, segment_id: str) -> Segment | None:
+        return await self._read(lambda connection: segments.one(connection, ref, segment_id))
+
+    async def commit_observation(self, state: MemoryState, segment: Segment) -> MemoryState | None:
+        return await self._write(
+            lambda connection: segments.commit_observation(connection, state, segment)
+        )
+
+    async def commit_reflection(
+        self, state: MemoryState, segment: Segment, replaced: Sequence[str]
+    ) -> MemoryState | None:
+        return await self._write(
+            lambda connection: segments.commit_reflection(connection, state, segment, replaced)
+        )
+
+    async def activate(
+        self, state: MemoryState, *, active_seq: int, tail_seq: int, at: datetime
+    ) -> MemoryState | None:
+        return await self._write(
+            lambda connection: segments.activate(
+                connection, state, active_seq=active_seq, tail_seq=tail_seq, at=at
+            )
+        )
+
+    async def record_failure(self, state: MemoryState, failure: Failure) -> MemoryState | None:
+        return await self._write(
+            lambda connection: segments.record_failure(connection, state, failure)
+        )
+
+    async def lease(
+        self, state: MemoryState, *, owner: str, now: datetime, until: datetime
+    ) -> bool:
+        return await self._write(
+            lambda connection: states.lease(
+                connection, state.key, owner=owner, now=now, until=until
+            )
+        )
+
+    async def release(self, state: MemoryState, *, owner: str) -> None:
+        await self._write(lambda connection: states.release(connection, state.key, owner=owner))
+
+    async def log(self, ref: ConversationRef) -> tuple[LogEntry, ...]:
+        return await self._read(lambda connection: states.log(connection, ref))
+
+    async def conversations(
+        self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
+    ) -> tuple[MemoryState, ...]:
+        return await self._read(
+            lambda connection: states.page(connection, tenant=tenant, after=after, limit=limit)
+        )
+
+    async def search(self, ref: ConversationRef, query: str, *, limit: int) -> tuple[Hit, ...]:
+        state = await self.state(ref)
+        if state is None:
+            return ()
+        key = state.key
+        while await self._write(lambda connection: search.index_some(connection, key)):
+            pass
+        return await self._read(lambda connection: search.find(connection, ref, query, limit=limit))
+
+    async def delete(self, ref: ConversationRef) -> bool:
+        return await self._write(lambda connection: tape.delete(connection, ref))
+
+    async def check(self) -> tuple[Problem, ...]:
+        if self._database.in_memory:
+            return await self._write(check)
+        # Reads the whole file: on a thread of its own, so that nobody waits for it.
+        checker = Worker(
+            "checker",
+            path=self._database.path,
+            connect=self._database.open_reader,
+            serve=read_each(self._database.path),
+        )
+        await checker.start()
+        try:
+            return await checker.submit(check)
+        finally:
+            await checker.close()
+
+    async def close(self) -> None:
+        if self._reader is not self._writer:
+            await self._reader.close()
+        await self._writer.close()
+
+    async def _write(self, work: Work[T]) -> T:
+        return await self._writer.submit(work)
+
+    async def _read(self, work: Work[T]) -> T:
+        return await self._reader.submit(work)
+
+    def _append(
+        self,
+        ref: ConversationRef,
+        user: str | None,
+        now: datetime,
+        entries: Sequence[tape.Entry],
+        connection: apsw.Connection,
+    ) -> tape.Written:
+        written = tape.append(connection, ref, user, now, entries)
+        if written.unindexed >= search.BACKLOG:
+            self._backlogs.add(written.conversation)
+        return written
+
+    def _index_backlog(self, connection: apsw.Connection) -> bool:
+        """Index one step of one conversation, while nobody waits for the writer."""
+        if not self._backlogs:
+            return False
+        conversation = min(self._backlogs)
+        try:
+            with connection:
+                more = search.index_some(connection, conversation)
+        except apsw.Error:
+            more = False  # the next search tries again, and tells what is wrong
+        if not more:
+            self._backlogs.discard(conversation)
+        return True
+
+
+def _checkpoint_and_close(connection: apsw.Connection) -> None:
+    """Leave one file behind, unless another process still uses the log."""
+    try:
+        connection.pragma("wal_checkpoint", "TRUNCATE")
+    finally:
+        connection.close()

@@ -1,0 +1,253 @@
+"""The tape: messages of a conversation under gapless numbers, and their token sums."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, LiteralString, NamedTuple
+
+import apsw
+
+from remanence.clock import Clock
+from remanence.errors import DuplicateMessage, InvalidMessage
+from remanence.stores.rows import (
+    MESSAGE_COLUMNS,
+    STATE_COLUMNS,
+    Row,
+    encode_call_ids,
+    encode_content,
+    encode_instant,
+    encode_time,
+    message_from_row,
+)
+from remanence.stores.sqlite import search
+from remanence.types import ConversationRef, Message
+
+_SELECT: LiteralString = f"SELECT {MESSAGE_COLUMNS} FROM messages "  # noqa: S608 - a constant
+
+
+_OF_REF: LiteralString = (
+    "WHERE conversation = (SELECT key FROM conversations WHERE tenant = ? AND id = ?) "
+)
+_SELECT_STATE: LiteralString = (
+    f"SELECT {STATE_COLUMNS}, indexed_seq "  # noqa: S608 - a constant
+    "FROM conversations JOIN states ON conversation = key "
+)
+
+
+class Entry(NamedTuple):
+    """A message in the form in which it is written; made outside of the writer's thread."""
+
+    message: Message
+    id: str
+    id_is_new: bool
+    content: str
+    calls: str | None
+    created_at: datetime
+
+    def placed(self, seq: int) -> Message:
+        """The message as it stands on the tape."""
+        return Message(
+            role=self.message.role,
+            content=self.message.content,
+            id=self.id,
+            name=self.message.name,
+            created_at=self.created_at,
+            kind=self.message.kind,
+            seq=seq,
+            tokens=self.message.tokens,
+        )
+
+
+class Written(NamedTuple):
+    """The place of each entry on the tape, or the message that stood there before."""
+
+    places: tuple[int | Message, ...]
+    state: Row
+    conversation: int
+    unindexed: int  # messages that the text index does not hold yet
+
+
+def entry(message: Message, clock: Clock, now: datetime) -> Entry:
+    """The entry of a message, with the id and the time that it may lack."""
+    return Entry(
+        message=message,
+        id=clock.new_id("msg") if message.id is None else message.id,
+        id_is_new=message.id is None,
+        content=encode_content(message.content),
+        calls=encode_call_ids(message),
+        created_at=message.created_at or now,
+    )
+
+
+def append(
+    connection: apsw.Connection,
+    ref: ConversationRef,
+    user: str | None,
+    now: datetime,
+    entries: Sequence[Entry],
+) -> Written:
+    """Write the entries that are not on the tape yet, and what they change of the state."""
+    row = _state(connection, ref) or _created(connection, ref, user, now)
+    if user is not None and row[3] is None:
+        connection.execute("UPDATE conversations SET user = ? WHERE key = ?", (user, row[2]))
+        row = (*row[:3], user, *row[4:])
+    *state, last_seq, sum_tokens, last_message_at, indexed_seq = row
+    key, seq = row[2], last_seq
+    places: list[int | Message] = []
+    for item in entries:
+        stored = None if item.id_is_new else _stored(connection, ref, key, item)
+        if stored is None:
+            _require_calls(connection, ref, key, item.message)
+            seq, sum_tokens = seq + 1, sum_tokens + item.message.tokens
+            _insert(connection, key, item, seq, sum_tokens)
+        places.append(stored or seq)
+    if seq > last_seq:
+        last_message_at = encode_instant(entries[-1].created_at)
+        connection.execute(
+            "UPDATE states SET last_seq = ?, last_sum_tokens = ?, last_message_at = ? "
+            "WHERE conversation = ?",
+            (seq, sum_tokens, last_message_at, key),
+        )
+    grown = (*state, seq, sum_tokens, last_message_at)
+    return Written(tuple(places), grown, key, seq - indexed_seq)
+
+
+def _state(connection: apsw.Connection, ref: ConversationRef) -> tuple[Any, ...] | None:
+    return connection.execute(
+        _SELECT_STATE + "WHERE tenant = ? AND conversations.id = ?", ref
+    ).fetchone()
+
+
+def _created(
+    connection: apsw.Connection, ref: ConversationRef, user: str | None, now: datetime
+) -> tuple[Any, ...]:
+    connection.execute(
+        "INSERT INTO conversations (tenant, id, user, created_at) VALUES (?, ?, ?, ?)",
+        (ref.tenant, ref.id, user, encode_instant(now)),
+    )
+    key = connection.last_insert_rowid()
+    connection.execute("INSERT INTO states (conversation) VALUES (?)", (key,))
+    row = _state(connection, ref)
+    assert row is not None
+    return row
+
+
+def _insert(connection: apsw.Connection, key: int, item: Entry, seq: int, sum_tokens: int) -> None:
+    message = item.message
+    connection.execute(
+        "INSERT INTO messages (conversation, seq, id, role, kind, name, content, calls, "
+        "created_at, tokens, sum_tokens) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            key,
+            seq,
+            item.id,
+            message.role,
+            message.kind,
+            message.name,
+            item.content,
+            item.calls,
+            encode_time(item.created_at),
+            message.tokens,
+            sum_tokens,
+        ),
+    )
+
+
+def _stored(
+    connection: apsw.Connection, ref: ConversationRef, key: int, item: Entry
+) -> Message | None:
+    """The message that stands under this id, if it is the same one."""
+    row = connection.execute(
+        _SELECT + "WHERE conversation = ? AND id = ?", (key, item.id)
+    ).fetchone()
+    if row is None:
+        return None
+    stored, message = message_from_row(row), item.message
+    if (stored.role, stored.kind, stored.name, stored.content) != (
+        message.role,
+        message.kind,
+        message.name,
+        message.content,
+    ):
+        raise DuplicateMessage(
+            f"message id {item.id!r} is taken by message {stored.seq} of conversation "
+            f"{ref.id!r}, which is another one: give this one its own id, or none"
+        )
+    return stored
+
+
+def _require_calls(
+    connection: apsw.Connection, ref: ConversationRef, key: int, message: Message
+) -> None:
+    for result in message.tool_results:
+        # Newest first: the call stands a few messages before its result.
+        found = connection.execute(
+            "SELECT 1 FROM messages, json_each(calls) WHERE conversation = ? "
+            "AND calls IS NOT NULL AND value = ? ORDER BY seq DESC LIMIT 1",
+            (key, result.call_id),
+        ).fetchone()
+        if found is None:
+            raise InvalidMessage(
+                f"tool call {result.call_id!r} is not on the tape of conversation {ref.id!r}: "
+                "append the assistant's message with that call before its result"
+            )
+
+
+def messages(
+    connection: apsw.Connection,
+    ref: ConversationRef,
+    *,
+    after: int,
+    limit: int | None,
+    max_tokens: int | None,
+) -> tuple[Message, ...]:
+    rows = connection.execute(
+        _SELECT + _OF_REF + "AND seq > ? ORDER BY seq LIMIT ?",
+        (*ref, after, -1 if limit is None else limit),
+    )
+    return _within(rows, max_tokens)
+
+
+def tail(
+    connection: apsw.Connection, key: int, *, tail_seq: int, max_tokens: int
+) -> tuple[Message, ...]:
+    """The newest messages from *tail_seq* on that fit, and the newest one in any case."""
+    rows = connection.execute(
+        _SELECT + "WHERE conversation = ? AND seq >= ? ORDER BY seq DESC", (key, tail_seq)
+    )
+    return _within(rows, max_tokens)[::-1]
+
+
+def _within(rows: apsw.Cursor, max_tokens: int | None) -> tuple[Message, ...]:
+    """The first rows of at most *max_tokens* together; later ones are not even read."""
+    if max_tokens is None:
+        return tuple(message_from_row(row) for row in rows)
+    taken: list[Message] = []
+    tokens = 0
+    for row in rows:
+        message = message_from_row(row)
+        tokens += message.tokens
+        if taken and tokens > max_tokens:
+            rows.close()
+            break
+        taken.append(message)
+    return tuple(taken)
+
+
+def sum_tokens_at(connection: apsw.Connection, key: int, seq: int) -> int:
+    """Tokens of the tape up to and with message *seq*; 0 before the first one."""
+    found: int | None = connection.execute(
+        "SELECT sum_tokens FROM messages WHERE conversation = ? AND seq = ?", (key, seq)
+    ).get
+    return found or 0
+
+
+def delete(connection: apsw.Connection, ref: ConversationRef) -> bool:
+    """Remove a conversation; all that refers to it goes with it."""
+    key: int | None = connection.execute(
+        "SELECT key FROM conversations WHERE tenant = ? AND id = ?", ref
+    ).get
+    if key is None:
+        return False
+    search.remove_conversation(connection, key)
+    connection.execute("DELETE FROM conversations WHERE key = ?", (key,))
+    return True

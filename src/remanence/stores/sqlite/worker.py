@@ -1,0 +1,214 @@
+"""A thread that owns a connection and serves a queue of jobs."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import apsw
+
+from remanence.errors import Closed
+from remanence.stores.sqlite.errors import translated
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[apsw.Connection], T]
+
+_MOST_JOBS = 512  # in one transaction: what a crash may interrupt, and how long the first waits
+
+
+class Job(Generic[T]):
+    """Work and the future that waits for it. The work may be run again after a rollback."""
+
+    __slots__ = ("error", "future", "result", "work")
+
+    def __init__(self, work: Work[T], future: asyncio.Future[T]) -> None:
+        self.work = work
+        self.future = future
+        self.result: T | None = None
+        self.error: Exception | None = None
+
+    def resolve(self) -> None:
+        """Tell the waiting task, on its own loop."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)  # type: ignore[arg-type]  # set when there is no error
+
+
+AnyJob: TypeAlias = Job[Any]  # a queue holds jobs of every kind
+Serve: TypeAlias = Callable[[apsw.Connection, Sequence[AnyJob]], None]
+
+
+class Worker:
+    """Runs jobs one after another, several in one go where they are waiting.
+
+    `serve` gives each job its result or error; `idle` is called while no job waits, until it
+    returns false.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        path: str,
+        connect: Callable[[], apsw.Connection],
+        serve: Serve,
+        idle: Work[bool] | None = None,
+        disconnect: Work[None] = apsw.Connection.close,
+    ) -> None:
+        self._path = path
+        self._connect = connect
+        self._serve = serve
+        self._idle = idle
+        self._disconnect = disconnect
+        self._jobs: queue.SimpleQueue[AnyJob | None] = queue.SimpleQueue()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=f"remanence-{name}", daemon=True)
+
+    async def start(self) -> None:
+        """Open the connection; what goes wrong there is raised here."""
+        opened: Job[None] = Job(lambda _: None, asyncio.get_running_loop().create_future())
+        self._jobs.put(opened)
+        self._thread.start()
+        await opened.future
+
+    def submit(self, work: Work[T]) -> asyncio.Future[T]:
+        """Queue *work*. When the waiting task is cancelled it is run whole or not at all."""
+        if self._closed:
+            raise Closed(f"the store on {self._path!r} was closed: open it again")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._jobs.put(Job(work, future))
+        return future
+
+    async def close(self) -> None:
+        """Finish the queued jobs and close the connection. Closing twice does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        try:
+            connection = self._connect()
+        except Exception as error:  # noqa: BLE001 - handed to the task that waits for it
+            self._refuse(translated(error, self._path))
+            return
+        try:
+            self._work(connection)
+        finally:
+            self._refuse(Closed(f"the store on {self._path!r} was closed: open it again"))
+            self._disconnect(connection)
+
+    def _work(self, connection: apsw.Connection) -> None:
+        closing = False
+        while not closing:
+            jobs, closing = self._take(connection)
+            jobs = [job for job in jobs if not job.future.cancelled()]
+            if jobs:
+                self._serve(connection, jobs)
+                _resolve(jobs)
+
+    def _take(self, connection: apsw.Connection) -> tuple[list[AnyJob], bool]:
+        while self._idle and self._jobs.empty() and self._idle(connection):
+            pass
+        jobs: list[AnyJob] = []
+        job = self._jobs.get()
+        while job is not None:
+            jobs.append(job)
+            if len(jobs) == _MOST_JOBS or self._jobs.empty():
+                return jobs, False
+            job = self._jobs.get()
+        return jobs, True
+
+    def _refuse(self, error: Exception) -> None:
+        """Fail all that waits; nobody will serve it."""
+        self._closed = True
+        while not self._jobs.empty():
+            job = self._jobs.get()
+            if job is not None:
+                job.error = error
+                _resolve([job])
+
+
+def _resolve(jobs: Sequence[AnyJob]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[AnyJob]] = {}
+    for job in jobs:
+        by_loop.setdefault(job.future.get_loop(), []).append(job)
+    for loop, waiting in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve_all, waiting)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            continue
+
+
+def _resolve_all(jobs: Sequence[AnyJob]) -> None:
+    for job in jobs:
+        job.resolve()
+
+
+def read_each(path: str) -> Serve:
+    """Give each job a view of the database as of one instant."""
+
+    def serve(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> None:
+        for job in jobs:
+            try:
+                connection.execute("BEGIN")
+                try:
+                    job.result = job.work(connection)
+                finally:
+                    connection.execute("COMMIT")
+            except Exception as error:  # noqa: BLE001 - handed to the task that waits for it
+                job.error = translated(error, path)
+
+    return serve
+
+
+def commit_together(path: str) -> Serve:
+    """One transaction for all jobs: a disk is waited for once, however many wait for it."""
+
+    def serve(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> None:
+        try:
+            if not _commit_all(connection, jobs):
+                _commit_apart(connection, jobs)
+        except Exception as error:  # noqa: BLE001 - handed to the tasks that wait
+            _roll_back(connection)
+            for job in jobs:
+                job.result, job.error = None, translated(error, path)
+
+    def _commit_apart(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        for job in jobs:
+            connection.execute("SAVEPOINT job")
+            try:
+                job.result = job.work(connection)
+            except Exception as error:
+                job.error = translated(error, path)
+                if not connection.in_transaction:
+                    raise  # a full disk ends the whole transaction
+                connection.execute("ROLLBACK TO job")
+            connection.execute("RELEASE job")
+        connection.execute("COMMIT")
+
+    return serve
+
+
+def _commit_all(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> bool:
+    """Run the jobs without a savepoint each; false when one failed and all are rolled back."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for job in jobs:
+            job.result = job.work(connection)
+    except Exception:  # noqa: BLE001 - the jobs are run again, apart, and each keeps its error
+        _roll_back(connection)
+        return False
+    connection.execute("COMMIT")
+    return True
+
+
+def _roll_back(connection: apsw.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")

@@ -1,0 +1,62 @@
+"""What a full-text index is given, so that words are found in every script.
+
+Tokenizers split at spaces; Chinese, Japanese and Korean text is cut to overlapping pairs of
+characters first, for the index and for queries alike.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from remanence.types import Part, TextPart, ToolCallPart, ToolResultPart
+
+_CJK = "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u30ff\u3130-\u318f\u31f0-\u9fff\ua960-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_WORD = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+")
+_MOST_TERMS = 64  # of a query; a pasted page would otherwise read the whole index
+
+
+def index_terms(text: str) -> str:
+    """The text with its CJK runs cut to pairs, and each run's last character alone."""
+    if text.isascii():
+        return text
+    return _CJK_RUN.sub(_spaced_pairs, unicodedata.normalize("NFKC", text))
+
+
+def query_terms(query: str) -> tuple[str, ...]:
+    """The words and pairs of a query, each once; a lone CJK character ends in `*`."""
+    words = _WORD.findall(unicodedata.normalize("NFKC", query))
+    terms = (term for word in words for term in _terms(word))
+    return tuple(dict.fromkeys(terms))[:_MOST_TERMS]
+
+
+def searchable_text(content: Sequence[Part]) -> str:
+    """What people look for in a message: its text, and what tools were asked and answered."""
+    return "\n".join(text for part in content if (text := _part_text(part)))
+
+
+def _part_text(part: Part) -> str:
+    match part:
+        case TextPart():
+            return part.text
+        case ToolCallPart():
+            return f"{part.name} {part.arguments}"
+        case ToolResultPart():
+            return part.text
+        case _:
+            return ""
+
+
+def _terms(word: str) -> list[str]:
+    if not _CJK_RUN.match(word):
+        return [word]
+    return _pairs(word) or [f"{word}*"]
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[place : place + 2] for place in range(len(run) - 1)]
+
+
+def _spaced_pairs(run: re.Match[str]) -> str:
+    text = run.group()
+    return f" {' '.join([*_pairs(text), text[-1]])} "

@@ -1,0 +1,185 @@
+"""How a conversation's state changes with each commit, the same for every backend.
+
+Pure: the backend reads under its lock, asks here, and writes the answer. None means that the
+guard does not hold, a race that was lost; `StoreError` means a call that no race explains and
+that would break what the database promises.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
+
+from remanence.errors import StoreError
+from remanence.types import Failure, LogEntry, LogKind, MemoryState, Segment
+
+_LONGEST_ERROR = 500
+
+
+class Span(NamedTuple):
+    """A live segment without its text."""
+
+    id: str
+    generation: int
+    first_seq: int
+    last_seq: int
+
+
+def observed(
+    current: MemoryState | None, expected: MemoryState, segment: Segment, *, sum_tokens: int
+) -> MemoryState | None:
+    """The state after an observation; *sum_tokens* counts the tape up to the segment's end."""
+    if current is None or current.observed_seq != expected.observed_seq:
+        return None
+    name = f"observation {segment.id!r} of {segment.first_seq}..{segment.last_seq}"
+    if segment.generation != 0:
+        raise StoreError(f"{name} has generation {segment.generation}: an observation has 0")
+    if not current.observed_seq + 1 == segment.first_seq <= segment.last_seq <= current.last_seq:
+        raise StoreError(
+            f"{name} does not follow the cursor: it must start at {current.observed_seq + 1} "
+            f"and end at {current.last_seq} or before"
+        )
+    return replace(
+        current,
+        observed_seq=segment.last_seq,
+        observed_sum_tokens=sum_tokens,
+        last_observed_at=segment.created_at,
+        observe_failure=None,
+        lock_version=current.lock_version + 1,
+    )
+
+
+def reflected(
+    current: MemoryState | None,
+    segment: Segment,
+    replaced: Sequence[str],
+    *,
+    live: Sequence[Span],
+) -> MemoryState | None:
+    """The state after a reflection; *live* are all live segments in order of the tape."""
+    spans = [span for span in live if span.id in set(replaced)]
+    if current is None or len(spans) != len(set(replaced)):
+        return None
+    name = f"reflection {segment.id!r} of {segment.first_seq}..{segment.last_seq}"
+    if segment.generation < 1:
+        raise StoreError(f"{name} has generation {segment.generation}: a reflection has 1 or more")
+    if not spans or not _tile(spans, segment.first_seq, segment.last_seq):
+        raise StoreError(f"{name} covers another range than the segments that it replaces")
+    if segment.last_seq > current.active_seq:
+        raise StoreError(f"{name} replaces segments beyond active_seq={current.active_seq}")
+    if segment.first_seq > current.reflected_seq + 1:
+        raise StoreError(
+            f"{name} leaves observations before it: start at {current.reflected_seq + 1} or before"
+        )
+    return replace(
+        current,
+        reflected_seq=max(current.reflected_seq, segment.last_seq),
+        last_reflected_at=segment.created_at,
+        reflect_failure=None,
+        lock_version=current.lock_version + 1,
+    )
+
+
+def activated(
+    current: MemoryState | None,
+    expected: MemoryState,
+    *,
+    active_seq: int,
+    tail_seq: int,
+    is_boundary: bool,
+    active_sum_tokens: int,
+    tail_sum_tokens: int,
+) -> MemoryState | None:
+    """The state with the cursor moved; *is_boundary* says if a live segment ends there."""
+    if current is None or current.active_seq != expected.active_seq:
+        return None
+    if tail_seq < current.tail_seq:
+        return None
+    if not current.active_seq <= active_seq <= current.observed_seq:
+        raise StoreError(
+            f"active_seq={active_seq} is not between {current.active_seq}, where it is, and "
+            f"observed_seq={current.observed_seq}"
+        )
+    if not (is_boundary or active_seq == current.active_seq):
+        raise StoreError(f"active_seq={active_seq} is not the end of a live segment")
+    if tail_seq > active_seq + 1:
+        raise StoreError(
+            f"tail_seq={tail_seq} leaves messages after active_seq={active_seq} out of context"
+        )
+    return replace(
+        current,
+        active_seq=active_seq,
+        tail_seq=tail_seq,
+        active_sum_tokens=active_sum_tokens,
+        tail_sum_tokens=tail_sum_tokens,
+        lock_version=current.lock_version + 1,
+    )
+
+
+def failed(
+    current: MemoryState | None, expected: MemoryState, failure: Failure
+) -> MemoryState | None:
+    """The state after a step that did not advance."""
+    if current is None:
+        return None
+    cursors = (current.observed_seq, current.reflected_seq)
+    if cursors != (expected.observed_seq, expected.reflected_seq):
+        return None
+    failure = replace(failure, message=failure.message[:_LONGEST_ERROR])
+    version = current.lock_version + 1
+    if failure.step == "observe":
+        return replace(current, observe_failure=failure, lock_version=version)
+    return replace(current, reflect_failure=failure, lock_version=version)
+
+
+def log_entry(state: MemoryState, kind: LogKind, at: datetime, detail: str) -> LogEntry:
+    """The entry that says how *state* came about."""
+    return LogEntry(
+        version=state.lock_version,
+        kind=kind,
+        at=at,
+        observed_seq=state.observed_seq,
+        active_seq=state.active_seq,
+        reflected_seq=state.reflected_seq,
+        tail_seq=state.tail_seq,
+        detail=detail,
+    )
+
+
+def describe(segment: Segment, source: str) -> str:
+    """The log's words for a new segment."""
+    return (
+        f"{segment.id}: {segment.first_seq}..{segment.last_seq}, {segment.source_tokens} tokens "
+        f"of {source} became {segment.tokens}, {len(segment.lost)} literals lost, "
+        f"by {segment.made_by}"
+    )
+
+
+def _tile(spans: Sequence[Span], first_seq: int, last_seq: int) -> bool:
+    """Whether the spans, in order, cover the range without gap or overlap."""
+    following = first_seq
+    for span in spans:
+        if span.first_seq != following:
+            return False
+        following = span.last_seq + 1
+    return following == last_seq + 1
+
+
+def coverage_fault(live: Sequence[Span], *, reflected_seq: int, observed_seq: int) -> str | None:
+    """What is wrong with the live segments, in order of the tape; None if they tile it."""
+    following = 1
+    for span in live:
+        if span.first_seq != following:
+            what = "a gap" if span.first_seq > following else "an overlap"
+            return (
+                f"there is {what} between {following} and segment {span.id!r} at {span.first_seq}"
+            )
+        if (span.generation > 0) != (span.last_seq <= reflected_seq):
+            return (
+                f"segment {span.id!r} of generation {span.generation} ends at {span.last_seq}, "
+                f"and reflected_seq is {reflected_seq}"
+            )
+        following = span.last_seq + 1
+    if following != observed_seq + 1:
+        return f"segments end at {following - 1}, and observed_seq is {observed_seq}"
+    return None

@@ -1,0 +1,96 @@
+"""Every span, counter and log name of remanence, in the terms of OpenTelemetry."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from opentelemetry import metrics, trace
+
+from remanence.types import MemoryState
+
+ContextListener: TypeAlias = Callable[[MemoryState, object], None]
+
+_context_listeners: list[ContextListener] = []
+
+logger = logging.getLogger("remanence")
+
+_tracer = trace.get_tracer("remanence")
+_meter = metrics.get_meter("remanence")
+
+_appended = _meter.create_counter("remanence.messages.appended", unit="{message}")
+_committed = _meter.create_counter("remanence.segments.committed", unit="{segment}")
+_failed = _meter.create_counter("remanence.steps.failed", unit="{step}")
+_discarded = _meter.create_counter("remanence.steps.discarded", unit="{step}")
+_activated = _meter.create_counter("remanence.activations", unit="{activation}")
+_context_tokens = _meter.create_histogram("remanence.context.tokens", unit="{token}")
+_omitted = _meter.create_counter("remanence.context.omitted", unit="{message}")
+
+
+@contextmanager
+def step_span(step: str, conversation_id: str) -> Iterator[None]:
+    """Span one background step; an exception is recorded on it."""
+    with _tracer.start_as_current_span(f"remanence.{step}") as span:
+        span.set_attribute("gen_ai.conversation.id", conversation_id)
+        yield
+
+
+def messages_appended(count: int) -> None:
+    """Count messages that are durable."""
+    _appended.add(count)
+
+
+def segment_committed(generation: int, conversation_id: str, first_seq: int, last_seq: int) -> None:
+    """Count a committed observation or reflection."""
+    _committed.add(1, {"generation": generation})
+    logger.debug(
+        "committed generation %d of %r: messages %d..%d",
+        generation,
+        conversation_id,
+        first_seq,
+        last_seq,
+    )
+
+
+def step_failed(step: str, conversation_id: str, reason: str, message: str, failures: int) -> None:
+    """Count and log a failed step."""
+    _failed.add(1, {"step": step, "reason": reason})
+    logger.warning(
+        "%s of conversation %r failed (%s, %d in a row): %s; messages stay raw",
+        step,
+        conversation_id,
+        reason,
+        failures,
+        message,
+    )
+
+
+def step_discarded(step: str, conversation_id: str) -> None:
+    """Count a result that lost a race."""
+    _discarded.add(1, {"step": step})
+    logger.info("%s of conversation %r lost a race and was discarded", step, conversation_id)
+
+
+def activated(conversation_id: str, active_seq: int) -> None:
+    """Count an activation."""
+    _activated.add(1)
+    logger.debug("activated %r up to message %d", conversation_id, active_seq)
+
+
+def context_built(state: MemoryState, context: object, *, tokens: int, omitted: int) -> None:
+    """Record the size of a context, and hand it to the listeners."""
+    _context_tokens.record(tokens)
+    if omitted:
+        _omitted.add(omitted)
+    for listener in _context_listeners:
+        listener(state, context)
+
+
+@contextmanager
+def context_listener(listener: ContextListener) -> Iterator[None]:
+    """Hand each context of this process to *listener* as it is made."""
+    _context_listeners.append(listener)
+    try:
+        yield
+    finally:
+        _context_listeners.remove(listener)

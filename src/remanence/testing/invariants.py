@@ -1,0 +1,104 @@
+"""The promises P1, P3 and P6 as checks of values, for tests of any program that uses remanence."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from remanence.observing.context import Context
+from remanence.types import MemoryState, Segment
+
+JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
+
+
+def check_tiling(state: MemoryState, segments: Sequence[Segment]) -> None:
+    """P1: reflections tile `(0, reflected]`, observations `(reflected, observed]`."""
+    assert 0 <= state.reflected_seq <= state.active_seq <= state.observed_seq <= state.last_seq, (
+        f"cursors out of order: {state}"
+    )
+    expected = 1
+    for segment in segments:
+        assert segment.first_seq == expected, (
+            f"segment {segment.id} covers {segment.first_seq}..{segment.last_seq}, but the one "
+            f"before ends at {expected - 1}"
+        )
+        is_reflection = segment.last_seq <= state.reflected_seq
+        assert (segment.generation > 0) == is_reflection, f"{segment.id} is on the wrong side"
+        expected = segment.last_seq + 1
+    assert expected == state.observed_seq + 1, (
+        f"segments end at {expected - 1}, the cursor is at {state.observed_seq}"
+    )
+
+
+def check_coverage(context: Context, state: MemoryState, segments: Sequence[Segment]) -> None:
+    """P1: each message is raw, covered by a segment that is shown, or named in `omitted`."""
+    shown = {block.segment_id for block in context.system}
+    accounted = {message.seq for message in context.messages}
+    for segment in segments:
+        if segment.id in shown:
+            accounted.update(range(segment.first_seq, segment.last_seq + 1))
+    for gap in context.omitted:
+        accounted.update(range(gap.first_seq, gap.last_seq + 1))
+    missing = set(range(1, context.stats.last_seq + 1)) - accounted
+    assert not missing, f"messages {sorted(missing)} are in no part of the context ({state})"
+
+
+def flattened(context: Context) -> list[str]:
+    """The Anthropic request as one string a block, in order, without breakpoints and volatile."""
+    request = context.to_anthropic()
+    pieces = [_bytes("system", block) for block in request.get("system", ())]
+    for turn in request["messages"]:
+        pieces += [_bytes(turn["role"], block) for block in turn["content"]]
+    return [piece for piece in pieces if "<memory-context>" not in piece]
+
+
+def cached_prefix(context: Context) -> list[str]:
+    """The blocks up to the last breakpoint, as `flattened` gives them."""
+    request = context.to_anthropic()
+    blocks = [("system", block) for block in request.get("system", ())]
+    for turn in request["messages"]:
+        blocks += [(turn["role"], block) for block in turn["content"]]
+    ends = [index for index, (_, block) in enumerate(blocks) if "cache_control" in block]
+    return [_bytes(role, block) for role, block in blocks[: ends[-1] + 1]] if ends else []
+
+
+def check_extends(earlier: Context, later: Context) -> None:
+    """P3: the cached prefix of *earlier* begins *later*, where both show the same notes.
+
+    Where *later* shows more observations, the notes of *earlier* begin those of *later*.
+    """
+    before = [block.segment_id for block in earlier.system if block.segment_id]
+    after = [block.segment_id for block in later.system if block.segment_id]
+    if not _same_base(earlier, later) or before != after[: len(before)]:
+        return
+    if before == after and _same_tail(earlier, later):
+        prefix, whole = cached_prefix(earlier), flattened(later)
+    else:
+        prefix, whole = _notes(earlier), _notes(later)
+    for index, piece in enumerate(prefix):
+        found = whole[index] if index < len(whole) else None
+        assert found == piece, f"the prefix moved at block {index}: {piece!r} became {found!r}"
+
+
+def _same_base(earlier: Context, later: Context) -> bool:
+    kinds = ("identity", "system", "knowledge", "facts")
+    return [b.text for b in earlier.system if b.kind in kinds] == [
+        b.text for b in later.system if b.kind in kinds
+    ]
+
+
+def _same_tail(earlier: Context, later: Context) -> bool:
+    excerpts = [
+        gap for context in (earlier, later) for gap in context.omitted if gap.reason == "excerpt"
+    ]
+    stand_ins = [[b.text for b in c.system if b.kind == "stand_in"] for c in (earlier, later)]
+    starts = earlier.stats.first_raw_seq == later.stats.first_raw_seq
+    return starts and stand_ins[0] == stand_ins[1] and not excerpts
+
+
+def _notes(context: Context) -> list[str]:
+    return [block.text for block in context.system if block.kind != "stand_in"]
+
+
+def _bytes(role: str, block: JsonObject) -> str:
+    plain = {key: value for key, value in block.items() if key != "cache_control"}
+    return f"{role} {json.dumps(plain, ensure_ascii=False)}"

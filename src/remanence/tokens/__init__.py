@@ -1,0 +1,14 @@
+"""Counting tokens: estimates per tokenizer family, exact counts where a vocabulary is at hand."""
+
+from remanence.tokens.calibration import Calibration
+from remanence.tokens.choice import count_tokens, counter_for, counter_named, text_tokens
+from remanence.tokens.counter import TokenCounter
+
+__all__ = [
+    "Calibration",
+    "TokenCounter",
+    "count_tokens",
+    "counter_for",
+    "counter_named",
+    "text_tokens",
+]

@@ -1,0 +1,115 @@
+"""What images and files cost; their base64 data is never counted as text."""
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+from remanence.tokens.families import Family
+from remanence.tokens.pixels import Size, image_size
+from remanence.types import FilePart, ImagePart
+
+ImageCount: TypeAlias = Callable[[ImagePart], int]
+
+_CLAUDE_PIXELS_PER_TOKEN = 750
+_CLAUDE_LONGEST_EDGE = 1568
+_CLAUDE_IMAGE_TOKENS = 1_600
+
+_OPENAI_SQUARE = 2_048
+_OPENAI_SHORTEST_EDGE = 768
+_OPENAI_TILE = 512
+_OPENAI_TILE_TOKENS = 170
+_OPENAI_BASE_TOKENS = 85
+_OPENAI_IMAGE_TOKENS = 1_445
+
+_PAGE_TEXT_TOKENS = 800
+_PDF_BYTES_PER_PAGE = 60_000
+_AUDIO_BYTES_PER_TOKEN = 1_600
+_DOCUMENT_BYTES_PER_TOKEN = 12
+_UNSEEN_FILE_TOKENS = 1_500
+
+_PDF_PAGE = re.compile(rb"/Type\s*/Page\b")
+_DATA_URL = re.compile(r"data:([^;,]*)[^,]*?;base64,", re.IGNORECASE)
+_TEXT_TYPE = re.compile(
+    r"text/|application/(?:.*[+.-])?(?:json|xml|yaml|toml|javascript|typescript|sql|csv|sh)\b"
+)
+
+
+def claude_image(image: ImagePart) -> int:
+    """A token per 750 pixels after scaling to a longest edge of 1568; 1600 at most or unknown."""
+    size = _size(image)
+    if size is None:
+        return _CLAUDE_IMAGE_TOKENS
+    width, height = _scaled(size, min(1.0, _CLAUDE_LONGEST_EDGE / max(size)))
+    return min(math.ceil(width * height / _CLAUDE_PIXELS_PER_TOKEN), _CLAUDE_IMAGE_TOKENS)
+
+
+def openai_image(image: ImagePart) -> int:
+    """85 tokens and 170 per tile of 512 pixels after OpenAI's high-detail scaling."""
+    size = _size(image)
+    if size is None:
+        return _OPENAI_IMAGE_TOKENS
+    size = _scaled(size, min(1.0, _OPENAI_SQUARE / max(size)))
+    width, height = _scaled(size, min(1.0, _OPENAI_SHORTEST_EDGE / min(size)))
+    tiles = math.ceil(width / _OPENAI_TILE) * math.ceil(height / _OPENAI_TILE)
+    return _OPENAI_BASE_TOKENS + _OPENAI_TILE_TOKENS * tiles
+
+
+def image_count(family: Family) -> ImageCount:
+    """The rule for images of `family`."""
+    return claude_image if family in ("claude", "claude_3") else openai_image
+
+
+def file_tokens(file: FilePart, *, text: Callable[[str], int], image: ImageCount) -> int:
+    """Text files count as text, a PDF per page as text and picture, the rest by its size."""
+    media_type, data = _inline(file.media_type, file.data, file.url)
+    if media_type.startswith("image/"):
+        return image(ImagePart(media_type=media_type, data=data))
+    if data is None:
+        return _UNSEEN_FILE_TOKENS
+    content = _decoded(data)
+    if media_type == "application/pdf" or content.startswith(b"%PDF-"):
+        page = _PAGE_TEXT_TOKENS + image(ImagePart())
+        return page * _pdf_pages(content)
+    if media_type.startswith("audio/"):
+        return math.ceil(len(content) / _AUDIO_BYTES_PER_TOKEN)
+    if _TEXT_TYPE.match(media_type) or _is_text(content):
+        return text(content.decode(errors="replace"))
+    return math.ceil(len(content) / _DOCUMENT_BYTES_PER_TOKEN)
+
+
+def _inline(media_type: str | None, data: str | None, url: str | None) -> tuple[str, str | None]:
+    source = data if data is not None else url or ""
+    header = _DATA_URL.match(source)
+    if header is not None:
+        return (media_type or header[1]).lower(), source[header.end() :]
+    return (media_type or "").lower(), data
+
+
+def _size(image: ImagePart) -> Size | None:
+    if image.width and image.height:
+        return image.width, image.height
+    _, data = _inline(image.media_type, image.data, image.url)
+    return None if data is None else image_size(data)
+
+
+def _scaled(size: Size, factor: float) -> Size:
+    return max(1, round(size[0] * factor)), max(1, round(size[1] * factor))
+
+
+def _decoded(data: str) -> bytes:
+    try:
+        return base64.b64decode(data + "=" * (-len(data) % 4))
+    except (binascii.Error, ValueError):
+        return data.encode(errors="replace")
+
+
+def _pdf_pages(content: bytes) -> int:
+    return len(_PDF_PAGE.findall(content)) or math.ceil(len(content) / _PDF_BYTES_PER_PAGE)
+
+
+def _is_text(content: bytes) -> bool:
+    head = content[:4096]
+    return b"\0" not in head and not head.decode(errors="ignore").encode() != head[: len(head)]

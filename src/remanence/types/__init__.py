@@ -1,0 +1,56 @@
+"""The values that everything else speaks of."""
+
+from remanence.types.message import Message, MessageKind, check_message
+from remanence.types.parts import (
+    ROLES,
+    FilePart,
+    ImagePart,
+    OtherPart,
+    Part,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from remanence.types.segment import Draft, Note, NoteFormat, Priority, Segment, Tag
+from remanence.types.state import (
+    Appended,
+    ConversationRef,
+    Failure,
+    Hit,
+    LogEntry,
+    LogKind,
+    MemoryState,
+    Problem,
+    Snapshot,
+)
+
+__all__ = [
+    "ROLES",
+    "Appended",
+    "ConversationRef",
+    "Draft",
+    "Failure",
+    "FilePart",
+    "Hit",
+    "ImagePart",
+    "LogEntry",
+    "LogKind",
+    "MemoryState",
+    "Message",
+    "MessageKind",
+    "Note",
+    "NoteFormat",
+    "OtherPart",
+    "Part",
+    "Priority",
+    "Problem",
+    "Role",
+    "Segment",
+    "Snapshot",
+    "Tag",
+    "TextPart",
+    "ToolCallPart",
+    "ToolResultPart",
+    "check_message",
+]

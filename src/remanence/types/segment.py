@@ -1,0 +1,75 @@
+"""Notes, and the segments of the tape that they stand for."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+Priority: TypeAlias = Literal["CRITICAL", "IMPORTANT", "NOTE"]
+Tag: TypeAlias = Literal["Decision", "Preference", "Fact", "Issue", "NextStep", "Outcome"]
+NoteFormat: TypeAlias = Literal["compact", "dated_priority", "tagged", "prose"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One line of a segment, made from the messages `first_seq..last_seq`.
+
+    `observed_at` is when it was said, `referenced_at` when what it speaks of happened (ISO 8601
+    date or a coarser one, such as `2023-05`), `supersedes` the earlier value it replaces.
+    """
+
+    text: str
+    first_seq: int
+    last_seq: int
+    observed_at: datetime | None = None
+    referenced_at: str | None = None
+    priority: Priority = "NOTE"
+    tag: Tag = "Fact"
+    speaker: str | None = None
+    topic: str | None = None
+    supersedes: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What an observer or a reflector made; `made_by` names it and its version.
+
+    `nothing` says that the source holds nothing worth noting, which is not a failure; `complete`
+    is false where the answer was cut off.
+    """
+
+    notes: tuple[Note, ...]
+    made_by: str
+    nothing: bool = False
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A contiguous range of the tape with a text that stands for it.
+
+    Generation 0 is an observation, made from messages; generation g a reflection, made from
+    segments of generation g-1 (the top generation from its own). `source_tokens` counts the
+    messages of the range, `sum_tokens` the tape up to `last_seq`. `lost` lists literals of the
+    source that the text does not hold. `version` is the log version that brought the segment,
+    `superseded` the one that replaced it.
+    """
+
+    id: str
+    generation: int
+    first_seq: int
+    last_seq: int
+    text: str
+    notes: tuple[Note, ...]
+    tokens: int
+    source_tokens: int
+    sum_tokens: int
+    lost: tuple[str, ...]
+    made_by: str
+    created_at: datetime
+    version: int = 0
+    superseded: int | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether no later segment replaced it."""
+        return self.superseded is None

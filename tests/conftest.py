@@ -1,0 +1,119 @@
+"""What holds for every test: no network, no task left behind, the same Hypothesis examples."""
+
+import asyncio
+import ipaddress
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from remanence import telemetry
+from remanence.observing.context import Context
+from remanence.testing import check_extends
+from remanence.types import ConversationRef, MemoryState
+
+settings.register_profile("default", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("long", deadline=None, max_examples=2_000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+HOST_FIRST_EVENTS = {"socket.getaddrinfo"}
+ADDRESS_SECOND_EVENTS = {"socket.connect", "socket.sendmsg", "socket.sendto"}
+
+
+def is_outside(host: object) -> bool:
+    """Whether a host is another machine; a name counts as one, unless it is localhost."""
+    name = host.decode() if isinstance(host, bytes) else host
+    if not isinstance(name, str) or name in {"", "localhost"}:
+        return False
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return True
+    return not (address.is_loopback or address.is_unspecified)
+
+
+class NetworkGuard:
+    """An audit hook that fails a test which reaches for another machine."""
+
+    def __init__(self) -> None:
+        self.live = False
+
+    def __call__(self, event: str, arguments: tuple[object, ...]) -> None:
+        if self.live:
+            return
+        if event in HOST_FIRST_EVENTS:
+            host = arguments[0]
+        elif event in ADDRESS_SECOND_EVENTS and isinstance(arguments[1], tuple):
+            host = arguments[1][0]
+        else:
+            return
+        if is_outside(host):
+            # Its base is BaseException, so that no `except Exception` under test hides it.
+            pytest.fail(f"The test reaches for {host!r}; tests talk to loopback only.")
+
+
+# An audit hook cannot be removed again: one per process, switched by the fixture below.
+network_guard = NetworkGuard()
+sys.addaudithook(network_guard)
+
+
+@pytest.fixture(autouse=True)
+def no_network(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Only a test marked `live` leaves the machine."""
+    network_guard.live = request.node.get_closest_marker("live") is not None
+    yield
+    network_guard.live = False
+
+
+@pytest.fixture
+async def leaked_tasks() -> AsyncIterator[None]:
+    yield
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    if left:
+        pytest.fail(f"The test left tasks running: {sorted(task.get_name() for task in left)}")
+
+
+@pytest.fixture(autouse=True)
+def no_leaked_task(request: pytest.FixtureRequest) -> None:
+    """An async test ends with every task that it started."""
+    if request.node.get_closest_marker("asyncio"):
+        request.getfixturevalue("leaked_tasks")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The evaluation data, which is no part of the repository."""
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    path = Path(os.environ.get("REMANENCE_DATA", beside))
+    if not path.is_dir():
+        pytest.skip("needs the evaluation data: name its folder in REMANENCE_DATA")
+    return path
+
+
+class PrefixWatch:
+    """Checks each context of a test against the one before it of the same conversation (P3)."""
+
+    def __init__(self) -> None:
+        self._latest: dict[tuple[ConversationRef, int], Context] = {}
+
+    def __call__(self, state: MemoryState, context: object) -> None:
+        assert isinstance(context, Context)
+        life = (state.ref, state.key)
+        if life in self._latest:
+            check_extends(self._latest[life], context)
+        self._latest[life] = context
+
+    def reset(self) -> None:
+        """Forget all conversations: another database begins."""
+        self._latest.clear()
+
+
+@pytest.fixture(autouse=True)
+def prefix_watch() -> Iterator[PrefixWatch]:
+    """No test may move a cached prefix."""
+    watch = PrefixWatch()
+    with telemetry.context_listener(watch):
+        yield watch

@@ -1,0 +1,209 @@
+"""P5: a failed step changes nothing but the record of its failure, and turns go on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from remanence import Memory, Message, Note, Policy
+from remanence.memory import Conversation
+from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
+from remanence.testing.observers import ObserveAnswer, ReflectAnswer
+from remanence.types import Draft, MemoryState
+
+POLICY = Policy(
+    observe_tokens=400,
+    observe_max_tokens=800,
+    tail_tokens=800,
+    tail_keep_tokens=100,
+    reflect_tokens=(150, 200),
+    keep_last=2,
+    observe_timeout_seconds=0.05,
+)
+WORDS = "seven brave sailors crossed a quiet bay before the morning bell rang twice "
+
+
+def drafted(*texts: str, complete: bool = True) -> Draft:
+    notes = tuple(Note(text=text, first_seq=1, last_seq=1) for text in texts)
+    return Draft(notes=notes, made_by="scripted/1", complete=complete)
+
+
+FAILURES: dict[str, ObserveAnswer] = {
+    "error": RuntimeError("the model is down"),
+    "empty": drafted(),
+    "degenerate": drafted(*["the same line again and again"] * 20),
+    "too_large": drafted(*[f"{number} {WORDS}" for number in range(60)]),
+    "cut_off": drafted("half a note", complete=False),
+}
+
+
+@asynccontextmanager
+async def failing(
+    answer: ObserveAnswer, clock: FixedClock, *, times: int = 99
+) -> AsyncIterator[tuple[Conversation, ScriptedObserver]]:
+    observer = ScriptedObserver([answer] * times)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, observer=observer, clock=clock
+    ) as memory:
+        chat = memory.conversation("a")
+        for number in range(20):
+            await chat.append(
+                Message.user(f"{number} {WORDS}"), Message.assistant(f"ok {number} {WORDS}")
+            )
+        yield chat, observer
+
+
+def cursors(state: MemoryState) -> tuple[int, int, int]:
+    return state.observed_seq, state.active_seq, state.reflected_seq
+
+
+@pytest.mark.parametrize("reason", FAILURES)
+async def test_a_failed_observation_moves_no_cursor_and_leaves_the_messages_raw(
+    reason: str,
+) -> None:
+    clock = FixedClock()
+    async with failing(FAILURES[reason], clock) as (chat, observer):
+        state = await chat.flush()
+        context = await chat.context()
+        log = await chat.log()
+
+    assert cursors(state) == (0, 0, 0)
+    assert state.observe_failure is not None
+    assert state.observe_failure.reason == reason
+    assert state.next_attempt_at is not None
+    assert state.next_attempt_at > clock.now()
+    assert [message.seq for message in context.messages] == list(range(1, 41))
+    assert {entry.kind for entry in log} == {"failed"}
+    assert len(observer.requests) == 1
+
+
+async def test_an_observer_that_never_answers_times_out() -> None:
+    observer = ScriptedObserver(gate=asyncio.Event())
+    async with Memory.open("sqlite:///:memory:", policy=POLICY, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*(Message.user(f"{number} {WORDS}") for number in range(30)))
+        state = await chat.flush()
+
+    assert cursors(state) == (0, 0, 0)
+    assert state.observe_failure is not None
+    assert state.observe_failure.reason == "timeout"
+
+
+@pytest.mark.parametrize("reason", FAILURES)
+async def test_the_next_try_after_the_wait_succeeds_and_forgets_the_failure(reason: str) -> None:
+    clock = FixedClock()
+    async with failing(FAILURES[reason], clock, times=1) as (chat, _):
+        await chat.flush()
+        clock.advance(80)
+        state = await chat.flush()
+
+    assert state.observed_seq > 0
+    assert state.failures == 0
+    assert state.next_attempt_at is None
+    assert state.last_error is None
+
+
+async def test_a_lasting_failure_costs_at_most_six_calls_an_hour() -> None:
+    clock = FixedClock()
+    async with failing(RuntimeError("down"), clock) as (chat, observer):
+        for _ in range(360):
+            await chat.append(Message.user("and another thing"))
+            await chat.flush()
+            clock.advance(10)
+
+    assert 3 <= len(observer.requests) <= 6
+
+
+async def test_tries_end_after_the_last_failure_until_new_messages_come() -> None:
+    clock = FixedClock()
+    async with failing(RuntimeError("down"), clock) as (chat, observer):
+        for _ in range(POLICY.max_failures + 5):
+            await chat.flush()
+            clock.advance(8_000)
+        given_up = len(observer.requests)
+        await chat.append(Message.user("Are you there?"))
+        await chat.flush()
+
+    assert given_up == POLICY.max_failures
+    assert len(observer.requests) == given_up + 1
+
+
+async def test_waits_grow_and_stay_below_their_cap() -> None:
+    clock = FixedClock()
+    waits: list[float] = []
+    async with failing(RuntimeError("down"), clock) as (chat, _):
+        for _ in range(POLICY.max_failures):
+            state = await chat.flush()
+            assert state.next_attempt_at is not None
+            waits.append((state.next_attempt_at - clock.now()).total_seconds())
+            clock.advance(waits[-1])
+
+    assert waits == sorted(waits)
+    assert waits[0] >= POLICY.retry_seconds
+    assert waits[-1] <= POLICY.retry_max_seconds * 1.25
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [RuntimeError("down"), drafted(), drafted(*[f"{n} {WORDS}" for n in range(90)])],
+    ids=["error", "empty", "too_large"],
+)
+async def test_a_failed_reflection_keeps_the_observations_and_observing_goes_on(
+    answer: ReflectAnswer,
+) -> None:
+    reflector = ScriptedReflector([answer] * 99)
+    clock = FixedClock()
+    async with Memory.open(
+        "sqlite:///:memory:",
+        policy=POLICY,
+        observer=ScriptedObserver(),
+        reflector=reflector,
+        clock=clock,
+    ) as memory:
+        chat = memory.conversation("a")
+        for number in range(60):
+            await chat.append(
+                Message.user(f"{number} {WORDS}"), Message.assistant(f"ok {number} {WORDS}")
+            )
+            state = await chat.flush()
+
+    assert state.reflect_failure is not None
+    assert state.reflected_seq == 0
+    assert state.unobserved_tokens < 2 * POLICY.observe_tokens + 200
+    assert len(reflector.requests) == 1
+
+
+async def test_sixty_turns_pass_while_one_observation_takes_its_time() -> None:
+    gate = asyncio.Event()
+    observer = ScriptedObserver(gate=gate)
+    policy = POLICY.replace(observe_timeout_seconds=60.0)
+    async with Memory.open("sqlite:///:memory:", policy=policy, observer=observer) as memory:
+        chat = memory.conversation("a")
+        async with asyncio.timeout(10):
+            for number in range(60):
+                await chat.append(Message.user(f"{number} {WORDS}"))
+                await chat.context()
+                await chat.append(Message.assistant(f"ok {number} {WORDS}"))
+        assert len(observer.requests) == 1
+        gate.set()
+        state = await chat.flush()
+
+    assert state.observed_seq > 60
+
+
+async def test_nothing_worth_noting_is_no_failure_and_is_named_in_the_context() -> None:
+    nothing = Draft(notes=(), made_by="scripted/1", nothing=True)
+    observer = ScriptedObserver([nothing])
+    async with Memory.open("sqlite:///:memory:", policy=POLICY, observer=observer) as memory:
+        chat = memory.conversation("a")
+        for number in range(20):
+            await chat.append(
+                Message.user(f"{number} {WORDS}"), Message.assistant(f"ok {number} {WORDS}")
+            )
+        state = await chat.flush()
+        context = await chat.context()
+
+    assert state.failures == 0
+    assert state.active_seq > 0
+    assert [gap.reason for gap in context.omitted] == ["nothing_noted"]

@@ -1,0 +1,306 @@
+"""The main job: messages in, background work, a bounded context out."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from remanence import Memory, Message, Policy
+from remanence.errors import Closed, ConversationNotFound, DuplicateMessage, InvalidMessage
+from remanence.testing import (
+    FixedClock,
+    ScriptedObserver,
+    ScriptedReflector,
+    check_coverage,
+    check_tiling,
+)
+
+SMALL = Policy(
+    observe_tokens=600,
+    observe_max_tokens=1_000,
+    tail_tokens=1_500,
+    tail_keep_tokens=300,
+    reflect_tokens=(300, 300, 400),
+    keep_last=2,
+)
+WORDS = "the quick brown fox jumps over a lazy dog near the old river bank at dawn "
+
+
+def turn(number: int) -> tuple[Message, Message]:
+    return (
+        Message.user(f"Question {number}: the code of locker {number} is K-{number:04}. {WORDS}"),
+        Message.assistant(f"Answer {number}: noted, locker {number}. {WORDS}"),
+    )
+
+
+async def test_a_conversation_is_observed_activated_and_reflected_in_the_background() -> None:
+    async with Memory.open("sqlite:///:memory:", policy=SMALL, clock=FixedClock()) as memory:
+        chat = memory.conversation("a")
+        for number in range(60):
+            await chat.append(*turn(number))
+            await chat.context(system="You help.")
+        state = await chat.flush()
+        context = await chat.context(system="You help.")
+        segments = (*await chat.reflections(), *await chat.observations())
+
+    assert state.reflected_seq > 0
+    assert state.active_seq >= state.reflected_seq
+    check_tiling(state, segments)
+    check_coverage(context, state, segments)
+    assert context.stats.working_tokens <= SMALL.tail_tokens
+    assert context.stats.context_tokens < context.stats.history_tokens / 2
+
+
+async def test_a_context_without_notes_is_the_system_prompt_and_the_messages() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user("Hello."), Message.assistant("Hi."), Message.user("Bye."))
+        context = await chat.context(system="You help.")
+
+    assert [block.text for block in context.system] == ["You help."]
+    assert context.to_openai() == {
+        "messages": [
+            {"role": "system", "content": "You help."},
+            {"role": "user", "content": "Hello."},
+            {"role": "assistant", "content": "Hi."},
+            {"role": "user", "content": "Bye."},
+        ]
+    }
+
+
+async def test_memory_that_is_off_changes_no_byte_and_calls_no_observer() -> None:
+    observer = ScriptedObserver()
+    policy = SMALL.replace(enabled=False)
+    async with Memory.open("sqlite:///:memory:", policy=policy, observer=observer) as memory:
+        chat = memory.conversation("a")
+        messages = [message for number in range(40) for message in turn(number)]
+        await chat.append(*messages)
+        await chat.flush(everything=True)
+        request = (await chat.context(system="You help.")).to_openai()
+
+    assert observer.requests == []
+    assert request["messages"][0] == {"role": "system", "content": "You help."}
+    assert [(m["role"], m["content"]) for m in request["messages"][1:]] == [
+        (message.role, message.text) for message in messages
+    ]
+
+
+async def test_what_append_returned_is_there_after_a_restart(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    async with Memory.open(url, policy=SMALL) as memory:
+        chat = memory.conversation("a", user="ana")
+        for number in range(40):
+            await chat.append(*turn(number))
+        before = await chat.flush()
+        shown = (await chat.context()).system
+    async with Memory.open(url, policy=SMALL) as memory:
+        chat = memory.conversation("a")
+        after = await chat.state()
+        again = (await chat.context()).system
+
+    assert after.last_seq == 80
+    assert (after.observed_seq, after.active_seq) == (before.observed_seq, before.active_seq)
+    assert after.user == "ana"
+    assert again == shown
+
+
+async def test_a_restart_picks_up_what_was_left_undone(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    patient = SMALL.replace(observe_tokens=10_000, observe_max_tokens=10_000)
+    async with Memory.open(url, policy=patient) as memory:
+        await memory.conversation("a").append(*(m for n in range(40) for m in turn(n)))
+    observer = ScriptedObserver()
+    async with Memory.open(url, policy=SMALL, observer=observer) as memory:
+        async with asyncio.timeout(5):
+            await observer.called.wait()
+
+
+async def test_turns_do_not_wait_for_a_slow_observer() -> None:
+    gate = asyncio.Event()
+    observer = ScriptedObserver(gate=gate)
+    async with Memory.open("sqlite:///:memory:", policy=SMALL, observer=observer) as memory:
+        chat = memory.conversation("a")
+        async with asyncio.timeout(5):
+            for number in range(60):
+                await chat.append(*turn(number))
+                context = await chat.context(system="You help.")
+        assert context.stats.pending == 120
+        assert [message.seq for message in context.messages] == list(range(1, 121))
+        gate.set()
+        assert (await chat.flush()).observed_seq > 0
+
+
+async def test_block_after_waits_for_notes_but_not_longer_than_its_limit() -> None:
+    gate = asyncio.Event()
+    policy = SMALL.replace(block_after=1.0, sync_timeout_seconds=0.01)
+    observer = ScriptedObserver(gate=gate)
+    async with Memory.open("sqlite:///:memory:", policy=policy, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*(m for n in range(40) for m in turn(n)))
+        timed_out = await chat.context()
+        gate.set()
+        waited = await chat.context()
+
+    assert timed_out.stats.session_tokens == 0
+    assert len(timed_out.messages) == 80
+    assert waited.stats.session_tokens > 0
+
+
+async def test_closing_lets_a_step_in_progress_finish(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    gate = asyncio.Event()
+    observer = ScriptedObserver(gate=gate)
+    async with Memory.open(url, policy=SMALL, observer=observer) as memory:
+        await memory.conversation("a").append(*(m for n in range(30) for m in turn(n)))
+        async with asyncio.timeout(5):
+            await observer.called.wait()
+        asyncio.get_running_loop().call_later(0.01, gate.set)
+    async with Memory.open(url, policy=SMALL.replace(enabled=False)) as memory:
+        state = await memory.conversation("a").state()
+
+    assert state.observed_seq == observer.requests[0].messages[-1].seq
+    assert state.lease_owner is None
+
+
+async def test_a_closed_memory_says_so() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+    with pytest.raises(Closed, match="open it again"):
+        await chat.append(Message.user("Hello."))
+
+
+async def test_conversations_do_not_disturb_one_another() -> None:
+    observer = ScriptedObserver()
+    async with Memory.open("sqlite:///:memory:", policy=SMALL, observer=observer) as memory:
+        busy, quiet = memory.conversation("busy"), memory.conversation("quiet")
+        await quiet.append(Message.user("Hello."))
+        await busy.append(*(m for n in range(30) for m in turn(n)))
+        await busy.flush()
+        await quiet.flush()
+        other_tenant = await memory.conversation("busy", tenant="other").state()
+
+    assert {request.conversation.id for request in observer.requests} == {"busy"}
+    assert other_tenant.last_seq == 0
+
+
+async def test_a_deleted_conversation_is_gone_also_for_an_observation_in_flight() -> None:
+    gate = asyncio.Event()
+    observer = ScriptedObserver(gate=gate)
+    async with Memory.open("sqlite:///:memory:", policy=SMALL, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*(m for n in range(30) for m in turn(n)))
+        async with asyncio.timeout(5):
+            await observer.called.wait()
+        assert await chat.delete()
+        await chat.append(Message.user("A new life."))
+        gate.set()
+        state = await chat.flush()
+        hits = await chat.recall("locker")
+        assert (state.last_seq, state.observed_seq) == (1, 0)
+        assert await chat.observations() == ()
+        assert hits == ()
+
+
+async def test_notes_and_messages_are_found_with_their_sources() -> None:
+    policy = SMALL
+    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+        chat = memory.conversation("a")
+        for number in range(40):
+            await chat.append(*turn(number))
+        await chat.flush()
+        hits = await chat.recall("K-0003", limit=5)
+        segment = (*await chat.reflections(), *await chat.observations())[0]
+        source = await chat.source(segment.id)
+        with pytest.raises(ConversationNotFound, match="no-such"):
+            await chat.source("no-such")
+
+    assert any("K-0003" in hit.text and hit.first_seq <= 7 <= hit.last_seq for hit in hits)
+    assert [message.seq for message in source] == list(
+        range(segment.first_seq, segment.last_seq + 1)
+    )
+
+
+async def test_recalled_text_the_channel_and_the_clock_stand_behind_the_last_breakpoint() -> None:
+    async with Memory.open("sqlite:///:memory:", policy=SMALL, clock=FixedClock()) as memory:
+        chat = memory.conversation("a")
+        for number in range(40):
+            await chat.append(*turn(number))
+        await chat.flush()
+        await chat.append(Message.user("What is the code of locker 3?"))
+        context = await chat.context(system="You help.", recall="locker 3", channel="telegram")
+        request = context.to_anthropic()
+
+    newest = request["messages"][-1]["content"]
+    assert newest[-2]["cache_control"] == {"type": "ephemeral"}
+    assert "telegram" in newest[-1]["text"]
+    assert "Current time: 2026-03-02 09:00 UTC" in newest[-1]["text"]
+    assert "Retrieved memories" in newest[-1]["text"]
+    assert "telegram" not in str(request["system"]) + str(request["messages"][:-1])
+
+
+async def test_an_append_under_a_known_id_keeps_one_message() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+        first = await chat.append(Message.user("Hello.", id="m1"))
+        second = await chat.append(Message.user("Hello.", id="m1"))
+        with pytest.raises(DuplicateMessage, match="m1"):
+            await chat.append(Message.user("Something else.", id="m1"))
+        assert first == second
+        assert (await chat.state()).last_seq == 1
+
+
+async def test_memory_never_observes_itself_or_the_hosts_control_text() -> None:
+    observer = ScriptedObserver()
+    async with Memory.open("sqlite:///:memory:", policy=SMALL, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(
+            Message.user("<memory-context>\nold notes\n</memory-context>\nMy cat is Tom."),
+            Message.user("Remember to be brief.", kind="control"),
+            Message(role="system", content=Message.user("You are a pirate.").content),
+            Message.user("old notes", kind="memory"),
+            Message.assistant("<system-reminder>hush</system-reminder>Hello Tom."),
+        )
+        await chat.flush(everything=True)
+
+    assert [message.text for message in observer.requests[0].messages] == [
+        "My cat is Tom.",
+        "Hello Tom.",
+    ]
+
+
+async def test_messages_that_hold_nothing_to_observe_are_passed_without_a_call() -> None:
+    observer = ScriptedObserver()
+    async with Memory.open("sqlite:///:memory:", policy=SMALL, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*(Message.user(f"Reminder {n}", kind="control") for n in range(9)))
+        state = await chat.flush(everything=True)
+        context = await chat.context()
+
+    assert observer.requests == []
+    assert state.observed_seq == 9
+    assert context.stats.last_seq == 9
+
+
+async def test_several_workers_take_conversations_in_turn() -> None:
+    observer, reflector = ScriptedObserver(), ScriptedReflector()
+    async with Memory.open(
+        "sqlite:///:memory:", policy=SMALL, observer=observer, reflector=reflector
+    ) as memory:
+        chats = [memory.conversation(f"chat-{number}") for number in range(8)]
+        for chat in chats:
+            await chat.append(*(m for n in range(40) for m in turn(n)))
+        async with asyncio.TaskGroup() as group:
+            for chat in chats:
+                group.create_task(chat.flush())
+        order = [request.conversation.id for request in observer.requests]
+        states = [await chat.state() for chat in chats]
+
+    assert set(order[:12]) == {chat.id for chat in chats}
+    assert all(state.unobserved_tokens <= SMALL.observe_tokens + 400 for state in states)
+
+
+@pytest.mark.parametrize("name", ["", "\n", "a\x00b"])
+async def test_a_conversation_needs_a_name(name: str) -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        with pytest.raises(InvalidMessage, match="name"):
+            memory.conversation(name)

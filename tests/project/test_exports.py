@@ -1,0 +1,27 @@
+from types import ModuleType
+
+import remanence
+
+
+def test_the_public_names_are_sorted() -> None:
+    assert remanence.__all__ == sorted(remanence.__all__)
+
+
+def test_every_public_name_can_be_imported() -> None:
+    missing = [name for name in remanence.__all__ if not hasattr(remanence, name)]
+
+    assert missing == []
+
+
+def test_every_name_that_the_package_shows_is_declared_public() -> None:
+    shown = {
+        name
+        for name in dir(remanence)
+        if not name.startswith("_") and not isinstance(getattr(remanence, name), ModuleType)
+    }
+
+    assert shown - set(remanence.__all__) == set()
+
+
+def test_a_newcomer_meets_at_most_25_names() -> None:
+    assert len(remanence.__all__) <= 25

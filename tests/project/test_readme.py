@@ -1,0 +1,54 @@
+"""The examples of README.md and docs/ run: the blocks of a page in order, in one namespace.
+
+A block after the line `<!-- not run: reason -->` is left alone.
+"""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+BLOCK = re.compile(
+    r"(?P<not_run><!-- not run: .+ -->\n+)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
+)
+SHELL_BLOCK = re.compile(r"^```(?:sh|bash|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def pages() -> list[Path]:
+    return [page for page in (README, *sorted(ROOT.glob("docs/**/*.md"))) if page.exists()]
+
+
+def examples(page: Path) -> Iterator[str]:
+    """The code of a page's blocks, each moved down to the line where it stands."""
+    text = page.read_text()
+    for block in BLOCK.finditer(text):
+        if not block["not_run"]:
+            yield "\n" * text.count("\n", 0, block.start("code")) + block["code"]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+async def test_the_examples_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}  # whatever the examples define
+
+    for example in examples(page):
+        code = compile(example, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        result = eval(code, names)
+        if inspect.isawaitable(result):
+            await result
+
+
+@pytest.mark.skipif(not README.exists(), reason="there is no README.md yet")
+def test_the_readme_names_the_test_command_that_ci_runs() -> None:
+    command = (ROOT / ".ci" / "run").read_text().splitlines()[-1]
+    shell_lines = "".join(SHELL_BLOCK.findall(README.read_text())).splitlines()
+
+    assert command in [line.removeprefix("$ ").partition(" #")[0].strip() for line in shell_lines]
