@@ -5,6 +5,7 @@ import ipaddress
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -97,23 +98,18 @@ class PrefixWatch:
     """Checks each context of a test against the one before it of the same conversation (P3)."""
 
     def __init__(self) -> None:
-        self._latest: dict[tuple[ConversationRef, int], Context] = {}
+        self._latest: dict[tuple[ConversationRef, int, datetime], Context] = {}
 
     def __call__(self, state: MemoryState, context: object) -> None:
         assert isinstance(context, Context)
-        life = (state.ref, state.key)
+        life = (state.ref, state.key, state.created_at)
         if life in self._latest:
             check_extends(self._latest[life], context)
         self._latest[life] = context
 
-    def reset(self) -> None:
-        """Forget all conversations: another database begins."""
-        self._latest.clear()
-
 
 @pytest.fixture(autouse=True)
-def prefix_watch() -> Iterator[PrefixWatch]:
-    """No test may move a cached prefix."""
-    watch = PrefixWatch()
-    with telemetry.context_listener(watch):
-        yield watch
+def no_moved_prefix() -> Iterator[None]:
+    """A context begins with the cached bytes of the one before."""
+    with telemetry.context_listener(PrefixWatch()):
+        yield

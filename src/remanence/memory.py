@@ -278,6 +278,11 @@ class Conversation:
             ref=self.ref, key=0, user=self._user, created_at=self._memory._clock.now()
         )
 
+    async def snapshot(self) -> Snapshot:
+        """State, live segments and raw tail as of one instant, for looking at the whole."""
+        self._memory._check_open()
+        return await self._snapshot()
+
     async def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
         """Every committed change of this memory, oldest first, up to *version*."""
         self._memory._check_open()

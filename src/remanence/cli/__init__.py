@@ -1,1 +1,42 @@
 """The command line."""
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+FAILED = 1
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; gives the exit code: 0, 1 (failed) or 2 (wrong use)."""
+    from remanence.cli.app import app
+    from remanence.errors import RemanenceError
+
+    logging.getLogger("remanence").addHandler(logging.NullHandler())
+    _print_what_the_terminal_can()
+    try:
+        app(args=arguments, prog_name="remanence")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone; what is left in the buffer must not be written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except (RemanenceError, OSError) as error:
+        from remanence.cli.failures import explain
+
+        explain(error)
+        return FAILED
+    return 0
+
+
+def _print_what_the_terminal_can() -> None:
+    """Characters that the encoding lacks are shown as escapes instead of failing the command."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

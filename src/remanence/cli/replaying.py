@@ -11,7 +11,7 @@ from remanence.config import Settings
 from remanence.errors import DuplicateMessage
 from remanence.memory import Conversation, Memory, policy_of
 from remanence.observing.context import Context
-from remanence.observing.policy import Policy
+from remanence.observing.policy import Policy, observation_due
 from remanence.types import MemoryState, Message, Segment
 
 MEMORY_URL = "sqlite:///:memory:"
@@ -87,7 +87,8 @@ async def replay(
             for message in batch:
                 clock.reach(message.created_at)
             await chat.append(*batch)
-            await chat.flush()
+            if is_due(policy, await chat.state()):
+                await chat.flush()
             advance(len(batch))
         await chat.flush(everything=ratio is not None)
         return await _replayed(chat, policy)
@@ -103,6 +104,12 @@ def batches(entries: Iterable[Entry]) -> Iterator[tuple[Message, ...]]:
         batch.append(entry.message)
     if batch:
         yield tuple(batch)
+
+
+def is_due(policy: Policy, state: MemoryState) -> bool:
+    """Whether a look at the conversation would find something to do."""
+    is_over = state.inactive_tokens > policy.tail_tokens and state.observed_seq > state.active_seq
+    return is_over or observation_due(policy, state)
 
 
 async def live_segments(chat: Conversation) -> tuple[Segment, ...]:

@@ -1,6 +1,6 @@
 """The time of a replayed conversation."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from remanence.clock import SystemClock
 
@@ -17,7 +17,7 @@ class TapeClock(SystemClock):
     def reach(self, at: datetime | None) -> None:
         """Move to the time of a message; never backwards."""
         if at is not None and (self._now is None or at > self._now):
-            self._now = at
+            self._now = at.astimezone(UTC)
 
     def now(self) -> datetime:
         return self._now or super().now()

@@ -91,6 +91,7 @@ def _is_json(text: str) -> bool:
 
 
 def _loaded(text: str, name: str, first_line: int) -> object:
+    text = text.strip()
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -101,7 +102,7 @@ def _loaded(text: str, name: str, first_line: int) -> object:
         ) from error
     except (ValueError, RecursionError) as error:
         raise MalformedTranscript(
-            f"{name}, line {first_line}: {quoted(text.strip())} cannot be read ({error}): "
+            f"{name}, line {first_line}: {quoted(text)} cannot be read ({error}): "
             "write plain numbers and less deeply nested JSON"
         ) from error
 

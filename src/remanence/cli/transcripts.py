@@ -4,10 +4,10 @@ The seq of a message is its 1-based position among the messages of the file.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from remanence.cli.transcript_lines import Record, quoted, records
 from remanence.errors import InvalidMessage, MalformedTranscript
@@ -49,19 +49,28 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """A file that was read to its end and holds only good messages.
+    """A transcript that was read to its end and holds only good messages.
 
-    `entries` reads it again, message by message, so that a large one never stands in memory.
+    `entries` reads a file again, message by message, so that a large one never stands in memory;
+    what cannot be read twice, such as a pipe, is kept in `lines`.
     """
 
     path: Path
-    name: str
+    lines: tuple[bytes, ...] | None
     messages: int
     sessions: int
     empty_places: tuple[str, ...]
-    last_at: datetime | None
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self.path.name
 
     def entries(self) -> Iterator[Entry]:
+        """The messages, in order."""
+        if self.lines is not None:
+            yield from entries(self.lines, name=self.name)
+            return
         with _opened(self.path) as file:
             yield from entries(file, name=self.name)
 
@@ -72,29 +81,23 @@ def open_transcript(path: Path) -> Transcript:
     Raises:
         MalformedTranscript: it cannot be read, or a line is no message; the text names the line.
     """
-    name = path.name
+    lines: tuple[bytes, ...] | None = None
+    if not path.is_file():
+        with _opened(path) as pipe:
+            lines = tuple(pipe)
+    transcript = Transcript(path=path, lines=lines, messages=0, sessions=0, empty_places=())
     count = sessions = 0
     session: str | None = None
     empty: list[str] = []
-    last_at: datetime | None = None
-    with _opened(path) as file:
-        for entry in entries(file, name=name):
-            count += 1
-            sessions += entry.session != session
-            session = entry.session
-            last_at = entry.message.created_at or last_at
-            if entry.empty:
-                empty.append(entry.place)
+    for entry in transcript.entries():
+        count += 1
+        sessions += entry.session != session
+        session = entry.session
+        if entry.empty:
+            empty.append(entry.place)
     if not count:
-        raise MalformedTranscript(f"{name} holds no message: write one message on each line")
-    return Transcript(
-        path=path,
-        name=name,
-        messages=count,
-        sessions=sessions,
-        empty_places=tuple(empty),
-        last_at=last_at,
-    )
+        raise MalformedTranscript(f"{path.name} holds no message: write one as JSON on each line")
+    return replace(transcript, messages=count, sessions=sessions, empty_places=tuple(empty))
 
 
 def entries(lines: Iterable[bytes], *, name: str) -> Iterator[Entry]:
@@ -132,7 +135,7 @@ def instant(value: object, key: str) -> datetime:
     )
 
 
-def _opened(path: Path) -> Any:  # a binary file: its class is an implementation detail of open
+def _opened(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
@@ -159,7 +162,7 @@ def _check_shape(data: JsonObject) -> None:
     calls = data.get("tool_calls")
     if calls is not None and not isinstance(calls, list):
         raise InvalidMessage(f"tool_calls {quoted(calls)} is not a list: write a list of calls")
-    if "role" not in data:
+    if not isinstance(data.get("role"), str):
         raise InvalidMessage(f'{quoted(data)} has no role: add "role": "user" or \'assistant\'')
     if "content" not in data and not calls and not data.get("refusal"):
         raise InvalidMessage(f'{quoted(data)} has no content: add "content": "..."')

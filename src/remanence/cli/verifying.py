@@ -65,9 +65,7 @@ def tiling_problems(state: MemoryState, segments: Sequence[Segment]) -> Iterator
         yield f"the segments end at message {end}, and observed_seq is {state.observed_seq}"
 
 
-def _tail_problems(
-    policy: Policy, state: MemoryState, tail: Sequence[Message]
-) -> Iterator[str]:
+def _tail_problems(policy: Policy, state: MemoryState, tail: Sequence[Message]) -> Iterator[str]:
     """A tail over its budget that could be shorter: it holds more than the newest messages."""
     if state.tail_tokens <= policy.tail_tokens:
         return

@@ -50,10 +50,13 @@ from remanence.types import (
 )
 
 LEASE_MARGIN_SECONDS = 30.0
-LEASE_POLL_SECONDS = 1.0
+LEASE_POLL_SECONDS = 0.1
 KNOWN_NOTES = 100
 LOST_LITERALS = 200
 LONGEST_ERROR = 500
+LEAST_LIMIT_TOKENS = 32
+"""Notes of a source of a few words may be longer than it, with their date and speaker."""
+
 
 
 StepName: TypeAlias = Literal["observe", "reflect"]
@@ -241,7 +244,7 @@ class Reconciler:
             source=Source(
                 first_seq=messages[0].seq,
                 last_seq=messages[-1].seq,
-                limit_tokens=source_tokens,
+                limit_tokens=max(source_tokens, LEAST_LIMIT_TOKENS),
                 text="\n".join(message.full_text for message in messages),
                 sum_tokens=state.observed_sum_tokens + source_tokens,
                 message_tokens=source_tokens,

@@ -8,21 +8,22 @@ from remanence.types import Message
 def groups(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
     """Split messages into the smallest runs that may stand alone.
 
-    A message that calls tools and the results that follow it directly are one run.
+    A message that calls tools and the results that follow it directly are one run. A second
+    result of the same call begins another.
     """
     run: list[Message] = []
+    open_ids: set[str] = set()
     for message in messages:
-        if run and not _continues(run, message):
-            yield tuple(run)
+        answered = {result.call_id for result in message.tool_results} & open_ids
+        if not answered:
+            if run:
+                yield tuple(run)
             run = []
+            open_ids = {call.id for call in message.tool_calls}
+        open_ids -= answered
         run.append(message)
     if run:
         yield tuple(run)
-
-
-def _continues(run: Sequence[Message], message: Message) -> bool:
-    open_ids = {call.id for call in run[0].tool_calls}
-    return bool(open_ids) and any(result.call_id in open_ids for result in message.tool_results)
 
 
 def safe_ends(messages: Sequence[Message], *, final: bool) -> list[int]:

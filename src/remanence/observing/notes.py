@@ -1,12 +1,13 @@
 """Notes as text: four formats, each of which parses back to what it shows.
 
-`compact` writes a date once for the notes below it, a speaker and topic once for theirs, and a
-priority or tag only where it is not the usual one::
+`compact` writes a date once for the notes below it, a speaker and topic once for theirs, a tag
+unless it is Fact, and a priority (`!!` CRITICAL, `!` IMPORTANT, `~` NOTE) only where it is not the
+usual one of its tag::
 
     2023-05-08 (Mon)
     Ana / move:
     - signed lease 2023-05-07
-    - !! [Decision] movers on Friday 2023-05-12 (was: Thursday)
+    - [Decision] movers on Friday 2023-05-12 (was: Thursday)
 
 `dated_priority` writes `[2023-05-08 13:56] CRITICAL Ana: text`, `tagged` writes `[Decision] Ana:
 text` below date headings, `prose` writes `Ana: text` below date headings.
@@ -22,7 +23,8 @@ from remanence.types import Note, NoteFormat, Priority, Tag
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _UNDATED = "undated"
 _MAX_HEADING = 80
-_MARKS: dict[Priority, str] = {"CRITICAL": "!! ", "IMPORTANT": "! ", "NOTE": ""}
+_MARKS: dict[Priority, str] = {"CRITICAL": "!! ", "IMPORTANT": "! ", "NOTE": "~ "}
+_MARKED: dict[str, Priority] = {mark: name for name, mark in _MARKS.items()}
 _PRIORITIES: dict[str, Priority] = {name.lower(): name for name in get_args(Priority)}
 _TAGS: dict[str, Tag] = {name.lower(): name for name in get_args(Tag)}
 _TAG_NAMES = "|".join(_TAGS)
@@ -30,7 +32,7 @@ _TAG_NAMES = "|".join(_TAGS)
 _DATE_LINE = re.compile(
     r"(?:#+ |\*\*)?(?:date: )?(\d{4}-\d\d-\d\d)(?: \(\w{2,9}\))?:?(?:\*\*)?", re.IGNORECASE
 )
-_MARK = re.compile(r"(!!? )")
+_MARK = re.compile(r"(?:!!?|~) ")
 _TAG = re.compile(rf"\[({_TAG_NAMES})\] ", re.IGNORECASE)
 _WAS = re.compile(r"(.*) \(was: (.*)\)", re.DOTALL)
 _STAMPED = re.compile(
@@ -43,6 +45,11 @@ _ITEM = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)]) ")
 def one_line(text: str) -> str:
     """The text on one line, as a note's text must be: runs of white space become a space."""
     return " ".join(text.split())
+
+
+def usual_priority(tag: Tag) -> Priority:
+    """The priority that `compact` does not write beside a tag."""
+    return "NOTE" if tag in ("Fact", "NextStep") else "IMPORTANT"
 
 
 def render_notes(notes: Sequence[Note], note_format: NoteFormat) -> str:
@@ -117,7 +124,7 @@ def _group_heading(group: _Group) -> str:
 
 
 def _marks(note: Note) -> str:
-    mark = _MARKS[note.priority]
+    mark = "" if note.priority == usual_priority(note.tag) else _MARKS[note.priority]
     looks_marked = bool(_MARK.match(note.text) or _TAG.match(note.text))
     return f"{mark}[{note.tag}] " if note.tag != "Fact" or looks_marked else mark
 
@@ -178,11 +185,9 @@ def _group_of(line: str) -> _Group | None:
 
 def _note(line: str, base: Note, at: datetime | None, group: _Group) -> Note:
     text = line[2:] if line.startswith("- ") else _ITEM.sub("", line, count=1)
-    priority: Priority = "NOTE"
-    if mark := _MARK.match(text):
-        priority = "CRITICAL" if mark[1] == "!! " else "IMPORTANT"
-        text = text[mark.end() :]
-    tag, text = _take_tag(text)
+    mark = _MARK.match(text)
+    tag, text = _take_tag(text[mark.end() :] if mark else text)
+    priority = _MARKED[mark[0]] if mark else usual_priority(tag)
     text, supersedes = _take_was(text)
     return _with(base, text, at, priority, tag, supersedes, group)
 

@@ -1,7 +1,8 @@
 """What a full-text index is given, so that words are found in every script.
 
-Tokenizers split at spaces; Chinese, Japanese and Korean text is cut to overlapping pairs of
-characters first, for the index and for queries alike.
+Tokenizers split at spaces. Text of scripts that write none, or glue endings to words, such as
+Chinese, Japanese, Korean and Thai, is cut to overlapping pairs of characters first, for the index
+and for queries alike. The tokenizer must take letters, digits and marks for parts of a word.
 """
 
 import re
@@ -10,21 +11,26 @@ from collections.abc import Sequence
 
 from remanence.types import Part, TextPart, ToolCallPart, ToolResultPart
 
-_CJK = "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u30ff\u3130-\u318f\u31f0-\u9fff\ua960-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
-_CJK_RUN = re.compile(f"[{_CJK}]+")
-_WORD = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+")
+_UNSPACED = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\u3130-\u318f"
+    r"\u31f0-\u9fff\ua960-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+# Marks that `re` does not take for parts of a word: Hebrew, Arabic, South Asian vowel signs.
+_MARKS = r"\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff"
+_RUN = re.compile(f"[{_UNSPACED}]+")
+_WORD = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_MARKS}])+")
 _MOST_TERMS = 64  # of a query; a pasted page would otherwise read the whole index
 
 
 def index_terms(text: str) -> str:
-    """The text with its CJK runs cut to pairs, and each run's last character alone."""
+    """The text with unspaced runs cut to pairs, and each run's last character alone."""
     if text.isascii():
         return text
-    return _CJK_RUN.sub(_spaced_pairs, unicodedata.normalize("NFKC", text))
+    return _RUN.sub(_spaced_pairs, unicodedata.normalize("NFKC", text))
 
 
 def query_terms(query: str) -> tuple[str, ...]:
-    """The words and pairs of a query, each once; a lone CJK character ends in `*`."""
+    """The words and pairs of a query, each once; a lone unspaced character ends in `*`."""
     words = _WORD.findall(unicodedata.normalize("NFKC", query))
     terms = (term for word in words for term in _terms(word))
     return tuple(dict.fromkeys(terms))[:_MOST_TERMS]
@@ -48,7 +54,7 @@ def _part_text(part: Part) -> str:
 
 
 def _terms(word: str) -> list[str]:
-    if not _CJK_RUN.match(word):
+    if not _RUN.match(word):
         return [word]
     return _pairs(word) or [f"{word}*"]
 

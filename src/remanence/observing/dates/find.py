@@ -8,14 +8,14 @@ from re import Match
 from typing import NamedTuple
 
 from remanence.observing.dates.clauses import Clauses
-from remanence.observing.dates.grammar import Grammar, compiled, words_of
+from remanence.observing.dates.grammar import Grammar, words_of
 from remanence.observing.dates.language import Rule
-from remanence.observing.dates.languages import LANGUAGES
 from remanence.observing.dates.meanings import Reading
 from remanence.observing.dates.mention import DateMention
 from remanence.observing.dates.periods import Period
 from remanence.observing.dates.render import render_date
-from remanence.observing.dates.verbatim import verbatim_spans
+from remanence.observing.dates.verbatim import code_spans, in_address
+from remanence.observing.dates.windows import windows_to_read
 
 
 class _Candidate(NamedTuple):
@@ -31,15 +31,18 @@ def find_dates(text: str, at: datetime) -> tuple[DateMention, ...]:
 
     The days are those of the time zone `at` carries. Code, addresses and paths are not read.
     """
-    words = words_of(text)
-    grammars = (compiled(language) for language in LANGUAGES if language.may_be(text))
-    spoken = [grammar for grammar in grammars if grammar.may_match(text, words)]
-    if not spoken:
+    candidates = [
+        found
+        for grammar, windows in windows_to_read(text)
+        for found in _candidates(grammar, text, windows, at)
+    ]
+    if not candidates:
         return ()
-    candidates = [found for grammar in spoken for found in _candidates(grammar, text, words, at)]
-    mentions = list(_without_overlap(_outside(candidates, verbatim_spans(text))))
+    mentions = list(_without_overlap(_in_prose(text, candidates)))
     return tuple(
-        mention for index, mention in enumerate(mentions) if not _beside_its_date(text, mentions, index)
+        mention
+        for index, mention in enumerate(mentions)
+        if not _beside_its_date(text, mentions, index)
     )
 
 
@@ -49,24 +52,36 @@ def resolve_dates(text: str, at: datetime) -> str:
     for mention in find_dates(text, at):
         if not mention.relative:
             continue
-        kept = f"{mention.text} ({render_date(mention)})" if mention.lasting else render_date(mention)
+        kept = (
+            f"{mention.text} ({render_date(mention)})" if mention.lasting else render_date(mention)
+        )
         parts += [text[done : mention.start], kept]
         done = mention.end
     return "".join([*parts, text[done:]])
 
 
 def _candidates(
-    grammar: Grammar, text: str, words: frozenset[str], at: datetime
+    grammar: Grammar, text: str, windows: Iterable[tuple[int, int]], at: datetime
 ) -> Iterator[_Candidate]:
     clauses = Clauses(text, grammar)
-    for entry in grammar.rules:
-        if not entry.may_match(words):
-            continue
-        for match in entry.pattern.finditer(text):
-            if entry.rule is None:
-                yield _Candidate(*match.span(), None)
-            elif mention := _read(grammar, entry.rule, match, at, clauses):
-                yield _Candidate(*match.span(), mention)
+    for start, end in windows:
+        window = text[start:end]
+        words = words_of(window)
+        for pattern in grammar.patterns:
+            if not pattern.may_match(window, words):
+                continue
+            for match in pattern.regex.finditer(text, start, end):
+                if _is_cut(match):
+                    continue
+                if pattern.rule is None:
+                    yield _Candidate(*match.span(), None)
+                elif mention := _read(grammar, pattern.rule, match, at, clauses):
+                    yield _Candidate(*match.span(), mention)
+
+
+def _is_cut(match: Match[str]) -> bool:
+    """Whether the window may have ended within what the pattern looks at; no mention reaches that far."""
+    return match.endpos < len(match.string) and match.end() > match.endpos - 12
 
 
 def _read(
@@ -110,14 +125,13 @@ def _mention(grammar: Grammar, match: Match[str], period: Period, word: str) -> 
     )
 
 
-def _outside(
-    candidates: Iterable[_Candidate], spans: list[tuple[int, int]]
-) -> Iterator[_Candidate]:
-    """The candidates that touch none of the spans, which are in order."""
+def _in_prose(text: str, candidates: Iterable[_Candidate]) -> Iterator[_Candidate]:
+    spans = code_spans(text)
     starts = [start for start, _ in spans]
     for found in candidates:
         before = bisect_right(starts, found.end - 1) - 1
-        if before < 0 or spans[before][1] <= found.start:
+        in_code = before >= 0 and spans[before][1] > found.start
+        if not in_code and not in_address(text, found.start, found.end):
             yield found
 
 
@@ -155,4 +169,11 @@ def _in_figures(mention: DateMention) -> bool:
 
 
 def _adjoin(between: str) -> bool:
-    return len(between) < 8 and between.strip(" ,.(（").lower() in ("", "the", "den", "dem", "le", "el")
+    return len(between) < 8 and between.strip(" ,.(（").lower() in (
+        "",
+        "the",
+        "den",
+        "dem",
+        "le",
+        "el",
+    )

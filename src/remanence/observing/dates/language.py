@@ -1,18 +1,22 @@
 """What a language's table holds: words, rules and the wording of its dates."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from remanence.observing.dates.meanings import Reading
 from remanence.observing.dates.mention import Grain
 from remanence.observing.dates.periods import Period
 
+LETTERS = r"0-9A-Za-z_\u00c0-\u024f"
+"""What words of the spaced scripts are made of; another script may follow at once, as a particle does."""
+BEFORE_WORD = rf"(?<![{LETTERS}@#$\\])(?<!\w[.-])(?<!\d,)"
+AFTER_WORD = rf"(?![{LETTERS}(=\\]|\.(?-i:[a-z0-9_])|-\w)"
+
 Meaning = Callable[[Reading], Period | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """A pattern, what it means, and the slots that the pattern itself settles.
 
     `{name}` in a pattern stands for a slot or a macro of its language, a space for any short white space.
@@ -20,7 +24,7 @@ class Rule:
 
     pattern: str
     meaning: Meaning
-    settled: Mapping[str, int | str] = field(default_factory=dict)
+    settled: Mapping[str, int | str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,22 +46,16 @@ class Language:
     """The same as a pattern, for scripts without spaces."""
     needs: str = ""
     """A pattern of characters without which a text is not in this language."""
-    excludes: str = ""
+    excludes: str = r"(?!)"
     """A pattern of characters with which it is not."""
-    left: str = ""
-    right: str = ""
+    left: str = BEFORE_WORD
+    right: str = AFTER_WORD
     capital: frozenset[str] = frozenset()
     """Words that are dates only with a capital letter, unless the slot ends in `_any`."""
     past: str = r"(?!)"
     future: str = r"(?!)"
     perfect: str = r"(?!)"
-    clause_end: str = r"[.!?;,:\n()]"
+    clause_end: str = r"[.!?;,:\n]"
     phrases: Mapping[Grain, str]
     months: tuple[str, ...] = ()
     seasons: tuple[str, ...] = ()
-
-    def may_be(self, text: str) -> bool:
-        """Whether the characters of `text` allow it to be in this language."""
-        if self.needs and not re.search(self.needs, text):
-            return False
-        return not (self.excludes and re.search(self.excludes, text))

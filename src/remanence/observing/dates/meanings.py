@@ -5,7 +5,7 @@ date without a year lies ahead, unless its clause speaks of the past.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal, cast
 
@@ -47,7 +47,7 @@ class Reading:
 def some_day(reading: Reading) -> Period:
     """Yesterday, last night: the day `shift` days away, or a part of it."""
     found = periods.shifted(reading.today, "day", reading.number("shift"))
-    return replace(found, grain="moment") if reading.word else found
+    return found._replace(grain="moment") if reading.word else found
 
 
 def some_period(reading: Reading) -> Period:
@@ -61,6 +61,13 @@ def this_weekend(reading: Reading) -> Period:
     return periods.shifted(reading.today, "weekend", -1 if gone else 0)
 
 
+def the_weekend(reading: Reading) -> Period:
+    """As `this_weekend`, but on Monday and Tuesday the one just past unless the clause looks ahead."""
+    if reading.today.weekday() < 2 and "future" not in reading.tenses():
+        return periods.shifted(reading.today, "weekend", -1)
+    return this_weekend(reading)
+
+
 def counted(reading: Reading) -> Period | None:
     """Three days ago, in two weeks. With a past tense "in two weeks" is a duration and no date."""
     count = reading.count * reading.number("sign")
@@ -70,19 +77,19 @@ def counted(reading: Reading) -> Period | None:
         found = periods.shifted(reading.today, "month", 12 * count)
     else:
         found = periods.shifted(reading.today, reading.unit, count)
-    return replace(found, approximate="vague" in reading.slots)
+    return found._replace(approximate="vague" in reading.slots)
 
 
 def counted_hours(reading: Reading) -> Period:
     """Two hours ago: the day of that moment."""
     then = reading.at - timedelta(minutes=reading.count * reading.number("minutes"))
-    return replace(periods.day(then.date()), grain="moment")
+    return periods.day(then.date())._replace(grain="moment")
 
 
 def lasting(reading: Reading) -> Period:
     """The last three years, two years now."""
     found = periods.back_to(reading.today, reading.unit, reading.count)
-    return replace(found, approximate="vague" in reading.slots)
+    return found._replace(approximate="vague" in reading.slots)
 
 
 def lasting_in_perfect(reading: Reading) -> Period | None:
@@ -91,16 +98,19 @@ def lasting_in_perfect(reading: Reading) -> Period | None:
 
 
 def weekday_before(reading: Reading) -> Period:
+    """Last Friday: never today."""
     back = (reading.today.weekday() - reading.number("weekday") - 1) % 7 + 1
     return periods.shifted(reading.today, "day", -back)
 
 
 def weekday_after(reading: Reading) -> Period:
+    """Next Friday: never today."""
     ahead = (reading.number("weekday") - reading.today.weekday() - 1) % 7 + 1
     return periods.shifted(reading.today, "day", ahead)
 
 
 def weekday_by_tense(reading: Reading) -> Period:
+    """Friday: ahead unless the tense is past, never today."""
     return weekday_before(reading) if reading.speaks_of_past() else weekday_after(reading)
 
 
@@ -135,8 +145,9 @@ def some_season(reading: Reading) -> Period:
 
 
 def calendar_season(reading: Reading) -> Period:
+    """Summer 2022."""
     found = periods.season(reading.number("year"), reading.number("season"))
-    return replace(found, relative=False)
+    return found._replace(relative=False)
 
 
 def some_month(reading: Reading) -> Period:
@@ -152,40 +163,42 @@ def month_of_year(reading: Reading) -> Period:
 
 
 def month_by_tense(reading: Reading) -> Period:
+    """In May: the nearest one that the tense allows."""
     today, number = reading.today, reading.number("month")
     candidates = [periods.month(today.year + step, number) for step in (-1, 0, 1)]
     return _by_tense(reading, candidates)
 
 
 def calendar_month(reading: Reading) -> Period:
-    return replace(periods.month(reading.number("year"), reading.number("month")), relative=False)
+    """May 2022."""
+    return periods.month(reading.number("year"), reading.number("month"))._replace(relative=False)
 
 
 def calendar_year(reading: Reading) -> Period:
-    return replace(periods.year(reading.number("year")), relative=False)
+    """2022, where a word says that it is a year."""
+    return periods.year(reading.number("year"))._replace(relative=False)
 
 
 def calendar_day(reading: Reading) -> Period:
     """A date with its year, which `shift` may give ("May 5 last year"); without it the nearest one the tense allows."""
     month, day, today = reading.number("month"), reading.number("day"), reading.today
     if "year" in reading.slots:
-        return replace(periods.day(date(reading.number("year"), month, day)), relative=False)
+        return periods.day(date(reading.number("year"), month, day))._replace(relative=False)
     if "shift" in reading.slots:
         return periods.day(date(today.year + reading.number("shift"), month, day))
     candidates = [found for step in range(-4, 5) if (found := _day(today.year + step, month, day))]
     return _by_tense(reading, candidates)
 
 
-def day_of_month(reading: Reading) -> Period:
+def day_of_month(reading: Reading) -> Period | None:
     """The 5th, of the month `shift` months away if the phrase says so; else ahead unless the tense is past."""
     today, number = reading.today, reading.number("day")
     if "shift" in reading.slots:
         return periods.day(date(*periods.months_away(today, reading.number("shift")), number))
-    steps = (0, -1, -2) if reading.speaks_of_past() else (0, 1, 2)
-    months = (periods.months_away(today, step) for step in steps)
-    days = [found for year, month in months if (found := _day(year, month, number))]
     sign = -1 if reading.speaks_of_past() else 1
-    return next(found for found in days if (found.first - today).days * sign >= 0)
+    months = [periods.months_away(today, sign * step) for step in range(3)]
+    days = [found for year, month in months if (found := _day(year, month, number))]
+    return next((found for found in days if (found.first - today).days * sign >= 0), None)
 
 
 def _day(year: int, month: int, day: int) -> Period | None:

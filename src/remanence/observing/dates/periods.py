@@ -1,9 +1,7 @@
 """Calendar arithmetic: inclusive periods of days. Weeks start on Monday, seasons are the northern ones."""
 
-from calendar import monthrange
-from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Literal, assert_never
+from typing import Literal, NamedTuple, assert_never
 
 from remanence.observing.dates.mention import Grain
 
@@ -13,8 +11,7 @@ WINTER = 3
 """Index of the season that crosses the turn of the year; spring is 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Period:
+class Period(NamedTuple):
     """An inclusive run of days and how it was spoken of."""
 
     first: date
@@ -26,15 +23,19 @@ class Period:
 
 
 def day(first: date) -> Period:
+    """One day."""
     return Period(first=first, last=first, grain="day")
 
 
 def month(year: int, number: int) -> Period:
-    last = monthrange(year, number)[1]
-    return Period(first=date(year, number, 1), last=date(year, number, last), grain="month")
+    """The month by its number, from 1."""
+    first = date(year, number, 1)
+    last = date(year + number // 12, number % 12 + 1, 1) - timedelta(days=1)
+    return Period(first=first, last=last, grain="month")
 
 
 def year(number: int) -> Period:
+    """A calendar year."""
     return Period(first=date(number, 1, 1), last=date(number, 12, 31), grain="year")
 
 
@@ -46,6 +47,7 @@ def season(start_year: int, index: int) -> Period:
 
 
 def monday(today: date) -> date:
+    """The first day of today's week."""
     return today - timedelta(days=today.weekday())
 
 

@@ -2,8 +2,8 @@
 
 from datetime import date
 
-from remanence.observing.dates.languages import BY_NAME
 from remanence.observing.dates.language import Language
+from remanence.observing.dates.languages import BY_NAME
 from remanence.observing.dates.mention import DateMention, Grain
 from remanence.observing.dates.periods import WINTER
 

@@ -1,21 +1,27 @@
-"""Stretches of a text in which words are not prose: code, addresses, paths."""
+"""Which stretches of a text are not prose: code, addresses, paths."""
 
 import re
 
-# Each alternative starts at the beginning of a token, which keeps the search linear.
-_VERBATIM = re.compile(
-    r"""
-    ```.*?(?:```|\Z) | `[^`\n]*`            # code, fenced or inline
-    | (?<!\w)[a-zA-Z][a-zA-Z+.-]{1,15}://\S+ | (?<!\w)www\.\S+
-    | (?<!\S)[^\s@]+@\S+                    # mail addresses, handles on hosts
-    | (?<![\w.~/\\-])(?:[a-zA-Z]:|\.{1,2}|~)?[\\/][^\s,;:!?()]+   # /etc/x, ~/x, C:\x
-    | (?<![\w.~/\\-])[\w.~-]+/[\w.~-]+/[\w./~-]+                  # src/a/b
-    | (?<![\w.~/\\-])[\w~-]+/[\w~-]+\.\w+                         # notes/today.md
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+# A fence that is never closed reaches to the end.
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_GLUED = re.compile(r"[!-~]*")
+_ADDRESS = re.compile(r"://|[@\\]|^(?:www\.|~?/|\.{1,2}/)|/.*/|/.*\.\w+$", re.DOTALL)
+_LONGEST_TOKEN = 300
 
 
-def verbatim_spans(text: str) -> list[tuple[int, int]]:
-    """The stretches, in order and without overlap."""
-    return [match.span() for match in _VERBATIM.finditer(text)]
+def code_spans(text: str) -> list[tuple[int, int]]:
+    """Code between backticks, in order and without overlap."""
+    return [match.span() for match in _CODE.finditer(text)]
+
+
+def in_address(text: str, start: int, end: int) -> bool:
+    """Whether what is written together with `start..end` makes it a part of a URL, a mail address or a path."""
+    ahead = text[max(0, start - _LONGEST_TOKEN) : start][::-1]
+    before, after = _glued(ahead)[::-1], _glued(text[end : end + _LONGEST_TOKEN])
+    token = f"{before}_{after}".lstrip("([{<\"'")
+    return _ADDRESS.search(token) is not None
+
+
+def _glued(text: str) -> str:
+    match = _GLUED.match(text)
+    return match[0] if match else ""

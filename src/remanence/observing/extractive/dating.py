@@ -5,10 +5,21 @@ from datetime import date, datetime
 
 from remanence.observing.dates import DateMention, render_date
 
-_WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b", re.I)
-_MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
+_WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b", re.IGNORECASE)
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 
 _UNITS = {"chinese": "年月日", "japanese": "年月日", "korean": "년월일"}
 
@@ -24,7 +35,7 @@ def written_date(mention: DateMention, at: datetime) -> str:
         return mention.word
     if mention.grain == "year" and re.search(r"\d|\w+\s+\w+", mention.text) and _counts(mention):
         return f"{mention.text} ({mention.first.year})"
-    if (units := _UNITS.get(mention.language)) and mention.grain in ("day", "moment"):
+    if (units := _UNITS.get(mention.language)) and mention.grain in ("day", "moment", "month"):
         return _with_units(mention, at, units)
     if mention.language != "english":
         return render_date(mention)
@@ -61,8 +72,11 @@ def _english(mention: DateMention, at: datetime) -> str:
 def _with_units(mention: DateMention, at: datetime, units: str) -> str:
     day, space = mention.first, " " if units[0] == "년" else ""
     year = "" if day.year == at.year else f"{day.year}{units[0]}{space}"
+    month = f"{year}{day.month}{units[1]}"
+    if mention.grain == "month":
+        return month
     word = f" {mention.word}" if mention.word else ""
-    return f"{year}{day.month}{units[1]}{space}{day.day}{units[2]}{word}"
+    return f"{month}{space}{day.day}{units[2]}{word}"
 
 
 def _day(day: date) -> str:

@@ -2,62 +2,68 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 from remanence.observing.extractive.passages import Passage
+from remanence.observing.extractive.selection import Candidate
 from remanence.observing.extractive.vocabulary import Vocabulary
 from remanence.observing.extractive.wording import Word, terms
+from remanence.types import Priority
 
-_WEAK = 0.15
 _DATE = 4.0
-_NUMBER = 1.8
 _NAME = 2.2
-_RARITY = 0.35
-_LONG = 0.0
-_CAPTION = 0.45
-_QUESTION = 0.45
-_FIRST = 1.15
-_SECOND = 0.6
-_FILLER = 0.5
+_NUMBER = 1.8
+_PLAIN = 1.0
+_WEAK = 0.15
+_RARITY = 0.25
 _PART_OF_RUN = 0.5
 
+_FIRST_PERSON = 1.15
+_SECOND_PERSON = 0.6
+_QUESTION = 0.6
+_FILLER = 0.7
+_CAPTION = 0.45
+_SUPERSEDED = 0.4
+_CORRECTS = 1.3
+_PRIORITY: Mapping[Priority, float] = {"CRITICAL": 1.6, "IMPORTANT": 1.15, "NOTE": 1.0}
+_PRIOR_RANGE = (0.5, 2.5)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weighted:
-    """A passage with what its terms weigh, and the factor of the passage as a whole."""
 
-    passage: Passage
-    terms: tuple[tuple[str, float], ...]
-    factor: float
-
-
-def weigh(found: Sequence[Passage]) -> tuple[Weighted, ...]:
-    """Weigh all passages against one another."""
+def weigh(found: Sequence[Passage], stretches: Sequence[int]) -> tuple[Candidate, ...]:
+    """Candidates of all passages, weighed against one another."""
     counts = Counter(term for p in found for term in {t for w in p.words for t in terms(w.key)})
     priors = _priors(found)
     return tuple(
-        Weighted(
-            passage=p,
-            terms=tuple(_terms((*p.words, *p.context), p.vocabulary, counts)),
+        Candidate(
+            text=p.text,
+            terms=tuple(weights((*p.words, *p.context), p.vocabulary, counts)),
             factor=_factor(p) * priors[p.speaker],
+            stretch=stretch,
         )
-        for p in found
+        for p, stretch in zip(found, stretches, strict=True)
     )
 
 
-def _terms(
-    words: Iterable[Word], vocabulary: Vocabulary, counts: Mapping[str, int]
-) -> Iterable[tuple[str, float]]:
+def tells(p: Passage) -> bool:
+    """Whether a passage has a word of its own; courtesy and narration need two."""
+    small = p.vocabulary.glue | p.vocabulary.weak
+    own = sum(w.is_date or not (w.dropped or w.key in small) for w in p.words)
+    return own > (1 if _is_filler(p) else 0) or p.cue.tag != "Fact"
+
+
+def weights(
+    words: Sequence[Word], vocabulary: Vocabulary, counts: Mapping[str, int]
+) -> Iterator[tuple[str, float]]:
+    """The terms of words with their weights; *counts* says in how many passages a term stands."""
     for word in words:
         weight = _word_weight(word, vocabulary)
-        if weight:
-            parts = terms(word.key)
-            share = _PART_OF_RUN if len(parts) > 1 else 1.0
-            for term in parts:
-                if len(parts) == 1 or not vocabulary.small.issuperset(term):
-                    rarity = 1 / (1 + _RARITY * math.log(max(1, counts[term])))
-                    yield term, weight * rarity * share
+        if not weight:
+            continue
+        parts = terms(word.key)
+        share = _PART_OF_RUN if len(parts) > 1 else 1.0
+        for term in parts:
+            if len(parts) == 1 or not vocabulary.small.issuperset(term):
+                yield term, weight * share / (1 + _RARITY * math.log(max(1, counts[term])))
 
 
 def _word_weight(word: Word, vocabulary: Vocabulary) -> float:
@@ -69,23 +75,33 @@ def _word_weight(word: Word, vocabulary: Vocabulary) -> float:
         return _WEAK
     if any(c.isdigit() for c in word.key):
         return _NUMBER
-    return _NAME if word.is_name else 1.0 + _LONG * (len(word.key) > 7)
+    return _NAME if word.is_name else _PLAIN
 
 
 def _factor(p: Passage) -> float:
-    keys = {word.key for word in p.words}
-    factor = 1.0
+    factor = _PRIORITY[p.cue.priority] * _person(p)
     if p.is_question:
         factor *= _QUESTION
-    if keys & p.vocabulary.first:
-        factor *= _FIRST
-    elif keys & p.vocabulary.second:
-        factor *= _SECOND
-    if p.vocabulary.filler and p.source.lower().startswith(p.vocabulary.filler):
+    if _is_filler(p):
         factor *= _FILLER
     if p.is_caption:
         factor *= _CAPTION
+    if p.is_superseded:
+        factor *= _SUPERSEDED
+    if p.cue.corrects or p.supersedes:
+        factor *= _CORRECTS
     return factor
+
+
+def _person(p: Passage) -> float:
+    keys = {word.key for word in p.words}
+    if keys & p.vocabulary.first:
+        return _FIRST_PERSON
+    return _SECOND_PERSON if keys & p.vocabulary.second else 1.0
+
+
+def _is_filler(p: Passage) -> bool:
+    return bool(p.vocabulary.filler) and p.source.lower().startswith(p.vocabulary.filler)
 
 
 def _priors(found: Sequence[Passage]) -> dict[str, float]:
@@ -94,7 +110,8 @@ def _priors(found: Sequence[Passage]) -> dict[str, float]:
     for p in found:
         said[p.speaker] += len(p.source)
     total = sum(said.values()) or 1
+    low, high = _PRIOR_RANGE
     return {
-        who: min(2.5, max(0.5, (total / len(said) / max(1, size)) ** 0.5))
+        who: min(high, max(low, (total / len(said) / max(1, size)) ** 0.5))
         for who, size in said.items()
     }

@@ -1,17 +1,20 @@
 """From chosen passages to notes: clauses of one speaker about one stretch are one line."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from remanence.observing.extractive.dating import iso_date
 from remanence.observing.extractive.passages import Passage
 from remanence.observing.notes import one_line
-from remanence.types import Note
+from remanence.types import Note, Priority, Tag
 
+_RANK: tuple[Priority, ...] = ("NOTE", "IMPORTANT", "CRITICAL")
+_STRONG: tuple[Tag, ...] = ("Decision",)
 _MAX_WORDS = 28
 _GAP_SECONDS = 4 * 3600
 
 
-def blocks(found: Sequence[Passage]) -> tuple[int, ...]:
+def stretches(found: Sequence[Passage]) -> tuple[int, ...]:
     """For each passage the number of its stretch of talk: a long pause begins another."""
     numbers: list[int] = []
     previous = None
@@ -37,28 +40,51 @@ def notes(chosen: Sequence[Passage], numbers: Sequence[int]) -> tuple[Note, ...]
 
 
 def _lines(mine: Sequence[Passage]) -> list[Note]:
-    lines: list[Note] = []
-    line: list[Passage] = []
+    lines: list[list[Passage]] = []
     size = 0
     for p in mine:
         length = sum(not w.dropped for w in p.words) + len(p.context)
-        if line and size + length > _MAX_WORDS:
-            lines.append(_note(line))
-            line, size = [], 0
-        line.append(p)
+        if not lines or size + length > _MAX_WORDS or not _belong(lines[-1], p):
+            lines.append([])
+            size = 0
+        lines[-1].append(p)
         size += length
-    if line:
-        lines.append(_note(line))
-    return lines
+    return [_note(line) for line in lines]
+
+
+def _belong(line: Sequence[Passage], p: Passage) -> bool:
+    """Whether a passage may share a line: a decision or a correction stands by itself."""
+    last = line[-1]
+    if p.supersedes or last.supersedes or "CRITICAL" in (p.cue.priority, last.cue.priority):
+        return False
+    if p.is_outcome:
+        return last.is_outcome
+    return p.seq == last.seq or (p.cue.tag == "Decision") == (last.cue.tag == "Decision")
 
 
 def _note(line: Sequence[Passage]) -> Note:
     dates = [d for p in line for d in p.dates]
+    tag = _tag(line)
     return Note(
         text=one_line("; ".join(p.text for p in line)),
         first_seq=min(p.first_seq for p in line),
         last_seq=line[-1].seq,
         observed_at=line[0].at,
         referenced_at=iso_date(dates[0]) if dates else None,
+        priority=max((p.cue.priority for p in line if p.cue.tag == tag), key=_RANK.index)
+        if any(p.cue.tag == tag for p in line)
+        else "NOTE",
+        tag=tag,
         speaker=line[0].speaker,
+        supersedes=line[0].supersedes,
     )
+
+
+def _tag(line: Sequence[Passage]) -> Tag:
+    """The tag of a decision or problem among them, otherwise of most of them."""
+    counts = Counter(p.cue.tag for p in line)
+    for tag in _STRONG:
+        if counts[tag]:
+            return tag
+    tag, most = counts.most_common(1)[0]
+    return tag if most * 2 > len(line) else "Fact"

@@ -2,31 +2,38 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from remanence.types import Message
 
-_MAX_LINES = 40
+_MAX_LINES = 24
+_MAX_CHARS = 160
+_MAX_DEPTH = 5
+_MAX_ROWS = 3
+_MAX_FIELDS = 12
 _SALIENT = re.compile(
-    r"error|fail|exception|warn|denied|refused|not found|timeout|invalid|traceback|fatal|success|passed|done|created|total|exit",
-    re.I,
+    r"error|fail|exception|warn|denied|refused|not found|timeout|invalid|traceback|fatal|success"
+    r"|passed|done|created|total|exit|ошибк|错误|失败|エラー|오류",
+    re.IGNORECASE,
 )
 
 
-def outcome_lines(message: Message, messages: Sequence[Message]) -> Iterator[str]:
+def outcome_lines(message: Message) -> Iterator[str]:
     """Lines that tell what the tool calls and results of a message amount to."""
     for call in message.tool_calls:
-        yield f"{call.name} {_flat(call.arguments)}".strip()
+        yield f"{call.name} {_arguments(call.arguments)}".strip()
     for result in message.tool_results:
         yield from _result_lines(result.text)
 
 
-def _flat(text: str) -> str:
+def _arguments(text: str) -> str:
     try:
         value = json.loads(text)
     except ValueError:
-        return text[:200]
-    return ", ".join(_leaves(value, "", 0))[:300]
+        return text[:_MAX_CHARS]
+    if isinstance(value, dict):
+        return _cut([str(leaf) for inner in value.values() for leaf in _leaves(inner, "", 0)])
+    return _cut(_leaves(value, "", 0))
 
 
 def _result_lines(text: str) -> Iterator[str]:
@@ -36,31 +43,44 @@ def _result_lines(text: str) -> Iterator[str]:
         yield from _salient(text)
         return
     if not isinstance(value, dict):
-        yield ", ".join(_leaves(value, "", 0))[:300]
+        yield _cut(_leaves(value, "", 0))
         return
     for key, inner in list(value.items())[:_MAX_LINES]:
-        line = ", ".join(_leaves(inner, key, 0))
-        if line:
-            yield line[:300]
+        if line := _cut(_leaves(inner, key, 0)):
+            yield line
+
+
+def _cut(leaves: Iterable[str]) -> str:
+    """As many leaves as fit on a line, none cut short but the first."""
+    line = ""
+    for leaf in leaves:
+        longer = f"{line}, {leaf}" if line else leaf[:_MAX_CHARS]
+        if len(longer) > _MAX_CHARS:
+            break
+        line = longer
+    return line
 
 
 def _salient(text: str) -> Iterator[str]:
     lines = [line.strip() for line in text[:200_000].splitlines() if line.strip()]
     if len(lines) <= 6:
-        yield from (line[:300] for line in lines)
+        yield from (line[:_MAX_CHARS] for line in lines)
         return
-    chosen = {0, len(lines) - 1} | {i for i, line in enumerate(lines) if _SALIENT.search(line)}
-    yield from (lines[i][:300] for i in sorted(chosen)[:_MAX_LINES])
+    telling = [i for i, line in enumerate(lines) if _SALIENT.search(line)]
+    chosen = {0, len(lines) - 1, *telling[: _MAX_LINES // 2], *telling[-_MAX_LINES // 2 :]}
+    yield from dict.fromkeys(lines[i][:_MAX_CHARS] for i in sorted(chosen))
 
 
 def _leaves(value: object, key: str, depth: int) -> Iterator[str]:
-    if depth > 4:
+    if depth > _MAX_DEPTH:
         return
     if isinstance(value, dict):
-        for inner_key, inner in list(value.items())[:12]:
+        for inner_key, inner in list(value.items())[:_MAX_FIELDS]:
             yield from _leaves(inner, str(inner_key), depth + 1)
     elif isinstance(value, list):
-        for inner in value[:8]:
+        for inner in value[:_MAX_ROWS]:
             yield from _leaves(inner, key, depth + 1)
-    elif value not in (None, "", [], {}):
-        yield f"{key} {value}".strip() if not isinstance(value, bool) else f"{key} {str(value).lower()}"
+    elif isinstance(value, bool):
+        yield f"{key} {str(value).lower()}".strip()
+    elif value not in (None, ""):
+        yield f"{key} {value}".strip()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from remanence.observing.dates import DateMention, find_dates
+from remanence.observing.extractive.cues import NO_CUE, Cue, cue_of
 from remanence.observing.extractive.dating import written_date
 from remanence.observing.extractive.outcomes import outcome_lines
 from remanence.observing.extractive.readable import readable_text
@@ -14,8 +15,8 @@ from remanence.observing.extractive.vocabulary import NO_VOCABULARY, Vocabulary,
 from remanence.observing.extractive.wording import Word, without_address, wording, words
 from remanence.types import Message
 
+_AFTER_TEXT = 10_000
 _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,9 @@ class Passage:
     is_caption: bool = False
     is_outcome: bool = False
     dates: tuple[DateMention, ...] = ()
+    cue: Cue = NO_CUE
+    supersedes: str | None = None
+    is_superseded: bool = False
 
     @property
     def text(self) -> str:
@@ -50,7 +54,7 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     for message in messages:
         if message.kind == "message" and message.role != "system":
             found.extend(_said(message, names))
-            found.extend(_outcomes(message, messages))
+            found.extend(_outcomes(message))
         yield
     return tuple(found)
 
@@ -59,7 +63,7 @@ def _said(message: Message, names: frozenset[str]) -> Iterator[Passage]:
     text = readable_text(message.text)
     if not text:
         return
-    vocabulary = vocabulary_of(word.lower() for word in _WORD.findall(text[:4000]))
+    vocabulary = vocabulary_of(text)
     dates = find_dates(text, message.created_at) if message.created_at else ()
     for number, sentence in enumerate(sentences(text)):
         caption = bool(_CAPTION.fullmatch(text, sentence.start, sentence.end))
@@ -67,18 +71,22 @@ def _said(message: Message, names: frozenset[str]) -> Iterator[Passage]:
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
             inside = tuple(d for d in dates if clause.start <= d.start and d.end <= clause.end)
+            parts = _worded(text, clause, inside, message.created_at, vocabulary, names, caption)
+            source = text[clause.start : clause.end]
+            asks = text[clause.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
             yield Passage(
                 seq=message.seq,
                 first_seq=message.seq,
                 at=message.created_at,
                 speaker=message.speaker,
-                source=text[clause.start : clause.end],
-                words=_worded(text, clause, inside, message.created_at, vocabulary, names, caption),
+                source=source,
+                words=parts,
                 vocabulary=vocabulary,
                 sentence=number,
-                is_question=text[clause.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？")),
+                is_question=asks,
                 is_caption=caption,
                 dates=inside,
+                cue=cue_of(source, [word.key for word in parts], is_question=asks),
             )
 
 
@@ -109,8 +117,9 @@ def _words(
         yield from words(text[at : date.start], vocabulary, opens=at == clause.start)
         assert said_at is not None
         shown = written_date(date, said_at)
-        if shown:
-            yield Word(shown, shown.lower(), is_date=True)
+        yield Word(
+            shown, f"{date.first} {text[at : clause.end][:24]}", dropped=not shown, is_date=True
+        )
         at = date.end
     yield from words(text[at : clause.end], vocabulary, opens=at == clause.start)
 
@@ -121,16 +130,18 @@ def _call_names(messages: Sequence[Message]) -> frozenset[str]:
     return frozenset(name[:length] for name in full for length in range(3, len(name) + 1))
 
 
-def _outcomes(message: Message, messages: Sequence[Message]) -> Iterator[Passage]:
-    for number, line in enumerate(outcome_lines(message, messages)):
+def _outcomes(message: Message) -> Iterator[Passage]:
+    for number, line in enumerate(outcome_lines(message)):
+        parts = tuple(words(line, NO_VOCABULARY, opens=False))
         yield Passage(
             seq=message.seq,
             first_seq=message.seq,
             at=message.created_at,
             speaker=message.speaker,
             source=line,
-            words=tuple(words(line, NO_VOCABULARY, opens=False)),
+            words=parts,
             vocabulary=NO_VOCABULARY,
-            sentence=10_000 + number,
+            sentence=_AFTER_TEXT + number,
             is_outcome=True,
+            cue=cue_of(line, [word.key for word in parts], is_question=False),
         )

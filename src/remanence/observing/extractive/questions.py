@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from remanence.observing.extractive.passages import Passage
-from remanence.observing.extractive.wording import Word
+from remanence.observing.extractive.wording import Word, terms
 
 _SHORT_ANSWER = 4
 _MAX_CONTEXT = 5
+_MAX_CHARS = 80
 _LOOK_BACK = 3
 
 
@@ -17,21 +18,31 @@ def with_questions(found: Sequence[Passage]) -> tuple[Passage, ...]:
     for index, p in enumerate(found):
         if index and p.seq != found[index - 1].seq and not p.is_question and not p.is_outcome:
             asked = _question(found, index)
-            if asked is not None and len(_content(p)) <= _SHORT_ANSWER:
-                context = _context(asked, p)
+            if asked is not None and _is_short(p):
+                context = _context(found[asked], p)
                 if context:
-                    answered[index] = replace(p, first_seq=asked.seq, context=context)
+                    seq = found[asked].seq
+                    answered[index] = replace(p, first_seq=seq, context=context)
+                    answered[asked] = replace(found[asked], is_superseded=True)
     return tuple(answered)
 
 
-def _question(found: Sequence[Passage], index: int) -> Passage | None:
-    """The last question of the message before, if somebody else asked it."""
+def _is_short(p: Passage) -> bool:
+    return (
+        len(p.source) <= _MAX_CHARS
+        and sum(len(terms(word.key)) for word in _content(p)) <= _SHORT_ANSWER
+    )
+
+
+def _question(found: Sequence[Passage], index: int) -> int | None:
+    """The place of the last question of the message before, if somebody else asked it."""
     before = found[index - 1]
     if before.speaker == found[index].speaker:
         return None
-    for p in reversed(found[max(0, index - _LOOK_BACK) : index]):
+    for place in range(index - 1, max(-1, index - 1 - _LOOK_BACK), -1):
+        p = found[place]
         if p.seq == before.seq and p.is_question and not p.is_caption:
-            return p
+            return place
     return None
 
 

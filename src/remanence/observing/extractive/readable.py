@@ -3,16 +3,21 @@
 import re
 
 _MAX_TEXT = 60_000
-_THINK = re.compile(r"<(think|thinking|details)\b.*?</\1>", re.S | re.I)
-_FENCE = re.compile(r"```([\w+-]*)[^\n]*\n(.*?)(?:```|\Z)", re.S)
-_MARKUP = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+|[-*•+][ \t]+|>[ \t]?|\|)|\*\*|__|^[ \t]*[-=_*\\]{3,}[ \t]*$", re.M)
-_NUMBERED = re.compile(r"^[ \t]*\d{1,3}[.)][ \t]+", re.M)
+_THINK = re.compile(r"<(think|thinking|details)\b.*?</\1>", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"```([\w+-]*)[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_MARKUP = re.compile(
+    r"^[ \t]*(?:#{1,6}[ \t]+|[-*•+][ \t]+|>[ \t]?|\|)|\*\*|__|^[ \t]*[-=_*\\]{3,}[ \t]*$",
+    re.MULTILINE,
+)
+_NUMBERED = re.compile(r"^[ \t]*\d{1,3}[.)][ \t]+", re.MULTILINE)
 _SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell"})
 _SYMBOL = re.compile(
     r"^\s*(?:export\s+)?(?:default\s+)?(?:async\s+)?(?:def|class|function|interface|type|enum|struct|fn|func|model)\s+([\w.]+)",
-    re.M,
+    re.MULTILINE,
 )
-_TROUBLE = re.compile(r"\b(?:error|failed|exception|cannot|not found|denied|ERR!|warning)\b", re.I)
+_TROUBLE = re.compile(
+    r"\b(?:error|failed|exception|cannot|not found|denied|ERR!|warning)\b", re.IGNORECASE
+)
 
 
 def readable_text(text: str) -> str:
@@ -32,6 +37,6 @@ def _code(match: re.Match[str]) -> str:
         return "\n" + "\n".join(lines[:8]) + "\n"
     if language in ("", "text", "log", "output"):
         picked = [line[:200] for line in lines if _TROUBLE.search(line)] or lines[:1]
-        return "\n" + "\n".join(picked[:4]) + "\n"
+        return "\n" + "\n".join(picked[-_MAX_TROUBLES:]) + "\n"
     symbols = list(dict.fromkeys(_SYMBOL.findall(body)))
     return "\n" + ", ".join(symbols[:12]) + "\n"

@@ -1,62 +1,128 @@
-"""The embedded reflector: the notes that tell the most per token, of all segments together."""
+"""The embedded reflector: the clauses that tell the most per token, of all segments together."""
 
-import heapq
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
+from remanence.observing.extractive.density import weights
+from remanence.observing.extractive.selection import Candidate, select
 from remanence.observing.extractive.slicing import in_slices
-from remanence.observing.extractive.wording import terms
-from remanence.observing.notes import render_notes
+from remanence.observing.extractive.vocabulary import vocabulary_of
+from remanence.observing.extractive.wording import Word, terms, words
 from remanence.protocols import ReflectRequest
-from remanence.types import Draft, Note
+from remanence.types import Draft, Note, Priority
 
 MADE_BY = "extractive/1"
+_FACTOR: dict[Priority, float] = {"CRITICAL": 2.0, "IMPORTANT": 1.3, "NOTE": 1.0}
+_ALIKE = 0.85
 
 
 class ExtractiveReflector:
-    """Keeps the globally densest notes, word for word and in order of time."""
+    """Keeps the globally densest clauses, word for word and in order of time.
+
+    CRITICAL notes come first and stay whole; what a later note supersedes goes.
+    """
 
     async def reflect(self, request: ReflectRequest) -> Draft:
         return Draft(notes=await in_slices(condense(request)), made_by=MADE_BY)
 
 
+class _Clause(NamedTuple):
+    """A clause of a note; a CRITICAL note is one clause."""
+
+    note: int
+    text: str
+    words: tuple[Word, ...]
+
+
 def condense(request: ReflectRequest) -> Generator[None, None, tuple[Note, ...]]:
     """The notes of a request, made in small steps with a yield after each."""
-    notes = tuple(note for segment in request.segments for note in segment.notes)
-    order = yield from _ranked(notes)
-    low, high = 0, len(order)
-    best: tuple[Note, ...] = ()
-    while low < high:
-        take = (low + high + 1) // 2
-        kept = tuple(notes[i] for i in sorted(order[:take]))
+    made = [note for segment in request.segments for note in segment.notes]
+    bags = [frozenset(_bag(note)) for note in made]
+    yield
+    live = yield from _live(made, bags)
+    clauses = [clause for index in live for clause in _clauses(index, made[index])]
+    yield
+    candidates = _candidates(clauses, made)
+    yield
+
+    def build(indices: Sequence[int]) -> tuple[Note, ...]:
+        texts: dict[int, list[str]] = {}
+        for index in indices:
+            texts.setdefault(clauses[index].note, []).append(clauses[index].text)
+        return tuple(replace(made[i], text="; ".join(kept)) for i, kept in texts.items())
+
+    return (yield from select(candidates, request, build))
+
+
+def _bag(note: Note) -> Iterator[str]:
+    vocabulary = vocabulary_of(note.text)
+    small = vocabulary.drop | vocabulary.glue
+    for word in words(note.text, vocabulary, opens=False):
+        if word.key not in small:
+            yield from terms(word.key)
+
+
+def _live(made: Sequence[Note], bags: Sequence[frozenset[str]]) -> Generator[None, None, list[int]]:
+    """Indices of the notes that no later one repeats or supersedes."""
+    live: list[int] = []
+    taken_back = [(i, _old(note)) for i, note in enumerate(made) if note.supersedes]
+    holders: dict[str, list[int]] = {}
+    for index, bag in enumerate(bags):
         yield
-        if request.count_tokens(render_notes(kept, request.note_format)) <= request.target_tokens:
-            low, best = take, kept
-        else:
-            high = take - 1
-        yield
-    return best
+        if any(
+            later > index and old and old <= bag and bag & bags[later] - old
+            for later, old in taken_back
+        ):
+            continue
+        if any(_alike(bag, bags[other]) for other in _sharing(bag, holders)):
+            continue
+        live.append(index)
+        for term in bag:
+            holders.setdefault(term, []).append(index)
+    return live
 
 
-def _ranked(notes: Sequence[Note]) -> Generator[None, None, list[int]]:
-    bags = [Counter(t for w in note.text.lower().split() for t in terms(w)) for note in notes]
-    counts = Counter(term for bag in bags for term in bag)
-    seen: Counter[str] = Counter()
+def _old(note: Note) -> frozenset[str]:
+    return frozenset(_bag(replace(note, text=note.supersedes or "")))
 
-    def density(index: int) -> float:
-        gain = sum(1 / (1 + counts[t]) ** 0.5 * 0.5 ** seen[t] for t in bags[index])
-        return gain / (3 + sum(bags[index].values()))
 
-    heap = [(notes[i].priority != "CRITICAL", -density(i), i) for i in range(len(notes))]
-    heapq.heapify(heap)
-    order: list[int] = []
-    while heap:
-        late, _, index = heapq.heappop(heap)
-        now = -density(index)
-        if heap and (late, now, index) > heap[0]:
-            heapq.heappush(heap, (late, now, index))
-        else:
-            order.append(index)
-            seen.update(bags[index].keys())
-        yield
-    return order
+def _sharing(bag: frozenset[str], holders: dict[str, list[int]]) -> list[int]:
+    """Earlier notes that hold the rarest term of a bag, the only ones that can be alike."""
+    if not bag:
+        return []
+    rare = sorted(bag, key=lambda term: (len(holders.get(term, ())), term))[: 1 + len(bag) // 6]
+    return sorted({index for term in rare for index in holders.get(term, ())})
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= _ALIKE * len(one | other)
+
+
+def _clauses(index: int, note: Note) -> Iterator[_Clause]:
+    vocabulary = vocabulary_of(note.text)
+    texts = [note.text] if note.priority == "CRITICAL" else note.text.split("; ")
+    for text in texts:
+        yield _Clause(index, text, tuple(words(text, vocabulary, opens=True)))
+
+
+def _candidates(clauses: Sequence[_Clause], made: Sequence[Note]) -> tuple[Candidate, ...]:
+    counts = Counter(
+        t for clause in clauses for t in {t for w in clause.words for t in terms(w.key)}
+    )
+    days: dict[str, int] = {}
+    candidates = []
+    for clause in clauses:
+        note = made[clause.note]
+        day = note.observed_at.date().isoformat() if note.observed_at else ""
+        candidates.append(
+            Candidate(
+                text=clause.text,
+                terms=tuple(weights(clause.words, vocabulary_of(note.text), counts)),
+                factor=_FACTOR[note.priority],
+                stretch=days.setdefault(day, len(days)),
+                must=note.priority == "CRITICAL",
+            )
+        )
+    return tuple(candidates)

@@ -15,7 +15,9 @@ class Span(NamedTuple):
 _END = re.compile(
     r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[^a-zà-ÿ\s])|[!?]+[\"'”’)]*\s+|(?<=[。！？；!?…])[」』”’）]*|\n+|\s*(?=\[[^\[\]\n]{3,}\])"
 )
-_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|e\.g|i\.e|No|Prof|Jr|Sr|z\.B|bzw|ca)|\b[A-Z])\.$")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|e\.g|i\.e|No|Prof|Jr|Sr|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co)|\b[A-Z])\.$"
+)
 _CLAUSE = re.compile(
     r"\s+[-–—]+\s+|—|;\s+|:\s+(?=\w+\s+\w+)|,\s+(?=(?:and|but|so|because|which|where|since|plus|then|when|while)\s)|\s+(?=(?:but|because)\s)|[，；：]"
 )
@@ -27,7 +29,9 @@ def sentences(text: str) -> Iterator[Span]:
     """The sentences of a text, without white space around them; long ones are cut hard."""
     start = 0
     for match in _END.finditer(text):
-        if match.end() == start or _ABBREVIATION.search(text, max(0, match.start() - 6), match.start()):
+        if match.end() == start or _ABBREVIATION.search(
+            text, max(0, match.start() - 6), match.start()
+        ):
             continue
         yield from _trimmed(text, start, match.end())
         start = match.end()

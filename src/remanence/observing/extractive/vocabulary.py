@@ -1,12 +1,24 @@
 """What the words of a language are good for in a note: tables written for this package."""
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-LANGUAGES = ("en",)
+_ALPHABETIC = ("en", "de", "es", "fr", "it", "nl", "pt", "tr", "vi")
+_SCRIPTS: tuple[tuple[str, str], ...] = (
+    ("ja", r"[\u3040-\u30ff]"),
+    ("ko", r"[\uac00-\ud7af]"),
+    ("zh", r"[\u4e00-\u9fff]"),
+    ("ru", r"[\u0400-\u04ff]"),
+    ("ar", r"[\u0600-\u06ff]"),
+    ("hi", r"[\u0900-\u097f]"),
+)
+_SCRIPT_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _SCRIPTS)
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_SAMPLE = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -14,9 +26,9 @@ class Vocabulary:
     """The small words of a language; each table is there once, so that identity is equality.
 
     `drop` stands in no telegraphic line, `glue` is kept but tells nothing by itself, `weak` tells
-    little. `first` and `second` are the pronouns of who speaks and who is spoken to, `caption` the verbs of a
-    shared picture, `filler` the openings of clauses that are courtesy or narrate the work,
-    `small` the characters of a script without spaces that tell nothing.
+    little. `first` and `second` are the pronouns of who speaks and who is spoken to, `caption` the
+    verbs of a shared picture, `filler` the openings of clauses that are courtesy or narrate the
+    work, `small` the characters of a script without spaces that tell nothing.
     """
 
     language: str
@@ -33,33 +45,32 @@ class Vocabulary:
 NO_VOCABULARY = Vocabulary(language="")
 
 
+def vocabulary_of(text: str) -> Vocabulary:
+    """The table of the language that a text is written in; an empty one if none fits."""
+    sample = text[:_SAMPLE]
+    for name, pattern in _SCRIPT_PATTERNS:
+        if len(pattern.findall(sample)) * 5 > len(sample):
+            return _table(name)
+    found = [word.lower().replace("’", "'") for word in _WORD.findall(sample)]
+    best, most = NO_VOCABULARY, len(found) / 8
+    for table in map(_table, _ALPHABETIC):
+        hits = sum(word in table.drop or word in table.glue for word in found)
+        if hits > most:
+            best, most = table, hits
+    return best
+
+
 @cache
-def vocabularies() -> tuple[Vocabulary, ...]:
-    """All tables that ship with the package."""
-    folder = resources.files("remanence.observing.extractive") / "words"
-    return tuple(
-        _vocabulary(name, json.loads((folder / f"{name}.json").read_text("utf-8")))
-        for name in LANGUAGES
-    )
-
-
-def vocabulary_of(words: Iterable[str]) -> Vocabulary:
-    """The table whose function words are the most frequent in *words*; an empty one for none."""
-    tables = vocabularies()
-    counts = [0] * len(tables)
-    total = 0
-    for word in words:
-        total += 1
-        for index, table in enumerate(tables):
-            counts[index] += word in table.drop
-    best = max(range(len(tables)), key=counts.__getitem__)
-    return tables[best] if counts[best] * 20 > total else NO_VOCABULARY
-
-
-def _vocabulary(name: str, data: dict[str, str]) -> Vocabulary:
-    filler = tuple(data.pop("filler", "").split("|")) if data.get("filler") else ()
+def _table(name: str) -> Vocabulary:
+    file = resources.files("remanence.observing.extractive") / "words" / f"{name}.json"
+    data: Mapping[str, str] = json.loads(file.read_text("utf-8"))
+    sets = {key: frozenset(value.split()) for key, value in data.items() if key not in _OTHER}
     return Vocabulary(
         language=name,
-        filler=filler,
-        **{key: frozenset(value.split()) for key, value in data.items()},
+        filler=tuple(data["filler"].split("|")) if "filler" in data else (),
+        small=frozenset(data.get("small", "")),
+        **sets,
     )
+
+
+_OTHER = ("filler", "small")

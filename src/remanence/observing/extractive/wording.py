@@ -7,13 +7,13 @@ from functools import lru_cache
 
 from remanence.observing.extractive.vocabulary import Vocabulary
 
-_EDGES = re.compile(r"^([^\w$€£¥#@~/+`-]*[*_]*)(.*?)([^\w%€£¥°`)+]*)$", re.S)
+_EDGES = re.compile(r"^([^\w$€£¥#@~/+`-]*[*_]*)(.*?)([^\w%€£¥°`)+]*)$", re.DOTALL)
 _SCRIPT_WITHOUT_SPACES = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
 _HANGUL = re.compile(r"[\uac00-\ud7af]")
-_OPENING = "\"“«「『《("
-_KEPT_TAIL = "\"”»」』》),;:%"
+_OPENING = '"“«「『《('
+_KEPT_TAIL = '"”»」』》),;:%'
 _TERM_LENGTH = 7
 
 
@@ -59,7 +59,7 @@ def terms(key: str) -> tuple[str, ...]:
     """What a word counts as, apart from inflection; a run of a script without spaces is cut."""
     if key.isascii():
         stem = key.removesuffix("'s").rstrip("s") if len(key) > 3 else key
-        return (stem[:_TERM_LENGTH],)
+        return (stem[:_TERM_LENGTH] if " " not in stem else stem,)
     if run := _SCRIPT_WITHOUT_SPACES.search(key):
         text = run[0]
         rest = terms(key[: run.start()] + key[run.end() :]) if len(text) < len(key) else ()

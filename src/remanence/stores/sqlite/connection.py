@@ -1,5 +1,6 @@
 """Opening a database file: what it must be, how it is set up, and its migrations."""
 
+import os
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -12,11 +13,13 @@ from remanence.clock import Clock
 from remanence.errors import NotADatabase, StoreUnavailable
 from remanence.stores import migrate
 from remanence.stores.rows import encode_instant
+from remanence.stores.sqlite.errors import no_database, unwritable
 
 Durability: TypeAlias = Literal["full", "normal"]
 
 MEMORY = ":memory:"
 APPLICATION_ID = 0x72656D61  # "rema"
+_HEADER_BYTES = 100
 _BUSY_MILLISECONDS = 5_000
 _MIGRATIONS = "remanence.stores.sqlite"
 
@@ -64,19 +67,24 @@ class Database:
 
 
 def check_path(path: str) -> None:
-    """Raise `StoreUnavailable` for a path where no database can be; SQLite's words say less."""
+    """Raise for a path where no database can be; SQLite would say less, or leave files behind."""
     if path == MEMORY:
         return
     if not path or "\0" in path:
         raise StoreUnavailable(f"{path!r} is no file name: use sqlite:///name.db")
     file, directory = Path(path), Path(path).parent
-    if file.is_dir():
-        raise StoreUnavailable(f"{path!r} is a directory: name a file in it")
     if not directory.is_dir():
         what = "is a file" if directory.exists() else "does not exist"
         raise StoreUnavailable(
             f"the directory {str(directory)!r} of {path!r} {what}: create it, or name another path"
         )
+    if file.is_dir():
+        raise StoreUnavailable(f"{path!r} is a directory: name a file in it")
+    if not os.access(directory, os.W_OK) or (file.exists() and not os.access(file, os.W_OK)):
+        raise StoreUnavailable(unwritable(path))
+    # SQLite takes a file that is shorter than its header for an empty one.
+    if file.exists() and 0 < file.stat().st_size < _HEADER_BYTES:
+        raise NotADatabase(no_database(path))
 
 
 def _refuse_foreign(connection: apsw.Connection, path: str) -> None:
@@ -91,6 +99,8 @@ def _refuse_foreign(connection: apsw.Connection, path: str) -> None:
 
 
 def _set_up(connection: apsw.Connection, database: Database) -> None:
+    # Without it SQLite prepares a join anew for each call, in case other values want another plan.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.pragma("synchronous", database.durability)
     connection.pragma("foreign_keys", 1)
     connection.pragma("secure_delete", "fast")
@@ -127,7 +137,8 @@ def _applied(connection: apsw.Connection) -> Collection[int]:
 
 
 def _use_wal(connection: apsw.Connection) -> None:
-    connection.pragma("journal_mode", "wal")
+    if connection.pragma("journal_mode") != "wal":
+        connection.pragma("journal_mode", "wal")
 
 
 def _until_unlocked(action: Callable[[], None]) -> None:

@@ -1,7 +1,6 @@
 """What SQLite reports, in our words."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import apsw
 
@@ -10,46 +9,75 @@ from remanence.errors import NotADatabase, RemanenceError, StoreError, StoreUnav
 
 def translated(error: Exception, path: str) -> Exception:
     """The error of this package that stands for *error*; others are returned as they are."""
-    match error:
-        case RemanenceError():
-            return error
-        case apsw.BusyError() | apsw.LockedError():
-            return StoreUnavailable(
-                f"another process holds the lock on {path!r}: try again, or end that process"
-            )
-        case apsw.FullError():
-            return StoreUnavailable(
-                f"no space is left for {path!r}: free some, nothing was written"
-            )
-        case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.AuthError():
-            return StoreUnavailable(
-                f"{path!r} cannot be written: make the file and its directory writable"
-            )
-        case apsw.CantOpenError():
-            return StoreUnavailable(
-                f"{path!r} cannot be opened: check that its directory exists and is writable"
-            )
-        case apsw.NotADBError():
-            return NotADatabase(
-                f"{path!r}: file is not a database; if it is encrypted, open it with its key, "
-                "otherwise name another file"
-            )
-        case apsw.CorruptError():
-            return StoreError(f"{path!r} is damaged ({error}): restore a backup")
-        case apsw.IOError():
-            return StoreUnavailable(f"{path!r} cannot be read or written ({error}): check the disk")
-        case apsw.Error():
-            return StoreError(f"{path!r} refused: {error}")
-        case UnicodeEncodeError():
-            return StoreError(f"text is not Unicode ({error.reason}): decode with errors='replace'")
-        case _:
-            return error
+    if isinstance(error, UnicodeEncodeError):
+        answer: RemanenceError = StoreError(
+            f"text is not Unicode ({error.reason}): decode it with errors='replace' first"
+        )
+    elif isinstance(error, apsw.Error):
+        answer = _answer(error, path)
+    else:
+        return error
+    answer.__cause__ = error
+    return answer
 
 
-@contextmanager
-def translating(path: str) -> Iterator[None]:
-    """Raise what SQLite raises in our words."""
-    try:
-        yield
-    except (apsw.Error, UnicodeEncodeError) as error:
-        raise translated(error, path) from error
+def _answer(error: apsw.Error, path: str) -> RemanenceError:
+    for kinds, answer in _ANSWERS:
+        if isinstance(error, kinds):
+            return answer(path, error)
+    return StoreError(f"{path!r} refused: {error}")
+
+
+def no_database(path: str) -> str:
+    """What to say of a file that is something else."""
+    return (
+        f"{path!r}: file is not a database; if it is encrypted, open it with its key, otherwise "
+        "name another file"
+    )
+
+
+def unwritable(path: str) -> str:
+    """What to say of a file that this process may not write."""
+    return f"{path!r} cannot be written: make the file and its directory writable"
+
+
+_Answer = tuple[tuple[type[apsw.Error], ...], Callable[[str, apsw.Error], RemanenceError]]
+
+_ANSWERS: tuple[_Answer, ...] = (
+    (
+        (apsw.BusyError, apsw.LockedError),
+        lambda path, _: StoreUnavailable(
+            f"another process holds the lock on {path!r}: try again, or end that process"
+        ),
+    ),
+    (
+        (apsw.FullError,),
+        lambda path, _: StoreUnavailable(
+            f"no space is left for {path!r}, and nothing was written: free some and try again"
+        ),
+    ),
+    (
+        (apsw.ReadOnlyError, apsw.PermissionsError),
+        lambda path, _: StoreUnavailable(unwritable(path)),
+    ),
+    (
+        (apsw.CantOpenError,),
+        lambda path, _: StoreUnavailable(
+            f"{path!r} cannot be opened: check that its directory exists and is writable"
+        ),
+    ),
+    (
+        (apsw.IOError,),
+        lambda path, error: StoreUnavailable(
+            f"{path!r} cannot be read or written ({error}): check the disk"
+        ),
+    ),
+    (
+        (apsw.NotADBError,),
+        lambda path, _: NotADatabase(no_database(path)),
+    ),
+    (
+        (apsw.CorruptError,),
+        lambda path, error: StoreError(f"{path!r} is damaged ({error}): restore a backup"),
+    ),
+)

@@ -26,6 +26,7 @@ _OF_REF: LiteralString = (
 
 
 def live(connection: apsw.Connection, key: int) -> tuple[Segment, ...]:
+    """The live segments of a conversation, in order of the tape."""
     rows = connection.execute(
         _SELECT + "WHERE conversation = ? AND superseded IS NULL ORDER BY first_seq", (key,)
     )
@@ -33,16 +34,19 @@ def live(connection: apsw.Connection, key: int) -> tuple[Segment, ...]:
 
 
 def live_of(connection: apsw.Connection, ref: ConversationRef) -> tuple[Segment, ...]:
+    """The same, by the conversation's name."""
     rows = connection.execute(_SELECT + _OF_REF + "AND superseded IS NULL ORDER BY first_seq", ref)
     return tuple(segment_from_row(row) for row in rows)
 
 
 def every(connection: apsw.Connection, ref: ConversationRef) -> tuple[Segment, ...]:
+    """All segments, oldest version first."""
     rows = connection.execute(_SELECT + _OF_REF + "ORDER BY version", ref)
     return tuple(segment_from_row(row) for row in rows)
 
 
 def one(connection: apsw.Connection, ref: ConversationRef, segment_id: str) -> Segment | None:
+    """The segment of this id."""
     row = connection.execute(_SELECT + _OF_REF + "AND id = ?", (*ref, segment_id)).fetchone()
     return segment_from_row(row) if row else None
 
@@ -50,6 +54,7 @@ def one(connection: apsw.Connection, ref: ConversationRef, segment_id: str) -> S
 def commit_observation(
     connection: apsw.Connection, expected: MemoryState, segment: Segment
 ) -> MemoryState | None:
+    """Write an observation and the state it leads to."""
     sum_tokens = tape.sum_tokens_at(connection, expected.key, segment.last_seq)
     current = states.by_key(connection, expected.key)
     state = transitions.observed(current, expected, segment, sum_tokens=sum_tokens)
@@ -66,6 +71,7 @@ def commit_observation(
 def commit_reflection(
     connection: apsw.Connection, expected: MemoryState, segment: Segment, replaced: Sequence[str]
 ) -> MemoryState | None:
+    """Write a reflection in the place of the segments it replaces."""
     current = states.by_key(connection, expected.key)
     spans = _spans(connection, expected.key)
     state = transitions.reflected(current, segment, replaced, live=spans)
@@ -88,6 +94,7 @@ def activate(
     tail_seq: int,
     at: datetime,
 ) -> MemoryState | None:
+    """Write the state with its cursor moved."""
     key = expected.key
     spans = _spans(connection, key)
     state = transitions.activated(
@@ -108,6 +115,7 @@ def activate(
 def record_failure(
     connection: apsw.Connection, expected: MemoryState, failure: Failure
 ) -> MemoryState | None:
+    """Write a failure to the state."""
     state = transitions.failed(states.by_key(connection, expected.key), expected, failure)
     if state is not None:
         detail = f"{failure.step}: {failure.reason}: {failure.message}"

@@ -24,11 +24,13 @@ _SELECT_LOG: LiteralString = (
 
 
 def by_ref(connection: apsw.Connection, ref: ConversationRef) -> MemoryState | None:
+    """The state of the conversation of this name."""
     row = connection.execute(_SELECT + "WHERE tenant = ? AND id = ?", ref).fetchone()
     return state_from_row(row) if row else None
 
 
 def by_key(connection: apsw.Connection, key: int) -> MemoryState | None:
+    """The state of the conversation of this key, if it still lives."""
     row = connection.execute(_SELECT + "WHERE key = ?", (key,)).fetchone()
     return state_from_row(row) if row else None
 
@@ -40,6 +42,7 @@ def page(
     after: ConversationRef | None,
     limit: int,
 ) -> tuple[MemoryState, ...]:
+    """States in order of (tenant, id), from after *after* on."""
     rows = connection.execute(
         _SELECT + "WHERE (:tenant IS NULL OR tenant = :tenant) "
         "AND (:after_id IS NULL OR (tenant, id) > (:after_tenant, :after_id)) "
@@ -95,6 +98,7 @@ def write(connection: apsw.Connection, state: MemoryState, entry: LogEntry) -> N
 
 
 def log(connection: apsw.Connection, ref: ConversationRef) -> tuple[LogEntry, ...]:
+    """The log of a conversation, oldest entry first."""
     rows = connection.execute(_SELECT_LOG + "WHERE tenant = ? AND id = ? ORDER BY version", ref)
     return tuple(log_entry_from_row(row) for row in rows)
 
@@ -102,6 +106,7 @@ def log(connection: apsw.Connection, ref: ConversationRef) -> tuple[LogEntry, ..
 def lease(
     connection: apsw.Connection, key: int, *, owner: str, now: datetime, until: datetime
 ) -> bool:
+    """Take or prolong the lease, unless another owner holds it."""
     connection.execute(
         "UPDATE states SET lease_owner = ?, lease_until = ? WHERE conversation = ? "
         "AND (lease_owner IS NULL OR lease_owner = ? OR lease_until <= ?)",
@@ -111,6 +116,7 @@ def lease(
 
 
 def release(connection: apsw.Connection, key: int, *, owner: str) -> None:
+    """Give up the lease, if it is the owner's."""
     connection.execute(
         "UPDATE states SET lease_owner = NULL, lease_until = NULL "
         "WHERE conversation = ? AND lease_owner = ?",

@@ -167,6 +167,7 @@ class SQLiteStore:
     async def check(self) -> tuple[Problem, ...]:
         if self._database.in_memory:
             return await self._write(check)
+        self._writer.require_open()
         # Reads the whole file: on a thread of its own, so that nobody waits for it.
         checker = Worker(
             "checker",

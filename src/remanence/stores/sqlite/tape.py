@@ -200,6 +200,7 @@ def messages(
     limit: int | None,
     max_tokens: int | None,
 ) -> tuple[Message, ...]:
+    """Messages above *after*, as many as the limits allow."""
     rows = connection.execute(
         _SELECT + _OF_REF + "AND seq > ? ORDER BY seq LIMIT ?",
         (*ref, after, -1 if limit is None else limit),

@@ -75,10 +75,14 @@ class Worker:
         self._thread.start()
         await opened.future
 
-    def submit(self, work: Work[T]) -> asyncio.Future[T]:
-        """Queue *work*. When the waiting task is cancelled it is run whole or not at all."""
+    def require_open(self) -> None:
+        """Raise `Closed` after `close`."""
         if self._closed:
             raise Closed(f"the store on {self._path!r} was closed: open it again")
+
+    def submit(self, work: Work[T]) -> asyncio.Future[T]:
+        """Queue *work*. When the waiting task is cancelled it is run whole or not at all."""
+        self.require_open()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._jobs.put(Job(work, future))
         return future

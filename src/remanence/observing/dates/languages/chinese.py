@@ -6,7 +6,9 @@ from remanence.observing.dates.language import Language, Rule
 _DIGITS = {character: value for value, character in enumerate("一二三四五六七八九", 1)}
 _NUMBERS = {
     **_DIGITS,
-    **{"两": 2, "兩": 2, "十": 10},
+    "两": 2,
+    "兩": 2,
+    "十": 10,
     **{f"十{character}": 10 + value for character, value in _DIGITS.items()},
     **{f"{character}十": 10 * value for character, value in _DIGITS.items()},
 }
@@ -26,18 +28,40 @@ CHINESE = Language(
         "number": _NUMBERS,
         "vague": {"几": 3, "幾": 3, "数": 3, "數": 3, "好几": 4, "好幾": 4},
         "unit": {
-            **{"天": "day", "日": "day", "周": "week", "週": "week", "年": "year", "个月": "month", "個月": "month"},
-            **{f"{count}{name}": "week" for count in ("个", "個", "") for name in ("星期", "礼拜", "禮拜")},
+            "天": "day",
+            "日": "day",
+            "周": "week",
+            "週": "week",
+            "年": "year",
+            "个月": "month",
+            "個月": "month",
+            **{
+                f"{count}{name}": "week"
+                for count in ("个", "個", "")
+                for name in ("星期", "礼拜", "禮拜")
+            },
             **{f"{count}周": "week" for count in ("个", "個")},
         },
         "minutes": {"小时": 60, "小時": 60, "个小时": 60, "個小時": 60, "分钟": 1, "分鐘": 1},
         "shift": _SHIFTS,
         "shift_year": {"前年": -2, "去年": -1, "今年": 0, "明年": 1, "后年": 2, "後年": 2},
-        "weekday": {f"{week}{day}": value for week in _WEEK_NAMES for day, value in _DAY_OF_WEEK.items()},
+        "weekday": {
+            f"{week}{day}": value for week in _WEEK_NAMES for day, value in _DAY_OF_WEEK.items()
+        },
         "weekday_name": _DAY_OF_WEEK,
         "season": {
-            **{"春天": 0, "夏天": 1, "秋天": 2, "冬天": 3, "春": 0, "夏": 1, "秋": 2, "冬": 3},
-            **{"春季": 0, "夏季": 1, "秋季": 2, "冬季": 3},
+            "春天": 0,
+            "夏天": 1,
+            "秋天": 2,
+            "冬天": 3,
+            "春": 0,
+            "夏": 1,
+            "秋": 2,
+            "冬": 3,
+            "春季": 0,
+            "夏季": 1,
+            "秋季": 2,
+            "冬季": 3,
         },
     },
     macros={
@@ -49,21 +73,22 @@ CHINESE = Language(
         "after": r"(?:以后|以後|之后|之後|后|後)",
     },
     left=r"(?<![\d第每零百千万亿年][.,])(?<![\d第每零百千万亿])",
-    right=r"(?![a-z_])",
+    right=r"(?!_)",
     past=r"了|过|過|刚|剛|曾",
     future=r"会|會|要|打算|准备|準備|将|將|想|计划|計劃|去吧|见",
-    clause_end=r"[。！？!?，,；;\n()（）]",
+    clause_end=r"[。！？!?，,；;\n]",
     traps=(
-        "每(?:个|個)?{weekday}|每(?:个|個)?(?:周末|週末)",
+        "每(?:个|個)?(?:{weekday}|周末|週末)",
         "{weekday}(?:到|至|-|—)(?:周|週|星期|礼拜|禮拜)?[一二三四五六日天]",
         "(?:说|說|声|聲|表|证|證|文|透|照|发|發)明[天日年]",
         "(?:以|之|目|从|從|生|事|提)前(?:天|年)",
         "(?:以|之|先|今|然|最|随|隨|背|幕|走)[后後](?:天|年)",
-        "(?:过|過)去年|晚上[周週]末|(?:晚|早|马|馬|身|地|天|网|路)上[周週]",
+        "[过過]去年",
+        "[晚早马馬身地天网路]上[周週](?:末)?",
         "(?:以|之|地|天|如|一|手|脚)下[周週]",
         "(?:前天|后天|後天)(?:性|气|氣)",
-        "一周年|周年|週年|四周",
-        "{count}年前[后後]|{count}天前[后後]",
+        "[一二三四五六七八九十][周週](?:年|围|圍)",
+        "{count}[年天]前[后後]",
     ),
     rules=(
         Rule("大前天", means.some_day, {"shift": -3}),
@@ -76,7 +101,9 @@ CHINESE = Language(
         Rule("昨(?P<word>晚|夜)", means.some_day, {"shift": -1}),
         Rule("今(?P<word>晚|夜|早)", means.some_day, {"shift": 0}),
         Rule("明(?P<word>晚|早)", means.some_day, {"shift": 1}),
-        Rule("{shift}(?:个|個)?{week}(?![一二三四五六日天末年])", means.some_period, {"unit": "week"}),
+        Rule(
+            "{shift}(?:个|個)?{week}(?![一二三四五六日天末年])", means.some_period, {"unit": "week"}
+        ),
         Rule("{shift}(?:个|個)月", means.some_period, {"unit": "month"}),
         Rule("本月", means.some_period, {"shift": 0, "unit": "month"}),
         Rule("{shift_year}", means.some_period, {"unit": "year"}),

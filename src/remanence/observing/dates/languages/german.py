@@ -8,41 +8,85 @@ _MONTHS = (
     *("Juli", "August", "September", "Oktober", "November", "Dezember"),
 )
 _SHIFTS = {
-    **{f"{stem}{ending}": -1 for stem in ("letzt", "vorig", "vergangen") for ending in ("e", "en", "er", "es", "em")},
+    **{
+        f"{stem}{ending}": -1
+        for stem in ("letzt", "vorig", "vergangen")
+        for ending in ("e", "en", "er", "es", "em")
+    },
     **{f"dies{ending}": 0 for ending in ("e", "en", "er", "es", "em")},
-    **{f"{stem}{ending}": 1 for stem in ("nächst", "kommend") for ending in ("e", "en", "er", "es", "em")},
+    **{
+        f"{stem}{ending}": 1
+        for stem in ("nächst", "kommend")
+        for ending in ("e", "en", "er", "es", "em")
+    },
 }
 
 GERMAN = Language(
     name="german",
     slots={
         "number": {
-            **{"ein": 1, "einem": 1, "einer": 1, "einen": 1, "zwei": 2, "drei": 3, "vier": 4, "fünf": 5},
-            **{"sechs": 6, "sieben": 7, "acht": 8, "neun": 9, "zehn": 10, "elf": 11, "zwölf": 12},
-            **{"fünfzehn": 15, "zwanzig": 20, "dreißig": 30},
+            "ein": 1,
+            "einem": 1,
+            "einer": 1,
+            "einen": 1,
+            "zwei": 2,
+            "drei": 3,
+            "vier": 4,
+            "fünf": 5,
+            "sechs": 6,
+            "sieben": 7,
+            "acht": 8,
+            "neun": 9,
+            "zehn": 10,
+            "elf": 11,
+            "zwölf": 12,
+            "fünfzehn": 15,
+            "zwanzig": 20,
+            "dreißig": 30,
         },
         "vague": {"ein paar": 3, "einigen": 3, "wenigen": 3, "mehreren": 4},
         "unit": {
-            **{"tag": "day", "tage": "day", "tagen": "day", "woche": "week", "wochen": "week"},
-            **{"wochenende": "weekend", "wochenenden": "weekend", "monat": "month", "monate": "month"},
-            **{"monaten": "month", "jahr": "year", "jahre": "year", "jahren": "year"},
+            "tag": "day",
+            "tage": "day",
+            "tagen": "day",
+            "woche": "week",
+            "wochen": "week",
+            "wochenende": "weekend",
+            "wochenenden": "weekend",
+            "monat": "month",
+            "monate": "month",
+            "monaten": "month",
+            "jahr": "year",
+            "jahre": "year",
+            "jahren": "year",
         },
         "unit_one": {
-            **{"woche": "week", "wochenende": "weekend", "monat": "month", "monats": "month"},
-            **{"jahr": "year", "jahres": "year"},
+            "woche": "week",
+            "wochenende": "weekend",
+            "monat": "month",
+            "monats": "month",
+            "jahr": "year",
+            "jahres": "year",
         },
         "minutes": {"stunde": 60, "stunden": 60, "minute": 1, "minuten": 1},
         "shift": _SHIFTS,
         "shift_far": {"vorletzte": -2, "vorletzten": -2, "vorletztes": -2, "übernächste": 2}
         | {"übernächsten": 2, "übernächstes": 2},
         "weekday": {
-            **{"montag": 0, "dienstag": 1, "mittwoch": 2, "donnerstag": 3, "freitag": 4, "samstag": 5},
-            **{"sonnabend": 5, "sonntag": 6},
+            "montag": 0,
+            "dienstag": 1,
+            "mittwoch": 2,
+            "donnerstag": 3,
+            "freitag": 4,
+            "samstag": 5,
+            "sonnabend": 5,
+            "sonntag": 6,
         },
         "month": {**{name.lower(): number for number, name in enumerate(_MONTHS, 1)}, "jänner": 1},
         "season": {"frühling": 0, "frühjahr": 0, "sommer": 1, "herbst": 2, "winter": 3},
     },
     macros={
+        "whose": r"(?:der|die|das|den|dem|mein|meine|meinem|seine|ihre)",
         "count": r"(?:{number}|{vague})",
         "last": r"(?:letzten|letzter|letztem|vorigen|vergangenen)",
         "next": r"(?:nächsten|nächster|nächstem|kommenden)",
@@ -52,8 +96,6 @@ GERMAN = Language(
         ),
     },
     trigger_words=frozenset({"gestern", "vorgestern", "heute", "morgen", "übermorgen", "nacht"}),
-    left=r"(?<![\w@#$\\])(?<!\w[.-])(?<!\d,)",
-    right=r"(?![\w(=\\]|\.(?-i:[a-z0-9_])|-\w)",
     past=(
         r"\b(?:war|waren|warst|hatte|hatten|ging|gingen|kam|kamen|sah|fuhr|fuhren|machte|gab|wurde|wurden|traf|trafen"
         r"|(?:habe|hab|hat|haben|bin|ist|sind|seid|hast|bist)\b[^.!?;\n]{0,80}\b(?:\w*ge\w+(?:t|en)|\w+iert|be\w+(?:t|en)"
@@ -64,9 +106,10 @@ GERMAN = Language(
     traps=(
         r"(?:jeden|jedem|guten|schönen|den ganzen|am frühen) (?:morgen|{weekday})",
         r"{weekday}\s?(?:-|–|bis)\s?{weekday}",
-        r"(?<=\bheute\s)morgen|(?<=\bgestern\s)morgen|(?<=\bam\s)morgen|heute zutage|von gestern",
-        r"(?:der|die|das|den|dem|mein|meine|meinem|seine|ihre) (?:letzte|nächste|letzten|nächsten) (?:tag|woche|monat|jahr)"
-        r" (?:des|der|vor|nach|im|in)",
+        r"(?:(?<=\bheute\s)|(?<=\bgestern\s)|(?<=\bam\s))morgen",
+        r"heute zutage",
+        r"(?:welt|leute|schnee) von (?:gestern|morgen)",
+        r"{whose} (?:letzte|nächste)n? (?:tag|woche|monat|jahr) (?:des|der|vor|nach|im|in)",
     ),
     rules=(
         Rule(r"vorgestern", means.some_day, {"shift": -2}),
@@ -104,8 +147,6 @@ GERMAN = Language(
         Rule(r"{month} {year}", means.calendar_month),
         Rule(r"{day}\. {month}(?! \d)", means.calendar_day),
         Rule(r"{day}\. {month} {year}", means.calendar_day),
-        Rule(r"(?<!\d\.)(?<!\d)(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?{year}", means.calendar_day),
-        Rule(r"(?<=\bam\s){day}\.(?= (?-i:[a-zäöü])|$|[,;:!?])(?! \d)", means.day_of_month),
     ),
     phrases={"week": "Woche vom {first}", "weekend": "Wochenende vom {first}"},
     months=_MONTHS,

@@ -50,7 +50,7 @@ CREATE TABLE messages (
   tokens       INTEGER NOT NULL,
   sum_tokens   INTEGER NOT NULL,
   UNIQUE (conversation, seq),
-  UNIQUE (conversation, id)
+  UNIQUE (id, conversation)  -- new ids are in order of time: all conversations write one page
 ) STRICT;
 
 CREATE INDEX messages_with_calls ON messages (conversation, seq) WHERE calls IS NOT NULL;
@@ -94,5 +94,6 @@ CREATE TABLE journal (
 -- A message has its key as rowid; note n of a segment has -(segment key * 65536 + n).
 -- `scope` names the conversation, so that a search reads no other one's matches.
 CREATE VIRTUAL TABLE text_index USING fts5 (
-  scope, terms, content='', contentless_delete=1, tokenize='porter unicode61'
+  scope, terms, content='', contentless_delete=1,
+  tokenize="porter unicode61 categories 'L* N* Co Mn Mc'"
 );

@@ -1,0 +1,1 @@
+"""Measurements of remanence through its public API; `python -m benchmarks` prints the table."""

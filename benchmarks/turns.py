@@ -1,0 +1,216 @@
+"""What memory adds to a turn: append the user's message, build the context, append the reply."""
+
+import argparse
+import asyncio
+import random
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from benchmarks.raw import WriterThread, insert, newest
+from benchmarks.rows import Row, percentile, show
+from benchmarks.texts import prose
+from remanence import Conversation, Memory, Message, Observer, Settings
+from remanence.protocols import ObserveRequest
+from remanence.testing import ScriptedObserver
+from remanence.types import Draft
+
+USER_CHARACTERS = 200
+REPLY_CHARACTERS = 600
+HISTORY_MESSAGES = 40
+PAUSE_SECONDS = 0.01
+OBSERVER_SECONDS = 4.0
+BACKLOG_CHARACTERS = 81_000
+QUICK_CLOSE = Settings(shutdown_timeout_seconds=0.1)
+
+TurnStep: TypeAlias = Callable[[str, str], Awaitable[object]]
+
+
+class Sample(NamedTuple):
+    """Milliseconds of each turn of a situation."""
+
+    situation: str
+    milliseconds: list[float]
+
+    @property
+    def detail(self) -> str:
+        longest = max(self.milliseconds)
+        return f"{len(self.milliseconds)} turns, longest {longest:.1f} ms"
+
+
+def measure(*, count: int = 300) -> list[Row]:
+    """p50 and p99 of a turn: bare, in peace, and while an observer works."""
+    return asyncio.run(_measure(count))
+
+
+async def _measure(count: int) -> list[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        samples = [
+            await bare(path, count),
+            await in_peace(path, count),
+            await during_a_slow_call(path, count),
+            await during_embedded_work(path, count),
+        ]
+    return [row for sample in samples for row in _rows(sample)]
+
+
+def _rows(sample: Sample) -> list[Row]:
+    floor = sample.situation == "bare floor"
+    median = Row(
+        what=f"turn p50, {sample.situation}",
+        measured=percentile(sample.milliseconds, 0.5),
+        unit="ms",
+        target=None if floor else 1.2,
+        reference="three hops to a thread" if floor else "Mastra's OM: 27 ms",
+        detail=sample.detail,
+    )
+    late = Row(
+        what=f"turn p99, {sample.situation}",
+        measured=percentile(sample.milliseconds, 0.99),
+        unit="ms",
+        target=None if floor else 10.0,
+        reference="three hops to a thread" if floor else "Mastra's OM: 1,004 ms",
+    )
+    return [median, late]
+
+
+async def bare(folder: Path, count: int) -> Sample:
+    """Three hops to a thread with a raw connection: insert, read, insert."""
+    with WriterThread(folder / "bare.db") as thread:
+        seq = 0
+
+        async def turn(user: str, reply: str) -> None:
+            nonlocal seq
+            await thread.run(lambda connection: insert(connection, 1, seq + 1, user))
+            await thread.run(lambda connection: newest(connection, 1, 20))
+            await thread.run(lambda connection: insert(connection, 1, seq + 2, reply))
+            seq += 2
+
+        return Sample("bare floor", await _timed(turn, _texts(count)))
+
+
+async def in_peace(folder: Path, count: int) -> Sample:
+    """A few turns in each of many conversations that are observed up to their end."""
+    url = f"sqlite:///{folder / 'peace.db'}"
+    few = 6
+    taken: list[float] = []
+    async with Memory.open(url, observer=ScriptedObserver()) as memory:
+        chats = [memory.conversation(f"chat-{number}") for number in range(-(-count // few))]
+        for chat in chats:
+            await chat.append(*_history(HISTORY_MESSAGES))
+            await chat.end()
+        for chat in chats:
+            taken += await _timed(_turn_of(chat), _texts(few))
+    return Sample("no observer at work", taken)
+
+
+async def during_a_slow_call(folder: Path, count: int) -> Sample:
+    """Turns of the conversation that an observer call of four seconds is about."""
+    taken: list[float] = []
+    for number in range(2):
+        observer = SlowObserver()
+        async with _open(folder / f"slow-{number}.db", observer) as memory:
+            chat = memory.conversation("chat")
+            await chat.append(*_history(HISTORY_MESSAGES))
+            await observer.called.wait()
+            taken += await _timed(_turn_of(chat), _texts(count // 2), until=observer.answered)
+    return Sample("during an observer call of 4 s", taken)
+
+
+async def during_embedded_work(folder: Path, count: int) -> Sample:
+    """Turns of a conversation while the embedded observer works off what it is behind."""
+    taken: list[float] = []
+    number = 0
+    while len(taken) < count:
+        number += 1
+        async with _open(folder / f"embedded-{number}.db", None) as memory:
+            chat, done = memory.conversation("chat"), asyncio.Event()
+            async with asyncio.TaskGroup() as group:
+                await chat.append(*_backlog(number))
+                group.create_task(_flush(chat, done))
+                texts = _texts(min(50, count - len(taken)))
+                taken += await _timed(_turn_of(chat), texts, until=done)
+    return Sample("while the embedded observer works on 30,000 tokens", taken)
+
+
+def _open(path: Path, observer: Observer | None) -> AbstractAsyncContextManager[Memory]:
+    return Memory.open(f"sqlite:///{path}", observer=observer, settings=QUICK_CLOSE)
+
+
+class SlowObserver:
+    """Answers after four seconds, as a model may."""
+
+    def __init__(self) -> None:
+        self.called = asyncio.Event()
+        self.answered = asyncio.Event()
+        self._notes = ScriptedObserver()
+
+    async def observe(self, request: ObserveRequest) -> Draft:
+        self.called.set()
+        await asyncio.sleep(OBSERVER_SECONDS)
+        self.answered.set()
+        return await self._notes.observe(request)
+
+
+async def _flush(chat: Conversation, done: asyncio.Event) -> None:
+    await chat.flush()
+    done.set()
+
+
+def _turn_of(chat: Conversation) -> TurnStep:
+    async def turn(user: str, reply: str) -> None:
+        await chat.append(Message.user(user))
+        await chat.context(system="You are a helpful assistant.")
+        await chat.append(Message.assistant(reply))
+
+    return turn
+
+
+async def _timed(
+    turn: TurnStep, texts: Sequence[tuple[str, str]], *, until: asyncio.Event | None = None
+) -> list[float]:
+    """Milliseconds of each turn, with a pause between two; ends when *until* is set."""
+    taken: list[float] = []
+    for user, reply in texts:
+        if until is not None and until.is_set():
+            break
+        began = time.perf_counter()
+        await turn(user, reply)
+        taken.append((time.perf_counter() - began) * 1_000)
+        await asyncio.sleep(PAUSE_SECONDS)
+    return taken
+
+
+def _texts(count: int) -> list[tuple[str, str]]:
+    source = random.Random(count)
+    return [(prose(source, USER_CHARACTERS), prose(source, REPLY_CHARACTERS)) for _ in range(count)]
+
+
+def _history(count: int) -> list[Message]:
+    pairs = _texts(count // 2)
+    return [m for user, reply in pairs for m in (Message.user(user), Message.assistant(reply))]
+
+
+def _backlog(seed: int) -> list[Message]:
+    source = random.Random(seed)
+    size = REPLY_CHARACTERS
+    texts = [prose(source, size) for _ in range(BACKLOG_CHARACTERS // size)]
+    return [
+        Message.assistant(text) if place % 2 else Message.user(text)
+        for place, text in enumerate(texts)
+    ]
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=300, help="turns in each situation")
+    show(measure(count=parser.parse_args().count))
+
+
+if __name__ == "__main__":
+    main()

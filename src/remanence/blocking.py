@@ -1,0 +1,229 @@
+"""The same memory without `await`, for programs that have no event loop.
+
+```python
+from remanence.blocking import Memory
+
+with Memory.open("sqlite:///memory.db") as memory:
+    chat = memory.conversation("chat-7")
+    chat.append(Message.user("Hello!"))
+```
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from datetime import datetime
+from typing import Any, Self, TypeVar
+
+from remanence import memory as awaited
+from remanence.clock import Clock
+from remanence.config import Settings
+from remanence.errors import Closed
+from remanence.observing.context import Context
+from remanence.observing.policy import Policy
+from remanence.protocols import Observer, Reflector
+from remanence.types import (
+    ConversationRef,
+    Hit,
+    LogEntry,
+    MemoryState,
+    Message,
+    Problem,
+    Segment,
+    Snapshot,
+)
+
+T = TypeVar("T")
+
+CLOSED = "the memory is closed: open it again with Memory.open(...)"
+
+
+class Portal:
+    """One thread with an event loop, in which one resource is open. Safe to call from any thread.
+
+    The resource is opened and closed in the same task, and the thread has ended when `close`
+    returns.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing: Future[None] = Future()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="remanence-portal")
+        self._ended: Future[None] | None = None
+
+    def open(self, resource: Callable[[], AbstractAsyncContextManager[T]]) -> T:
+        """Start the thread and open *resource* in it; what it raises is raised here."""
+        opened: Future[T] = Future()
+        self._ended = self._thread.submit(lambda: asyncio.run(self._serve(resource, opened)))
+        try:
+            return opened.result()
+        except BaseException:
+            self.close()
+            raise
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:  # what it yields and is sent is asyncio's
+        """Run *work* in the loop and wait for it; an interrupt cancels it.
+
+        Raises:
+            Closed: the portal is closed, or was before *work* had ended.
+        """
+        loop = self._loop
+        if loop is None or self._closing.done():
+            work.close()
+            raise Closed(CLOSED)
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise Closed(CLOSED) from error
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Close the resource and wait until the thread has ended; what closing raises is raised."""
+        if not self._closing.done():
+            self._closing.set_result(None)
+        self._thread.shutdown()
+        if self._ended is not None:
+            self._ended.result()
+
+    async def _serve(
+        self, resource: Callable[[], AbstractAsyncContextManager[T]], opened: Future[T]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        async with AsyncExitStack() as stack:
+            try:
+                value = await stack.enter_async_context(resource())
+            except BaseException as error:  # noqa: BLE001 - raised by whoever opens
+                opened.set_exception(error)
+                return
+            opened.set_result(value)
+            await asyncio.wrap_future(self._closing)
+
+
+class Memory:
+    """As `remanence.Memory`; open it with `with Memory.open(url)`. Safe to use from any thread."""
+
+    def __init__(self, memory: awaited.Memory, portal: Portal) -> None:
+        """Use `Memory.open`, which closes what it opens."""
+        self.policy = memory.policy
+        self._memory = memory
+        self._portal = portal
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls,
+        url: str | None = None,
+        *,
+        policy: Policy | None = None,
+        observer: Observer | None = None,
+        reflector: Reflector | None = None,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+    ) -> Iterator[Self]:
+        portal = Portal()
+        memory = portal.open(
+            lambda: awaited.Memory.open(
+                url,
+                policy=policy,
+                observer=observer,
+                reflector=reflector,
+                settings=settings,
+                clock=clock,
+            )
+        )
+        try:
+            yield cls(memory, portal)
+        finally:
+            portal.close()
+
+    def conversation(
+        self,
+        id: str,  # noqa: A002 - pinned
+        *,
+        user: str | None = None,
+        tenant: str = "default",
+    ) -> "Conversation":
+        return Conversation(self._memory.conversation(id, user=user, tenant=tenant), self._portal)
+
+    def conversations(
+        self,
+        *,
+        tenant: str | None = None,
+        after: ConversationRef | None = None,
+        limit: int = 100,
+    ) -> tuple[MemoryState, ...]:
+        return self._portal.call(
+            self._memory.conversations(tenant=tenant, after=after, limit=limit)
+        )
+
+    def check(self) -> tuple[Problem, ...]:
+        return self._portal.call(self._memory.check())
+
+
+class Conversation:
+    """As `remanence.Conversation`, without `await`."""
+
+    def __init__(self, conversation: awaited.Conversation, portal: Portal) -> None:
+        self._conversation = conversation
+        self._portal = portal
+        self.ref = conversation.ref
+
+    @property
+    def id(self) -> str:
+        """The conversation's id."""
+        return self.ref.id
+
+    def append(self, *messages: Message) -> tuple[Message, ...]:
+        return self._portal.call(self._conversation.append(*messages))
+
+    def context(
+        self,
+        *,
+        system: str = "",
+        knowledge: Sequence[str] = (),
+        recall: str | None = None,
+        channel: str | None = None,
+        now: datetime | None = None,
+    ) -> Context:
+        return self._portal.call(
+            self._conversation.context(
+                system=system, knowledge=knowledge, recall=recall, channel=channel, now=now
+            )
+        )
+
+    def messages(self, *, after: int = 0, limit: int | None = None) -> tuple[Message, ...]:
+        return self._portal.call(self._conversation.messages(after=after, limit=limit))
+
+    def observations(self) -> tuple[Segment, ...]:
+        return self._portal.call(self._conversation.observations())
+
+    def reflections(self) -> tuple[Segment, ...]:
+        return self._portal.call(self._conversation.reflections())
+
+    def state(self) -> MemoryState:
+        return self._portal.call(self._conversation.state())
+
+    def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
+        return self._portal.call(self._conversation.log(version))
+
+    def recall(self, query: str, *, limit: int = 5) -> tuple[Hit, ...]:
+        return self._portal.call(self._conversation.recall(query, limit=limit))
+
+    def snapshot(self) -> Snapshot:
+        return self._portal.call(self._conversation.snapshot())
+
+    def source(self, segment_id: str) -> tuple[Message, ...]:
+        return self._portal.call(self._conversation.source(segment_id))
+
+    def flush(self, *, everything: bool = False) -> MemoryState:
+        return self._portal.call(self._conversation.flush(everything=everything))
+
+    def end(self) -> MemoryState:
+        return self._portal.call(self._conversation.end())
+
+    def delete(self) -> bool:
+        return self._portal.call(self._conversation.delete())

@@ -1,0 +1,7 @@
+"""`python -m remanence.cli`."""
+
+import sys
+
+from remanence.cli import main
+
+sys.exit(main())

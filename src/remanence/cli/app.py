@@ -1,0 +1,178 @@
+"""The commands and their options. What a command needs is imported when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from remanence.config import Preset
+
+app = typer.Typer(
+    add_completion=False,
+    help="Memory for LLM agents: every message on a durable tape, every context bounded.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Database = Annotated[
+    str | None,
+    typer.Option("--db", metavar="URL", help="Where the tape is, such as sqlite:///memory.db."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+config_app = typer.Typer(help="Show the settings.", rich_markup_mode=None)
+app.add_typer(config_app, name="config")
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001 - what typer calls
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(version("remanence"))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[  # noqa: ARG001, FBT002 - a flag, and its callback does it all
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--debug", envvar="REMANENCE_DEBUG", help="Show tracebacks and logs.")
+    ] = False,
+) -> None:
+    """Options of every command."""
+    if debug:
+        from remanence.cli.failures import show_details
+
+        show_details()
+
+
+@app.command()
+def demo(as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag
+    """Replay a conversation that ships with the package, and show what memory keeps of it."""
+    from remanence.cli import demo_command
+
+    raise typer.Exit(demo_command.run(as_json=as_json))
+
+
+@app.command()
+def replay(
+    file: Annotated[
+        Path,
+        typer.Argument(exists=True, dir_okay=False, help="A transcript, as JSON Lines or JSON."),
+    ],
+    preset: Annotated[Preset | None, typer.Option(help="The policy to replay with.")] = None,
+    ratio: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1.0,
+            help="Observe the whole transcript; notes have at most this share of its tokens.",
+        ),
+    ] = None,
+    db: Database = None,
+    json_target: Annotated[
+        str | None,
+        typer.Option("--json", metavar="OUT", help="Write the result to this file; - is stdout."),
+    ] = None,
+    conversation: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The conversation's id; by default the file's name."),
+    ] = None,
+) -> None:
+    """Put a transcript on a tape, let memory work, and check what came of it."""
+    from remanence.cli import replay_command, settings
+
+    loaded = settings.load(url=db, preset=preset)
+    raise typer.Exit(
+        replay_command.run(
+            file,
+            conversation=conversation,
+            url=db,
+            settings=loaded.settings,
+            ratio=ratio,
+            json_target=json_target,
+        )
+    )
+
+
+@app.command()
+def inspect(
+    conversation: Annotated[
+        str | None, typer.Argument(help="Its id; without it, all are listed.")
+    ] = None,
+    db: Database = None,
+    tenant: Annotated[
+        str | None, typer.Option(help="Whose conversations; for one of them, by default 'default'.")
+    ] = None,
+    segment: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Show this segment, what it lost, and its messages."),
+    ] = None,
+    flush: Annotated[bool, typer.Option("--flush", help="First do the work that is due.")] = False,  # noqa: FBT002 - a flag
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Show the conversations of a database, or one of them with its tape, segments and log."""
+    from remanence.cli import inspect_command, settings
+
+    if conversation is None and (segment is not None or flush):
+        raise typer.BadParameter("--segment and --flush need a CONVERSATION")
+    loaded = settings.load(url=db).settings
+    if conversation is None:
+        code = inspect_command.run_list(loaded, tenant=tenant, as_json=as_json)
+    elif segment is not None:
+        code = inspect_command.run_segment(
+            loaded, conversation, segment, tenant=tenant or "default", as_json=as_json
+        )
+    else:
+        code = inspect_command.run_one(
+            loaded, conversation, tenant=tenant or "default", flush=flush, as_json=as_json
+        )
+    raise typer.Exit(code)
+
+
+@app.command()
+def doctor(db: Database = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag
+    """Look for what is inconsistent, failing, stuck or overdue, and say how to mend it."""
+    from remanence.cli import doctor_command, settings
+
+    raise typer.Exit(doctor_command.run(settings.load(url=db).settings, as_json=as_json))
+
+
+@app.command()
+def migrate(db: Database = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag
+    """Make the tables of a database, or bring them up to date, and show the versions."""
+    from remanence.cli import migrate_command, settings
+
+    raise typer.Exit(migrate_command.run(settings.load(url=db).settings, as_json=as_json))
+
+
+@config_app.command("show")
+def config_show(
+    db: Database = None,
+    preset: Annotated[Preset | None, typer.Option(help="The preset to show.")] = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Show each setting with its value, where that came from, and what it means."""
+    from remanence.cli import config_command, settings
+
+    loaded = settings.load(url=db, preset=preset)
+    raise typer.Exit(config_command.run_show(loaded, as_json=as_json))
+
+
+@config_app.command("path")
+def config_path(as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag
+    """Show which file the settings are read from."""
+    from remanence.cli import config_command
+
+    raise typer.Exit(config_command.run_path(Path.cwd(), as_json=as_json))
+
+
+@config_app.callback(invoke_without_command=True)
+def config(context: typer.Context) -> None:
+    """Show the settings: `show` each of them, or the `path` of their file."""
+    if context.invoked_subcommand is None:
+        config_show()

@@ -1,0 +1,101 @@
+"""`remanence config`: each setting with its value, where that came from, and what it counts."""
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from remanence.cli.documents import masked
+from remanence.cli.output import Printer, write_json
+from remanence.config import Settings
+from remanence.config.sources import FILE_NAMES, Loaded, config_file, variable
+from remanence.memory import policy_of
+from remanence.observing.policy import Policy
+
+_ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.DOTALL | re.MULTILINE)
+
+
+class Setting(NamedTuple):
+    """A key, its value, the source of that, and what it means."""
+
+    key: str
+    value: object
+    source: str
+    meaning: str
+
+
+def run_show(loaded: Loaded, *, as_json: bool) -> int:
+    """Show every setting."""
+    found = tuple(settings_of(loaded))
+    if as_json:
+        write_json(
+            {
+                setting.key: {
+                    "value": setting.value,
+                    "source": setting.source,
+                    "meaning": setting.meaning,
+                    "variable": variable(setting.key),
+                }
+                for setting in found
+            }
+        )
+        return 0
+    printer = Printer()
+    for setting in found:
+        printer.line(f"{setting.key} = {_shown(setting.value)}  ({setting.source})", style="bold")
+        printer.line(f"    {setting.meaning}")
+    return 0
+
+
+def run_path(directory: Path, *, as_json: bool) -> int:
+    """Show which file is read."""
+    file = config_file(directory)
+    if as_json:
+        write_json({"file": str(file) if file else None, "looked_for": list(FILE_NAMES)})
+    else:
+        Printer().line(str(file) if file else f"no file: {' and '.join(FILE_NAMES)} are missing")
+    return 0
+
+
+def settings_of(loaded: Loaded) -> Iterator[Setting]:
+    """The settings, then those of the policy that they describe."""
+    settings, policy = loaded.settings, policy_of(loaded.settings)
+    meanings = attribute_meanings(Settings)
+    for field in dataclasses.fields(Settings):
+        if field.name != "policy":
+            value = getattr(settings, field.name)
+            shown = masked(value) if field.name == "url" else value
+            source = loaded.origins.get(field.name, "default")
+            yield Setting(field.name, shown, source, meanings[field.name])
+    meanings = attribute_meanings(Policy)
+    standard = Policy()
+    for field in dataclasses.fields(Policy):
+        key, value = f"policy.{field.name}", getattr(policy, field.name)
+        is_standard = value == getattr(standard, field.name)
+        preset = "default" if is_standard else f"preset {settings.preset}"
+        yield Setting(key, value, loaded.origins.get(key, preset), meanings[field.name])
+
+
+@cache
+def attribute_meanings(documented: type) -> dict[str, str]:
+    """What the section `Attributes:` of a class's docstring says of each field."""
+    section = inspect.getdoc(documented) or ""
+    section = section.partition("Attributes:\n")[2]
+    return {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case tuple():
+            return ", ".join(f"{item:,}" for item in value)
+        case bool() | str():
+            return str(value)
+        case int():
+            return f"{value:,}"
+        case _:
+            return str(value)

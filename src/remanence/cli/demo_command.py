@@ -1,0 +1,157 @@
+"""`remanence demo`: what memory keeps of a conversation, and what it saves."""
+
+import asyncio
+
+from remanence.cli.demo import Demo, demo_messages, play
+from remanence.cli.documents import (
+    context_document,
+    segment_document,
+    state_document,
+    stats_document,
+)
+from remanence.cli.output import Printer, percent, progress, shortened, write_json
+from remanence.types import Segment
+
+SHOWN_NOTES = 14
+SHOWN_LOST = 8
+SHOWN_CHARACTERS = 400
+SHOWN_TAIL = 6
+
+
+def run(*, as_json: bool) -> int:
+    """Play the demo and show it."""
+    messages = demo_messages()
+    with progress("Replaying the demo conversation", len(messages)) as advance:
+        demo = asyncio.run(play(messages, advance=advance))
+    if as_json:
+        write_json(demo_document(demo))
+    else:
+        _print(Printer(), demo)
+    return 0
+
+
+def demo_document(demo: Demo) -> dict[str, object]:
+    """The JSON that `--json` writes."""
+    spent, stats = demo.spent, demo.context.stats
+    return {
+        "state": state_document(demo.state),
+        "segments": [segment_document(segment) for segment in demo.segments],
+        "context": context_document(demo.context),
+        "stats": stats_document(demo.context),
+        "saved": {
+            "calls": spent.calls,
+            "activations": demo.activations,
+            "prompt_tokens": spent.tokens,
+            "prompt_tokens_without_memory": spent.history_tokens,
+            "repeated_prefix_share": round(spent.repeated_share, 4),
+            "context_tokens": stats.context_tokens,
+            "history_tokens": stats.history_tokens,
+        },
+    }
+
+
+def _print(printer: Printer, demo: Demo) -> None:
+    printer.line("A conversation of two weeks, replayed message by message", style="bold")
+    printer.line(
+        f"{demo.state.last_seq} messages; notes by the embedded observer, without a model. The raw "
+        f"tail has a budget of {demo.policy.tail_tokens:,} tokens here."
+    )
+    printer.heading("The tape")
+    printer.tape(demo.state)
+    _print_tiers(printer, demo)
+    _print_notes(printer, demo)
+    _print_losses(printer, demo.segments)
+    _print_context(printer, demo)
+    _print_savings(printer, demo)
+
+
+def _print_tiers(printer: Printer, demo: Demo) -> None:
+    printer.heading("Tiers")
+    shown = [s for s in demo.segments if s.last_seq <= demo.state.active_seq]
+    ready = [s for s in demo.segments if s.last_seq > demo.state.active_seq]
+    rows = [
+        _tier_row("reflections", [s for s in shown if s.generation]),
+        _tier_row("observations", [s for s in shown if not s.generation]),
+        _tier_row("observed, kept ready", ready),
+    ]
+    stats = demo.context.stats
+    raw = demo.state.last_seq - demo.state.tail_seq + 1
+    rows.append(("raw tail", raw, demo.state.tail_tokens, "", stats.working_tokens))
+    columns = ("tier", "messages#", "their tokens#", "notes#", "tokens in the prompt#")
+    rows[2] = (*rows[2][:4], 0)
+    printer.table(columns, rows)
+
+
+def _tier_row(name: str, segments: list[Segment]) -> tuple[object, ...]:
+    return (
+        name,
+        sum(segment.last_seq - segment.first_seq + 1 for segment in segments),
+        sum(segment.source_tokens for segment in segments),
+        sum(len(segment.notes) for segment in segments),
+        sum(segment.tokens for segment in segments),
+    )
+
+
+def _print_notes(printer: Printer, demo: Demo) -> None:
+    notes = [note for segment in demo.segments for note in segment.notes]
+    printer.heading(f"Notes ({min(SHOWN_NOTES, len(notes))} of {len(notes)})")
+    step = max(1, len(notes) // SHOWN_NOTES)
+    rows = []
+    day = ""
+    for note in notes[::step][:SHOWN_NOTES]:
+        date = f"{note.observed_at:%Y-%m-%d}" if note.observed_at else ""
+        rows.append(("" if date == day else date, note.first_seq, shortened(note.text, 160)))
+        day = date
+    printer.table(("date", "message#", "note~"), rows)
+
+
+def _print_losses(printer: Printer, segments: tuple[Segment, ...]) -> None:
+    lost = [literal for segment in segments for literal in segment.lost]
+    printer.heading("Loss report")
+    printer.line(
+        f"{len(lost)} names, numbers, dates, paths and quotes of the messages are not in the notes; "
+        f"the messages keep them. Some: {', '.join(lost[:: max(1, len(lost) // SHOWN_LOST)][:SHOWN_LOST])}"
+    )
+
+
+def _print_context(printer: Printer, demo: Demo) -> None:
+    printer.heading("The assembled context")
+    for block in demo.context.system:
+        cached = ", a cache breakpoint after it" if block.cache else ""
+        printer.line(f"{block.kind}: {block.tokens:,} tokens{cached}", style="cyan")
+        printer.line(f"  {shortened(block.text, SHOWN_CHARACTERS)}")
+    messages = demo.context.messages
+    printer.line(
+        f"raw messages: {len(messages)}, {demo.context.stats.working_tokens:,} tokens", style="cyan"
+    )
+    for message in messages[-SHOWN_TAIL:]:
+        printer.line(f"  {message.seq} {shortened(message.full_text, 120)}")
+    printer.line(
+        f"last, for this call alone: {shortened(demo.context.volatile, SHOWN_CHARACTERS)}",
+        style="cyan",
+    )
+
+
+def _print_savings(printer: Printer, demo: Demo) -> None:
+    spent, stats = demo.spent, demo.context.stats
+    printer.heading("What it saved")
+    history = stats.history_tokens + stats.system_tokens
+    rows = (
+        (
+            "this prompt, tokens",
+            history,
+            stats.context_tokens,
+            percent(stats.context_tokens / history),
+        ),
+        (
+            f"all {spent.calls} prompts, tokens",
+            spent.history_tokens,
+            spent.tokens,
+            percent(spent.tokens / spent.history_tokens),
+        ),
+    )
+    printer.table(("", "full history#", "with memory#", "share#"), rows)
+    printer.line(
+        f"{percent(spent.repeated_share)} of all prompt characters repeat the beginning of the prompt before, "
+        f"so that a prompt cache serves them; the notes moved on {demo.activations} times."
+    )

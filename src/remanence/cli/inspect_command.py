@@ -1,0 +1,223 @@
+"""`remanence inspect`: what a database holds, conversation by conversation."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+
+from remanence.cli.documents import (
+    log_document,
+    masked,
+    message_document,
+    segment_document,
+    state_document,
+)
+from remanence.cli.output import Printer, shortened, write_json
+from remanence.cli.replaying import live_segments
+from remanence.cli.settings import opened
+from remanence.config import Settings
+from remanence.errors import ConversationNotFound
+from remanence.memory import Memory
+from remanence.types import LogEntry, MemoryState, Message, Segment
+
+PAGE = 200
+SHOWN_LOG = 20
+SHOWN_TEXT = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspected:
+    """One conversation: its state, live segments and log."""
+
+    state: MemoryState
+    segments: tuple[Segment, ...]
+    log: tuple[LogEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """A segment with the messages that it stands for; None where a later one replaced it."""
+
+    segment_id: str
+    segment: Segment | None
+    source: tuple[Message, ...]
+
+
+def run_list(settings: Settings, *, tenant: str | None, as_json: bool) -> int:
+    """Show all conversations, of one tenant or of all."""
+    states = asyncio.run(_states(settings, tenant))
+    if as_json:
+        write_json({"conversations": [state_document(state) for state in states]})
+    elif not states:
+        Printer().line(f"{masked(settings.url)} holds no conversation")
+    else:
+        _print_states(Printer(), states)
+    return 0
+
+
+def run_one(
+    settings: Settings, conversation: str, *, tenant: str, flush: bool, as_json: bool
+) -> int:
+    """Show one conversation; with *flush*, do first what is due for it."""
+    found = asyncio.run(_inspected(settings, conversation, tenant, flush=flush))
+    if as_json:
+        write_json(
+            {
+                **state_document(found.state),
+                "segments": [segment_document(segment) for segment in found.segments],
+                "log": [log_document(entry) for entry in found.log],
+            }
+        )
+    else:
+        _print_one(Printer(), found)
+    return 0
+
+
+def run_segment(
+    settings: Settings, conversation: str, segment_id: str, *, tenant: str, as_json: bool
+) -> int:
+    """Show a segment, the literals that it lost, and its source messages."""
+    traced = asyncio.run(_traced(settings, conversation, tenant, segment_id))
+    if as_json:
+        document = segment_document(traced.segment) if traced.segment else {"id": segment_id}
+        write_json({**document, "source": [message_document(m) for m in traced.source]})
+    else:
+        _print_segment(Printer(), traced)
+    return 0
+
+
+async def _states(settings: Settings, tenant: str | None) -> list[MemoryState]:
+    async with opened(settings, works=False) as memory:
+        return [state async for state in _all_states(memory, tenant)]
+
+
+async def _all_states(memory: Memory, tenant: str | None) -> AsyncIterator[MemoryState]:
+    after = None
+    while page := await memory.conversations(tenant=tenant, after=after, limit=PAGE):
+        for state in page:
+            yield state
+        after = page[-1].ref
+
+
+async def _inspected(
+    settings: Settings, conversation: str, tenant: str, *, flush: bool
+) -> Inspected:
+    async with opened(settings, works=flush) as memory:
+        chat = memory.conversation(conversation, tenant=tenant)
+        _require((await chat.state()).last_seq, conversation, tenant)
+        if flush:
+            await chat.flush()
+        return Inspected(
+            state=await chat.state(), segments=await live_segments(chat), log=await chat.log()
+        )
+
+
+async def _traced(settings: Settings, conversation: str, tenant: str, segment_id: str) -> Traced:
+    async with opened(settings, works=False) as memory:
+        chat = memory.conversation(conversation, tenant=tenant)
+        _require((await chat.state()).last_seq, conversation, tenant)
+        source = await chat.source(segment_id)
+        live = {segment.id: segment for segment in await live_segments(chat)}
+        return Traced(segment_id=segment_id, segment=live.get(segment_id), source=source)
+
+
+def _require(last_seq: int, conversation: str, tenant: str) -> None:
+    if not last_seq:
+        raise ConversationNotFound(
+            f"tenant {tenant!r} has no conversation {conversation!r}: 'remanence inspect' lists all"
+        )
+
+
+def _print_states(printer: Printer, states: Sequence[MemoryState]) -> None:
+    printer.table(
+        (
+            "tenant",
+            "conversation",
+            "messages#",
+            "observed#",
+            "active#",
+            "reflected#",
+            "tokens#",
+            "raw tail#",
+            "failures#",
+        ),
+        [
+            (
+                state.ref.tenant,
+                state.ref.id,
+                state.last_seq,
+                state.observed_seq,
+                state.active_seq,
+                state.reflected_seq,
+                state.last_sum_tokens,
+                state.tail_tokens,
+                state.failures,
+            )
+            for state in states
+        ],
+    )
+
+
+def _print_one(printer: Printer, found: Inspected) -> None:
+    state = found.state
+    user = f", user {state.user}" if state.user else ""
+    printer.line(f"{state.ref.id} (tenant {state.ref.tenant}{user})", style="bold")
+    printer.line(
+        f"{state.last_seq:,} messages, {state.last_sum_tokens:,} tokens; "
+        f"{state.unobserved_tokens:,} tokens not yet observed"
+    )
+    printer.line()
+    printer.tape(state)
+    for failure in (state.observe_failure, state.reflect_failure):
+        if failure is not None:
+            printer.line(
+                f"{failure.step} failed {failure.failures} times: {failure.reason}: "
+                f"{failure.message}; next try at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC",
+                style="yellow",
+            )
+    printer.segments(found.segments)
+    _print_log(printer, found.log)
+
+
+def _print_log(printer: Printer, log: Sequence[LogEntry]) -> None:
+    if not log:
+        return
+    printer.heading(f"Log ({min(SHOWN_LOG, len(log))} of {len(log)} changes)")
+    printer.table(
+        ("version#", "at (UTC)", "change", "detail~"),
+        [
+            (entry.version, f"{entry.at:%Y-%m-%d %H:%M:%S}", entry.kind, entry.detail)
+            for entry in log[-SHOWN_LOG:]
+        ],
+    )
+
+
+def _print_segment(printer: Printer, traced: Traced) -> None:
+    segment = traced.segment
+    if segment is None:
+        printer.line(f"{traced.segment_id} was replaced by a later reflection", style="bold")
+    else:
+        name = (
+            f"reflection of generation {segment.generation}"
+            if segment.generation
+            else ("observation")
+        )
+        printer.line(
+            f"{segment.id}: {name} of messages {segment.first_seq}..{segment.last_seq}, "
+            f"{segment.source_tokens:,} -> {segment.tokens:,} tokens, by {segment.made_by}",
+            style="bold",
+        )
+        printer.line(segment.text or "(nothing was worth a note)")
+        printer.heading(f"Lost literals ({len(segment.lost)})")
+        printer.line(", ".join(segment.lost) or "none")
+    printer.heading("Source messages")
+    printer.table(
+        ("message#", "at (UTC)", "text~"),
+        [
+            (
+                message.seq,
+                f"{message.created_at:%Y-%m-%d %H:%M}" if message.created_at else "",
+                shortened(message.full_text, SHOWN_TEXT),
+            )
+            for message in traced.source
+        ],
+    )

@@ -1,0 +1,118 @@
+"""What a command prints: text for people, JSON for scripts, progress to stderr."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from rich.text import Text
+
+from remanence.cli.tape_drawing import draw_tape
+from remanence.types import MemoryState, Segment
+
+
+class Printer:
+    """Prints to stdout; texts are shown as they are, whatever brackets they hold."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False, markup=False, emoji=False)
+
+    @property
+    def plain(self) -> bool:
+        """Whether only ASCII can be shown."""
+        return not self._console.encoding.lower().startswith("utf")
+
+    def line(self, text: str = "", *, style: str | None = None) -> None:
+        """Print a paragraph, wrapped at the width of the terminal."""
+        self._console.print(Text(text), style=style)
+
+    def heading(self, text: str) -> None:
+        """Print a heading, set off from what stands before."""
+        self._console.print()
+        self._console.print(Text(text), style="bold")
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Print a table; a column whose name ends in `#` holds numbers, one in `~` long text."""
+        table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), show_edge=False)
+        for column in columns:
+            is_text = column.endswith("~")
+            table.add_column(
+                column.rstrip("#~"),
+                justify="right" if column.endswith("#") else "left",
+                no_wrap=not is_text,
+                overflow="fold" if is_text else "ellipsis",
+            )
+        for row in rows:
+            table.add_row(*(Text(_cell(value)) for value in row))
+        self._console.print(table)
+
+    def tape(self, state: MemoryState) -> None:
+        """Draw a conversation's tape with its cursors."""
+        for line in draw_tape(state, width=self._console.width, plain=self.plain):
+            self._console.print(Text(line), no_wrap=True, crop=True)
+
+    def segments(self, segments: Sequence[Segment]) -> None:
+        """Print a table of segments, if there are any."""
+        if not segments:
+            return
+        self.heading("Live segments")
+        self.table(
+            ("id", "generation#", "messages#", "source tokens#", "tokens#", "notes#", "lost#"),
+            [
+                (
+                    segment.id,
+                    segment.generation,
+                    f"{segment.first_seq}..{segment.last_seq}",
+                    segment.source_tokens,
+                    segment.tokens,
+                    len(segment.notes),
+                    len(segment.lost),
+                )
+                for segment in segments
+            ],
+        )
+
+
+def warn(text: str) -> None:
+    """Print one line to stderr."""
+    print(text, file=sys.stderr)
+
+
+def write_json(document: object, target: str = "-") -> None:
+    """Write a JSON document to the file *target*, or to stdout for `-`."""
+    if target == "-":
+        is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+        print(json.dumps(document, ensure_ascii=not is_unicode, indent=2))
+        return
+    text = json.dumps(document, ensure_ascii=False, indent=1)
+    Path(target).write_text(f"{text}\n", encoding="utf-8")
+
+
+@contextmanager
+def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on stderr while it is a terminal; gives the function that moves it on."""
+    console = Console(stderr=True, highlight=False)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(description, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+def shortened(text: str, length: int) -> str:
+    """The text in one line of at most *length* characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 3]}..."
+
+
+def percent(share: float) -> str:
+    """A share of 1 in whole percent."""
+    return f"{share:.0%}"
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return "" if value is None else str(value)

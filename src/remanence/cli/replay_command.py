@@ -1,0 +1,110 @@
+"""`remanence replay`: any transcript through the pipeline."""
+
+import asyncio
+from pathlib import Path
+
+from remanence.cli.documents import context_document, segment_document, stats_document
+from remanence.cli.output import Printer, percent, progress, warn, write_json
+from remanence.cli.replaying import MEMORY_URL, Replayed, replay
+from remanence.cli.transcripts import Transcript, open_transcript
+from remanence.config import Settings
+
+SHOWN_PLACES = 10
+FAILED = 1
+
+
+def run(
+    file: Path,
+    *,
+    conversation: str | None,
+    url: str | None,
+    settings: Settings,
+    ratio: float | None,
+    json_target: str | None,
+) -> int:
+    """Replay, report, and give the exit code: 1 if a promise is broken."""
+    transcript = open_transcript(file)
+    _warn_of_empty(transcript)
+    with progress(f"Replaying {transcript.name}", transcript.messages) as advance:
+        replayed = asyncio.run(
+            replay(
+                transcript,
+                conversation or file.stem,
+                url=url or MEMORY_URL,
+                settings=settings,
+                ratio=ratio,
+                advance=advance,
+            )
+        )
+    if json_target is not None:
+        write_json(replay_document(replayed), json_target)
+    if json_target != "-":
+        _print_summary(Printer(), transcript, replayed)
+    for violation in replayed.verdict.violations:
+        warn(f"broken promise: {violation}")
+    return FAILED if replayed.verdict.violations else 0
+
+
+def replay_document(replayed: Replayed) -> dict[str, object]:
+    """The JSON that `--json` writes."""
+    state, context = replayed.state, replayed.context
+    return {
+        "conversation": replayed.conversation,
+        "messages": state.last_seq,
+        "tokens": {
+            "history": context.stats.history_tokens,
+            "context": context.stats.context_tokens,
+        },
+        "segments": [segment_document(segment) for segment in replayed.segments],
+        "context": context_document(context),
+        "stats": {
+            **stats_document(context),
+            "cursors": {
+                "last_seq": state.last_seq,
+                "observed_seq": state.observed_seq,
+                "active_seq": state.active_seq,
+                "reflected_seq": state.reflected_seq,
+                "tail_seq": state.tail_seq,
+            },
+            "checks": {
+                "tiling": list(replayed.verdict.tiling),
+                "anthropic": list(replayed.verdict.anthropic),
+                "openai": list(replayed.verdict.openai),
+                "tail": list(replayed.verdict.tail),
+            },
+        },
+    }
+
+
+def _warn_of_empty(transcript: Transcript) -> None:
+    places = transcript.empty_places
+    if places:
+        more = f" and {len(places) - SHOWN_PLACES} more" if len(places) > SHOWN_PLACES else ""
+        warn(
+            f"{transcript.name}: {len(places)} messages are empty and kept as control text: "
+            f"{', '.join(places[:SHOWN_PLACES])}{more}"
+        )
+
+
+def _print_summary(printer: Printer, transcript: Transcript, replayed: Replayed) -> None:
+    stats = replayed.context.stats
+    sessions = f" in {transcript.sessions} sessions" if transcript.sessions > 1 else ""
+    printer.line(f"{transcript.name}: {transcript.messages:,} messages{sessions}", style="bold")
+    printer.line(
+        f"{stats.history_tokens:,} tokens of history; the context has {stats.context_tokens:,} "
+        f"({percent(stats.context_tokens / max(1, stats.history_tokens))})"
+    )
+    printer.line()
+    printer.tape(replayed.state)
+    printer.segments(replayed.segments)
+    if replayed.state.last_error:
+        printer.line(f"The last step failed: {replayed.state.last_error}", style="yellow")
+    printer.heading("Checks")
+    verdict = replayed.verdict
+    for name, found in (
+        ("live segments tile the tape", verdict.tiling),
+        ("valid for Anthropic's Messages API", verdict.anthropic),
+        ("valid for OpenAI's Chat Completions", verdict.openai),
+        ("raw tail within its budget", verdict.tail),
+    ):
+        printer.line(f"{'FAILED' if found else 'ok':<6} {name}", style="red" if found else None)

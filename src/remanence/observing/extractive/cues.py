@@ -1,0 +1,69 @@
+"""What a clause is: decision, issue, plan, preference, outcome, correction; by words that tell."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+from remanence.observing.notes import usual_priority
+from remanence.types import Priority, Tag
+
+_ORDER: tuple[Tag, ...] = ("Decision", "Issue", "Outcome", "NextStep", "Preference")
+
+
+class Cue(NamedTuple):
+    """The tag and priority of a clause, and whether it takes back something said before."""
+
+    tag: Tag = "Fact"
+    priority: Priority = "NOTE"
+    corrects: bool = False
+
+
+NO_CUE = Cue()
+
+
+class _Phrase(NamedTuple):
+    """A cue of several words."""
+
+    words: tuple[str, ...]
+    name: str
+
+
+def cue_of(text: str, keys: Sequence[str], *, is_question: bool) -> Cue:
+    """The cue of a clause of these words; a question decides nothing."""
+    if is_question:
+        return NO_CUE
+    names = _names(text, keys)
+    tag: Tag = next((name for name in _ORDER if name in names), "Fact")
+    corrects = "Correction" in names
+    if "Critical" in names and (tag != "Fact" or corrects):
+        return Cue(tag, "CRITICAL", corrects)
+    return Cue(tag, usual_priority(tag), corrects)
+
+
+def _names(text: str, keys: Sequence[str]) -> set[str]:
+    phrases, parts = _cues()
+    names = {
+        phrase.name
+        for index, key in enumerate(keys)
+        for phrase in phrases.get(key, ())
+        if tuple(keys[index : index + len(phrase.words)]) == phrase.words
+    }
+    if not text.isascii():
+        names |= {name for name, pattern in parts.items() if pattern.search(text)}
+    return names
+
+
+@cache
+def _cues() -> tuple[Mapping[str, Sequence[_Phrase]], Mapping[str, re.Pattern[str]]]:
+    """Phrases by their first word, and patterns for scripts without spaces."""
+    folder = resources.files("remanence.observing.extractive")
+    data: dict[str, dict[str, str]] = json.loads((folder / "cues.json").read_text("utf-8"))
+    phrases: dict[str, list[_Phrase]] = {}
+    for name, cues in data.items():
+        for phrase in cues["words"].split("|"):
+            words = tuple(phrase.split())
+            phrases.setdefault(words[0], []).append(_Phrase(words, name))
+    return phrases, {name: re.compile(cues["parts"]) for name, cues in data.items()}

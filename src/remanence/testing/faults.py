@@ -1,0 +1,178 @@
+"""A store on which chosen calls fail, lose their answer, or wait, as a test says."""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, TypeAlias, TypeVar
+
+from remanence.protocols import Store
+from remanence.types import (
+    Appended,
+    ConversationRef,
+    Failure,
+    Hit,
+    LogEntry,
+    MemoryState,
+    Message,
+    Problem,
+    Segment,
+    Snapshot,
+)
+
+T = TypeVar("T")
+When: TypeAlias = Literal["before", "after"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A place in a call where it waits: `reached` is set by the call, `opened` by the test."""
+
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def passed(self) -> None:
+        """Tell that the call is here, and wait for the test."""
+        self.reached.set()
+        await self.opened.wait()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What happens to one call: an error, a gate, or neither."""
+
+    when: When = "before"
+    error: Exception | None = None
+    gate: Gate | None = None
+
+    async def happen(self, when: When) -> None:
+        """Do it, if this is the time."""
+        if when != self.when:
+            return
+        if self.gate is not None:
+            await self.gate.passed()
+        if self.error is not None:
+            raise self.error
+
+
+class FaultyStore:
+    """Passes calls on to *inner*, except where `fail` or `hold` wrote a fault for them.
+
+    The faults of a method are used up in the order in which they were written. `before` the inner
+    call nothing was written yet; `after` it everything was, and only the answer is lost or late.
+    `calls` are the names of all calls so far.
+    """
+
+    def __init__(self, inner: Store) -> None:
+        self._inner = inner
+        self._faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
+        self.calls: list[str] = []
+
+    def fail(
+        self, method: str, error: Exception, *, when: When = "before", times: int = 1, skip: int = 0
+    ) -> None:
+        """Raise *error* in the next *times* calls of *method*, after *skip* calls without fault."""
+        self._faults[method].extend([Fault()] * skip)
+        self._faults[method].extend([Fault(when=when, error=error)] * times)
+
+    def hold(self, method: str, *, when: When = "before", skip: int = 0) -> Gate:
+        """Keep the next call of *method* waiting until the test opens the gate."""
+        gate = Gate()
+        self._faults[method].extend([Fault()] * skip)
+        self._faults[method].append(Fault(when=when, gate=gate))
+        return gate
+
+    async def _call(self, method: str, inner: Callable[[], Awaitable[T]]) -> T:
+        self.calls.append(method)
+        waiting = self._faults[method]
+        fault = waiting.popleft() if waiting else Fault()
+        await fault.happen("before")
+        answer = await inner()
+        await fault.happen("after")
+        return answer
+
+    async def append(
+        self, ref: ConversationRef, messages: Sequence[Message], *, user: str | None
+    ) -> Appended:
+        return await self._call("append", lambda: self._inner.append(ref, messages, user=user))
+
+    async def state(self, ref: ConversationRef) -> MemoryState | None:
+        return await self._call("state", lambda: self._inner.state(ref))
+
+    async def snapshot(self, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
+        return await self._call(
+            "snapshot", lambda: self._inner.snapshot(ref, tail_tokens=tail_tokens)
+        )
+
+    async def messages(
+        self, ref: ConversationRef, *, after: int, limit: int | None, max_tokens: int | None = None
+    ) -> tuple[Message, ...]:
+        return await self._call(
+            "messages",
+            lambda: self._inner.messages(ref, after=after, limit=limit, max_tokens=max_tokens),
+        )
+
+    async def segments(self, ref: ConversationRef, *, live: bool) -> tuple[Segment, ...]:
+        return await self._call("segments", lambda: self._inner.segments(ref, live=live))
+
+    async def segment(self, ref: ConversationRef, segment_id: str) -> Segment | None:
+        return await self._call("segment", lambda: self._inner.segment(ref, segment_id))
+
+    async def commit_observation(self, state: MemoryState, segment: Segment) -> MemoryState | None:
+        return await self._call(
+            "commit_observation", lambda: self._inner.commit_observation(state, segment)
+        )
+
+    async def commit_reflection(
+        self, state: MemoryState, segment: Segment, replaced: Sequence[str]
+    ) -> MemoryState | None:
+        return await self._call(
+            "commit_reflection", lambda: self._inner.commit_reflection(state, segment, replaced)
+        )
+
+    async def activate(
+        self, state: MemoryState, *, active_seq: int, tail_seq: int, at: datetime
+    ) -> MemoryState | None:
+        return await self._call(
+            "activate",
+            lambda: self._inner.activate(state, active_seq=active_seq, tail_seq=tail_seq, at=at),
+        )
+
+    async def record_failure(self, state: MemoryState, failure: Failure) -> MemoryState | None:
+        return await self._call(
+            "record_failure", lambda: self._inner.record_failure(state, failure)
+        )
+
+    async def lease(
+        self, state: MemoryState, *, owner: str, now: datetime, until: datetime
+    ) -> bool:
+        return await self._call(
+            "lease", lambda: self._inner.lease(state, owner=owner, now=now, until=until)
+        )
+
+    async def release(self, state: MemoryState, *, owner: str) -> None:
+        await self._call("release", lambda: self._inner.release(state, owner=owner))
+
+    async def log(self, ref: ConversationRef) -> tuple[LogEntry, ...]:
+        return await self._call("log", lambda: self._inner.log(ref))
+
+    async def conversations(
+        self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
+    ) -> tuple[MemoryState, ...]:
+        return await self._call(
+            "conversations",
+            lambda: self._inner.conversations(tenant=tenant, after=after, limit=limit),
+        )
+
+    async def search(self, ref: ConversationRef, query: str, *, limit: int) -> tuple[Hit, ...]:
+        return await self._call("search", lambda: self._inner.search(ref, query, limit=limit))
+
+    async def delete(self, ref: ConversationRef) -> bool:
+        return await self._call("delete", lambda: self._inner.delete(ref))
+
+    async def check(self) -> tuple[Problem, ...]:
+        return await self._call("check", self._inner.check)
+
+    async def close(self) -> None:
+        await self._call("close", self._inner.close)

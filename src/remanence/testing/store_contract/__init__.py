@@ -1,0 +1,37 @@
+"""What every `Store` must do, as a test class to inherit from.
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        async def open_again(self, tmp_path):
+            async def open_handle():
+                return await open_my_store(tmp_path)
+            return open_handle
+
+`open_again` opens one more handle on the same database each time; the suite closes them.
+"""
+
+from remanence.testing.store_contract.activation import ActivationContract
+from remanence.testing.store_contract.erasure import ErasureContract
+from remanence.testing.store_contract.failures import FailureContract
+from remanence.testing.store_contract.handles import HandleContract, OpenStore
+from remanence.testing.store_contract.observations import ObservationContract
+from remanence.testing.store_contract.reading import ReadingContract
+from remanence.testing.store_contract.reflections import ReflectionContract
+from remanence.testing.store_contract.search import SearchContract
+from remanence.testing.store_contract.tape import TapeContract
+
+__all__ = ["OpenStore", "StoreContract"]
+
+
+class StoreContract(
+    TapeContract,
+    ReadingContract,
+    ObservationContract,
+    ActivationContract,
+    ReflectionContract,
+    FailureContract,
+    SearchContract,
+    ErasureContract,
+    HandleContract,
+):
+    """The whole contract of `remanence.protocols.Store`."""

@@ -1,0 +1,196 @@
+"""Handles on a database: what one wrote another one reads, and what closing means."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import ClassVar, TypeAlias
+
+import pytest
+
+from remanence.errors import Closed
+from remanence.protocols import Store
+from remanence.testing.store_contract.samples import (
+    REF,
+    at,
+    failure,
+    observation,
+    reflection,
+    tape,
+    user,
+    users,
+)
+from remanence.types import ConversationRef, MemoryState
+
+OpenStore: TypeAlias = Callable[[], Awaitable[Store]]
+
+
+class Handles:
+    """The fixtures of every contract. `durable` is false where closing forgets everything."""
+
+    durable: ClassVar[bool] = True
+
+    @pytest.fixture
+    async def store(self, open_again: OpenStore) -> AsyncIterator[Store]:
+        """A handle on an empty database."""
+        store = await open_again()
+        yield store
+        await store.close()
+
+    @pytest.fixture
+    async def other(self, store: Store, open_again: OpenStore) -> AsyncIterator[Store]:
+        """One more handle on the database of `store`."""
+        if not self.durable:
+            yield store
+            return
+        other = await open_again()
+        yield other
+        await other.close()
+
+
+class HandleContract(Handles):
+    """Closing, reopening, leases, paging."""
+
+    async def test_what_was_appended_is_there_after_reopening(
+        self, store: Store, open_again: OpenStore
+    ) -> None:
+        if not self.durable:
+            pytest.skip("this store forgets everything when it closes")
+        appended = await store.append(REF, users(3), user="ana")
+        await store.close()
+        again = await open_again()
+
+        assert await again.messages(REF, after=0, limit=None) == appended.messages
+        assert await again.state(REF) == appended.state
+        await again.close()
+
+    async def test_another_handle_reads_what_was_just_appended(
+        self, store: Store, other: Store
+    ) -> None:
+        appended = await store.append(REF, [user("hello")], user=None)
+
+        assert await other.messages(REF, after=0, limit=None) == appended.messages
+
+    async def test_closing_finishes_the_appends_that_were_asked_for(self, store: Store) -> None:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(tape(store, 1)) for _ in range(20)]
+            await asyncio.sleep(0)
+            await store.close()
+
+        assert sorted(task.result().last_seq for task in tasks) == list(range(1, 21))
+
+    async def test_closing_twice_does_nothing(self, store: Store) -> None:
+        await store.close()
+        await store.close()
+
+    async def test_a_closed_store_says_so(self, store: Store) -> None:
+        state = await tape(store, 1)
+        await store.close()
+
+        for call in _every_call(store, state):
+            with pytest.raises(Closed):
+                await call
+
+    async def test_a_lease_keeps_others_out_until_it_is_released(
+        self, store: Store, other: Store
+    ) -> None:
+        state = await tape(store, 1)
+        assert await store.lease(state, owner="a", now=at(0), until=at(5))
+        assert not await other.lease(state, owner="b", now=at(1), until=at(6))
+
+        await store.release(state, owner="a")
+
+        assert await other.lease(state, owner="b", now=at(1), until=at(6))
+
+    async def test_a_lease_is_prolonged_by_its_owner_and_ends_with_its_time(
+        self, store: Store, other: Store
+    ) -> None:
+        state = await tape(store, 1)
+        assert await store.lease(state, owner="a", now=at(0), until=at(5))
+        assert await store.lease(state, owner="a", now=at(4), until=at(9))
+        assert not await other.lease(state, owner="b", now=at(8.9), until=at(20))
+
+        assert await other.lease(state, owner="b", now=at(9), until=at(20))
+
+        taken = await store.state(REF)
+        assert taken is not None
+        assert (taken.lease_owner, taken.lease_until) == ("b", at(20))
+
+    async def test_only_its_owner_releases_a_lease(self, store: Store) -> None:
+        state = await tape(store, 1)
+        await store.lease(state, owner="a", now=at(0), until=at(5))
+
+        await store.release(state, owner="b")
+
+        assert not await store.lease(state, owner="b", now=at(1), until=at(6))
+
+    async def test_a_lease_does_not_disturb_a_commit(self, store: Store) -> None:
+        state = await tape(store, 1)
+        await store.lease(state, owner="a", now=at(0), until=at(5))
+
+        after = await store.commit_observation(state, observation(1, 1))
+
+        assert after is not None
+        assert after.lock_version == state.lock_version + 1
+
+    async def test_one_of_many_rivals_gets_the_lease(self, store: Store, other: Store) -> None:
+        state = await tape(store, 1)
+        async with asyncio.TaskGroup() as group:
+            tries = [
+                group.create_task(
+                    handle.lease(state, owner=f"{name}{number}", now=at(0), until=at(5))
+                )
+                for number in range(10)
+                for name, handle in (("a", store), ("b", other))
+            ]
+
+        assert sum(task.result() for task in tries) == 1
+
+    async def test_conversations_are_paged_in_order_of_tenant_and_id(self, store: Store) -> None:
+        refs = [ConversationRef(tenant, id_) for tenant in ("t1", "t2") for id_ in ("a", "b", "c")]
+        for ref in reversed(refs):
+            await tape(store, 1, ref)
+
+        pages, after = [], None
+        while page := await store.conversations(after=after, limit=2):
+            pages.append([state.ref for state in page])
+            after = page[-1].ref
+
+        assert pages == [refs[0:2], refs[2:4], refs[4:6]]
+
+    async def test_conversations_of_one_tenant_are_listed_alone(self, store: Store) -> None:
+        for tenant in ("t1", "t2"):
+            for id_ in ("a", "b"):
+                await tape(store, 1, ConversationRef(tenant, id_))
+
+        listed = await store.conversations(tenant="t2")
+        rest = await store.conversations(tenant="t2", after=ConversationRef("t2", "a"))
+
+        assert [state.ref.id for state in listed] == ["a", "b"]
+        assert [state.ref.id for state in rest] == ["b"]
+        assert await store.conversations(tenant="t3") == ()
+
+    async def test_a_listed_state_is_that_of_its_conversation(self, store: Store) -> None:
+        state = await tape(store, 3)
+
+        assert await store.conversations() == (state,)
+
+
+def _every_call(store: Store, state: MemoryState) -> list[Awaitable[object]]:
+    return [
+        store.append(REF, [user("x")], user=None),
+        store.state(REF),
+        store.snapshot(REF, tail_tokens=1),
+        store.messages(REF, after=0, limit=None),
+        store.segments(REF, live=True),
+        store.segment(REF, "x"),
+        store.commit_observation(state, observation(1, 1)),
+        store.commit_reflection(state, reflection(1, 1), ["x"]),
+        store.activate(state, active_seq=0, tail_seq=1, at=at(0)),
+        store.record_failure(state, failure()),
+        store.lease(state, owner="a", now=at(0), until=at(1)),
+        store.release(state, owner="a"),
+        store.log(REF),
+        store.conversations(),
+        store.search(REF, "x", limit=1),
+        store.delete(REF),
+        store.check(),
+    ]

@@ -1,0 +1,103 @@
+"""Values that the contract suites write."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from remanence.protocols import Store
+from remanence.types import (
+    ConversationRef,
+    Failure,
+    MemoryState,
+    Message,
+    Note,
+    Segment,
+)
+
+REF = ConversationRef("default", "chat")
+START = datetime(2024, 5, 17, 9, 30, tzinfo=UTC)
+TOKENS = 10  # of each sample message
+
+
+def at(minutes: float) -> datetime:
+    """A time after START."""
+    return START + timedelta(minutes=minutes)
+
+
+def user(text: str, *, id: str | None = None, tokens: int = TOKENS) -> Message:  # noqa: A002 - the field's name
+    """A counted message of the user."""
+    return Message.user(text, id=id).replace(tokens=tokens)
+
+
+def users(count: int) -> list[Message]:
+    """So many different messages."""
+    return [user(f"message {number}") for number in range(1, count + 1)]
+
+
+def observation(first_seq: int, last_seq: int, **changes: object) -> Segment:
+    """A segment of generation 0 over a range, with one note; *changes* are fields of it."""
+    text = f"what was said in {first_seq} to {last_seq}"
+    generation = changes.get("generation", 0)
+    fields: dict[str, object] = {
+        "id": f"g{generation}-{first_seq}-{last_seq}",
+        "generation": generation,
+        "first_seq": first_seq,
+        "last_seq": last_seq,
+        "text": text,
+        "notes": (Note(text=text, first_seq=first_seq, last_seq=last_seq, observed_at=START),),
+        "tokens": 7,
+        "source_tokens": (last_seq - first_seq + 1) * TOKENS,
+        "sum_tokens": last_seq * TOKENS,
+        "lost": (),
+        "made_by": "contract/1",
+        "created_at": at(60),
+    }
+    return Segment(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
+
+
+def reflection(first_seq: int, last_seq: int, **changes: object) -> Segment:
+    """A segment of generation 1 over a range."""
+    return observation(first_seq, last_seq, **{"generation": 1, **changes})
+
+
+def failure(step: str = "observe", **changes: object) -> Failure:
+    """A failed step; *changes* are fields of it."""
+    fields: dict[str, object] = {
+        "step": step,
+        "reason": "timeout",
+        "message": "no answer within 30 s",
+        "at": at(61),
+        "next_attempt_at": at(62),
+        "failures": 1,
+        "last_seq": 4,
+    }
+    return Failure(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
+
+
+async def tape(store: Store, count: int, ref: ConversationRef = REF) -> MemoryState:
+    """The state of a conversation after so many messages."""
+    return (await store.append(ref, users(count), user="ana")).state
+
+
+async def observed(
+    store: Store, ranges: Sequence[tuple[int, int]], ref: ConversationRef = REF
+) -> MemoryState:
+    """The state after a tape up to the last range and an observation of each of them."""
+    state = await tape(store, ranges[-1][1], ref)
+    for first_seq, last_seq in ranges:
+        state = committed(await store.commit_observation(state, observation(first_seq, last_seq)))
+    return state
+
+
+async def active(
+    store: Store, ranges: Sequence[tuple[int, int]], ref: ConversationRef = REF
+) -> MemoryState:
+    """The state after observations of the ranges, all of them in use."""
+    state = await observed(store, ranges, ref)
+    end = state.observed_seq
+    return committed(await store.activate(state, active_seq=end, tail_seq=end + 1, at=at(70)))
+
+
+def committed(state: MemoryState | None) -> MemoryState:
+    """The state of a commit that must not have lost a race."""
+    assert state is not None, "the guard of a commit without rivals did not hold"
+    return state

@@ -1,0 +1,159 @@
+"""What goes wrong names the thing, the value and the remedy, and nothing is written."""
+
+import asyncio
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from remanence import Memory, Message, Policy, Settings
+from remanence.errors import ContextOverflow, InvalidMessage, InvalidPolicy
+from remanence.memory import policy_of
+from remanence.types import ImagePart, TextPart, ToolCallPart
+
+BAD_MESSAGES: dict[str, tuple[Message, str]] = {
+    "empty": (Message.user(""), r"the user message is empty: append a message with"),
+    "blank": (Message.assistant("  \n"), r"the assistant message is empty"),
+    "unknown role": (
+        Message(role="robot", content=(TextPart(text="x"),)),  # type: ignore[arg-type] # the case
+        r"role 'robot' is unknown: use one of \['assistant', 'system', 'tool', 'user'\]",
+    ),
+    "orphan result": (Message.tool("call-9", "done"), r"call-9.*"),
+    "call of the user's": (
+        Message(role="user", content=(ToolCallPart(id="c", name="f", arguments="{}"),)),
+        r"tool call 'c' stands in a user message: only the assistant calls tools",
+    ),
+    "NUL": (Message.user("a\x00b"), r"NUL character at position 1: remove it"),
+    "lone surrogate": (
+        Message.user("ok \ud83d"),
+        r"lone surrogate '\\ud83d' at position 3: decode the text with errors='replace'",
+    ),
+    "naive time": (
+        Message.user("x", created_at=datetime(2026, 3, 2)),  # noqa: DTZ001 - the case
+        r"created_at '2026-03-02T00:00:00' has no time zone",
+    ),
+    "50 MB": (
+        Message.user("x" * 50_000_000),
+        r"the user message is 50,000,000 bytes long, more than max_message_bytes=16,777,216",
+    ),
+    "50 MB image": (
+        Message(role="user", content=(ImagePart(data="x" * 50_000_000),)),
+        r"50,000,000 bytes long",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_MESSAGES)
+async def test_a_bad_message_is_refused_by_name_and_its_good_neighbours_are_not_written(
+    case: str,
+) -> None:
+    bad, text = BAD_MESSAGES[case]
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user("Hello."))
+        with pytest.raises(InvalidMessage, match=text):
+            await chat.append(Message.user("Good."), bad, Message.user("Also good."))
+        assert (await chat.state()).last_seq == 1
+        assert [message.text for message in await chat.messages()] == ["Hello."]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ({"role": "user", "content": 5}, "content is of type 'int': pass a string or a list"),
+        ({"role": "user", "content": [5]}, "content part 5 is not an object"),
+        ({"role": "pirate", "content": "x"}, "role 'pirate' is unknown"),
+        ({"content": "x"}, "role None is unknown"),
+        ({"role": "tool", "content": "x"}, "tool_call_id None: name the call that it answers"),
+        (
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]},
+            "incomplete: it needs id, function.name",
+        ),
+        ({"role": "user", "name": 7, "content": "x"}, "name 7 is not a string"),
+    ],
+)
+def test_a_malformed_openai_message_is_refused_by_name(data: dict[str, Any], text: str) -> None:
+    with pytest.raises(InvalidMessage, match=text):
+        Message.from_openai(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ({"role": "tool", "content": "x"}, "role 'tool' is unknown: use 'user' or 'assistant'"),
+        ({"role": "user", "content": None}, "content is of type 'NoneType'"),
+        ({"role": "user", "content": ["x"]}, "content block 'x' is not an object"),
+    ],
+)
+def test_a_malformed_anthropic_message_is_refused_by_name(data: dict[str, Any], text: str) -> None:
+    with pytest.raises(InvalidMessage, match=text):
+        Message.from_anthropic(data)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"tail_tokens": 300_000}, r"tail_tokens=300000 is impossible: .*180,000 tokens"),
+        ({"tail_keep_tokens": 9_000}, r"tail_keep_tokens=9000 .* below tail_tokens=8,000"),
+        ({"note_ratio": 0.0}, r"note_ratio=0.0 .* between 0 and 1"),
+        ({"observe_tokens": 0}, r"observe_tokens=0 .* positive"),
+        ({"reflect_tokens": (4_000,)}, r"reflect_tokens=\(4000,\) .* generation above"),
+        ({"reflect_tokens": (0, 1)}, r"reflect_tokens=\(0, 1\) .* positive budgets"),
+        ({"observe_max_tokens": 80_000}, r"16,000 tokens would exceed max_output_tokens=8,192"),
+        ({"block_after": 0.5}, r"block_after=0.5 .* 1.0 or more, or None"),
+        ({"precompute_at": 2.0}, r"precompute_at=2.0 .* between 0 and 1"),
+    ],
+)
+def test_an_impossible_policy_is_refused_with_its_value_and_the_remedy(
+    changes: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(InvalidPolicy, match=text):
+        Policy(**changes)
+
+
+def test_an_unknown_policy_setting_is_refused_with_the_nearest_known_one() -> None:
+    with pytest.raises(InvalidPolicy, match=r"policy.tail_token is unknown: .*'tail_tokens'"):
+        policy_of(Settings(policy={"tail_token": 5}))
+
+
+async def test_a_system_prompt_larger_than_the_window_is_refused_with_both_numbers() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user("Hello."))
+        with pytest.raises(ContextOverflow, match=r"of the 180,000 tokens of a context: shorten"):
+            await chat.context(system="many words " * 200_000)
+
+
+async def test_a_message_larger_than_the_window_is_shown_without_its_middle_and_named() -> None:
+    policy = Policy(
+        max_context_tokens=5_000, tail_tokens=1_000, tail_keep_tokens=100, reflect_tokens=()
+    )
+    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user("begin " + "middle " * 20_000 + "end"))
+        async with asyncio.timeout(10):
+            context = await chat.context(system="You help.")
+
+    assert context.stats.context_tokens <= 5_000
+    assert [(gap.first_seq, gap.reason) for gap in context.omitted] == [(1, "excerpt")]
+    text = context.messages[0].text
+    assert text.startswith("begin")
+    assert text.endswith("end")
+    assert "characters of message 1 left out" in text
+
+
+async def test_parts_of_unknown_types_are_kept_whole_counted_and_given_back() -> None:
+    unknown = {"type": "holograph", "payload": {"depth": 3, "words": "a hundred words " * 30}}
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+        stored = await chat.append(
+            Message.from_anthropic(
+                {"role": "user", "content": [{"type": "text", "text": "Look:"}, unknown]}
+            )
+        )
+        await chat.flush(everything=True)
+        context = await chat.context()
+
+    assert stored[0].tokens > 80
+    assert context.to_anthropic()["messages"][0]["content"][1] == unknown
+    assert context.to_openai()["messages"][0]["content"] == [{"type": "text", "text": "Look:"}]

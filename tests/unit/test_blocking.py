@@ -1,0 +1,183 @@
+import asyncio
+import inspect
+import signal
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from remanence import blocking, memory as awaited
+from remanence.blocking import Memory, Portal
+from remanence.config import Settings
+from remanence.errors import Closed, InvalidMessage, StoreUnavailable
+from remanence.observing.policy import Policy
+from remanence.protocols import ObserveRequest
+from remanence.types import Draft, Message
+
+IN_MEMORY = "sqlite:///:memory:"
+FLIGHT = (
+    Message.user("My flight LH 454 to San Francisco leaves on 2026-05-08 at 13:25, seat 34K."),
+    Message.assistant("Noted: LH 454 on 8 May 2026 at 13:25, seat 34K."),
+    Message.user("Please book the airport train RE 5 for 10:40, and remind me of the passport."),
+    Message.assistant("RE 5 at 10:40 is booked, reference K7Q-2201. Passport: reminder set."),
+)
+
+
+class NeverAnswering:
+    """An observer that waits for ever, and tells when it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    async def observe(self, request: ObserveRequest) -> Draft:
+        self.asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError("an event that nobody sets was set")
+
+
+def interrupt_when_set(event: threading.Event) -> None:
+    assert event.wait(5)
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+def public_names(of: type) -> set[str]:
+    return {name for name in dir(of) if not name.startswith("_")}
+
+
+def parameters(of: type, name: str) -> list[tuple[str, object, object]]:
+    signature = inspect.signature(getattr(of, name))
+    return [(p.name, p.kind, p.default) for p in signature.parameters.values()]
+
+
+def methods(of: type) -> list[str]:
+    return sorted(name for name in public_names(of) if callable(getattr(of, name)))
+
+
+PAIRS = [(awaited.Memory, blocking.Memory), (awaited.Conversation, blocking.Conversation)]
+
+
+@pytest.mark.parametrize(("awaited_class", "blocking_class"), PAIRS)
+def test_both_apis_have_the_same_public_names(awaited_class: type, blocking_class: type) -> None:
+    assert public_names(blocking_class) == public_names(awaited_class)
+
+
+@pytest.mark.parametrize(("awaited_class", "blocking_class"), PAIRS)
+def test_each_method_takes_the_same_parameters_in_both_apis(
+    awaited_class: type, blocking_class: type
+) -> None:
+    different = [
+        name
+        for name in methods(awaited_class)
+        if parameters(awaited_class, name) != parameters(blocking_class, name)
+    ]
+
+    assert different == []
+
+
+@pytest.mark.parametrize("blocking_class", [blocking.Memory, blocking.Conversation])
+def test_no_method_of_the_blocking_api_has_to_be_awaited(blocking_class: type) -> None:
+    assert not any(
+        inspect.iscoroutinefunction(getattr(blocking_class, name))
+        for name in methods(blocking_class)
+    )
+
+
+def test_a_program_without_an_event_loop_keeps_and_assembles_a_conversation() -> None:
+    with Memory.open(IN_MEMORY, policy=Policy.default(note_ratio=1.0)) as memory:
+        chat = memory.conversation("chat-7", user="ana")
+        chat.append(*FLIGHT)
+
+        context = chat.context(system="You are a helpful assistant.")
+        state = chat.flush(everything=True)
+
+        assert [m.text for m in context.messages] == [m.text for m in FLIGHT]
+        assert state.observed_seq == len(FLIGHT)
+        assert [chat.source(s.id)[0].seq for s in chat.observations()] == [1]
+        assert [state.ref.id for state in memory.conversations()] == ["chat-7"]
+        assert chat.delete()
+
+
+def test_errors_come_through_as_they_are() -> None:
+    with Memory.open(IN_MEMORY) as memory, pytest.raises(InvalidMessage, match="empty"):
+        memory.conversation("chat").append(Message.user(""))
+
+
+def test_a_database_that_cannot_be_opened_raises_and_leaves_no_thread() -> None:
+    with (
+        pytest.raises(StoreUnavailable, match="unknown scheme"),
+        Memory.open("other://nowhere"),
+    ):
+        pass
+
+    assert portal_threads() == []
+
+
+def test_closing_joins_the_thread_also_when_the_block_fails() -> None:
+    def failing_block() -> None:
+        with Memory.open(IN_MEMORY):
+            assert len(portal_threads()) == 1
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        failing_block()
+
+    assert portal_threads() == []
+
+
+def test_an_interrupt_ends_a_call_that_waits() -> None:
+    observer = NeverAnswering()
+    settings = Settings(url=IN_MEMORY, shutdown_timeout_seconds=0)
+    interrupter = threading.Thread(target=interrupt_when_set, args=(observer.asked,))
+
+    with Memory.open(settings=settings, observer=observer) as memory:
+        chat = memory.conversation("chat")
+        chat.append(*FLIGHT)
+        interrupter.start()
+        with pytest.raises(KeyboardInterrupt):
+            chat.flush(everything=True)
+
+    interrupter.join()
+    assert portal_threads() == []
+
+
+def test_a_closed_memory_says_so() -> None:
+    with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("chat")
+
+    with pytest.raises(Closed):
+        chat.state()
+
+
+def test_what_closing_raises_is_raised_by_the_one_who_closes() -> None:
+    @asynccontextmanager
+    async def failing() -> AsyncIterator[str]:
+        yield "open"
+        raise StoreUnavailable("the disk is full")
+
+    portal = Portal()
+    assert portal.open(failing) == "open"
+
+    with pytest.raises(StoreUnavailable, match="disk is full"):
+        portal.close()
+
+
+def test_several_threads_may_use_one_memory() -> None:
+    with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("shared")
+        threads = [
+            threading.Thread(target=chat.append, args=(Message.user(f"message {number}"),))
+            for number in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert chat.state().last_seq == 8
+
+
+def portal_threads() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name.startswith("remanence-portal")]

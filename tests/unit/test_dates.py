@@ -1,0 +1,369 @@
+from datetime import date, datetime, timedelta, timezone
+
+import pytest
+
+from remanence.observing.dates import DateMention, find_dates, render_date, resolve_dates
+from remanence.observing.dates.grammar import grammar_of, words_of
+from remanence.observing.dates.languages import LANGUAGES
+
+MONDAY = datetime(2023, 5, 8, 13, 56)  # noqa: DTZ001  # messages without a time zone are read as they are
+SUNDAY = datetime(2023, 5, 14, 9, 0)  # noqa: DTZ001
+
+ENGLISH = [
+    ("I went yesterday.", "I went 2023-05-07."),
+    ("the day before yesterday", "2023-05-06"),
+    ("Today's plan", "2023-05-08's plan"),
+    ("see you tomorrow!", "see you 2023-05-09!"),
+    ("leaving the day after tomorrow", "leaving 2023-05-10"),
+    ("tonight", "2023-05-08 night"),
+    ("last night", "2023-05-07 night"),
+    ("this morning", "2023-05-08 morning"),
+    ("yesterday evening", "2023-05-07 evening"),
+    ("last Friday", "2023-05-05"),
+    ("last fri I went", "2023-05-05 I went"),
+    ("this past Monday", "2023-05-01"),
+    ("next Friday", "2023-05-12"),
+    ("this coming Monday", "2023-05-15"),
+    ("on Friday", "on 2023-05-12"),
+    ("We met on Friday", "We met on 2023-05-05"),
+    ("I had a check-up Friday and all is fine", "I had a check-up 2023-05-05 and all is fine"),
+    ("We're flying Friday", "We're flying 2023-05-12"),
+    ("We arrived late, but we'll fly on Friday", "We arrived late, but we'll fly on 2023-05-12"),
+    ("Tuesday last week", "2023-05-02"),
+    ("next week on Tuesday", "2023-05-16"),
+    ("two Fridays ago", "2023-04-28"),
+    ("Friday, May 12th", "Friday, 2023-05-12"),
+    ("last week", "week of 2023-05-01"),
+    ("earlier this week", "week of 2023-05-08"),
+    ("next week's game", "week of 2023-05-15's game"),
+    ("the week before last", "week of 2023-04-24"),
+    ("two weeks ago", "week of 2023-04-24"),
+    ("a fortnight ago", "week of 2023-04-24"),
+    ("in two weeks", "week of 2023-05-22"),
+    ("in a couple of weeks' time", "week of 2023-05-22"),
+    ("last weekend", "weekend of 2023-05-06"),
+    ("two weekends ago", "weekend of 2023-04-29"),
+    ("this weekend we'll hike", "weekend of 2023-05-13 we'll hike"),
+    ("I went hiking this weekend", "I went hiking weekend of 2023-05-06"),
+    ("How was the weekend?", "How was weekend of 2023-05-06?"),
+    ("next weekend", "weekend of 2023-05-20"),
+    ("last month", "April 2023"),
+    ("end of next month", "end of June 2023"),
+    ("3 months ago", "February 2023"),
+    ("a year ago", "May 2022"),
+    ("5 years ago", "2018"),
+    ("a few years ago", "~2020"),
+    ("a couple of days ago", "2023-05-06"),
+    ("a few days ago", "~2023-05-05"),
+    ("3 days ago", "2023-05-05"),
+    ("in 3 days", "2023-05-11"),
+    ("half a year ago", "November 2022"),
+    ("20 hours ago", "2023-05-07"),
+    ("last year", "2022"),
+    ("early next year", "early 2024"),
+    ("last summer", "summer 2022"),
+    ("this summer", "summer 2023"),
+    ("next fall", "fall 2023"),
+    ("last winter", "winter 2022/23"),
+    ("last August", "August 2022"),
+    ("next July", "July 2023"),
+    ("in May last year", "in May 2022"),
+    ("in September", "in September 2023"),
+    ("We moved in September", "We moved in September 2022"),
+    ("on the 5th", "on 2023-06-05"),
+    ("We met on the 5th.", "We met on 2023-05-05."),
+    ("July 3rd", "2023-07-03"),
+    ("3 July", "2023-07-03"),
+    ("the 3rd of July", "2023-07-03"),
+    ("It happened on December 30", "It happened on 2022-12-30"),
+    ("May 5 last year", "2022-05-05"),
+    ("I've known them for three years.", "I've known them for three years (2020-2023)."),
+    ("for a few years now", "for a few years now (~2020-2023)"),
+    ("over the last two weeks", "over the last two weeks (2023-04-24 - 2023-05-08)"),
+    ("for four months now", "for four months now (January 2023 - May 2023)"),
+    ("LAST WEEK", "week of 2023-05-01"),
+]
+GERMAN = [
+    ("Gestern war ich da, vorgestern auch", "2023-05-07 war ich da, 2023-05-06 auch"),
+    ("heute Abend", "2023-05-08 Abend"),
+    ("heute Morgen", "2023-05-08 Morgen"),
+    ("Ich komme morgen früh, du übermorgen", "Ich komme 2023-05-09 früh, du 2023-05-10"),
+    ("letzte Woche", "Woche vom 2023-05-01"),
+    ("vorletzte Woche", "Woche vom 2023-04-24"),
+    ("am Wochenende", "am Wochenende vom 2023-05-13"),
+    ("Am Wochenende war ich wandern", "Am Wochenende vom 2023-05-06 war ich wandern"),
+    ("nächsten Monat", "Juni 2023"),
+    ("letztes Jahr", "2022"),
+    ("vor drei Tagen", "2023-05-05"),
+    ("vor ein paar Jahren", "~2020"),
+    ("in zwei Wochen", "Woche vom 2023-05-22"),
+    ("seit drei Jahren", "seit 2020"),
+    ("letzten Freitag", "2023-05-05"),
+    ("am Freitag fliege ich", "am 2023-05-12 fliege ich"),
+    ("nächste Woche Freitag", "2023-05-19"),
+    ("letzten Sommer", "Sommer 2022"),
+    ("im März", "im März 2023"),
+    ("am 3. Juli", "am 2023-07-03"),
+]
+FRENCH = [
+    ("hier soir", "2023-05-07 soir"),
+    ("avant-hier", "2023-05-06"),
+    ("aujourd’hui", "2023-05-08"),
+    ("demain et après-demain", "2023-05-09 et 2023-05-10"),
+    ("la semaine dernière", "semaine du 2023-05-01"),
+    ("le week-end dernier", "week-end du 2023-05-06"),
+    ("le mois prochain", "juin 2023"),
+    ("l'an dernier", "2022"),
+    ("vendredi dernier", "2023-05-05"),
+    ("il y a trois jours", "2023-05-05"),
+    ("il y a quelques années", "~2020"),
+    ("dans deux semaines", "semaine du 2023-05-22"),
+    ("depuis trois ans", "depuis 2020"),
+    ("l'été dernier", "été 2022"),
+    ("en mars", "en mars 2023"),
+    ("le 1er mai", "2023-05-01"),
+    ("ce matin", "2023-05-08 matin"),
+]
+SPANISH = [
+    ("Ayer fui", "2023-05-07 fui"),
+    ("anteayer", "2023-05-06"),
+    ("anoche", "2023-05-07 noche"),
+    ("mañana por la mañana", "2023-05-09 por la mañana"),
+    ("esta mañana", "2023-05-08 mañana"),
+    ("pasado mañana", "2023-05-10"),
+    ("la semana pasada", "semana del 2023-05-01"),
+    ("el fin de semana pasado", "fin de semana del 2023-05-06"),
+    ("el mes que viene", "junio de 2023"),
+    ("el año pasado", "2022"),
+    ("el viernes pasado", "2023-05-05"),
+    ("el próximo viernes", "2023-05-12"),
+    ("hace tres días", "2023-05-05"),
+    ("dentro de dos semanas", "semana del 2023-05-22"),
+    ("desde hace tres años", "desde 2020"),
+    ("el verano pasado", "verano de 2022"),
+    ("el 3 de julio", "2023-07-03"),
+]
+KOREAN = [
+    ("어제 친구를 만났어", "2023-05-07 친구를 만났어"),
+    ("그저께는 쉬었다", "2023-05-06는 쉬었다"),
+    ("오늘은, 내일도, 모레까지", "2023-05-08은, 2023-05-09도, 2023-05-10까지"),
+    ("어젯밤", "2023-05-07 밤"),
+    ("지난주에 갔다", "2023-05-01 주에 갔다"),
+    ("이번 주", "2023-05-08 주"),
+    ("다음 주 금요일에 보자", "2023-05-19에 보자"),
+    ("지난 주말", "2023-05-06 주말"),
+    ("주말에 갈 거야", "2023-05-13 주말에 갈 거야"),
+    ("지난달에", "2023년 4월에"),
+    ("다음 달 3일", "2023-06-03"),
+    ("작년, 올해, 내년", "2022년, 2023년, 2024년"),
+    ("작년 5월", "2022년 5월"),
+    ("3일 전에", "2023-05-05에"),
+    ("일주일 전", "2023-05-01 주"),
+    ("2주 뒤, 2주 후", "2023-05-22 주, 2023-05-22 주"),
+    ("한 달 전", "2023년 4월"),
+    ("이틀 전", "2023-05-06"),
+    ("몇 년 전", "~2020년"),
+    ("3년째", "3년째 (2020년-2023년)"),
+    ("지난여름", "2022년 여름"),
+    ("5월 3일", "2023-05-03"),
+    ("금요일에 봤어", "2023-05-05에 봤어"),
+    ("금요일에 보자", "2023-05-12에 보자"),
+]
+JAPANESE = [
+    ("昨日、友達に会った", "2023-05-07、友達に会った"),
+    ("一昨日と今日は", "2023-05-06と2023-05-08は"),
+    ("明日か明後日に", "2023-05-09か2023-05-10に"),
+    ("昨夜は", "2023-05-07夜は"),
+    ("先週の", "2023-05-01の週の"),
+    ("来週の金曜日に", "2023-05-19に"),
+    ("先週末は", "2023-05-06の週末は"),
+    ("週末に行きたい", "2023-05-13の週末に行きたい"),
+    ("先月の", "2023年4月の"),
+    ("来月の3日に", "2023-06-03に"),
+    ("去年の夏", "2022年の夏"),
+    ("今年と来年", "2023年と2024年"),
+    ("3日前に", "2023-05-05に"),
+    ("三年前に", "2020年に"),
+    ("2週間後に", "2023-05-22の週に"),
+    ("3ヶ月前の", "2023年2月の"),
+    ("数年前に", "~2020年に"),
+    ("5月3日に", "2023-05-03に"),
+    ("金曜日に会いました", "2023-05-05に会いました"),
+]
+CHINESE = [
+    ("昨天我去了公园", "2023-05-07我去了公园"),
+    ("前天、今天和明天", "2023-05-06、2023-05-08和2023-05-09"),
+    ("后天见", "2023-05-10见"),
+    ("後天見", "2023-05-10見"),
+    ("昨晚", "2023-05-07晚"),
+    ("上周", "2023-05-01那周"),
+    ("上個星期", "2023-05-01那周"),
+    ("下周五", "2023-05-19"),
+    ("上個禮拜三", "2023-05-03"),
+    ("上周末", "2023-05-06周末"),
+    ("周末我们去爬山吧", "2023-05-13周末我们去爬山吧"),
+    ("上个月", "2023年4月"),
+    ("下個月", "2023年6月"),
+    ("去年，今年，明年", "2022年，2023年，2024年"),
+    ("去年5月", "2022年5月"),
+    ("三天前", "2023-05-05"),
+    ("两周后", "2023-05-22那周"),
+    ("十二年前", "2011年"),
+    ("几年前", "~2020年"),
+    ("5月3日", "2023-05-03"),
+    ("星期五我去了", "2023-05-05我去了"),
+]
+
+TRAPS = [
+    "You may be right. This may help, and it may 5 times.",
+    "They march every second; the sun sat low.",
+    "Last but not least, on the other hand, at last.",
+    "We use monday.com and Friday-night.js.",
+    "last_week = today() - date.today",
+    "Call `resolve(yesterday)` or\n```\nlast week\n```",
+    "See https://example.org/last/today?d=yesterday or mail today@example.org.",
+    "Open src/today/notes.md, ~/tomorrow.txt and C:\\today\\x.",
+    "Logged 2023-05-07T10:00:00Z and 2023-05-07 10:00, paid 7/3/2023.",
+    "Born in 1990, here since 2016, back by May 2024, July 3, 2022.",
+    "Every Friday and on Sundays, Monday to Friday.",
+    "Black Friday, Friday the 13th, Sunday school.",
+    "The last week of the month, my last year at school, the next day.",
+    "On the 5th floor.",
+    "I learned it in two weeks.",
+    "It feels like yesterday. In today's world.",
+    "He had it for three years.",
+    "Jeden Morgen, guten Morgen, Montag bis Freitag.",
+    "J'ai été malade, mon ami. Les vendredis, mardi gras.",
+    "Por la mañana, los viernes, hoy en día.",
+    "다음 주제는 다음에, 매주 금요일, 지난번에, 오늘날.",
+    "毎週末、明日香さん、毎週金曜日。",
+    "說明天氣，以前天天，以后天天，每周五，晚上周围。",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [*ENGLISH, *GERMAN, *FRENCH, *SPANISH, *KOREAN, *JAPANESE, *CHINESE],
+)
+def test_a_relative_date_is_replaced_by_the_day_or_period_it_means(
+    text: str, expected: str
+) -> None:
+    assert resolve_dates(text, MONDAY) == expected
+
+
+@pytest.mark.parametrize("text", TRAPS)
+def test_text_that_only_looks_like_a_relative_date_stays_as_it_is(text: str) -> None:
+    assert resolve_dates(text, MONDAY) == text
+
+
+@pytest.mark.parametrize(
+    ("at", "text", "expected"),
+    [
+        (datetime(2023, 12, 31), "tomorrow, next month, next week", "2024-01-01, January 2024, week of 2024-01-01"),
+        (datetime(2024, 1, 1), "yesterday, last month, last week", "2023-12-31, December 2023, week of 2023-12-25"),
+        (datetime(2024, 2, 28), "tomorrow", "2024-02-29"),
+        (datetime(2023, 2, 28), "tomorrow", "2023-03-01"),
+        (datetime(2024, 2, 29), "a year ago", "February 2023"),
+        (datetime(2023, 3, 31), "last month, a month ago", "February 2023, February 2023"),
+        (datetime(2023, 1, 31), "on the 30th", "on 2023-03-30"),
+        (datetime(2023, 5, 8), "February 29", "2024-02-29"),
+        (datetime(2023, 1, 10), "last winter, this winter, last summer", "winter 2021/22, winter 2022/23, summer 2022"),
+        (datetime(2023, 1, 10), "It was on December 30", "It was on 2022-12-30"),
+        (datetime(2023, 12, 20), "See you on January 5", "See you on 2024-01-05"),
+    ],
+)  # fmt: skip
+def test_the_turn_of_months_and_years_and_leap_days_are_respected(
+    at: datetime, text: str, expected: str
+) -> None:
+    assert resolve_dates(text, at) == expected
+
+
+def test_weekends_said_on_a_sunday_are_the_current_and_the_previous_one() -> None:
+    said = "this weekend, last weekend"
+
+    assert resolve_dates(said, SUNDAY) == "weekend of 2023-05-13, weekend of 2023-05-06"
+
+
+def test_the_day_is_that_of_the_time_zone_of_the_message() -> None:
+    late = datetime(2023, 5, 8, 23, 30, tzinfo=timezone(timedelta(hours=9)))
+
+    assert resolve_dates("today", late) == "2023-05-08"
+
+
+def test_a_mention_says_where_it_stands_and_what_period_it_means() -> None:
+    text = "We met last month, in Rome."
+
+    (mention,) = find_dates(text, MONDAY)
+
+    assert (text[mention.start : mention.end], mention.text) == ("last month", "last month")
+    assert (mention.first, mention.last) == (date(2023, 4, 1), date(2023, 4, 30))
+    assert (mention.grain, mention.relative) == ("month", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "grain", "first", "last"),
+    [
+        ("yesterday", "day", date(2023, 5, 7), date(2023, 5, 7)),
+        ("last weekend", "weekend", date(2023, 5, 6), date(2023, 5, 7)),
+        ("last week", "week", date(2023, 5, 1), date(2023, 5, 7)),
+        ("last summer", "season", date(2022, 6, 1), date(2022, 8, 31)),
+        ("last winter", "season", date(2022, 12, 1), date(2023, 2, 28)),
+        ("last year", "year", date(2022, 1, 1), date(2022, 12, 31)),
+        ("last night", "moment", date(2023, 5, 7), date(2023, 5, 7)),
+        ("for two years now", "year", date(2021, 1, 1), date(2023, 5, 8)),
+    ],
+)
+def test_the_period_of_a_mention_includes_its_first_and_last_day(
+    text: str, grain: str, first: date, last: date
+) -> None:
+    (mention,) = find_dates(text, MONDAY)
+
+    assert (mention.grain, mention.first, mention.last) == (grain, first, last)
+
+
+@pytest.mark.parametrize(
+    ("text", "rendered"),
+    [
+        ("on 2023-05-07T10:00", "2023-05-07"),
+        ("since 2016", "2016"),
+        ("in May 2022", "May 2022"),
+        ("July 3, 2022", "2022-07-03"),
+        ("2023년 5월 3일", "2023-05-03"),
+        ("2023年5月3日", "2023-05-03"),
+        ("le 3 juillet 2023", "2023-07-03"),
+        ("3 de julio de 2023", "2023-07-03"),
+        ("3. Juli 2022", "2022-07-03"),
+        ("summer of 2022", "summer 2022"),
+    ],
+)
+def test_absolute_dates_are_found_and_not_called_relative(text: str, rendered: str) -> None:
+    (mention,) = find_dates(text, MONDAY)
+
+    assert (render_date(mention), mention.relative) == (rendered, False)
+
+
+def test_a_mention_made_by_hand_is_rendered_in_english() -> None:
+    mention = DateMention(
+        start=0, end=9, text="last week", first=date(2023, 5, 1), last=date(2023, 5, 7), grain="week", relative=True
+    )  # fmt: skip
+
+    assert render_date(mention) == "week of 2023-05-01"
+
+
+def test_dates_outside_the_calendar_are_left_alone() -> None:
+    assert resolve_dates("yesterday", datetime.min) == "yesterday"  # noqa: DTZ901
+    assert resolve_dates("next year, February 30", datetime.max) == "next year, February 30"  # noqa: DTZ901
+
+
+def test_languages_are_told_apart_within_one_message() -> None:
+    assert resolve_dates("어제 met him, gestern auch", MONDAY) == "2023-05-07 met him, 2023-05-07 auch"
+
+
+def test_no_pattern_is_skipped_that_would_have_matched() -> None:
+    samples = [text for text, _ in [*ENGLISH, *GERMAN, *FRENCH, *SPANISH, *KOREAN, *JAPANESE, *CHINESE]]
+    for grammar in map(grammar_of, LANGUAGES):
+        for text in [*samples, *TRAPS]:
+            words = words_of(text)
+            for pattern in grammar.patterns:
+                if pattern.regex.search(text):
+                    assert pattern.may_match(text, words), (pattern.text, text)

@@ -1,0 +1,302 @@
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from remanence.errors import NewerSchema, NotADatabase, RemanenceError, StoreUnavailable
+from remanence.stores import open_store
+from remanence.types import ConversationRef, Message
+
+REF = ConversationRef("default", "chat")
+NOBODY = 65534
+
+
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+async def refused(address: str, error: type[RemanenceError]) -> str:
+    """The text of the error that opening raises."""
+    with pytest.raises(error) as caught:
+        await open_store(address)
+    return str(caught.value)
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Every file below a folder with its bytes."""
+    paths = sorted(folder.rglob("*"))
+    return {str(path): path.read_bytes() if path.is_file() else None for path in paths}
+
+
+async def write_one(path: Path) -> None:
+    store = await open_store(url(path))
+    await store.append(REF, [Message.user("hello")], user=None)
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("address", "named", "remedy"),
+    [
+        ("memory.db", "'memory.db'", "sqlite:///memory.db"),
+        ("", "''", "sqlite:///"),
+        (":memory:", "':memory:'", "sqlite:///:memory:"),
+        ("mysql://db/x", "'mysql://db/x'", "sqlite:///"),
+        ("mysql://ana:secret@db/x", "'mysql://ana:***@db/x'", "sqlite:///"),
+        ("sqlite://", "'sqlite://'", "sqlite:///"),
+        ("sqlite:///", "'sqlite:///'", "sqlite:///"),
+        ("sqlite://memory.db", "'sqlite://memory.db'", "sqlite:///"),
+        ("sqlite:///a\0b", r"a\x00b", "sqlite:///name.db"),
+    ],
+)
+async def test_a_url_that_names_no_store_is_refused_with_a_remedy(
+    address: str, named: str, remedy: str
+) -> None:
+    text = await refused(address, StoreUnavailable)
+
+    assert named in text
+    assert remedy in text
+    assert "secret" not in text
+
+
+async def test_a_relative_url_names_a_file_of_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = await open_store("sqlite:///memory.db")
+    monkeypatch.chdir("/")
+    await store.append(REF, [Message.user("hello")], user=None)
+    await store.close()
+
+    assert names(tmp_path) == ["memory.db"]
+
+
+@pytest.mark.parametrize(
+    "name", ["with space.db", "100%.db", "?mode=ro", "#.db", "이름.db", "'.db"]
+)
+async def test_any_file_name_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
+    await write_one(tmp_path / name)
+
+    assert names(tmp_path) == [name]
+
+
+async def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
+    (tmp_path / "memory.db").touch()
+
+    await write_one(tmp_path / "memory.db")
+
+
+@pytest.mark.parametrize(
+    ("place", "remedy"),
+    [
+        ("missing/memory.db", "create it"),
+        ("file/memory.db", "is a file"),
+        ("folder", "name a file in it"),
+    ],
+)
+async def test_a_place_where_no_file_can_be_is_refused(
+    tmp_path: Path, place: str, remedy: str
+) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    before = contents(tmp_path)
+
+    text = await refused(url(tmp_path / place), StoreUnavailable)
+
+    assert repr(str(tmp_path / place)) in text
+    assert remedy in text
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"x", b"not a database\n" * 1_000, os.urandom(8_192), b"SQLite format 3\0" + b"\xff" * 5_000],
+    ids=["a byte", "text", "as if encrypted", "a broken header"],
+)
+async def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "memory.db"
+    path.write_bytes(content)
+
+    text = await refused(url(path), NotADatabase)
+
+    assert str(path) in text
+    assert "encrypted" in text
+    assert contents(tmp_path) == {str(path): content}
+
+
+@pytest.mark.parametrize("journal_mode", ["delete", "wal"])
+@pytest.mark.parametrize("application_id", [0, 7])
+async def test_the_database_of_another_application_is_left_alone(
+    tmp_path: Path, journal_mode: str, application_id: int
+) -> None:
+    path = tmp_path / "memory.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA journal_mode = {journal_mode}")
+        connection.execute(f"PRAGMA application_id = {application_id}")
+        connection.execute("CREATE TABLE conversations (id)")
+    connection.close()
+    before = contents(tmp_path)
+
+    text = await refused(url(path), NotADatabase)
+
+    assert "another application" in text
+    assert str(path) in text
+    assert contents(tmp_path) == before
+
+
+async def test_a_later_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    await write_one(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "INSERT INTO schema_migrations (number, name, applied_at, version) "
+            "VALUES (999, 'later', '', '9.9')"
+        )
+    connection.close()
+    before = path.read_bytes()
+
+    text = await refused(url(path), NewerSchema)
+
+    assert "999" in text
+    assert "install a newer remanence" in text
+    assert path.read_bytes() == before
+
+
+async def test_opening_fails_as_a_whole_when_the_disk_is_full(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+
+    with pytest.raises(StoreUnavailable, match="no space"):
+        await open_store(url(path), pragmas={"max_page_count": 5})
+
+    assert path.read_bytes() == b""
+    await write_one(path)
+
+
+async def test_a_lock_that_another_process_keeps_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = await open_store(url(path), pragmas={"busy_timeout": 10})
+    state = (await store.append(REF, [Message.user("hello")], user=None)).state
+    rival = apsw.Connection(str(path))
+    rival.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(StoreUnavailable, match=r"another process.*memory\.db") as caught:
+        await store.append(REF, [Message.user("more")], user=None)
+
+    assert str(path) in str(caught.value)
+    assert await store.state(REF) == state
+    rival.close()
+    assert (await store.append(REF, [Message.user("more")], user=None)).state.last_seq == 2
+    await store.close()
+
+
+async def test_a_locked_new_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    rival = apsw.Connection(str(path))
+    rival.execute("BEGIN EXCLUSIVE")
+
+    with pytest.raises(StoreUnavailable, match="another process"):
+        await open_store(url(path), pragmas={"busy_timeout": 10})
+
+    rival.close()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that other users can enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def open_without_privileges(path: Path) -> str:
+    """The text of the error that a process which is not root gets when it opens a store."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setuid(NOBODY)
+            os.write(writing, asyncio.run(refused(url(path), StoreUnavailable)).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as pipe:
+        return pipe.read()
+
+
+def test_a_directory_without_write_permission_is_refused(open_folder: Path) -> None:
+    open_folder.chmod(0o555)
+
+    text = open_without_privileges(open_folder / "memory.db")
+
+    assert "make the file and its directory writable" in text
+    assert contents(open_folder) == {}
+
+
+@pytest.mark.parametrize("folder_mode", [0o555, 0o777])
+def test_a_file_without_write_permission_is_refused(open_folder: Path, folder_mode: int) -> None:
+    path = open_folder / "memory.db"
+    asyncio.run(write_one(path))
+    path.chmod(0o444)
+    open_folder.chmod(folder_mode)
+    before = contents(open_folder)
+
+    text = open_without_privileges(path)
+
+    assert "writable" in text
+    assert str(path) in text
+    assert contents(open_folder) == before
+
+
+def test_a_file_without_read_permission_is_refused(open_folder: Path) -> None:
+    path = open_folder / "memory.db"
+    asyncio.run(write_one(path))
+    path.chmod(0o000)
+    open_folder.chmod(0o777)
+
+    assert str(path) in open_without_privileges(path)
+
+
+FORGET_TO_CLOSE = """
+import asyncio, sys
+from remanence.stores import open_store
+from remanence.types import ConversationRef, Message
+
+async def main():
+    store = await open_store(sys.argv[1])
+    await store.append(ConversationRef("default", "chat"), [Message.user("hello")], user=None)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_store_that_is_not_closed_loses_nothing_and_keeps_no_process_alive(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "memory.db"
+    run = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        FORGET_TO_CLOSE,
+        url(path),
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        stderr=subprocess.PIPE,
+    )
+    async with asyncio.timeout(15):
+        _, errors = await run.communicate()
+
+    assert (run.returncode, errors) == (0, b"")
+    store = await open_store(url(path))
+    assert [message.text for message in await store.messages(REF, after=0, limit=None)] == ["hello"]
+    await store.close()

@@ -1,0 +1,58 @@
+import pytest
+from hypothesis import given, strategies as st
+
+from remanence.stores.terms import index_terms, query_terms
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("My flight, LH 454.", "My flight, LH 454."),
+        ("지난주", "지난 난주 주"),
+        ("航班号CA1234", "航班 班号 号 CA1234"),
+        ("天", "天"),
+        ("ＣＡ１２３", "CA123"),
+        ("Рейс", "Рейс"),
+    ],
+)
+def test_cjk_text_is_cut_to_pairs_and_other_text_is_left(text: str, terms: str) -> None:
+    assert index_terms(text).split() == terms.split()
+
+
+@pytest.mark.parametrize(
+    ("query", "terms"),
+    [
+        ("", ()),
+        ('" * ( ) : ^ -', ()),
+        ("one two one", ("one", "two")),
+        ("user_name@example.org", ("user", "name", "example", "org")),
+        ("지난주", ("지난", "난주")),
+        ("天", ("天*",)),
+        ("हिन्दी भाषा", ("हिन्दी", "भाषा")),
+        ("b天a", ("b", "天*", "a")),
+    ],
+)
+def test_a_query_is_cut_to_words_and_pairs(query: str, terms: tuple[str, ...]) -> None:
+    assert query_terms(query) == terms
+
+
+def test_a_long_query_is_cut_short() -> None:
+    assert len(query_terms(" ".join(f"word{number}" for number in range(1_000)))) == 64
+
+
+@given(st.text())
+def test_no_term_of_a_query_holds_what_an_index_would_read_as_syntax(query: str) -> None:
+    for term in query_terms(query):
+        assert any(character.isalnum() for character in term) or not term.isascii()
+        assert not set(term.removesuffix("*")) & set("\"'*():^-+{}\0 ")
+
+
+@given(st.text(alphabet="지난주東京 ab1"))
+def test_the_terms_of_a_text_as_a_query_are_among_those_of_the_index(text: str) -> None:
+    indexed = index_terms(text).split()
+
+    for term in query_terms(text):
+        if term.endswith("*"):
+            assert any(word.startswith(term[:-1]) for word in indexed)
+        else:
+            assert term in indexed
