@@ -132,7 +132,7 @@ async def test_turns_do_not_wait_for_a_slow_observer() -> None:
 
 async def test_block_after_waits_for_notes_but_not_longer_than_its_limit() -> None:
     gate = asyncio.Event()
-    policy = SMALL.replace(block_after=1.0, sync_timeout_seconds=0.01)
+    policy = SMALL.replace(block_after=1.0, sync_timeout_seconds=0.5)
     observer = ScriptedObserver(gate=gate)
     async with Memory.open("sqlite:///:memory:", policy=policy, observer=observer) as memory:
         chat = memory.conversation("a")

@@ -1,24 +1,40 @@
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from hypothesis import given, strategies as st
 
 from remanence.observing.dates import find_dates, render_date, resolve_dates
+from remanence.observing.dates.language import Language
 from remanence.observing.dates.languages import LANGUAGES
 
 MOMENTS = st.datetimes(
     min_value=datetime(1950, 1, 1),  # noqa: DTZ001
     max_value=datetime(2090, 1, 1),  # noqa: DTZ001
 )
-WORDS = sorted({word for language in LANGUAGES for slot in language.slots.values() for word in slot})
-GLUE = [
-    *("yesterday", "tomorrow", "ago", "in", "on", "the", "of", "for", "now", "weekend", "from", "since", "have"),
-    *("vor", "seit", "am", "gestern", "hier", "il y a", "dans", "dernier", "hace", "en", "pasado", "mañana"),
-    *("어제", "전", "뒤", "주", "월", "일", "에", "昨日", "前", "後", "の", "月", "日", "年", "上", "下", "个", "昨天", "周末"),
-    *("3", "12", "2023", "5th", ".", ",", ":", "(", ")", "-", "/", "'s", "\n", "~", "`", "May", "2023-05-07", "Fri"),
-]  # fmt: skip
-PHRASES = st.lists(
-    st.tuples(st.sampled_from([*WORDS, *GLUE]), st.sampled_from([" ", " ", " ", "", ", "])), max_size=9
-).map(lambda parts: "".join(word + space for word, space in parts))
+GLUE = {
+    "english": "yesterday tomorrow ago in on the of for now weekend from since have May Fri 5th 's",
+    "german": "gestern morgen vor seit am vom im Wochenende",
+    "french": "hier demain dans depuis le la il y a ce week-end",
+    "spanish": "ayer mañana hace en desde el la de",
+    "korean": "어제 오늘 전 뒤 주 월 일 에",
+    "japanese": "昨日 今日 前 後 の 月 日 年 か",
+    "chinese": "昨天 今天 前 后 的 月 日 年 个",
+    "neutral": "2023 05 07 T10:00 since in",
+}
+SHARED = ["3", "12", "2023", ".", ",", ":", "(", ")", "-", "/", "\n", "~", "`", "2023-05-07"]
+
+
+def _words(language: Language) -> list[str]:
+    slots = {word for slot in language.slots.values() for word in slot}
+    return [*sorted(slots), *GLUE[language.name].split(), *SHARED]
+
+
+def _phrases(language: Language) -> st.SearchStrategy[str]:
+    return st.lists(
+        st.tuples(st.sampled_from(_words(language)), st.sampled_from([" ", " ", ", "])), max_size=9
+    ).map(lambda parts: "".join(word + space for word, space in parts))
+
+
+PHRASES = st.sampled_from(LANGUAGES).flatmap(_phrases)
 
 
 @given(text=st.text() | PHRASES, at=MOMENTS)
@@ -42,7 +58,7 @@ def test_resolving_what_is_resolved_changes_nothing(text: str, at: datetime) -> 
 
 @given(text=PHRASES, at=MOMENTS)
 def test_a_time_zone_changes_nothing_but_the_day_it_names(text: str, at: datetime) -> None:
-    assert resolve_dates(text, at) == resolve_dates(text, at.replace(tzinfo=timezone.utc))
+    assert resolve_dates(text, at) == resolve_dates(text, at.replace(tzinfo=UTC))
 
 
 @given(text=st.text() | PHRASES, at=st.datetimes())

@@ -17,7 +17,7 @@ from remanence.types import ConversationRef, Message, ToolCallPart
 
 _FOLDER = Path(__file__).parent.parent / "golden" / "notes"
 _CASES = sorted(path.name.removesuffix(".in.txt") for path in _FOLDER.glob("*.in.txt"))
-_RATIO = 0.45  # short conversations without small talk: at a fifth little would be left to read
+_RATIO = 0.5  # short conversations without small talk: at a fifth little would be left to read
 
 
 def _messages(text: str) -> tuple[Message, ...]:

@@ -229,8 +229,23 @@ json_values = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                "role content type text tool_calls tool_call_id id function name arguments "
-                "messages sessions timestamp session refusal".split()
+                [
+                    "role",
+                    "content",
+                    "type",
+                    "text",
+                    "tool_calls",
+                    "tool_call_id",
+                    "id",
+                    "function",
+                    "name",
+                    "arguments",
+                    "messages",
+                    "sessions",
+                    "timestamp",
+                    "session",
+                    "refusal",
+                ]
             ),
             inner
             | st.sampled_from(["user", "assistant", "tool", "text", "tool_use", "tool_result"]),

@@ -12,7 +12,7 @@ from remanence import telemetry
 from remanence.clock import Clock
 from remanence.errors import ObservationRejected, StoreError
 from remanence.observing.checking import check_draft
-from remanence.observing.literals import lost_literals
+from remanence.observing.literals import LossReport
 from remanence.observing.notes import render_notes
 from remanence.observing.observable import observable
 from remanence.observing.policy import (
@@ -53,22 +53,22 @@ LEASE_MARGIN_SECONDS = 30.0
 LEASE_POLL_SECONDS = 0.1
 KNOWN_NOTES = 100
 LOST_LITERALS = 200
+SLICE_CHARACTERS = 1_000
 LONGEST_ERROR = 500
 LEAST_LIMIT_TOKENS = 32
 """Notes of a source of a few words may be longer than it, with their date and speaker."""
-
 
 
 StepName: TypeAlias = Literal["observe", "reflect"]
 
 
 class Source(NamedTuple):
-    """What a segment is made from: its range, the text its maker read, the most it may take."""
+    """What a segment is made from: its range, the texts its maker read, the most it may take."""
 
     first_seq: int
     last_seq: int
     limit_tokens: int
-    text: str
+    texts: tuple[str, ...]
     sum_tokens: int
     message_tokens: int
 
@@ -238,14 +238,14 @@ class Reconciler:
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             draft = await self.observer.observe(request) if request.messages else NOTHING
-        segment = self._segment(
+        segment = await self._segment(
             draft,
             generation=0,
             source=Source(
                 first_seq=messages[0].seq,
                 last_seq=messages[-1].seq,
                 limit_tokens=max(source_tokens, LEAST_LIMIT_TOKENS),
-                text="\n".join(message.full_text for message in messages),
+                texts=tuple(message.full_text for message in messages),
                 sum_tokens=state.observed_sum_tokens + source_tokens,
                 message_tokens=source_tokens,
             ),
@@ -266,14 +266,14 @@ class Reconciler:
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             draft = await self.reflector.reflect(request)
-        segment = self._segment(
+        segment = await self._segment(
             draft,
             generation=request.generation,
             source=Source(
                 first_seq=sources[0].first_seq,
                 last_seq=sources[-1].last_seq,
                 limit_tokens=reflection_limit(self.policy, sources),
-                text="\n".join(segment.text for segment in sources),
+                texts=tuple(segment.text for segment in sources),
                 sum_tokens=sources[-1].sum_tokens,
                 message_tokens=sum(segment.source_tokens for segment in sources),
             ),
@@ -282,11 +282,15 @@ class Reconciler:
         committed = await self.store.commit_reflection(state, segment, replaced)
         return self._committed(state, segment, committed)
 
-    def _segment(self, draft: Draft, *, generation: int, source: Source) -> Segment:
+    async def _segment(self, draft: Draft, *, generation: int, source: Source) -> Segment:
         text = render_notes(draft.notes, self.policy.note_format)
         tokens = self.count_text(text)
         check_draft(
-            draft, text, tokens=tokens, limit_tokens=source.limit_tokens, source_text=source.text
+            draft,
+            text,
+            tokens=tokens,
+            limit_tokens=source.limit_tokens,
+            source_text="\n".join(source.texts),
         )
         return Segment(
             id=self.clock.new_id("obs" if generation == 0 else "ref"),
@@ -298,7 +302,7 @@ class Reconciler:
             tokens=tokens,
             source_tokens=source.message_tokens,
             sum_tokens=source.sum_tokens,
-            lost=lost_literals([source.text], text, limit=LOST_LITERALS),
+            lost=await _lost(source.texts, text),
             made_by=draft.made_by,
             created_at=self.clock.now(),
         )
@@ -312,6 +316,16 @@ class Reconciler:
             segment.generation, state.ref.id, segment.first_seq, segment.last_seq
         )
         return True
+
+
+async def _lost(texts: tuple[str, ...], note_text: str) -> tuple[str, ...]:
+    """The loss report, made in slices so that the event loop goes on."""
+    report = LossReport(note_text)
+    for text in texts:
+        for start in range(0, len(text), SLICE_CHARACTERS):
+            report.add(text[start : start + SLICE_CHARACTERS])
+            await asyncio.sleep(0)
+    return report.lost(limit=LOST_LITERALS)
 
 
 def _known(segments: tuple[Segment, ...]) -> tuple[Note, ...]:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal as OneOf, TypeAlias
@@ -78,26 +79,43 @@ def find_literals(text: str) -> tuple[Literal, ...]:
     return tuple(_literals(text))
 
 
-def lost_literals(
-    source_texts: Iterable[str], note_text: str, *, limit: int = 50
-) -> tuple[str, ...]:
-    """Literals of the sources that the note does not hold, the most telling first.
+class LossReport:
+    """Which literals of a source its notes do not hold, the source given piece by piece.
 
     Values are compared regardless of letter case, thousand separators and full-width digits.
     """
-    kept = _normal(note_text)
-    found: dict[str, tuple[int, int, int, str]] = {}
-    for text in source_texts:
-        for literal in find_literals(text):
+
+    def __init__(self, note_text: str) -> None:
+        self._kept = _normal(note_text)
+        self._found: dict[str, tuple[int, int, str]] = {}
+        self._counts: Counter[str] = Counter()
+
+    def add(self, source_text: str) -> None:
+        """Take note of the literals of a piece of the source."""
+        for literal in find_literals(source_text):
             key = _normal(literal.text)
-            if not key or key in found:
-                rank, count, place, shown = found.get(key, (0, 0, 0, ""))
-                if key:
-                    found[key] = (rank, count - 1, place, shown)
-                continue
-            found[key] = (_RANK[literal.kind], -1, len(found), literal.text)
-    lost = [entry for key, entry in found.items() if not _holds(kept, key)]
-    return tuple(entry[3] for entry in sorted(lost)[:limit])
+            if key:
+                self._counts[key] += 1
+                self._found.setdefault(key, (_RANK[literal.kind], len(self._found), literal.text))
+
+    def lost(self, *, limit: int) -> tuple[str, ...]:
+        """The literals that are missing, the most telling first."""
+        missing = [
+            (rank, -self._counts[key], place, text)
+            for key, (rank, place, text) in self._found.items()
+            if not _holds(self._kept, key)
+        ]
+        return tuple(text for *_, text in sorted(missing)[:limit])
+
+
+def lost_literals(
+    source_texts: Iterable[str], note_text: str, *, limit: int = 50
+) -> tuple[str, ...]:
+    """Literals of the sources that the note does not hold, the most telling first."""
+    report = LossReport(note_text)
+    for text in source_texts:
+        report.add(text)
+    return report.lost(limit=limit)
 
 
 def _literals(text: str) -> Iterable[Literal]:

@@ -10,7 +10,7 @@ from remanence.observing.dates.periods import Period
 
 LETTERS = r"0-9A-Za-z_\u00c0-\u024f"
 """What words of the spaced scripts are made of; another script may follow at once, as a particle does."""
-BEFORE_WORD = rf"(?<![{LETTERS}@#$\\])(?<!\w[.-])(?<!\d,)"
+BEFORE_WORD = rf"(?<![{LETTERS}@#$\\])(?<!\w[.-])(?<!\d[,/])"
 AFTER_WORD = rf"(?![{LETTERS}(=\\]|\.(?-i:[a-z0-9_])|-\w)"
 
 Meaning = Callable[[Reading], Period | None]

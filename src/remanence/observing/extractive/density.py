@@ -8,7 +8,7 @@ from remanence.observing.extractive.passages import Passage
 from remanence.observing.extractive.selection import Candidate
 from remanence.observing.extractive.vocabulary import Vocabulary
 from remanence.observing.extractive.wording import Word, terms
-from remanence.types import Priority
+from remanence.types import Tag
 
 _DATE = 4.0
 _NAME = 2.2
@@ -23,9 +23,18 @@ _SECOND_PERSON = 0.6
 _QUESTION = 0.6
 _FILLER = 0.7
 _CAPTION = 0.45
+_OUTCOME = 0.6
 _SUPERSEDED = 0.4
 _CORRECTS = 1.3
-_PRIORITY: Mapping[Priority, float] = {"CRITICAL": 1.6, "IMPORTANT": 1.15, "NOTE": 1.0}
+_CRITICAL = 3.0
+_TAG: Mapping[Tag, float] = {
+    "Decision": 1.6,
+    "Issue": 1.2,
+    "Outcome": 1.2,
+    "Preference": 1.15,
+    "NextStep": 1.1,
+    "Fact": 1.0,
+}
 _PRIOR_RANGE = (0.5, 2.5)
 
 
@@ -45,7 +54,9 @@ def weigh(found: Sequence[Passage], stretches: Sequence[int]) -> tuple[Candidate
 
 
 def tells(p: Passage) -> bool:
-    """Whether a passage has a word of its own; courtesy and narration need two."""
+    """Whether a passage has a word of its own; courtesy needs two, an answered question goes."""
+    if p.is_question and p.is_superseded:
+        return False
     small = p.vocabulary.glue | p.vocabulary.weak
     own = sum(w.is_date or not (w.dropped or w.key in small) for w in p.words)
     return own > (1 if _is_filler(p) else 0) or p.cue.tag != "Fact"
@@ -79,13 +90,17 @@ def _word_weight(word: Word, vocabulary: Vocabulary) -> float:
 
 
 def _factor(p: Passage) -> float:
-    factor = _PRIORITY[p.cue.priority] * _person(p)
+    factor = _TAG[p.cue.tag] * _person(p)
+    if p.cue.priority == "CRITICAL":
+        factor *= _CRITICAL
     if p.is_question:
         factor *= _QUESTION
     if _is_filler(p):
         factor *= _FILLER
     if p.is_caption:
         factor *= _CAPTION
+    if p.is_outcome and p.cue.tag != "Issue":
+        factor *= _OUTCOME
     if p.is_superseded:
         factor *= _SUPERSEDED
     if p.cue.corrects or p.supersedes:
@@ -97,7 +112,9 @@ def _person(p: Passage) -> float:
     keys = {word.key for word in p.words}
     if keys & p.vocabulary.first:
         return _FIRST_PERSON
-    return _SECOND_PERSON if keys & p.vocabulary.second else 1.0
+    if not keys & p.vocabulary.second or any(w.is_date or w.is_name for w in p.words):
+        return 1.0
+    return _SECOND_PERSON
 
 
 def _is_filler(p: Passage) -> bool:

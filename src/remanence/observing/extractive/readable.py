@@ -16,8 +16,9 @@ _SYMBOL = re.compile(
     re.MULTILINE,
 )
 _TROUBLE = re.compile(
-    r"\b(?:error|failed|exception|cannot|not found|denied|ERR!|warning)\b", re.IGNORECASE
+    r"\b(?:\w*error|failed|\w*exception|cannot|not found|denied|ERR!|warning)\b", re.IGNORECASE
 )
+_MAX_TROUBLES = 4
 
 
 def readable_text(text: str) -> str:

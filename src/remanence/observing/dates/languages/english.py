@@ -100,7 +100,8 @@ ENGLISH = Language(
             r"(?:(?<=\bby\s)|(?<=\bof\s)|(?<=\bfrom\s)|(?<=\bearly\s)|(?<=\blate\s)|(?<=\bmid\s)|(?<=\baround\s)"
             r"|(?<=\bbefore\s)|(?<=\bafter\s)|(?<=\bback\sin\s))"
         ),
-        "not_dated": r"(?!,? (?:of )?\d)",
+        "not_dated": r"(?! \d|,? (?:of )?(?:19|20)\d\d)",
+        "in_no_year": r"(?!,? (?:of )?(?:19|20)\d\d)",
         "ordinal": r"(?:st|nd|rd|th)",
         "whose": r"(?:the|my|our|his|her|their|your|its|that|one)",
         "date_end": _DATE_END,
@@ -182,7 +183,7 @@ ENGLISH = Language(
         Rule(r"{count} {unit} from (?:now|today)", means.counted, {"sign": 1}),
         Rule(r"{weekday_many} ago", means.weekdays_counted, {"number": 1}),
         Rule(r"{count} {weekday_many} ago", means.weekdays_counted),
-        Rule(r"for {count} {unit}(?! ago| back| from|\s\()", means.lasting_in_perfect),
+        Rule(r"for {count} {unit}(?! ago| back| from| now| already|\s\()", means.lasting_in_perfect),
         Rule(
             r"for (?:over |almost |nearly |about )?{count} {unit}(?: now| already)(?!\s\()",
             means.lasting,
@@ -202,8 +203,8 @@ ENGLISH = Language(
         Rule(r"{weekday_full}(?! (?-i:[A-Z]))", means.weekday_by_tense),
         Rule(r"{weekday},? (?:of )?{shift} week", means.weekday_of_week),
         Rule(r"{shift} week(?: on)? {weekday}", means.weekday_of_week),
-        Rule(r"{shift} {season}{not_dated}", means.some_season),
-        Rule(r"this past {season}{not_dated}", means.some_season, {"shift": -1}),
+        Rule(r"{shift} {season}{in_no_year}", means.some_season),
+        Rule(r"this past {season}{in_no_year}", means.some_season, {"shift": -1}),
         Rule(r"{season} (?:of )?{year}", means.calendar_season),
         Rule(r"{shift} {month}{not_dated}", means.some_month),
         Rule(r"this past {month}{not_dated}", means.some_month, {"shift": -1}),
