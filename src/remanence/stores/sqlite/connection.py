@@ -103,7 +103,7 @@ def _set_up(connection: apsw.Connection, database: Database) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.pragma("synchronous", database.durability)
     connection.pragma("foreign_keys", 1)
-    connection.pragma("secure_delete", "fast")
+    connection.pragma("secure_delete", 1)
     for name, value in database.pragmas.items():
         connection.pragma(name, value)
 

@@ -1,8 +1,8 @@
 """Full-text search over live notes and raw messages.
 
-`text_index` keeps words only, no text. Notes enter it with their segment. Messages enter it
-later, in steps that keep no append waiting; a search first lets in what its conversation still
-has outside, so it finds every committed message.
+`text_index` keeps words, no text. Notes enter it with their segment. Messages enter it later, in
+steps that keep no append waiting; a search first lets in what its conversation still has outside,
+so it finds every committed message.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from remanence.stores.rows import Row, decode_content, decode_notes, decode_time
 from remanence.stores.terms import index_terms, query_terms, searchable_text
 from remanence.types import ConversationRef, Hit, Segment
 
-BACKLOG = 64  # messages outside the index that make a step worth its transaction
 _STEP_MESSAGES = 64
-_STEP_CHARACTERS = 32_000
+_STEP_CHARACTERS = 16_000
+_MERGED_PAGES = 16
 _MOST_NOTES = 65_536  # of a segment: the rowids of its notes lie between those of two segments
 
 
@@ -82,6 +82,22 @@ def index_some(connection: apsw.Connection, conversation: int) -> bool:
         "UPDATE states SET indexed_seq = ? WHERE conversation = ?", (indexed_seq, conversation)
     )
     return True
+
+
+def merge_some(connection: apsw.Connection) -> bool:
+    """Merge a few pages of the index; false when nothing is left to merge."""
+    return _merge(connection, _MERGED_PAGES)
+
+
+def start_purge(connection: apsw.Connection) -> None:
+    """Have `merge_some` rewrite the whole index, without the words of what was removed."""
+    _merge(connection, -_MERGED_PAGES)
+
+
+def _merge(connection: apsw.Connection, pages: int) -> bool:
+    before = connection.total_changes()
+    connection.execute("INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (pages,))
+    return connection.total_changes() - before >= 2  # 1 is the command itself
 
 
 def find(

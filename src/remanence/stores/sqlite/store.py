@@ -12,6 +12,7 @@ from remanence.stores.rows import state_from_row
 from remanence.stores.sqlite import search, segments, states, tape
 from remanence.stores.sqlite.check import check
 from remanence.stores.sqlite.connection import Database
+from remanence.stores.sqlite.upkeep import Upkeep
 from remanence.stores.sqlite.worker import Work, Worker, commit_together, read_each
 from remanence.types import (
     Appended,
@@ -39,13 +40,13 @@ class SQLiteStore:
     def __init__(self, database: Database, *, clock: Clock, version: str) -> None:
         self._database = database
         self._clock = clock
-        self._backlogs: set[int] = set()  # touched on the writer's thread only
+        self._upkeep = Upkeep()
         self._writer = Worker(
             "writer",
             path=database.path,
             connect=lambda: database.open_writer(clock, version),
             serve=commit_together(database.path),
-            idle=self._index_backlog,
+            idle=self._upkeep.step,
             disconnect=_checkpoint_and_close,
         )
         self._reader = self._writer
@@ -162,7 +163,7 @@ class SQLiteStore:
         return await self._read(lambda connection: search.find(connection, ref, query, limit=limit))
 
     async def delete(self, ref: ConversationRef) -> bool:
-        return await self._write(lambda connection: tape.delete(connection, ref))
+        return await self._write(partial(self._delete, ref))
 
     async def check(self) -> tuple[Problem, ...]:
         if self._database.in_memory:
@@ -201,23 +202,14 @@ class SQLiteStore:
         connection: apsw.Connection,
     ) -> tape.Written:
         written = tape.append(connection, ref, user, now, entries)
-        if written.unindexed >= search.BACKLOG:
-            self._backlogs.add(written.conversation)
+        self._upkeep.appended(written.conversation, unindexed=written.unindexed)
         return written
 
-    def _index_backlog(self, connection: apsw.Connection) -> bool:
-        """Index one step of one conversation, while nobody waits for the writer."""
-        if not self._backlogs:
-            return False
-        conversation = min(self._backlogs)
-        try:
-            with connection:
-                more = search.index_some(connection, conversation)
-        except apsw.Error:
-            more = False  # the next search tries again, and tells what is wrong
-        if not more:
-            self._backlogs.discard(conversation)
-        return True
+    def _delete(self, ref: ConversationRef, connection: apsw.Connection) -> bool:
+        deleted = tape.delete(connection, ref)
+        if deleted:
+            self._upkeep.deleted(connection)
+        return deleted
 
 
 def _checkpoint_and_close(connection: apsw.Connection) -> None:

@@ -97,3 +97,12 @@ CREATE VIRTUAL TABLE text_index USING fts5 (
   scope, terms, content='', contentless_delete=1,
   tokenize="porter unicode61 categories 'L* N* Co Mn Mc'"
 );
+
+-- Merging is done in small steps while nobody waits, and not by an append that comes too late.
+INSERT INTO text_index (text_index, rank) VALUES ('automerge', 0), ('crisismerge', 1000);
+
+-- What is still to be done while nobody waits.
+CREATE TABLE chores (
+  name    TEXT PRIMARY KEY,
+  started INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

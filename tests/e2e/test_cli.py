@@ -1,0 +1,366 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from remanence.cli import main
+from remanence.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference" / "cli.md"
+
+Cli = Callable[..., CompletedProcess[str]]
+
+
+@pytest.fixture
+def database(cli: Cli, transcript: Path, tmp_path: Path) -> str:
+    """A database with one conversation, `trip`, of which a part is observed."""
+    url = f"sqlite:///{tmp_path}/memory.db"
+    small = ["observe_tokens=600", "tail_tokens=900", "tail_keep_tokens=200"]
+    tmp_path.joinpath("remanence.toml").write_text("[policy]\n" + "\n".join(small))
+    assert cli("replay", transcript, "--db", url).returncode == 0
+    return url
+
+
+def parsed(run: CompletedProcess[str]) -> Any:  # JSON is of many types
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.fixture(scope="module")
+def demo() -> Any:  # JSON is of many types
+    """What `demo --json` prints, run as a user runs it."""
+    command = [sys.executable, "-m", "remanence.cli", "demo", "--json"]
+    run = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert run.stderr == ""
+    return json.loads(run.stdout)
+
+
+def test_the_demo_needs_a_fraction_of_the_tokens_of_the_full_history(demo: Any) -> None:
+    saved = demo["saved"]
+
+    assert saved["context_tokens"] < 0.5 * saved["history_tokens"]
+    assert saved["prompt_tokens"] < 0.6 * saved["prompt_tokens_without_memory"]
+    assert saved["repeated_prefix_share"] > 0.8
+    assert saved["activations"] >= 3
+
+
+def test_the_demo_covers_every_message_by_notes_or_raw(demo: Any) -> None:
+    segments, state = demo["segments"], demo["state"]
+
+    assert [s["first_seq"] for s in segments] == [1, *(s["last_seq"] + 1 for s in segments[:-1])]
+    assert segments[-1]["last_seq"] == state["observed_seq"]
+    assert state["active_seq"] >= state["tail_seq"] - 1
+    assert demo["stats"]["first_raw_seq"] == state["tail_seq"]
+
+
+def test_the_demo_ends_with_the_context_and_what_it_saved(cli: Cli) -> None:
+    run = cli("demo")
+
+    headings = ["The tape", "Tiers", "Notes", "Loss report", "The assembled context"]
+    places = [run.stdout.index(f"\n{heading}") for heading in [*headings, "What it saved"]]
+    assert run.returncode == 0
+    assert places == sorted(places)
+    assert "a prompt cache serves them" in " ".join(run.stdout.split())
+
+
+def test_help_names_every_command(cli: Cli) -> None:
+    run = cli("--help")
+
+    assert run.returncode == 0
+    assert all(name in run.stdout for name in command_names())
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("nope",), ("replay",), ("replay", "missing.jsonl"), ("demo", "--nope")]
+)
+def test_wrong_use_exits_with_2_and_says_why_on_stderr(cli: Cli, arguments: tuple[str]) -> None:
+    run = cli(*arguments)
+
+    assert run.returncode == 2
+    assert run.stderr
+    assert run.stdout == ""
+
+
+def test_the_version_is_that_of_the_package(cli: Cli) -> None:
+    run = cli("--version")
+
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*\n", run.stdout)
+
+
+def test_help_loads_no_package_that_only_commands_need() -> None:
+    code = (
+        "import sys; from remanence.cli import main; main(['--help']); "
+        "print(sorted({'apsw', 'opentelemetry', 'pydantic', 'rich'} & set(sys.modules)))"
+    )
+
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+
+    assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_inspect_lists_the_conversations_of_a_database(cli: Cli, database: str) -> None:
+    listed = parsed(cli("inspect", "--db", database, "--json"))
+    shown = cli("inspect", "--db", database)
+
+    (state,) = listed["conversations"]
+    assert (state["tenant"], state["conversation"], state["last_seq"]) == ("default", "trip", 28)
+    assert state["last_seq"] >= state["observed_seq"] >= state["active_seq"] > 0
+    assert "trip" in shown.stdout
+
+
+def test_inspect_shows_one_conversation_with_its_tape_and_log(cli: Cli, database: str) -> None:
+    document = parsed(cli("inspect", "trip", "--db", database, "--json"))
+    shown = cli("inspect", "trip", "--db", database)
+
+    assert document["segments"][0]["first_seq"] == 1
+    assert [entry["version"] for entry in document["log"]] == list(
+        range(1, len(document["log"]) + 1)
+    )
+    assert f"observed {document['observed_seq']}" in shown.stdout
+    assert f"last {document['last_seq']}" in shown.stdout
+    assert "Log (" in shown.stdout
+
+
+def test_inspect_shows_a_segment_with_its_messages_and_what_it_lost(
+    cli: Cli, database: str
+) -> None:
+    first = parsed(cli("inspect", "trip", "--db", database, "--json"))["segments"][0]
+
+    document = parsed(cli("inspect", "trip", "--db", database, "--segment", first["id"], "--json"))
+    shown = cli("inspect", "trip", "--db", database, "--segment", first["id"])
+
+    assert [message["seq"] for message in document["source"]] == list(
+        range(first["first_seq"], first["last_seq"] + 1)
+    )
+    assert document["lost"] == first["lost"]
+    assert "Lost literals" in shown.stdout
+    assert "Which gate has LH 454?" in shown.stdout
+
+
+def test_inspect_does_no_work_unless_it_is_asked_to(
+    cli: Cli, database: str, tmp_path: Path
+) -> None:
+    before = parsed(cli("inspect", "trip", "--db", database, "--json"))
+    tmp_path.joinpath("remanence.toml").write_text("[policy]\nobserve_tokens = 100\n")
+
+    looked = parsed(cli("inspect", "trip", "--db", database, "--json"))
+    flushed = parsed(cli("inspect", "trip", "--db", database, "--flush", "--json"))
+
+    assert looked == before
+    assert flushed["observed_seq"] > before["observed_seq"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("nope",), "tenant 'default' has no conversation 'nope': 'remanence inspect' lists all"),
+        (("trip", "--tenant", "t2"), "tenant 't2' has no conversation 'trip'"),
+        (("trip", "--segment", "obs_0"), "conversation 'trip' has no segment 'obs_0'"),
+    ],
+)
+def test_inspect_says_what_is_not_there(
+    cli: Cli, database: str, arguments: tuple[str, ...], expected: str
+) -> None:
+    run = cli("inspect", *arguments, "--db", database)
+
+    assert run.returncode == 1
+    assert expected in run.stderr
+    assert run.stdout == ""
+
+
+def test_a_segment_without_its_conversation_is_wrong_use(cli: Cli) -> None:
+    assert cli("inspect", "--segment", "obs_0").returncode == 2
+
+
+@pytest.mark.parametrize("command", ["inspect", "doctor"])
+def test_looking_at_a_database_does_not_make_it(cli: Cli, command: str, tmp_path: Path) -> None:
+    run = cli(command, "--db", "sqlite:///none.db")
+
+    assert run.returncode == 1
+    assert run.stderr == (
+        "remanence: there is no database at sqlite:///none.db: name one with --db or "
+        "REMANENCE_URL\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_doctor_finds_nothing_wrong_with_a_sound_database(cli: Cli, database: str) -> None:
+    shown = cli("doctor", "--db", database)
+
+    assert shown.returncode == 0
+    assert "is consistent" in shown.stdout
+    assert parsed(cli("doctor", "--db", database, "--json"))["problems"] == []
+
+
+def test_doctor_tells_what_waits_and_how_to_have_it_done(
+    cli: Cli, database: str, tmp_path: Path
+) -> None:
+    tmp_path.joinpath("remanence.toml").write_text("[policy]\nobserve_tokens = 10\n")
+
+    (problem,) = parsed(cli("doctor", "--db", database, "--json"))["problems"]
+
+    assert (problem["level"], problem["conversation"]) == ("info", "trip")
+    assert "wait to be observed" in problem["what"]
+    assert "remanence inspect" in problem["remedy"]
+
+
+def test_doctor_fails_on_a_file_that_is_no_database(cli: Cli, tmp_path: Path) -> None:
+    tmp_path.joinpath("notes.txt").write_text("no database at all, just some words\n" * 50)
+
+    run = cli("doctor", "--db", "sqlite:///notes.txt")
+
+    assert run.returncode == 1
+    assert "notes.txt" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_migrate_makes_the_tables_and_tells_their_version(cli: Cli, tmp_path: Path) -> None:
+    document = parsed(cli("migrate", "--db", "sqlite:///new.db", "--json"))
+    shown = cli("migrate", "--db", "sqlite:///new.db")
+
+    assert document["database"] == "sqlite:///new.db"
+    assert document["schema"] >= 1
+    assert f"schema version {document['schema']}" in shown.stdout
+    assert tmp_path.joinpath("new.db").exists()
+
+
+def test_config_show_tells_each_value_and_where_it_came_from(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tmp_path.joinpath("remanence.toml").write_text("workers = 2\n")
+    monkeypatch.setenv("REMANENCE_POLICY__KEEP_LAST", "3")
+
+    document = parsed(cli("config", "show", "--preset", "zora", "--db", "sqlite:///a.db", "--json"))
+    sources = {key: (entry["value"], entry["source"]) for key, entry in document.items()}
+
+    assert sources["url"] == ("sqlite:///a.db", "argument")
+    assert sources["workers"] == (2, "file remanence.toml")
+    assert sources["policy.keep_last"] == (3, "environment")
+    assert sources["policy.tail_tokens"] == (30_000, "preset zora")
+    assert sources["durability"] == ("full", "default")
+
+
+def test_config_alone_shows_the_settings_with_their_meaning(cli: Cli) -> None:
+    run = cli("config")
+
+    assert run.returncode == 0
+    assert "policy.tail_tokens = 8,000  (default)" in run.stdout
+    assert "the budget of the raw tail; above it, activation is due." in run.stdout
+
+
+def test_every_setting_has_a_meaning_and_a_variable(cli: Cli) -> None:
+    document = parsed(cli("config", "show", "--json"))
+
+    assert [key for key, entry in document.items() if not entry["meaning"]] == []
+    assert document["policy.keep_last"]["variable"] == "REMANENCE_POLICY__KEEP_LAST"
+
+
+def test_a_password_in_a_url_is_not_shown(cli: Cli) -> None:
+    shown = cli("config", "show", "--db", "postgresql://ana:secret@db/memory")
+    failed = cli("doctor", "--db", "other://ana:secret@db/memory")
+
+    assert "postgresql://ana:***@db/memory" in shown.stdout
+    assert "secret" not in shown.stdout + failed.stderr
+
+
+def test_config_path_names_the_file_that_is_read(cli: Cli, tmp_path: Path) -> None:
+    assert parsed(cli("config", "path", "--json"))["file"] is None
+    tmp_path.joinpath("remanence.json").write_text("{}")
+
+    assert parsed(cli("config", "path", "--json"))["file"] == str(tmp_path / "remanence.json")
+
+
+def test_bad_settings_fail_before_anything_is_opened(cli: Cli, tmp_path: Path) -> None:
+    tmp_path.joinpath("remanence.toml").write_text("[policy]\ntail_tokens = 500\n")
+
+    run = cli("migrate")
+
+    assert run.returncode == 1
+    assert "tail_keep_tokens=2000 is impossible" in run.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["remanence.toml"]
+
+
+def test_a_failure_is_one_line_and_with_debug_also_a_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "remanence.cli"]
+    doctor = ["doctor", "--db", "sqlite:///none.db"]
+
+    plain = subprocess.run([*command, *doctor], capture_output=True, cwd=tmp_path, text=True)
+    debug = subprocess.run(
+        [*command, "--debug", *doctor], capture_output=True, cwd=tmp_path, text=True
+    )
+
+    assert (plain.returncode, debug.returncode) == (1, 1)
+    assert len(plain.stderr.splitlines()) == 1
+    assert "Traceback" in debug.stderr
+    assert debug.stderr.endswith(plain.stderr)
+
+
+def test_the_tape_is_drawn_in_ascii_where_the_terminal_has_no_more(
+    database: str, tmp_path: Path
+) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "remanence.cli", "inspect", "trip", "--db", database]
+
+    run = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path, env=environment)
+
+    text = run.stdout.decode("ascii")
+    assert re.search(r"^\[[#=.-]+\]$", text, re.MULTILINE)
+    assert "^ last 28" in text or "last 28 ^" in text
+    assert "\x1b" not in text
+
+
+def test_output_that_nobody_reads_to_its_end_is_no_traceback(database: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "remanence.cli", "inspect", "trip", "--db", database]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        errors = process.stderr.read()
+
+    assert b"Traceback" not in errors
+
+
+def test_every_command_is_documented() -> None:
+    text = REFERENCE.read_text(encoding="utf-8")
+
+    assert [name for name in command_names() if f"## `remanence {name}" not in text] == []
+
+
+def test_every_option_is_documented(cli: Cli) -> None:
+    text = REFERENCE.read_text(encoding="utf-8")
+    missing = {
+        (name, option)
+        for name in command_names()
+        for option in re.findall(r"(--[a-z]+)", cli(*name.split(), "--help").stdout)
+        if option != "--help" and f"`{option}" not in text
+    }
+
+    assert missing == set()
+
+
+def command_names() -> list[str]:
+    names = [
+        command.name or command.callback.__name__
+        for command in app.registered_commands
+        if command.callback
+    ]
+    groups = [group for group in app.registered_groups if group.typer_instance]
+    return names + [
+        f"{group.name} {command.name}"
+        for group in groups
+        for command in group.typer_instance.registered_commands
+    ]
+
+
+def test_main_gives_the_exit_code_instead_of_leaving_the_process() -> None:
+    assert main(["--version"]) == 0

@@ -1,0 +1,188 @@
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from remanence.config import Settings
+from remanence.config.sources import Loaded, load_settings
+from remanence.errors import InvalidPolicy
+from remanence.memory import policy_of
+from remanence.observing.policy import Policy
+
+
+SET_BY_DEFAULT = [field for field in dataclasses.fields(Policy) if field.default is not None]
+"""TOML has no null, so a file cannot say what the other fields have by default."""
+
+
+@pytest.fixture(autouse=True)
+def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("REMANENCE_")]:
+        monkeypatch.delenv(name)
+
+
+def load(directory: Path, **arguments: object) -> Loaded:
+    return load_settings(Policy, arguments=arguments, directory=directory)
+
+
+def refusal(directory: Path, **arguments: object) -> str:
+    with pytest.raises(InvalidPolicy) as caught:
+        load(directory, **arguments)
+    return str(caught.value)
+
+
+def test_without_any_source_everything_has_its_default(tmp_path: Path) -> None:
+    loaded = load(tmp_path)
+
+    assert (loaded.settings, dict(loaded.origins), loaded.file) == (Settings(), {}, None)
+
+
+def test_an_argument_wins_over_the_environment_and_that_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.joinpath("remanence.toml").write_text(
+        'url = "sqlite:///file.db"\npreset = "zora"\nworkers = 2\n'
+    )
+    monkeypatch.setenv("REMANENCE_URL", "sqlite:///environment.db")
+    monkeypatch.setenv("REMANENCE_PRESET", "brain")
+
+    loaded = load(tmp_path, url="sqlite:///argument.db", preset=None)
+
+    assert loaded.settings == Settings(url="sqlite:///argument.db", preset="brain", workers=2)
+    assert loaded.origins == {
+        "url": "argument",
+        "preset": "environment",
+        "workers": "file remanence.toml",
+    }
+
+
+def test_keys_of_the_policy_are_merged_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.joinpath("remanence.toml").write_text(
+        "[policy]\ntail_tokens = 9_000\nreflect_tokens = [3_000, 5_000]\n"
+    )
+    monkeypatch.setenv("REMANENCE_POLICY__TAIL_TOKENS", "7000")
+    monkeypatch.setenv("REMANENCE_POLICY__SHOW_CLOCK", "false")
+
+    loaded = load(tmp_path)
+
+    assert loaded.settings.policy == {
+        "tail_tokens": 7_000,
+        "reflect_tokens": (3_000, 5_000),
+        "show_clock": False,
+    }
+    assert loaded.origins["policy.tail_tokens"] == "environment"
+    assert loaded.origins["policy.reflect_tokens"] == "file remanence.toml"
+    assert policy_of(loaded.settings).tail_tokens == 7_000
+
+
+def test_the_environment_writes_lists_as_json_and_nothing_as_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMANENCE_POLICY__REFLECT_TOKENS", "[4000, 4000]")
+    monkeypatch.setenv("REMANENCE_POLICY__BLOCK_AFTER", "none")
+
+    assert load(tmp_path).settings.policy == {"reflect_tokens": (4_000, 4_000), "block_after": None}
+
+
+def test_an_empty_variable_counts_as_not_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMANENCE_URL", "")
+
+    assert load(tmp_path).settings.url == Settings().url
+
+
+def test_a_json_file_says_the_same_as_a_toml_file(tmp_path: Path) -> None:
+    tmp_path.joinpath("remanence.json").write_text('{"workers": 3, "policy": {"keep_last": 2}}')
+
+    assert load(tmp_path).settings == Settings(workers=3, policy={"keep_last": 2})
+
+
+def test_a_variable_names_another_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.joinpath("remanence.toml").write_text("workers = 2\n")
+    tmp_path.joinpath("other.toml").write_text("workers = 7\n")
+    monkeypatch.setenv("REMANENCE_CONFIG", "other.toml")
+
+    loaded = load(tmp_path)
+
+    assert loaded.settings.workers == 7
+    assert loaded.origins == {"workers": "file other.toml"}
+
+
+@pytest.mark.parametrize("field", SET_BY_DEFAULT, ids=lambda field: field.name)
+def test_every_field_of_the_policy_can_be_set_in_a_file(
+    tmp_path: Path, field: "dataclasses.Field[object]"
+) -> None:
+    value = field.default
+    text = f'"{value}"' if isinstance(value, str) else str(value).lower()
+    text = str(list(value)) if isinstance(value, tuple) else text
+    tmp_path.joinpath("remanence.toml").write_text(f"[policy]\n{field.name} = {text}\n")
+
+    settings = load(tmp_path).settings
+
+    assert settings.policy == {field.name: value}
+    assert policy_of(settings) == Policy()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tail_tokens = 1", "tail_tokens (file remanence.toml) is unknown: did you mean policy.ta"),
+        ("[policy]\ntail_tokns = 1", "policy.tail_tokns (file remanence.toml) is unknown: did you"),
+        ("[policy]\nxyzzy = 1", "policy.xyzzy (file remanence.toml) is unknown: known are durabil"),
+        ('[policy]\ntail_tokens = "x"', "policy.tail_tokens='x' (file remanence.toml) is impossi"),
+        ("policy = 3", "policy=3 (file remanence.toml) is no table"),
+        (
+            'preset = "lngo"',
+            "preset='lngo' (file remanence.toml) is impossible: input should be 'd",
+        ),
+        ("workers = 0", "workers=0 (file remanence.toml) is impossible: input should be greater"),
+        ("workers = ", "remanence.toml is not TOML: "),
+    ],
+)
+def test_a_bad_file_is_refused_with_key_value_source_and_remedy(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    tmp_path.joinpath("remanence.toml").write_text(text)
+
+    assert expected in refusal(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("REMANENCE_URLL", "x", "environment variable REMANENCE_URLL is unknown: did you mean REM"),
+        ("REMANENCE_POLICY__TAIL", "1", "policy.tail (environment) is unknown: did you mean poli"),
+        ("REMANENCE_POLICY__KEEP_LAST", "few", "policy.keep_last='few' (environment) is impossib"),
+        ("REMANENCE_POLICY__REFLECT_TOKENS", "1,2", "REMANENCE_POLICY__REFLECT_TOKENS='1,2' (env"),
+        ("REMANENCE_WORKERS", "-1", "workers='-1' (environment) is impossible: input should be"),
+        ("REMANENCE_CONFIG", "none.toml", "REMANENCE_CONFIG='none.toml' is no file: name a TOML"),
+    ],
+)
+def test_a_bad_variable_is_refused_with_its_name_value_and_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, expected: str
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    assert expected in refusal(tmp_path)
+
+
+def test_a_file_that_is_no_object_is_refused(tmp_path: Path) -> None:
+    tmp_path.joinpath("remanence.json").write_text("[1]")
+
+    assert "remanence.json holds [1]: write an object of settings" in refusal(tmp_path)
+
+
+def test_settings_alone_load_neither_pydantic_nor_the_database() -> None:
+    code = (
+        "import sys; from remanence.config import Settings; Settings(); "
+        "print(sorted({'pydantic', 'pydantic_settings', 'apsw'} & set(sys.modules)))"
+    )
+
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+
+    assert run.stdout.strip() == "[]"

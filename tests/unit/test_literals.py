@@ -1,0 +1,61 @@
+import pytest
+
+from remanence.observing.literals import find_literals, lost_literals
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "kind"),
+    [
+        ("see https://example.org/a?b=1.", "https://example.org/a?b=1", "url"),
+        ("open src/app/page.tsx now", "src/app/page.tsx", "path"),
+        ("it is in /etc/hosts today", "/etc/hosts", "path"),
+        ("user mia_li_3668 called", "mia_li_3668", "id"),
+        ("ask ana@example.org", "ana@example.org", "id"),
+        ("commit 4f2a9c1e broke it", "4f2a9c1e", "id"),
+        ("due on 2026-05-08.", "2026-05-08", "date"),
+        ("出发 5月3日 早上", "5月3日", "date"),
+        ("회의는 5월 3일", "5월 3일", "date"),
+        ("meet at 10:30 am", "10:30 am", "date"),
+        ("it costs 1,250.50 today", "1,250.50", "number"),
+        ("up by 12.5% again", "12.5%", "number"),
+        ("call getUser() first", "getUser()", "code"),
+        ("rename user_id there", "user_id", "code"),
+        ("run `npm ci` here", "npm ci", "code"),
+        ("she read \u201cMomo\u201d twice", "Momo", "quote"),
+        ("我爱《红楼梦》", "红楼梦", "quote"),
+        ("we went to New York then", "New York", "name"),
+    ],
+)
+def test_a_literal_is_found_with_its_kind(text: str, value: str, kind: str) -> None:
+    assert (value, kind) in [(literal.text, literal.kind) for literal in find_literals(text)]
+
+
+def test_the_first_word_of_a_sentence_is_no_name() -> None:
+    assert find_literals("Yesterday was fine. Everything works.") == ()
+
+
+def test_literals_that_a_note_holds_are_not_lost() -> None:
+    source = "Order W-20931 costs 1,250 euros, asked Nadia."
+    assert lost_literals([source], "order w-20931: 1250 euros, Nadia") == ()
+
+
+def test_a_number_inside_another_number_counts_as_lost() -> None:
+    assert lost_literals(["it is 12 now"], "it was 312") == ("12",)
+
+
+def test_lost_literals_come_once_and_ids_before_names() -> None:
+    sources = ["we met Paula and Paula", "the ticket is AB-77, says Paula"]
+    assert lost_literals(sources, "") == ("AB-77", "Paula")
+
+
+def test_no_more_lost_literals_are_listed_than_asked_for() -> None:
+    assert len(lost_literals([" ".join(str(n) for n in range(100, 200))], "", limit=7)) == 7
+
+
+def test_full_width_digits_are_the_same_number() -> None:
+    assert lost_literals(["価格は１２３円"], "価格 123円") == ()
+
+
+def test_a_very_long_text_is_scanned_at_its_ends() -> None:
+    text = "first-1 " + "x " * 300_000 + "last-2"
+    assert [literal.text for literal in find_literals(text)] == ["first-1", "last-2"]
