@@ -1,12 +1,14 @@
 """How long a fresh interpreter takes for an import, and the command line for its help."""
 
 import argparse
+import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.rows import Row, show
 
@@ -16,7 +18,7 @@ COMMAND = Path(sys.executable).with_name("remanence")
 
 def measure(*, count: int = 10) -> list[Row]:
     """Medians over *count* fresh interpreters; `python -c pass` is the floor of each."""
-    floor = median((PYTHON, "-c", "pass"), count)
+    floor, _ = median((PYTHON, "-c", "pass"), count)
     commands: tuple[tuple[str, tuple[str, ...], float], ...] = (
         ("import remanence", (PYTHON, "-c", "import remanence"), 150.0),
         ("from remanence import Memory", (PYTHON, "-c", "from remanence import Memory"), 150.0),
@@ -24,22 +26,35 @@ def measure(*, count: int = 10) -> list[Row]:
     )
     rows = [Row(what="python -c pass", measured=floor, unit="ms")]
     for what, command, target in commands:
-        taken = median(command, count)
-        detail = f"{taken - floor:.0f} ms over the bare interpreter"
+        taken, processor = median(command, count)
+        detail = f"{taken - floor:.0f} ms over the bare interpreter; {processor:.0f} ms of CPU"
         rows.append(Row(what=what, measured=taken, unit="ms", target=target, detail=detail))
     return rows
 
 
-def median(command: Sequence[str], count: int) -> float:
-    """Milliseconds of a run, the median of *count* after one that fills the caches."""
+class Taken(NamedTuple):
+    """Milliseconds that a process took, and those that it kept a processor busy."""
+
+    wall: float
+    processor: float
+
+
+def median(command: Sequence[str], count: int) -> Taken:
+    """The medians of *count* runs, after one that fills the caches."""
     _run(command)
-    return statistics.median(_run(command) for _ in range(count))
+    runs = [_run(command) for _ in range(count)]
+    return Taken(*(statistics.median(values) for values in zip(*runs, strict=True)))
 
 
-def _run(command: Sequence[str]) -> float:
-    began = time.perf_counter()
+def _run(command: Sequence[str]) -> Taken:
+    began, busy = time.perf_counter(), _busy()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return (time.perf_counter() - began) * 1_000
+    return Taken((time.perf_counter() - began) * 1_000, (_busy() - busy) * 1_000)
+
+
+def _busy() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -22,14 +22,16 @@ from typing import Any, NamedTuple
 
 from remanence.observing.extractive.observer import extract
 from remanence.observing.extractive.reflector import condense
+from remanence.observing.extractive.sentences import sentences
 from remanence.observing.extractive.slicing import at_once
 from remanence.observing.notes import render_notes
-from remanence.observing.extractive.sentences import sentences
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.types import ConversationRef, Message, Note, Segment
 
 SLICE_TOKENS = 4000
-PUBLISHED = "notes of a language model, size 22.2: full 52.2  temporal 28.8  fact 34.0  invented 10.6"
+PUBLISHED = (
+    "notes of a language model, size 22.2: full 52.2  temporal 28.8  fact 34.0  invented 10.6"
+)
 REF = ConversationRef("bench", "quality")
 
 
@@ -101,13 +103,13 @@ def _report(
     total = sum(row["n"] for row in rows)
     keys = ("full", "temporal", "fact", "invented", "size")
     full, *others = (sum(row[key] * row["n"] for row in rows) / total for key in keys)
-    print(f"{title:<34}{full:>7.1f}{others[0]:>9.1f}{others[1]:>7.1f}{others[2]:>9.1f}{others[3]:>7.1f}")
+    print(
+        f"{title:<34}{full:>7.1f}{others[0]:>9.1f}{others[1]:>7.1f}{others[2]:>9.1f}{others[3]:>7.1f}"
+    )
     sys.stdout.flush()
 
 
-def _observing(
-    method: Method, scorer: ModuleType, ratio: float
-) -> Callable[[Path], list[Segment]]:
+def _observing(method: Method, scorer: ModuleType, ratio: float) -> Callable[[Path], list[Segment]]:
     def run(path: Path) -> list[Segment]:
         return [
             _segment(method(stretch, int(stretch.tokens * ratio)), stretch, scorer)
@@ -173,7 +175,7 @@ def _extractive(scorer: ModuleType) -> Method:
             target_tokens=target,
             count_tokens=scorer.tokens,
             note_format="compact",
-            now=stretch.messages[-1].created_at or datetime.min,
+            now=datetime.min.replace(tzinfo=UTC),
         )
         return at_once(extract(request))
 
@@ -215,7 +217,7 @@ def _sumy(scorer: ModuleType, summarizer: Any) -> Method:  # sumy ships no types
         class Ranked(summarizer):  # type: ignore[misc]
             """The summarizer's own rating, without its cut by number of sentences."""
 
-            def _get_best_sentences(self, found: Any, _: Any, rating: Any, *a: Any) -> Any:
+            def _get_best_sentences(self, found: Any, _: Any, rating: Any, *_a: Any) -> Any:
                 rate = rating if callable(rating) else rating.__getitem__
                 rated.update(enumerate(map(rate, found)))
                 return ()

@@ -12,6 +12,7 @@ RemanenceError
 │   ├── NotADatabase          the file is something else, or encrypted
 │   └── NewerSchema           it was written by a later remanence
 ├── ObservationRejected       an observer's answer was not fit to be kept
+├── ModelError                a model call failed
 ├── MissingExtra              an optional package is not installed (also an ImportError)
 └── Closed                    the memory was closed
 """
@@ -67,6 +68,21 @@ class ObservationRejected(RemanenceError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class ModelError(RemanenceError):
+    """A model call failed.
+
+    `reason` is a short code such as `auth`, `rate_limit`, `overloaded`, `too_long`, `refused` or
+    `connection`; `retry_after_seconds` is what the provider asked for.
+    """
+
+    def __init__(
+        self, reason: str, message: str, *, retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.retry_after_seconds = retry_after_seconds
 
 
 class MissingExtra(RemanenceError, ImportError):

@@ -17,8 +17,10 @@ from remanence.types import (
     Note,
     NoteFormat,
     Problem,
+    Purpose,
     Segment,
     Snapshot,
+    Usage,
 )
 
 
@@ -71,6 +73,45 @@ class Reflector(Protocol):
     """Condenses segments. Called concurrently for different conversations; errors as above."""
 
     async def reflect(self, request: ReflectRequest) -> Draft: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One call of a language model, without tools.
+
+    `stable` stands first and is the same in many calls, so that it may be cached; `prompt` is
+    this call's own.
+    """
+
+    stable: str
+    prompt: str
+    max_output_tokens: int
+    purpose: Purpose
+    conversation: ConversationRef | None
+    user: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswer:
+    """A model's text; `complete` is false where it was cut off at the output limit."""
+
+    text: str
+    complete: bool
+    usage: Usage
+
+
+class Model(Protocol):
+    """A language model. Called concurrently.
+
+    Raises:
+        ModelError: the call failed; its `reason` is a short code and `retry_after_seconds` what
+            the provider asked for. Keys never stand in its text.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer: ...
 
 
 class Store(Protocol):

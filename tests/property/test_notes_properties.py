@@ -7,9 +7,8 @@ from remanence.observing.notes import one_line, parse_notes, render_notes
 from remanence.types import Note, NoteFormat, Priority, Tag
 
 _line = st.text(max_size=60).map(one_line).filter(bool)
-_label = (
-    st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12)
-    | st.sampled_from(["Ana Lima", "get_user", "a / b", "Dr. Ö: x"])
+_label = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12) | st.sampled_from(
+    ["Ana Lima", "get_user", "a / b", "Dr. Ö: x"]
 )
 _notes = st.lists(
     st.builds(
@@ -17,7 +16,8 @@ _notes = st.lists(
         text=_line,
         first_seq=st.just(3),
         last_seq=st.just(7),
-        observed_at=st.none() | st.dates().map(lambda d: datetime(d.year, d.month, d.day, tzinfo=UTC)),
+        observed_at=st.none()
+        | st.dates().map(lambda d: datetime(d.year, d.month, d.day, tzinfo=UTC)),
         priority=st.sampled_from(get_args(Priority)),
         tag=st.sampled_from(get_args(Tag)),
         speaker=st.none() | _label,

@@ -1,4 +1,4 @@
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
@@ -6,8 +6,8 @@ from remanence.observing.dates import DateMention, find_dates, render_date, reso
 from remanence.observing.dates.grammar import grammar_of, words_of
 from remanence.observing.dates.languages import LANGUAGES
 
-MONDAY = datetime(2023, 5, 8, 13, 56)  # noqa: DTZ001  # messages without a time zone are read as they are
-SUNDAY = datetime(2023, 5, 14, 9, 0)  # noqa: DTZ001
+MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+SUNDAY = datetime(2023, 5, 14, 9, 0, tzinfo=UTC)
 
 ENGLISH = [
     ("I went yesterday.", "I went 2023-05-07."),
@@ -27,6 +27,7 @@ ENGLISH = [
     ("on Friday", "on 2023-05-12"),
     ("We met on Friday", "We met on 2023-05-05"),
     ("I had a check-up Friday and all is fine", "I had a check-up 2023-05-05 and all is fine"),
+    ("On Friday, I got great news", "On 2023-05-05, I got great news"),
     ("We're flying Friday", "We're flying 2023-05-12"),
     ("We arrived late, but we'll fly on Friday", "We arrived late, but we'll fly on 2023-05-12"),
     ("Tuesday last week", "2023-05-02"),
@@ -229,6 +230,10 @@ TRAPS = [
     "Black Friday, Friday the 13th, Sunday school.",
     "The last week of the month, my last year at school, the next day.",
     "On the 5th floor.",
+    "The first Monday of the year, the last Friday of the month.",
+    "Wenn hier ein Haken ist, sollte es gehen.",
+    "2~3일 전, 2~3日前、二三日前",
+    "两三天前",
     "I learned it in two weeks.",
     "It feels like yesterday. In today's world.",
     "He had it for three years.",
@@ -259,23 +264,23 @@ def test_text_that_only_looks_like_a_relative_date_stays_as_it_is(text: str) -> 
 @pytest.mark.parametrize(
     ("at", "text", "expected"),
     [
-        (datetime(2023, 12, 31), "tomorrow, next month, next week", "2024-01-01, January 2024, week of 2024-01-01"),
-        (datetime(2024, 1, 1), "yesterday, last month, last week", "2023-12-31, December 2023, week of 2023-12-25"),
-        (datetime(2024, 2, 28), "tomorrow", "2024-02-29"),
-        (datetime(2023, 2, 28), "tomorrow", "2023-03-01"),
-        (datetime(2024, 2, 29), "a year ago", "February 2023"),
-        (datetime(2023, 3, 31), "last month, a month ago", "February 2023, February 2023"),
-        (datetime(2023, 1, 31), "on the 30th", "on 2023-03-30"),
-        (datetime(2023, 5, 8), "February 29", "2024-02-29"),
-        (datetime(2023, 1, 10), "last winter, this winter, last summer", "winter 2021/22, winter 2022/23, summer 2022"),
-        (datetime(2023, 1, 10), "It was on December 30", "It was on 2022-12-30"),
-        (datetime(2023, 12, 20), "See you on January 5", "See you on 2024-01-05"),
+        ("2023-12-31", "tomorrow, next month, next week", "2024-01-01, January 2024, week of 2024-01-01"),
+        ("2024-01-01", "yesterday, last month, last week", "2023-12-31, December 2023, week of 2023-12-25"),
+        ("2024-02-28", "tomorrow", "2024-02-29"),
+        ("2023-02-28", "tomorrow", "2023-03-01"),
+        ("2024-02-29", "a year ago", "February 2023"),
+        ("2023-03-31", "last month, a month ago", "February 2023, February 2023"),
+        ("2023-01-31", "on the 30th", "on 2023-03-30"),
+        ("2023-05-08", "February 29", "2024-02-29"),
+        ("2023-01-10", "last winter, this winter, last summer", "winter 2021/22, winter 2022/23, summer 2022"),
+        ("2023-01-10", "It was on December 30", "It was on 2022-12-30"),
+        ("2023-12-20", "See you on January 5", "See you on 2024-01-05"),
     ],
 )  # fmt: skip
 def test_the_turn_of_months_and_years_and_leap_days_are_respected(
-    at: datetime, text: str, expected: str
+    at: str, text: str, expected: str
 ) -> None:
-    assert resolve_dates(text, at) == expected
+    assert resolve_dates(text, datetime.fromisoformat(at)) == expected
 
 
 def test_weekends_said_on_a_sunday_are_the_current_and_the_previous_one() -> None:
@@ -356,11 +361,15 @@ def test_dates_outside_the_calendar_are_left_alone() -> None:
 
 
 def test_languages_are_told_apart_within_one_message() -> None:
-    assert resolve_dates("어제 met him, gestern auch", MONDAY) == "2023-05-07 met him, 2023-05-07 auch"
+    assert (
+        resolve_dates("어제 met him, gestern auch", MONDAY) == "2023-05-07 met him, 2023-05-07 auch"
+    )
 
 
 def test_no_pattern_is_skipped_that_would_have_matched() -> None:
-    samples = [text for text, _ in [*ENGLISH, *GERMAN, *FRENCH, *SPANISH, *KOREAN, *JAPANESE, *CHINESE]]
+    samples = [
+        text for text, _ in [*ENGLISH, *GERMAN, *FRENCH, *SPANISH, *KOREAN, *JAPANESE, *CHINESE]
+    ]
     for grammar in map(grammar_of, LANGUAGES):
         for text in [*samples, *TRAPS]:
             words = words_of(text)

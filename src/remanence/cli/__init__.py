@@ -1,6 +1,5 @@
 """The command line."""
 
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from remanence.cli.app import app
     from remanence.errors import RemanenceError
 
-    logging.getLogger("remanence").addHandler(logging.NullHandler())
     _print_what_the_terminal_can()
     try:
         app(args=arguments, prog_name="remanence")

@@ -44,10 +44,9 @@ def options(
     ] = False,
 ) -> None:
     """Options of every command."""
-    if debug:
-        from remanence.cli.failures import show_details
+    from remanence.cli.failures import set_up_logs
 
-        show_details()
+    set_up_logs(details=debug)
 
 
 @app.command()
@@ -86,6 +85,8 @@ def replay(
     """Put a transcript on a tape, let memory work, and check what came of it."""
     from remanence.cli import replay_command, settings
 
+    if json_target is not None and not Path(json_target).parent.is_dir():
+        raise typer.BadParameter(f"--json: the directory of {json_target!r} does not exist")
     loaded = settings.load(url=db, preset=preset)
     raise typer.Exit(
         replay_command.run(

@@ -13,7 +13,7 @@ from remanence.observing.policy import Policy
 from remanence.types import MemoryState, Message, Segment
 
 SYSTEM = "You are a helpful assistant. You help Mina with her work and her everyday life."
-TAIL_TOKENS = 6_000
+TAIL_TOKENS = 4000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,24 @@ import traceback
 _logger = logging.getLogger("remanence")
 
 
-def show_details() -> None:
-    """Show tracebacks and log records from now on."""
-    logging.basicConfig(stream=sys.stderr)
-    _logger.setLevel(logging.DEBUG)
+def set_up_logs(*, details: bool) -> None:
+    """Show log records and tracebacks on stderr, or none: commands tell themselves what failed."""
+    if details:
+        logging.basicConfig(stream=sys.stderr)
+        _logger.setLevel(logging.DEBUG)
+    elif not _logger.handlers:
+        _logger.addHandler(logging.NullHandler())
 
 
 def explain(error: BaseException) -> None:
     """Print *error* in one line on stderr."""
     if _logger.isEnabledFor(logging.DEBUG):
         traceback.print_exception(error)
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(_words(error).split()) or type(error).__name__
     print(f"remanence: {text}", file=sys.stderr)
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

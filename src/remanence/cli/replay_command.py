@@ -5,7 +5,7 @@ from pathlib import Path
 
 from remanence.cli.documents import context_document, segment_document, stats_document
 from remanence.cli.output import Printer, percent, progress, warn, write_json
-from remanence.cli.replaying import MEMORY_URL, Replayed, replay
+from remanence.cli.replaying import MEMORY_URL, Replayed, replay, replay_policy
 from remanence.cli.transcripts import Transcript, open_transcript
 from remanence.config import Settings
 
@@ -23,7 +23,8 @@ def run(
     json_target: str | None,
 ) -> int:
     """Replay, report, and give the exit code: 1 if a promise is broken."""
-    transcript = open_transcript(file)
+    policy = replay_policy(settings, ratio=ratio)
+    transcript = open_transcript(file, max_message_bytes=policy.max_message_bytes)
     _warn_of_empty(transcript)
     with progress(f"Replaying {transcript.name}", transcript.messages) as advance:
         replayed = asyncio.run(
@@ -32,7 +33,8 @@ def run(
                 conversation or file.stem,
                 url=url or MEMORY_URL,
                 settings=settings,
-                ratio=ratio,
+                policy=policy,
+                everything=ratio is not None,
                 advance=advance,
             )
         )
@@ -81,7 +83,7 @@ def _warn_of_empty(transcript: Transcript) -> None:
     if places:
         more = f" and {len(places) - SHOWN_PLACES} more" if len(places) > SHOWN_PLACES else ""
         warn(
-            f"{transcript.name}: {len(places)} messages are empty and kept as control text: "
+            f"{transcript.name}: empty messages are kept as control text ({len(places)}): "
             f"{', '.join(places[:SHOWN_PLACES])}{more}"
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from remanence.cli.tape_clock import TapeClock
-from remanence.cli.transcripts import Entry, Transcript
+from remanence.cli.transcripts import ID_PREFIX, Entry, Transcript
 from remanence.cli.verifying import Verdict, verify
 from remanence.config import Settings
 from remanence.errors import DuplicateMessage
@@ -64,10 +64,11 @@ async def replay(
     *,
     url: str,
     settings: Settings,
-    ratio: float | None,
+    policy: Policy,
+    everything: bool,
     advance: Callable[[int], None],
 ) -> Replayed:
-    """Append a transcript, let memory work, and verify what came of it.
+    """Append a transcript, let memory work, observe *everything* if asked, and verify the result.
 
     *advance* is told how many messages were appended. In memory, time is that of the transcript;
     a database that others may use keeps to the machine's clock.
@@ -77,20 +78,18 @@ async def replay(
     """
     clock = TapeClock()
     in_memory = url == MEMORY_URL
-    policy = replay_policy(settings, ratio=ratio)
     async with Memory.open(
         url, policy=policy, settings=settings, clock=clock if in_memory else None
     ) as memory:
         chat = memory.conversation(conversation)
-        await _refuse_others(chat)
-        for batch in batches(transcript.entries()):
-            for message in batch:
-                clock.reach(message.created_at)
-            await chat.append(*batch)
-            if is_due(policy, await chat.state()):
-                await chat.flush()
-            advance(len(batch))
-        await chat.flush(everything=ratio is not None)
+        try:
+            await _append_all(chat, transcript, policy, clock, advance)
+        except DuplicateMessage as error:
+            raise DuplicateMessage(
+                f"conversation {conversation!r} holds other messages: name another one with "
+                "--conversation"
+            ) from error
+        await chat.flush(everything=everything)
         return await _replayed(chat, policy)
 
 
@@ -118,13 +117,24 @@ async def live_segments(chat: Conversation) -> tuple[Segment, ...]:
     return tuple(sorted(segments, key=lambda segment: segment.first_seq))
 
 
-async def _refuse_others(chat: Conversation) -> None:
+async def _append_all(
+    chat: Conversation,
+    transcript: Transcript,
+    policy: Policy,
+    clock: TapeClock,
+    advance: Callable[[int], None],
+) -> None:
+    """Append batch by batch; messages that are on the tape already stay as they are."""
     first = await chat.messages(limit=1)
-    if first and not (first[0].id or "").startswith("transcript:"):
-        raise DuplicateMessage(
-            f"conversation {chat.id!r} holds messages of its own: name another one with "
-            "--conversation"
-        )
+    if first and not (first[0].id or "").startswith(ID_PREFIX):
+        raise DuplicateMessage("the tape holds messages that no transcript brought")
+    for batch in batches(transcript.entries()):
+        for message in batch:
+            clock.reach(message.created_at)
+        await chat.append(*batch)
+        if is_due(policy, await chat.state()):
+            await chat.flush()
+        advance(len(batch))
 
 
 async def _replayed(chat: Conversation, policy: Policy) -> Replayed:

@@ -4,6 +4,7 @@ The seq of a message is its 1-based position among the messages of the file.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,9 @@ JsonObject = dict[str, Any]  # a transcript's JSON: its shape is its writer's
 
 EMPTY_MESSAGE = "[empty message]"
 """Stands for a message without content, so that the numbers of the others stay."""
+
+ID_PREFIX = "transcript:"
+"""With its position, the id of a message; so that a replay can be repeated, or taken up again."""
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 TIME_KEYS = ("created_at", "timestamp")
@@ -60,6 +64,7 @@ class Transcript:
     messages: int
     sessions: int
     empty_places: tuple[str, ...]
+    max_message_bytes: int
 
     @property
     def name(self) -> str:
@@ -68,14 +73,11 @@ class Transcript:
 
     def entries(self) -> Iterator[Entry]:
         """The messages, in order."""
-        if self.lines is not None:
-            yield from entries(self.lines, name=self.name)
-            return
-        with _opened(self.path) as file:
-            yield from entries(file, name=self.name)
+        with nullcontext(self.lines) if self.lines else _opened(self.path) as lines:
+            yield from entries(lines, name=self.name, max_message_bytes=self.max_message_bytes)
 
 
-def open_transcript(path: Path) -> Transcript:
+def open_transcript(path: Path, *, max_message_bytes: int = MAX_MESSAGE_BYTES) -> Transcript:
     """Read the whole file once, to know that nothing in it will be refused later.
 
     Raises:
@@ -85,7 +87,14 @@ def open_transcript(path: Path) -> Transcript:
     if not path.is_file():
         with _opened(path) as pipe:
             lines = tuple(pipe)
-    transcript = Transcript(path=path, lines=lines, messages=0, sessions=0, empty_places=())
+    transcript = Transcript(
+        path=path,
+        lines=lines,
+        messages=0,
+        sessions=0,
+        empty_places=(),
+        max_message_bytes=max_message_bytes,
+    )
     count = sessions = 0
     session: str | None = None
     empty: list[str] = []
@@ -100,7 +109,9 @@ def open_transcript(path: Path) -> Transcript:
     return replace(transcript, messages=count, sessions=sessions, empty_places=tuple(empty))
 
 
-def entries(lines: Iterable[bytes], *, name: str) -> Iterator[Entry]:
+def entries(
+    lines: Iterable[bytes], *, name: str, max_message_bytes: int = MAX_MESSAGE_BYTES
+) -> Iterator[Entry]:
     """The messages in *lines*, in order, each under the id `transcript:<position>`.
 
     Raises:
@@ -110,6 +121,7 @@ def entries(lines: Iterable[bytes], *, name: str) -> Iterator[Entry]:
     for position, record in enumerate(records(lines, name=name), start=1):
         try:
             message, empty = _message(record, position)
+            check_message(message, max_bytes=max_message_bytes)
             _check_results(message, calls)
         except InvalidMessage as error:
             raise MalformedTranscript(f"{name}, {record.place}: {error}") from error
@@ -150,11 +162,10 @@ def _message(record: Record, position: int) -> tuple[Message, bool]:
     message = (Message.from_anthropic if _is_anthropic(data) else Message.from_openai)(data)
     empty = _is_blank(message)
     message = message.replace(
-        id=f"transcript:{position}", name=_name(data), created_at=_created_at(record)
+        id=f"{ID_PREFIX}{position}", name=_name(data), created_at=_created_at(record)
     )
     if empty:
         message = message.replace(content=(TextPart(text=EMPTY_MESSAGE),), kind="control")
-    check_message(message, max_bytes=MAX_MESSAGE_BYTES)
     return message, empty
 
 

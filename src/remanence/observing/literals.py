@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from typing import Literal as OneOf, TypeAlias
 
@@ -20,7 +20,6 @@ _RANK: dict[LiteralKind, int] = {
     "name": 4,
 }
 _MAX_SCANNED = 200_000
-_MAX_QUOTE = 80
 
 _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
     (
@@ -46,7 +45,7 @@ _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
         "number",
         r"(?<![\w.])[€$£¥₩+-]?\s?\d+(?:[.,]\d+)*(?:\s?(?:%|€|£|¥|₩|°C?|(?:[kKMG]i?[Bb]|kg|km|cm|mm|ms|min|mph|px|vh|vw|rem|em|kWh|GHz|MHz)\b))?(?![\w])",
     ),
-    ("id", r"\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{4,}\b"),
+    ("id", r"\b(?!\d+(?:st|nd|rd|th)\b)(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{4,}\b"),
     ("code", r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\(\)"),
     (
         "code",
@@ -56,7 +55,10 @@ _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
     ("number", r"\d+(?:[.,]\d+)*"),
     ("name", r"\b[A-ZÀ-ÖØ-Þ][\w'’]+(?:[ -][A-ZÀ-ÖØ-Þ][\w'’]+)*"),
 )
-_SCAN = re.compile("|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS)))
+_PLAIN = r"(?<![\w/\\.@-])(?:[a-z]+(?:['’][a-z]+)?[,;.!?]*\s+)+"  # most of a prose text, at once
+_SCAN = re.compile(
+    f"{_PLAIN}|" + "|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS))
+)
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;\n*•\-–—\"“(\[。！？…]|\d[.)])\s*$")
 
 
@@ -111,16 +113,42 @@ class LossReport:
 def lost_literals(
     source_texts: Iterable[str], note_text: str, *, limit: int = 50
 ) -> tuple[str, ...]:
-    """Literals of the sources that the note does not hold, the most telling first."""
-    report = LossReport(note_text)
+    """Literals of the sources that the note does not hold, the most telling first.
+
+    Values are compared regardless of letter case, thousand separators and full-width digits.
+    """
+    steps = losses(source_texts, note_text, limit=limit)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            lost: tuple[str, ...] = done.value
+            return lost
+
+
+def losses(
+    source_texts: Iterable[str], note_text: str, *, limit: int = 50
+) -> Generator[None, None, tuple[str, ...]]:
+    """`lost_literals` in small steps, with a yield after each text."""
+    found: dict[str, Literal] = {}
+    counts: Counter[str] = Counter()
     for text in source_texts:
-        report.add(text)
-    return report.lost(limit=limit)
+        for literal in find_literals(text):
+            key = _normal(literal.text)
+            found.setdefault(key, literal)
+            counts[key] += 1
+        yield
+    kept = _normal(note_text)
+    lost = [key for key in found if key and not _holds(kept, key)]
+    lost.sort(key=lambda key: (_RANK[found[key].kind], -counts[key]))
+    return tuple(found[key].text for key in lost[:limit])
 
 
 def _literals(text: str) -> Iterable[Literal]:
     for match in _SCAN.finditer(text):
-        kind = _PATTERNS[int((match.lastgroup or "p0")[1:])][0]
+        if match.lastgroup is None:
+            continue
+        kind = _PATTERNS[int(match.lastgroup[1:])][0]
         value = match[0].strip()
         if kind == "name" and _opens_sentence(text, match):
             continue

@@ -24,6 +24,7 @@ from remanence.types.state import (
     Problem,
     Snapshot,
 )
+from remanence.types.usage import Purpose, Usage
 
 __all__ = [
     "ROLES",
@@ -45,6 +46,7 @@ __all__ = [
     "Part",
     "Priority",
     "Problem",
+    "Purpose",
     "Role",
     "Segment",
     "Snapshot",
@@ -52,5 +54,6 @@ __all__ = [
     "TextPart",
     "ToolCallPart",
     "ToolResultPart",
+    "Usage",
     "check_message",
 ]

@@ -67,6 +67,8 @@ def _candidates(
     for start, end in windows:
         window = text[start:end]
         words = words_of(window)
+        if not words.isdisjoint(grammar.language.foreign_words):
+            continue
         for pattern in grammar.patterns:
             if not pattern.may_match(window, words):
                 continue

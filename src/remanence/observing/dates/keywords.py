@@ -64,7 +64,11 @@ def _sets(language: Language, plain: str, outside: str) -> Iterator[frozenset[st
 def _stands_alone(pattern: str, choice: re.Match[str]) -> bool:
     """Whether the choice is neither inside of another group nor a part of a word."""
     before, after = pattern[: choice.start()], pattern[choice.end() :]
-    return before.count("(") == before.count(")") and before[-1:] in " " and after[:1] in " "
+    return (
+        before.count("(") == before.count(")")
+        and before[-1:] in {"", " "}
+        and after[:1] in {"", " "}
+    )
 
 
 def _slot_words(language: Language, name: str) -> frozenset[str]:

@@ -42,6 +42,8 @@ class Language:
     macros: Mapping[str, str] = field(default_factory=dict)
     trigger_words: frozenset[str] = frozenset()
     """Words of which a text in a spaced script holds one when it mentions a date, besides the slots' own."""
+    foreign_words: frozenset[str] = frozenset()
+    """Words that say that the text around them is in another language, whose words could be mistaken."""
     trigger: str = ""
     """The same as a pattern, for scripts without spaces."""
     needs: str = ""

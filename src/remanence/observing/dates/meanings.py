@@ -12,6 +12,8 @@ from typing import Literal, cast
 from remanence.observing.dates import periods
 from remanence.observing.dates.periods import Period, Unit
 
+_MOST_OF_A_YEAR = 300
+
 Tense = Literal["past", "perfect", "future"]
 
 
@@ -209,10 +211,11 @@ def _day(year: int, month: int, day: int) -> Period | None:
 
 
 def _by_tense(reading: Reading, candidates: list[Period]) -> Period:
-    """The nearest candidate that the tense of the clause allows."""
+    """The nearest candidate that the tense of the clause allows; one most of a year away would be named with it."""
     today = reading.today
+    near = [found for found in candidates if abs((found.first - today).days) < _MOST_OF_A_YEAR]
     if reading.speaks_of_past():
-        candidates = [found for found in candidates if found.first <= today]
+        near = [found for found in near if found.first <= today]
     elif "future" in reading.tenses():
-        candidates = [found for found in candidates if found.last >= today]
-    return min(candidates, key=lambda found: abs((found.first - today).days))
+        near = [found for found in near if found.last >= today]
+    return min(near or candidates, key=lambda found: abs((found.first - today).days))

@@ -1,7 +1,7 @@
 """A changed mind: what a clause takes back, so that a note keeps the new value and marks the old."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ _FRAMES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("не",), ("а",)),
 )
 """Words that open what is given up, and the words that close it; without any, the clause does."""
+_OPENERS = frozenset(opening[0] for opening, _ in _FRAMES)
 
 _KINDS = (
     ("time", re.compile(r"\d{1,2}(?::\d\d)?\s?(?:[ap]\.?m\.?|h|uhr)|\d{1,2}:\d\d", re.IGNORECASE)),
@@ -43,7 +44,7 @@ class _Value(NamedTuple):
     text: str
 
 
-def with_corrections(found: Sequence[Passage]) -> tuple[Passage, ...]:
+def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Passage, ...]]:
     """The same passages; those that take something back say what, and the others that they fell."""
     corrected = list(found)
     for index, p in enumerate(found):
@@ -55,13 +56,18 @@ def with_corrections(found: Sequence[Passage]) -> tuple[Passage, ...]:
             seq = min(p.first_seq, found[place].seq)
             corrected[index] = replace(p, supersedes=value, first_seq=seq)
             corrected[place] = replace(corrected[place], is_superseded=True)
+        yield
     return tuple(corrected)
 
 
 def _framed(p: Passage) -> Passage | None:
     """Of "Y instead of X", X leaves the words and becomes what is superseded."""
     keys = [word.key for word in p.words]
+    if _OPENERS.isdisjoint(keys):
+        return None
     for opening, closing in _FRAMES:
+        if opening[0] not in keys:
+            continue
         start = _find(keys, opening, 0)
         end = _find(keys, closing, start + len(opening)) if closing else _clause_end(p, start)
         if start < 0 or end <= start + len(opening):

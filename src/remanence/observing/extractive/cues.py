@@ -10,7 +10,7 @@ from typing import NamedTuple
 from remanence.observing.notes import usual_priority
 from remanence.types import Priority, Tag
 
-_ORDER: tuple[Tag, ...] = ("Decision", "Issue", "Outcome", "NextStep", "Preference")
+_ORDER: tuple[Tag, ...] = ("Decision", "Outcome", "Issue", "NextStep", "Preference")
 
 
 class Cue(NamedTuple):

@@ -2,13 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from remanence.observing.extractive.passages import Passage
 from remanence.observing.extractive.selection import Candidate
 from remanence.observing.extractive.vocabulary import Vocabulary
 from remanence.observing.extractive.wording import Word, terms
-from remanence.types import Tag
+from remanence.types import Note, Tag
 
 _DATE = 4.0
 _NAME = 2.2
@@ -35,25 +35,61 @@ _TAG: Mapping[Tag, float] = {
     "NextStep": 1.1,
     "Fact": 1.0,
 }
+_ENOUGH_TO_COMPARE = 3
 _PRIOR_RANGE = (0.5, 2.5)
 
 
-def weigh(found: Sequence[Passage], stretches: Sequence[int]) -> tuple[Candidate, ...]:
-    """Candidates of all passages, weighed against one another."""
-    counts = Counter(term for p in found for term in {t for w in p.words for t in terms(w.key)})
+def weigh(
+    found: Sequence[Passage], stretches: Sequence[int]
+) -> Generator[None, None, tuple[Candidate, ...]]:
+    """Candidates of all passages, weighed against one another; yields between passages."""
+    counts: Counter[str] = Counter()
+    for p in found:
+        counts.update({term for word in p.words for term in terms(word.key)})
+        yield
     priors = _priors(found)
-    return tuple(
-        Candidate(
-            text=p.text,
-            terms=tuple(weights((*p.words, *p.context), p.vocabulary, counts)),
-            factor=_factor(p) * priors[p.speaker],
-            stretch=stretch,
+    candidates: list[Candidate] = []
+    for p, stretch in zip(found, stretches, strict=True):
+        candidates.append(
+            Candidate(
+                text=p.text,
+                terms=weights((*p.words, *p.context), p.vocabulary, counts),
+                factor=_factor(p) * priors[p.speaker],
+                stretch=stretch,
+            )
         )
-        for p, stretch in zip(found, stretches, strict=True)
-    )
+        yield
+    return tuple(candidates)
 
 
-def tells(p: Passage) -> bool:
+def telling(
+    found: Sequence[Passage], known: Sequence[Note]
+) -> Generator[None, None, tuple[Passage, ...]]:
+    """The passages that tell anything at all, and something that no known note holds."""
+    bags = [
+        frozenset(t for word in note.text.lower().split() for t in terms(word)) for note in known
+    ]
+    yield
+    kept: list[Passage] = []
+    for p in found:
+        if _tells(p) and not _is_known(p, bags):
+            kept.append(p)
+        yield
+    return tuple(kept)
+
+
+def _is_known(p: Passage, bags: Sequence[frozenset[str]]) -> bool:
+    small = p.vocabulary.weak | p.vocabulary.glue
+    own = {
+        term
+        for word in p.words
+        if not (word.dropped or word.key in small)
+        for term in terms(word.key)
+    }
+    return len(own) >= _ENOUGH_TO_COMPARE and any(own <= bag for bag in bags)
+
+
+def _tells(p: Passage) -> bool:
     """Whether a passage has a word of its own; courtesy needs two, an answered question goes."""
     if p.is_question and p.is_superseded:
         return False
@@ -64,8 +100,9 @@ def tells(p: Passage) -> bool:
 
 def weights(
     words: Sequence[Word], vocabulary: Vocabulary, counts: Mapping[str, int]
-) -> Iterator[tuple[str, float]]:
+) -> tuple[tuple[str, float], ...]:
     """The terms of words with their weights; *counts* says in how many passages a term stands."""
+    weighed: dict[str, float] = {}
     for word in words:
         weight = _word_weight(word, vocabulary)
         if not weight:
@@ -74,7 +111,9 @@ def weights(
         share = _PART_OF_RUN if len(parts) > 1 else 1.0
         for term in parts:
             if len(parts) == 1 or not vocabulary.small.issuperset(term):
-                yield term, weight * share / (1 + _RARITY * math.log(max(1, counts[term])))
+                rarity = 1 / (1 + _RARITY * math.log(max(1, counts[term])))
+                weighed[term] = max(weighed.get(term, 0.0), weight * share * rarity)
+    return tuple(weighed.items())
 
 
 def _word_weight(word: Word, vocabulary: Vocabulary) -> float:

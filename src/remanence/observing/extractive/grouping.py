@@ -1,7 +1,7 @@
 """From chosen passages to notes: clauses of one speaker about one stretch are one line."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from remanence.observing.extractive.dating import iso_date
 from remanence.observing.extractive.passages import Passage
@@ -27,16 +27,28 @@ def stretches(found: Sequence[Passage]) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def notes(chosen: Sequence[Passage], numbers: Sequence[int]) -> tuple[Note, ...]:
-    """Notes of chosen passages, which are in order of the tape."""
-    made: list[Note] = []
-    by_block: dict[int, dict[str, list[Passage]]] = {}
-    for p, number in zip(chosen, numbers, strict=True):
-        by_block.setdefault(number, {}).setdefault(p.speaker, []).append(p)
-    for speakers in by_block.values():
-        for mine in speakers.values():
-            made.extend(_lines(mine))
-    return tuple(made)
+class Lines:
+    """Makes notes of chosen passages; a group that was made before is not made again."""
+
+    def __init__(self, found: Sequence[Passage], numbers: Sequence[int]) -> None:
+        self._found = found
+        self._numbers = numbers
+        self._made: dict[tuple[int, ...], list[Note]] = {}
+
+    def notes(self, chosen: Sequence[int]) -> Generator[None, None, tuple[Note, ...]]:
+        """Notes of the passages with these indices, by stretch and speaker; yields in between."""
+        groups: dict[int, dict[str, list[int]]] = {}
+        for index in chosen:
+            speakers = groups.setdefault(self._numbers[index], {})
+            speakers.setdefault(self._found[index].speaker, []).append(index)
+        notes: list[Note] = []
+        for group in (group for speakers in groups.values() for group in speakers.values()):
+            key = tuple(group)
+            if key not in self._made:
+                self._made[key] = _lines([self._found[index] for index in group])
+                yield
+            notes.extend(self._made[key])
+        return tuple(notes)
 
 
 def _lines(mine: Sequence[Passage]) -> list[Note]:

@@ -1,10 +1,10 @@
 """The embedded observer: no model, no key, the same notes for the same messages."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
 from remanence.observing.extractive.corrections import with_corrections
-from remanence.observing.extractive.density import tells, weigh
-from remanence.observing.extractive.grouping import notes, stretches
+from remanence.observing.extractive.density import telling, weigh
+from remanence.observing.extractive.grouping import Lines, stretches
 from remanence.observing.extractive.passages import passages
 from remanence.observing.extractive.questions import with_questions
 from remanence.observing.extractive.selection import select
@@ -25,13 +25,11 @@ class ExtractiveObserver:
 def extract(request: ObserveRequest) -> Generator[None, None, tuple[Note, ...]]:
     """The notes of a request, made in small steps with a yield after each."""
     said = yield from passages(request.messages)
-    found = [p for p in with_corrections(with_questions(said)) if tells(p)]
-    yield
+    answered = yield from with_questions(said)
+    corrected = yield from with_corrections(answered)
+    found = yield from telling(corrected, request.known)
     numbers = stretches(found)
-    candidates = weigh(found, numbers)
     yield
-
-    def build(indices: Sequence[int]) -> tuple[Note, ...]:
-        return notes([found[i] for i in indices], [numbers[i] for i in indices])
-
-    return (yield from select(candidates, request, build))
+    candidates = yield from weigh(found, numbers)
+    lines = Lines(found, numbers)
+    return (yield from select(candidates, request, lines.notes))

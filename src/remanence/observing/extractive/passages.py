@@ -1,5 +1,6 @@
 """From messages to passages: the clauses among which an observer chooses."""
 
+import itertools
 import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from remanence.observing.extractive.wording import Word, without_address, wordin
 from remanence.types import Message
 
 _AFTER_TEXT = 10_000
+_DATED_AT_ONCE = 1000
 _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
 
 
@@ -53,8 +55,9 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     names = _call_names(messages)
     for message in messages:
         if message.kind == "message" and message.role != "system":
-            found.extend(_said(message, names))
-            found.extend(_outcomes(message))
+            for p in itertools.chain(_said(message, names), _outcomes(message)):
+                found.append(p)
+                yield
         yield
     return tuple(found)
 
@@ -64,8 +67,10 @@ def _said(message: Message, names: frozenset[str]) -> Iterator[Passage]:
     if not text:
         return
     vocabulary = vocabulary_of(text)
-    dates = find_dates(text, message.created_at) if message.created_at else ()
+    dates = _dates(text, message.created_at, Span(0, min(len(text), _DATED_AT_ONCE)))
     for number, sentence in enumerate(sentences(text)):
+        if sentence.end > _DATED_AT_ONCE:
+            dates = _dates(text, message.created_at, sentence)
         caption = bool(_CAPTION.fullmatch(text, sentence.start, sentence.end))
         for clause in clauses(text, sentence):
             if caption:
@@ -88,6 +93,13 @@ def _said(message: Message, names: frozenset[str]) -> Iterator[Passage]:
                 dates=inside,
                 cue=cue_of(source, [word.key for word in parts], is_question=asks),
             )
+
+
+def _dates(text: str, at: datetime | None, span: Span) -> tuple[DateMention, ...]:
+    if at is None:
+        return ()
+    found = find_dates(text[span.start : span.end], at)
+    return tuple(replace(d, start=d.start + span.start, end=d.end + span.start) for d in found)
 
 
 def _worded(

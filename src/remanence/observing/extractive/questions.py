@@ -1,6 +1,6 @@
 """A question merged with its short answer: "favourite book: Momo" rather than "Momo"."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from remanence.observing.extractive.passages import Passage
@@ -12,7 +12,7 @@ _MAX_CHARS = 80
 _LOOK_BACK = 3
 
 
-def with_questions(found: Sequence[Passage]) -> tuple[Passage, ...]:
+def with_questions(found: Sequence[Passage]) -> Generator[None, None, tuple[Passage, ...]]:
     """The same passages, short answers led by what they were asked."""
     answered = list(found)
     for index, p in enumerate(found):
@@ -24,6 +24,7 @@ def with_questions(found: Sequence[Passage]) -> tuple[Passage, ...]:
                     seq = found[asked].seq
                     answered[index] = replace(p, first_seq=seq, context=context)
                     answered[asked] = replace(found[asked], is_superseded=True)
+            yield
     return tuple(answered)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from remanence.observing.extractive.density import weights
 from remanence.observing.extractive.selection import Candidate, select
 from remanence.observing.extractive.slicing import in_slices
-from remanence.observing.extractive.vocabulary import vocabulary_of
+from remanence.observing.extractive.vocabulary import Vocabulary, vocabulary_of
 from remanence.observing.extractive.wording import Word, terms, words
 from remanence.protocols import ReflectRequest
 from remanence.types import Draft, Note, Priority
@@ -34,6 +34,7 @@ class _Clause(NamedTuple):
     note: int
     text: str
     words: tuple[Word, ...]
+    vocabulary: Vocabulary
 
 
 def condense(request: ReflectRequest) -> Generator[None, None, tuple[Note, ...]]:
@@ -44,10 +45,10 @@ def condense(request: ReflectRequest) -> Generator[None, None, tuple[Note, ...]]
     live = yield from _live(made, bags)
     clauses = [clause for index in live for clause in _clauses(index, made[index])]
     yield
-    candidates = _candidates(clauses, made)
-    yield
+    candidates = yield from _candidates(clauses, made)
 
-    def build(indices: Sequence[int]) -> tuple[Note, ...]:
+    def build(indices: Sequence[int]) -> Generator[None, None, tuple[Note, ...]]:
+        yield
         texts: dict[int, list[str]] = {}
         for index in indices:
             texts.setdefault(clauses[index].note, []).append(clauses[index].text)
@@ -104,25 +105,29 @@ def _clauses(index: int, note: Note) -> Iterator[_Clause]:
     vocabulary = vocabulary_of(note.text)
     texts = [note.text] if note.priority == "CRITICAL" else note.text.split("; ")
     for text in texts:
-        yield _Clause(index, text, tuple(words(text, vocabulary, opens=True)))
+        yield _Clause(index, text, tuple(words(text, vocabulary, opens=True)), vocabulary)
 
 
-def _candidates(clauses: Sequence[_Clause], made: Sequence[Note]) -> tuple[Candidate, ...]:
-    counts = Counter(
-        t for clause in clauses for t in {t for w in clause.words for t in terms(w.key)}
-    )
+def _candidates(
+    clauses: Sequence[_Clause], made: Sequence[Note]
+) -> Generator[None, None, tuple[Candidate, ...]]:
+    counts: Counter[str] = Counter()
+    for clause in clauses:
+        counts.update({term for word in clause.words for term in terms(word.key)})
+        yield
     days: dict[str, int] = {}
-    candidates = []
+    candidates: list[Candidate] = []
     for clause in clauses:
         note = made[clause.note]
         day = note.observed_at.date().isoformat() if note.observed_at else ""
         candidates.append(
             Candidate(
                 text=clause.text,
-                terms=tuple(weights(clause.words, vocabulary_of(note.text), counts)),
+                terms=weights(clause.words, clause.vocabulary, counts),
                 factor=_FACTOR[note.priority],
                 stretch=days.setdefault(day, len(days)),
                 must=note.priority == "CRITICAL",
             )
         )
+        yield
     return tuple(candidates)

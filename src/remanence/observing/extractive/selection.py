@@ -13,13 +13,14 @@ _REPEAT = 0.35
 _OVERHEAD = 1
 _JOIN = 1
 _SLACK = 2
+_LINES_AT_ONCE = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A text that may be kept: what its terms weigh, times a factor, within a stretch of talk.
 
-    A term that was kept in the same stretch before counts little. `must` comes before all others.
+    Each term comes once. A term that was kept in the same stretch before counts little. `must` comes before all others.
     """
 
     text: str
@@ -29,12 +30,14 @@ class Candidate:
     must: bool = False
 
 
-Build = Callable[[Sequence[int]], tuple[Note, ...]]
+Build = Callable[[Sequence[int]], Generator[None, None, tuple[Note, ...]]]
 """Makes notes of the candidates with these indices, which are in their own order."""
+
+Request = ObserveRequest | ReflectRequest
 
 
 def select(
-    candidates: Sequence[Candidate], request: ObserveRequest | ReflectRequest, build: Build
+    candidates: Sequence[Candidate], request: Request, build: Build
 ) -> Generator[None, None, tuple[Note, ...]]:
     """Notes of the best candidates, of at most the target as rendered; yields between steps."""
     costs: list[int] = []
@@ -56,7 +59,7 @@ def _ranked(
         if costs[index]:
             density = _gain(candidate, seen) / (costs[index] + _OVERHEAD)
             heap.append((not candidate.must, -density, index))
-    yield
+        yield
     heapq.heapify(heap)
     order: list[int] = []
     while heap:
@@ -75,46 +78,48 @@ def _ranked(
 
 
 def _gain(candidate: Candidate, seen: Counter[tuple[int, str]]) -> float:
-    once: dict[str, float] = {}
-    for term, weight in candidate.terms:
-        once[term] = max(once.get(term, 0.0), weight)
     stretch = candidate.stretch
-    return candidate.factor * sum(
-        weight * _REPEAT ** min(3, seen[stretch, term]) for term, weight in once.items()
-    )
+    total = 0.0
+    for term, weight in candidate.terms:
+        times = seen.get((stretch, term), 0)
+        total += weight * _REPEAT ** min(3, times) if times else weight
+    return candidate.factor * total
 
 
 def _fill(
-    order: Sequence[int],
-    costs: Sequence[int],
-    request: ObserveRequest | ReflectRequest,
-    build: Build,
+    order: Sequence[int], costs: Sequence[int], request: Request, build: Build
 ) -> Generator[None, None, tuple[Note, ...]]:
     """As many as fit, found by bisection on the rendered size, then what fits into the rest."""
-    target = request.target_tokens
     low, high, size = 0, len(order), 0
-    best: tuple[Note, ...] = ()
-    guess = _first_guess([costs[i] for i in order], target)
+    guess = _first_guess([costs[i] for i in order], request.target_tokens)
     while low < high:
         take = min(high, max(low + 1, guess))
-        notes = build(sorted(order[:take]))
-        yield
-        tokens = request.count_tokens(render_notes(notes, request.note_format))
-        if tokens <= target:
-            low, best, size = take, notes, tokens
+        tokens = yield from _size((yield from build(sorted(order[:take]))), request)
+        if tokens <= request.target_tokens:
+            low, size = take, tokens
         else:
             high = take - 1
-        guess = (low + high + 1) // 2
+        guess = take + (request.target_tokens - tokens) * take // max(1, tokens)
+        guess = min(high, max(low + 1, guess))
+    kept = [*order[:low], *_fitting(order[low:], costs, request.target_tokens - size - _SLACK)]
+    while kept:
+        notes = yield from build(sorted(kept))
         yield
-    rest = _fitting(order[low:], costs, target - size - _SLACK)
-    while rest:
-        notes = build(sorted((*order[:low], *rest)))
-        yield
-        if request.count_tokens(render_notes(notes, request.note_format)) <= target:
+        if request.count_tokens(render_notes(notes, request.note_format)) <= request.target_tokens:
             return notes
-        rest.pop()
+        kept.pop()
         yield
-    return best
+    return ()
+
+
+def _size(notes: Sequence[Note], request: Request) -> Generator[None, None, int]:
+    """The tokens of the rendered notes, counted in pieces."""
+    lines = render_notes(notes, request.note_format).split("\n")
+    total = 0
+    for start in range(0, len(lines), _LINES_AT_ONCE):
+        yield
+        total += request.count_tokens("\n".join(lines[start : start + _LINES_AT_ONCE]) + "\n")
+    return total
 
 
 def _fitting(order: Sequence[int], costs: Sequence[int], room: int) -> list[int]:

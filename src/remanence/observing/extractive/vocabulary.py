@@ -19,6 +19,7 @@ _SCRIPTS: tuple[tuple[str, str], ...] = (
 _SCRIPT_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _SCRIPTS)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SAMPLE = 2000
+_OTHER = ("filler", "small")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,6 +41,8 @@ class Vocabulary:
     caption: frozenset[str] = frozenset()
     filler: tuple[str, ...] = ()
     small: frozenset[str] = frozenset()
+    function_words: frozenset[str] = frozenset()
+    """`drop` and `glue` together."""
 
 
 NO_VOCABULARY = Vocabulary(language="")
@@ -48,15 +51,19 @@ NO_VOCABULARY = Vocabulary(language="")
 def vocabulary_of(text: str) -> Vocabulary:
     """The table of the language that a text is written in; an empty one if none fits."""
     sample = text[:_SAMPLE]
-    for name, pattern in _SCRIPT_PATTERNS:
-        if len(pattern.findall(sample)) * 5 > len(sample):
-            return _table(name)
+    if not sample.isascii():
+        for name, pattern in _SCRIPT_PATTERNS:
+            if len(pattern.findall(sample)) * 5 > len(sample):
+                return _table(name)
     found = [word.lower().replace("’", "'") for word in _WORD.findall(sample)]
     best, most = NO_VOCABULARY, len(found) / 8
-    for table in map(_table, _ALPHABETIC):
-        hits = sum(word in table.drop or word in table.glue for word in found)
+    for name in _ALPHABETIC:
+        known = _table(name).function_words
+        hits = sum(word in known for word in found)
         if hits > most:
-            best, most = table, hits
+            best, most = _table(name), hits
+        if hits * 3 > len(found):
+            break
     return best
 
 
@@ -69,8 +76,6 @@ def _table(name: str) -> Vocabulary:
         language=name,
         filler=tuple(data["filler"].split("|")) if "filler" in data else (),
         small=frozenset(data.get("small", "")),
+        function_words=sets.get("drop", frozenset()) | sets.get("glue", frozenset()),
         **sets,
     )
-
-
-_OTHER = ("filler", "small")

@@ -30,10 +30,11 @@ class Word:
 
 def words(text: str, vocabulary: Vocabulary, *, opens: bool) -> Iterator[Word]:
     """The words of a piece of a clause; *opens* says that it begins a sentence."""
-    for index, chunk in enumerate(text.split()):
-        word = _word(chunk, vocabulary)
+    for chunk in text.split():
+        word = _word(chunk, vocabulary, opens)
+        opens = False
         if word is not None:
-            yield replace(word, is_name=False) if opens and index == 0 and word.is_name else word
+            yield word
 
 
 def wording(parts: Sequence[Word]) -> str:
@@ -70,7 +71,7 @@ def terms(key: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=20_000)
-def _word(chunk: str, vocabulary: Vocabulary) -> Word | None:
+def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # noqa: FBT001 - cached
     edges = _EDGES.match(chunk)
     assert edges is not None
     lead, core, tail = edges.groups()
@@ -79,5 +80,5 @@ def _word(chunk: str, vocabulary: Vocabulary) -> Word | None:
     key = core.lower().replace("’", "'")
     opening = next((mark for mark in lead if mark in _OPENING), "")
     closing = "".join(mark for mark in tail if mark in _KEPT_TAIL)[:2]
-    is_name = core[0].isupper() and key not in vocabulary.first
+    is_name = not opens and core[0].isupper() and key not in vocabulary.first
     return Word(opening + core + closing, key, key in vocabulary.drop, is_name=is_name)

@@ -20,9 +20,12 @@ def check(connection: apsw.Connection) -> tuple[Problem, ...]:
 
 
 def _damage(connection: apsw.Connection) -> Iterator[Problem]:
-    for (answer,) in connection.execute("PRAGMA quick_check"):
-        if answer != "ok":
-            yield _problem(None, f"the file is damaged: {answer}")
+    try:
+        for (answer,) in connection.execute("PRAGMA quick_check"):
+            if answer != "ok":
+                yield _problem(None, f"the file is damaged: {answer}")
+    except apsw.CorruptError as error:
+        yield _problem(None, f"the file is damaged: {error}")
 
 
 def _orphans(connection: apsw.Connection) -> Iterator[Problem]:

@@ -164,7 +164,7 @@ def read_each(path: str) -> Serve:
                 try:
                     job.result = job.work(connection)
                 finally:
-                    connection.execute("COMMIT")
+                    _roll_back(connection)  # there is nothing to keep; a damaged file cannot commit
             except Exception as error:  # noqa: BLE001 - handed to the task that waits for it
                 job.error = translated(error, path)
 

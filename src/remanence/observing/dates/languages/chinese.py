@@ -65,7 +65,7 @@ CHINESE = Language(
         },
     },
     macros={
-        "count": r"(?:{number}|{vague})",
+        "count": r"(?<![\d一二三四五六七八九十两兩][~～-])(?<![一二三四五六七八九十两兩几幾数數百千万])(?:{number}|{vague})",
         "week": r"(?:周|週|星期|礼拜|禮拜)",
         "month": r"(?P<month>1[0-2]|[1-9])月",
         "dayofmonth": r"(?P<day>[12]\d|3[01]|[1-9])[日号號]",

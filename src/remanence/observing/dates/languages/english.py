@@ -132,7 +132,8 @@ ENGLISH = Language(
     clause_end=r"[.!?;,:\n]\s|\n| (?:and|but|so|because|though|then|while) ",
     traps=(
         r"{whose} (?:last|next|first|past|previous) (?:day|week|month|year)(?: or so)?",
-        r"(?:the )?(?:last|next|first) (?:day|week|month|year|weekend|{weekday_full}) (?:of|before|after) ",
+        r"(?:last|next|first) (?:day|week|month|year|weekend|{weekday_full})(?= (?:of|before|after)\b)",
+        r"(?:first|second|third|fourth) {weekday_full}",
         r"(?:the|every|each|any|some|a|that|one|most|all|those|every other) {weekday_full}",
         r"{weekday}s?\s?(?:-|–|to|through|thru|till|until)\s?{weekday}s?",
         r"(?:black|good|casual|holy|fat|ash|palm|easter|cyber|super bowl|bloody) {weekday_full}",
@@ -183,7 +184,9 @@ ENGLISH = Language(
         Rule(r"{count} {unit} from (?:now|today)", means.counted, {"sign": 1}),
         Rule(r"{weekday_many} ago", means.weekdays_counted, {"number": 1}),
         Rule(r"{count} {weekday_many} ago", means.weekdays_counted),
-        Rule(r"for {count} {unit}(?! ago| back| from| now| already|\s\()", means.lasting_in_perfect),
+        Rule(
+            r"for {count} {unit}(?! ago| back| from| now| already|\s\()", means.lasting_in_perfect
+        ),
         Rule(
             r"for (?:over |almost |nearly |about )?{count} {unit}(?: now| already)(?!\s\()",
             means.lasting,

@@ -87,6 +87,13 @@ FRENCH = Language(
             r"(?:(?<=\ben\s)|(?<=\bdepuis\s)|(?<=\bdébut\s)|(?<=\bfin\s)|(?<=\bmi-)|(?<=\bjusqu'en\s)|(?<=\bdès\s))"
         ),
     },
+    # "hier" is German and Dutch for "here"
+    foreign_words=frozenset(
+        {
+            *("der", "das", "und", "ist", "nicht", "ich", "wir", "sie", "ein", "eine", "einen"),
+            *("wenn", "sollte", "auf", "mit", "wird", "sind", "het", "een", "niet", "van", "zijn"),
+        }
+    ),
     trigger_words=frozenset({"hier", "aujourd", "demain", "soir", "matin", "nuit", "lendemain"}),
     past=(
         r"\b(?:(?:ai|as|(?<!\by\s)a|avons|avez|ont|suis|es|est|sommes|êtes|sont) (?:\w+ ){0,2}?(?:\w+(?:é|ée|és|ées|i|is|it|u|us|ue)"

@@ -125,7 +125,7 @@ GERMAN = Language(
         Rule(r"übermorgen", means.some_day, {"shift": 2}),
         Rule(r"(?:letzte|vergangene|vorige) (?P<word>nacht)", means.some_day, {"shift": -1}),
         Rule(r"{shift} {unit_one}(?! vom)", means.some_period),
-        Rule(r"{shift_far} {unit_one}", means.some_period),
+        Rule(r"{shift_far} {unit_one}(?! vom)", means.some_period),
         Rule(r"(?<=\bam\s)wochenende(?! vom)", means.this_weekend),
         Rule(r"dieses wochenende(?! vom)", means.this_weekend),
         Rule(r"vor {count} {unit}", means.counted, {"sign": -1}),

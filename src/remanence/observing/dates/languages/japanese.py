@@ -51,7 +51,7 @@ JAPANESE = Language(
         "season": {"春": 0, "夏": 1, "秋": 2, "冬": 3},
     },
     macros={
-        "count": r"(?:{number}|{vague})",
+        "count": r"(?<![\d一二三四五六七八九十百千数何][〜～~-])(?<![一二三四五六七八九十百千数何])(?:{number}|{vague})",
         "month": r"(?P<month>1[0-2]|[1-9])月",
         "dayofmonth": r"(?P<day>[12]\d|3[01]|[1-9])日",
         "not_part": r"(?![本番子])",

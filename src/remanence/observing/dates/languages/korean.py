@@ -87,7 +87,7 @@ KOREAN = Language(
         "season": {"봄": 0, "여름": 1, "가을": 2, "겨울": 3},
     },
     macros={
-        "count": r"(?:{number}|{vague})",
+        "count": r"(?<!\d[~-])(?:{number}|{vague})",
         "month": r"(?<!\d)(?P<month>1[0-2]|[1-9])월",
         "dayofmonth": r"(?P<day>[12]\d|3[01]|[1-9])일",
     },

@@ -1,0 +1,93 @@
+"""Cutting text into the pieces whose tokens are estimated one by one.
+
+The cuts follow the pre-tokenizers in use: a word takes the sign or space before it along, digits and
+runs of signs stand apart, white space before a word gives its last character to it. Each piece has
+a bounded length, so that the time for a text grows with its length alone.
+"""
+
+import re
+from bisect import bisect_right
+
+_HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_KANA = "\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+_HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7ff"
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e8\u0900-\u0963\u0970-\u0dff\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0ecf"
+    "\u0f00-\u109f\u1780-\u17dd\u200c\u200d"
+)
+_WORD = rf"(?:[^\W\d_{_HAN}{_KANA}{_HANGUL}]|[{_MARKS}])"
+_SIGN = r"[!-/:-@\[-`{-~]"
+
+PIECE = re.compile(
+    rf"(?:[^\w\r\n]|_)?(?:[A-Za-z]{{1,24}}(?!{_WORD})|{_WORD}{{1,24}})(?:'(?:s|t|re|ve|m|ll|d)\b)?"
+    rf"| ?(?:[{_HAN}]{{1,16}}|[{_KANA}]{{1,16}}|[{_HANGUL}]{{1,16}})"
+    r"| ?\d{1,24}"
+    rf"| ?{_SIGN}{{1,32}}[\r\n]{{0,8}}"
+    r"|[^\S\r\n]{0,64}[\r\n]{1,32}"
+    r"|[^\S\r\n]{1,64}(?!\S)"
+    r"|[^\S\r\n]{1,64}"
+    r"| ?[^\w\s\x00-\x7f]{1,16}"
+    r"|.",
+    re.DOTALL,
+)
+
+_SCRIPTS = (
+    (0x0000, "latin"),
+    (0x0080, "sign"),
+    (0x00C0, "latin extended"),
+    (0x0300, "combining"),
+    (0x0370, "greek"),
+    (0x0400, "cyrillic"),
+    (0x0530, "armenian"),
+    (0x0590, "hebrew"),
+    (0x0600, "arabic"),
+    (0x0700, "other"),
+    (0x0900, "devanagari"),
+    (0x0980, "bengali"),
+    (0x0A00, "gurmukhi"),
+    (0x0A80, "gujarati"),
+    (0x0B00, "oriya"),
+    (0x0B80, "tamil"),
+    (0x0C00, "telugu"),
+    (0x0C80, "kannada"),
+    (0x0D00, "malayalam"),
+    (0x0D80, "sinhala"),
+    (0x0E00, "thai"),
+    (0x0E80, "lao"),
+    (0x0F00, "tibetan"),
+    (0x1000, "myanmar"),
+    (0x10A0, "georgian"),
+    (0x1100, "jamo"),
+    (0x1200, "ethiopic"),
+    (0x13A0, "other"),
+    (0x1780, "khmer"),
+    (0x1800, "other"),
+    (0x1E00, "latin extended"),
+    (0x1F00, "greek"),
+    (0x2000, "sign"),
+    (0x2E80, "han"),
+    (0x3000, "cjk sign"),
+    (0x3040, "hiragana"),
+    (0x30A0, "katakana"),
+    (0x3100, "other"),
+    (0x3400, "han"),
+    (0xA000, "other"),
+    (0xAC00, "hangul"),
+    (0xD800, "other"),
+    (0xF900, "han"),
+    (0xFB00, "other"),
+    (0xFE00, "selector"),
+    (0xFE10, "other"),
+    (0xFF00, "cjk sign"),
+    (0x10000, "other"),
+    (0x1F000, "emoji"),
+    (0x20000, "han"),
+    (0x40000, "other"),
+)
+_STARTS = [start for start, _ in _SCRIPTS]
+
+
+def script_of(character: str) -> str:
+    """The script that `character` belongs to, coarsely."""
+    return _SCRIPTS[bisect_right(_STARTS, ord(character)) - 1][1]

@@ -1,0 +1,32 @@
+"""What one model call took."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from remanence.types.state import ConversationRef
+
+Purpose: TypeAlias = Literal["observe", "reflect", "repair", "facts", "chat"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """One model call: for whom and what, tokens, price, time and how it ended.
+
+    `input_tokens` counts all input, also what was read from or written to the prompt cache
+    (Anthropic reports the three apart, others report the sum). `cost_usd` is None where no price
+    is known. `outcome` is `ok` or the code of what went wrong.
+    """
+
+    conversation: ConversationRef | None
+    user: str | None
+    purpose: Purpose
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_usd: float | None
+    duration_seconds: float
+    outcome: str
+    at: datetime

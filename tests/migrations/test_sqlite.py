@@ -1,0 +1,137 @@
+import asyncio
+from importlib import metadata
+from pathlib import Path
+
+import apsw
+import pytest
+
+from remanence.errors import NewerSchema
+from remanence.protocols import Store
+from remanence.stores import open_store
+from remanence.stores.migrate import Migration, due, load
+from remanence.testing.store_contract.samples import REF, START, active, user
+
+BACKEND = "remanence.stores.sqlite"
+STEPS = tuple(Migration(number=n, name=f"step {n}", sql="") for n in (1, 2, 3))
+
+
+def url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
+    with apsw.Connection(str(path)) as connection:
+        found: list[tuple[object, ...]] = connection.execute(sql).fetchall()
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("applied", "numbers"), [((), [1, 2, 3]), ((1,), [2, 3]), ((1, 2, 3), []), ((1, 3), [2])]
+)
+def test_what_is_not_applied_is_due_in_order(applied: tuple[int, ...], numbers: list[int]) -> None:
+    assert [step.number for step in due(STEPS, applied, database="x")] == numbers
+
+
+def test_a_later_schema_names_both_versions_and_a_remedy() -> None:
+    with pytest.raises(NewerSchema, match=r"'memory\.db'.* 7.* 3: install a newer remanence"):
+        due(STEPS, (1, 2, 3, 7), database="'memory.db'")
+
+
+def test_migrations_are_numbered_from_one_on_without_a_gap() -> None:
+    steps = load(BACKEND)
+
+    assert [step.number for step in steps] == list(range(1, len(steps) + 1))
+    assert all(step.name and step.sql for step in steps)
+
+
+async def test_each_migration_is_recorded_with_its_time_and_version(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    await (await open_store(url(path))).close()
+
+    recorded = rows(path, "SELECT number, name, version FROM schema_migrations ORDER BY number")
+
+    version = metadata.version("remanence")
+    assert recorded == [(step.number, step.name, version) for step in load(BACKEND)]
+
+
+async def test_opening_again_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    query = (
+        "SELECT * FROM schema_migrations UNION ALL SELECT rootpage, name, sql, 0 FROM sqlite_schema"
+    )
+    contents = []
+    for _ in range(2):
+        await (await open_store(url(path))).close()
+        contents.append(rows(path, query))
+
+    assert contents[0] == contents[1]
+
+
+async def test_a_new_database_is_in_wal_mode_and_bears_our_mark(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    await (await open_store(url(path))).close()
+
+    assert rows(path, "PRAGMA journal_mode") == [("wal",)]
+    assert rows(path, "PRAGMA application_id") == [(int.from_bytes(b"rema"),)]
+
+
+async def test_many_that_open_a_new_file_at_once_all_succeed(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with asyncio.TaskGroup() as group:
+        opening = [group.create_task(open_store(url(path))) for _ in range(8)]
+    stores = [task.result() for task in opening]
+
+    appended = [await store.append(REF, [user("x")], user=None) for store in stores]
+
+    assert [state.last_seq for _, state in appended] == list(range(1, 9))
+    assert len(rows(path, "SELECT * FROM schema_migrations")) == len(load(BACKEND))
+    for store in stores:
+        await store.close()
+
+
+async def test_a_migration_that_fails_leaves_an_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with apsw.Connection(str(path)) as connection:
+        connection.execute("CREATE TABLE t (n)")
+        connection.execute("DROP TABLE t")
+    connection.close()
+
+    with pytest.raises(Exception, match="no space"):
+        await open_store(url(path), pragmas={"max_page_count": 5})
+
+    assert rows(path, "SELECT name FROM sqlite_schema") == []
+    await (await open_store(url(path))).close()
+
+
+async def test_a_row_of_each_table_goes_with_its_conversation(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store: Store = await open_store(url(path))
+    await active(store, [(1, 2)])
+    tables = ("conversations", "states", "messages", "segments", "journal")
+    count = " UNION ALL ".join(f"SELECT count(*) > 0 FROM {table}" for table in tables)
+    filled = rows(path, count)
+
+    await store.delete(REF)
+
+    assert filled == [(1,)] * len(tables)
+    assert rows(path, count) == [(0,)] * len(tables)
+    await store.close()
+
+
+async def test_names_that_users_know_stay_free_for_views(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    await (await open_store(url(path))).close()
+
+    taken = {name for (name,) in rows(path, "SELECT name FROM sqlite_schema")}
+
+    assert not taken & {"observations", "observation_log", "reflections", "memory_state"}
+
+
+async def test_times_are_kept_as_readable_text(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = await open_store(url(path))
+    await store.append(REF, [user("x").replace(created_at=START)], user=None)
+    await store.close()
+
+    assert rows(path, "SELECT created_at FROM messages") == [("2024-05-17T09:30:00.000000+00:00",)]

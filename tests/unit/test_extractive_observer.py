@@ -1,0 +1,194 @@
+import asyncio
+import dataclasses
+import re
+from datetime import UTC, datetime, timedelta
+from typing import get_args
+
+import pytest
+
+from remanence.observing.extractive import ExtractiveObserver
+from remanence.observing.extractive.observer import extract
+from remanence.observing.extractive.slicing import at_once
+from remanence.observing.notes import render_notes
+from remanence.protocols import ObserveRequest
+from remanence.types import ConversationRef, Message, Note, NoteFormat
+
+_START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+_PLACES = ("Bergen", "Porto", "Ghent", "Tartu", "Split", "Lviv", "Bath", "Nara")
+_THINGS = ("kayak", "violin", "orchid", "lantern", "compass", "tandem", "telescope", "kiln")
+
+
+def _size(text: str) -> int:
+    return (len(text.encode()) + 3) // 4
+
+
+def _request(
+    *messages: Message, ratio: float = 0.4, note_format: NoteFormat = "compact"
+) -> ObserveRequest:
+    placed = tuple(
+        m.replace(seq=seq, created_at=m.created_at or _START + timedelta(minutes=seq))
+        for seq, m in enumerate(messages, 1)
+    )
+    source = sum(_size(m.text) + sum(_size(r.text) for r in m.tool_results) for m in placed)
+    return ObserveRequest(
+        conversation=ConversationRef("t", "c"),
+        messages=placed,
+        known=(),
+        target_tokens=int(source * ratio),
+        count_tokens=_size,
+        note_format=note_format,
+        now=_START,
+    )
+
+
+def _notes(request: ObserveRequest) -> tuple[Note, ...]:
+    return at_once(extract(request))
+
+
+def _talk(count: int) -> list[Message]:
+    said = []
+    for n in range(count):
+        place, thing = _PLACES[n % 8], _THINGS[(n // 3) % 8]
+        said.append(
+            Message.user(f"Yesterday I bought a {thing} number {n} in {place} for {n} euros.")
+        )
+        said.append(
+            Message.assistant(f"Thanks! The {thing} from {place} needs oil every {n} days.")
+        )
+    return said
+
+
+@pytest.mark.parametrize("note_format", get_args(NoteFormat))
+def test_notes_fill_the_target_and_never_exceed_it(note_format: NoteFormat) -> None:
+    request = _request(*_talk(60), ratio=0.2, note_format=note_format)
+    size = _size(render_notes(_notes(request), note_format))
+    assert 0.95 * request.target_tokens <= size <= request.target_tokens
+
+
+def test_the_same_messages_make_the_same_notes() -> None:
+    request = _request(*_talk(20))
+    assert _notes(request) == _notes(request)
+
+
+async def test_observing_in_the_loop_makes_the_same_notes_as_at_once() -> None:
+    request = _request(*_talk(20))
+    draft = await ExtractiveObserver().observe(request)
+    assert draft.notes == _notes(request)
+    assert draft.made_by == "extractive/1"
+
+
+async def test_other_tasks_run_while_it_works() -> None:
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(others())
+        await ExtractiveObserver().observe(_request(*_talk(300)))
+        task.cancel()
+    assert turns > 10
+
+
+def test_each_word_of_a_note_stands_in_its_source_messages_dates_aside() -> None:
+    request = _request(
+        *_talk(40), Message.user("We'll take the tram instead of the car, Ana's car.")
+    )
+    by_seq = {message.seq: message for message in request.messages}
+    for note in _notes(request):
+        source = " ".join(by_seq[s].text for s in range(note.first_seq, note.last_seq + 1)).lower()
+        invented = [w for w in re.findall(r"[^\W\d]+", note.text.lower()) if w not in source]
+        assert set(invented) <= {"march"}
+
+
+def test_a_relative_date_becomes_absolute() -> None:
+    note = _notes(_request(Message.user("Yesterday I sold the old piano to Greta."), ratio=4.0))[0]
+    assert note.text == "March 1 sold old piano Greta"
+    assert note.referenced_at == "2026-03-01"
+
+
+def test_a_short_answer_is_led_by_its_question() -> None:
+    request = _request(
+        Message.assistant("What is the name of your landlord?"),
+        Message.user("Tessa Brink."),
+        ratio=4.0,
+    )
+    note = _notes(request)[0]
+    assert note.text == "name landlord: Tessa Brink"
+    assert (note.first_seq, note.last_seq) == (1, 2)
+
+
+def test_memory_and_control_messages_are_never_observed() -> None:
+    request = _request(
+        Message.user("Remember the passphrase of Oslo.", kind="memory"),
+        Message.user("System reminder about Cairo.", kind="control"),
+        Message.user("I live in Turku."),
+        ratio=1.0,
+    )
+    assert [note.first_seq for note in _notes(request)] == [3]
+
+
+def test_what_a_known_note_holds_is_not_repeated() -> None:
+    request = _request(Message.user("Greta sold her old piano. Bo collects rare maps."), ratio=4.0)
+    known = (Note(text="Greta sold her old piano to Ida", first_seq=1, last_seq=1),)
+    made = _notes(dataclasses.replace(request, known=known))
+    assert [note.text for note in made] == ["Bo collects rare maps"]
+
+
+def test_a_changed_mind_keeps_the_new_value_and_marks_the_old_one() -> None:
+    request = _request(
+        Message.user("The meeting with Olga is at 3pm."),
+        Message.user("Actually, the meeting with Olga is at 5pm."),
+        ratio=0.8,
+    )
+    assert [(n.text, n.supersedes) for n in _notes(request)][-1] == ("meeting with Olga 5pm", "3pm")
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("We decided to use PostgreSQL for the ledger.", "Decision"),
+        ("Wir haben uns für Holz statt Beton entschieden.", "Decision"),
+        ("The nightly build failed with exit code 137.", "Issue"),
+        ("I prefer window seats on long flights.", "Preference"),
+        ("我喜欢喝乌龙茶", "Preference"),
+        ("나는 매운 음식을 좋아해", "Preference"),
+        ("The invoice bug is fixed since version 2.4.1.", "Outcome"),
+        ("I will call the plumber about the boiler.", "NextStep"),
+        ("Marta has two brothers.", "Fact"),
+    ],
+)
+def test_a_line_is_tagged_by_what_it_is(text: str, tag: str) -> None:
+    assert _notes(_request(Message.user(text), ratio=4.0))[0].tag == tag
+
+
+def test_a_danger_is_critical() -> None:
+    note = _notes(_request(Message.user("I am allergic to penicillin."), ratio=4.0))[0]
+    assert (note.priority, note.tag) == ("CRITICAL", "Preference")
+
+
+def test_of_a_tool_result_the_error_is_kept_rather_than_the_output() -> None:
+    output = "\n".join(f"step {n} ok" for n in range(400))
+    log = f"{output}\nError: disk /dev/sdb1 is full\n{output}"
+    request = _request(Message.tool("c1", log), ratio=0.02)
+    assert "Error: disk /dev/sdb1 is full" in render_notes(_notes(request), "compact")
+
+
+def test_a_message_of_a_megabyte_is_observed_within_its_target() -> None:
+    log = "\n".join(f"2026-03-02 worker {n} handled request {n * 7}" for n in range(25_000))
+    request = _request(Message.user(log), ratio=0.01)
+    assert 0 < _size(render_notes(_notes(request), "compact")) <= request.target_tokens
+
+
+def test_messages_without_a_time_are_observed_without_dates() -> None:
+    request = _request(Message.user("Yesterday I met Bo in Riga."), ratio=4.0)
+    undated = tuple(m.replace(created_at=None) for m in request.messages)
+    note = at_once(extract(dataclasses.replace(request, messages=undated)))[0]
+    assert (note.observed_at, note.referenced_at) == (None, None)
+
+
+def test_a_target_too_small_for_any_line_makes_no_notes() -> None:
+    assert _notes(_request(Message.user("I live in Turku."), ratio=0.1)) == ()

@@ -1,0 +1,99 @@
+from datetime import UTC, datetime, timedelta
+
+from remanence.observing.extractive import ExtractiveReflector
+from remanence.observing.notes import render_notes
+from remanence.protocols import ReflectRequest
+from remanence.types import ConversationRef, Note, Segment
+
+_START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+
+
+def _size(text: str) -> int:
+    return (len(text.encode()) + 3) // 4
+
+
+def _note(seq: int, text: str, **fields: object) -> Note:
+    at = _START + timedelta(days=seq)
+    return Note(text=text, first_seq=seq, last_seq=seq, observed_at=at, **fields)  # type: ignore[arg-type]
+
+
+def _request(*notes: Note, target: int = 10_000) -> ReflectRequest:
+    text = render_notes(notes, "compact")
+    segment = Segment(
+        id="s",
+        generation=0,
+        first_seq=1,
+        last_seq=len(notes),
+        text=text,
+        notes=notes,
+        tokens=_size(text),
+        source_tokens=0,
+        sum_tokens=0,
+        lost=(),
+        made_by="t",
+        created_at=_START,
+    )
+    return ReflectRequest(
+        conversation=ConversationRef("t", "c"),
+        segments=(segment,),
+        generation=1,
+        target_tokens=target,
+        count_tokens=_size,
+        note_format="compact",
+        now=_START,
+    )
+
+
+async def _reflected(*notes: Note, target: int = 10_000) -> tuple[Note, ...]:
+    return (await ExtractiveReflector().reflect(_request(*notes, target=target))).notes
+
+
+_MANY = tuple(
+    _note(n, f"bought lantern {n} in Bergen; nice weather again; saw Tilda {n}")
+    for n in range(1, 40)
+)
+
+
+async def test_a_reflection_is_no_larger_than_its_target() -> None:
+    made = await _reflected(*_MANY, target=150)
+    assert 130 <= _size(render_notes(made, "compact")) <= 150
+
+
+async def test_notes_stay_in_order_of_time() -> None:
+    made = await _reflected(*_MANY, target=150)
+    assert [n.first_seq for n in made] == sorted(n.first_seq for n in made)
+
+
+async def test_a_critical_note_stays_word_for_word_before_all_others() -> None:
+    critical = _note(5, "Ravi allergic peanuts; tell each kitchen", priority="CRITICAL")
+    made = await _reflected(*_MANY, critical, target=60)
+    assert "Ravi allergic peanuts; tell each kitchen" in [note.text for note in made]
+
+
+async def test_of_two_equal_notes_one_stays() -> None:
+    made = await _reflected(_note(1, "Ana lives in Turku"), _note(2, "Ana lives in Turku"))
+    assert [note.text for note in made] == ["Ana lives in Turku"]
+
+
+async def test_a_superseded_note_goes() -> None:
+    made = await _reflected(
+        _note(1, "dinner with Olga 7pm"), _note(2, "dinner with Olga 8pm", supersedes="7pm")
+    )
+    assert [note.text for note in made] == ["dinner with Olga 8pm"]
+
+
+async def test_a_note_that_only_shares_a_word_with_a_superseded_value_stays() -> None:
+    made = await _reflected(
+        _note(1, "gym opens 7pm"), _note(2, "dinner with Olga 8pm", supersedes="7pm")
+    )
+    assert len(made) == 2
+
+
+async def test_clauses_are_kept_as_they_are() -> None:
+    made = await _reflected(*_MANY, target=100)
+    before = {clause for note in _MANY for clause in note.text.split("; ")}
+    assert {clause for note in made for clause in note.text.split("; ")} <= before
+
+
+async def test_the_same_segments_make_the_same_reflection() -> None:
+    assert await _reflected(*_MANY, target=200) == await _reflected(*_MANY, target=200)

@@ -1,0 +1,120 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from remanence.errors import StoreError
+from remanence.protocols import Store
+from remanence.stores import open_store
+from remanence.testing.store_contract.samples import REF, active, tape, user
+from remanence.types import ConversationRef
+
+OTHER = ConversationRef("default", "other")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+async def store(path: Path) -> AsyncIterator[Store]:
+    store = await open_store(f"sqlite:///{path}")
+    await active(store, [(1, 2), (3, 4)])
+    await store.append(REF, [user("more")], user=None)
+    await tape(store, 3, OTHER)
+    yield store
+    await store.close()
+
+
+def tamper(path: Path, sql: str) -> None:
+    connection = apsw.Connection(str(path))
+    connection.execute(sql)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "what"),
+    [
+        ("DELETE FROM messages WHERE seq = 3 AND conversation = 1", "not 1..5"),
+        ("UPDATE messages SET seq = 9 WHERE seq = 5", "not 1..5"),
+        ("UPDATE states SET last_seq = 6 WHERE conversation = 1", "not 1..6"),
+        ("UPDATE messages SET tokens = 11 WHERE seq = 2 AND conversation = 1", "from message 2 on"),
+        ("UPDATE messages SET sum_tokens = 31 WHERE seq = 3 AND conversation = 1", "message 3 on"),
+        ("UPDATE states SET last_sum_tokens = 0 WHERE conversation = 1", "last_sum_tokens is 0"),
+        ("UPDATE states SET observed_sum_tokens = 1 WHERE conversation = 1", "observed_sum_tokens"),
+        ("UPDATE states SET active_sum_tokens = 1 WHERE conversation = 1", "active_sum_tokens"),
+        ("UPDATE states SET tail_sum_tokens = 1 WHERE conversation = 1", "tail_sum_tokens is 1"),
+        ("UPDATE states SET active_seq = 5 WHERE conversation = 1", "out of order"),
+        ("UPDATE states SET tail_seq = 6 WHERE conversation = 1", "out of order"),
+        ("UPDATE states SET reflected_seq = 2 WHERE conversation = 1", "reflected_seq is 2"),
+        ("DELETE FROM segments WHERE first_seq = 1", "a gap between 1 and"),
+        ("DELETE FROM segments WHERE first_seq = 3", "segments end at 2"),
+        ("UPDATE segments SET last_seq = 3 WHERE first_seq = 1", "an overlap"),
+        ("UPDATE segments SET generation = 1 WHERE first_seq = 1", "of generation 1"),
+        ("UPDATE segments SET superseded = 9 WHERE first_seq = 1", "a gap"),
+    ],
+)
+async def test_what_breaks_a_promise_is_found_and_named(
+    store: Store, path: Path, sql: str, what: str
+) -> None:
+    assert await store.check() == ()
+    tamper(path, sql)
+
+    problems = await store.check()
+
+    assert any(what in problem.what for problem in problems), problems
+    assert {problem.conversation for problem in problems} == {REF}
+    assert all(problem.remedy and problem.level == "error" for problem in problems)
+
+
+async def test_rows_without_their_conversation_are_found(store: Store, path: Path) -> None:
+    tamper(path, "DELETE FROM conversations WHERE id = 'other'")
+
+    problems = await store.check()
+
+    assert any("belongs to no row of conversations" in problem.what for problem in problems)
+
+
+async def test_a_damaged_text_index_is_found(store: Store, path: Path) -> None:
+    await store.search(REF, "message", limit=1)
+    tamper(path, "DELETE FROM text_index_docsize")
+    tamper(path, "UPDATE text_index_data SET block = x'00' WHERE id > 10")
+
+    assert await store.check() != ()
+
+
+def damage(path: Path, table: str) -> None:
+    """Write nonsense to the head of the table's first page."""
+    with apsw.Connection(str(path)) as connection:
+        query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        page: int = connection.execute(query, (table,)).get
+    connection.close()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * 4_096)
+        file.write(b"\xff" * 100)
+
+
+@pytest.mark.parametrize("table", ["messages", "segments", "states", "conversations", "journal"])
+async def test_a_damaged_file_is_found(store: Store, path: Path, table: str) -> None:
+    await store.close()
+    damage(path, table)
+    again = await open_store(f"sqlite:///{path}")
+
+    problems = await again.check()
+
+    assert problems
+    assert all("the file is damaged" in problem.what for problem in problems)
+    await again.close()
+
+
+async def test_reading_from_a_damaged_file_names_it(store: Store, path: Path) -> None:
+    await store.close()
+    damage(path, "messages")
+    again = await open_store(f"sqlite:///{path}")
+
+    with pytest.raises(StoreError, match=r"memory\.db' is damaged.*restore a backup"):
+        await again.messages(REF, after=0, limit=None)
+
+    await again.close()
