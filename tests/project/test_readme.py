@@ -4,6 +4,7 @@ A block after the line `<!-- not run: reason -->` is left alone.
 """
 
 import ast
+import asyncio
 import inspect
 import re
 from collections.abc import Iterator
@@ -33,17 +34,18 @@ def examples(page: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-async def test_the_examples_of_a_page_run(
+def test_the_examples_of_a_page_run(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "__main__"}  # whatever the examples define
 
-    for example in examples(page):
-        code = compile(example, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        result = eval(code, names)
-        if inspect.isawaitable(result):
-            await result
+    with asyncio.Runner() as runner:
+        for example in examples(page):
+            code = compile(example, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            result = eval(code, names)
+            if inspect.isawaitable(result):
+                runner.run(result)
 
 
 @pytest.mark.skipif(not README.exists(), reason="there is no README.md yet")

@@ -13,7 +13,6 @@ from remanence.observing.policy import Policy
 from remanence.types import MemoryState, Message, Segment
 
 SYSTEM = "You are a helpful assistant. You help Mina with her work and her everyday life."
-TAIL_TOKENS = 4000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +57,7 @@ def demo_messages() -> tuple[Message, ...]:
 async def play(messages: tuple[Message, ...], *, advance: Callable[[int], None]) -> Demo:
     """Put *messages* on a temporary tape one by one, with a prompt before each answer."""
     clock = TapeClock()
-    policy = Policy.default(tail_tokens=TAIL_TOKENS)
+    policy = Policy.default()
     spent, before = Spent(), ""
     async with Memory.open(MEMORY_URL, policy=policy, clock=clock) as memory:
         chat = memory.conversation("demo")

@@ -1,6 +1,7 @@
 """`remanence demo`: what memory keeps of a conversation, and what it saves."""
 
 import asyncio
+from collections.abc import Sequence
 
 from remanence.cli.demo import Demo, demo_messages, play
 from remanence.cli.documents import (
@@ -16,6 +17,7 @@ SHOWN_NOTES = 14
 SHOWN_LOST = 8
 SHOWN_CHARACTERS = 400
 SHOWN_TAIL = 6
+SHOWN_MESSAGE = 120
 
 
 def run(*, as_json: bool) -> int:
@@ -53,8 +55,9 @@ def demo_document(demo: Demo) -> dict[str, object]:
 def _print(printer: Printer, demo: Demo) -> None:
     printer.line("A conversation of two weeks, replayed message by message", style="bold")
     printer.line(
-        f"{demo.state.last_seq} messages; notes by the embedded observer, without a model. The raw "
-        f"tail has a budget of {demo.policy.tail_tokens:,} tokens here."
+        f"{demo.state.last_seq} messages of {demo.state.last_sum_tokens:,} tokens; the notes are made "
+        "by the embedded observer, without a model. The raw tail may hold "
+        f"{demo.policy.tail_tokens:,} tokens."
     )
     printer.heading("The tape")
     printer.tape(demo.state)
@@ -66,23 +69,22 @@ def _print(printer: Printer, demo: Demo) -> None:
 
 
 def _print_tiers(printer: Printer, demo: Demo) -> None:
-    printer.heading("Tiers")
     shown = [s for s in demo.segments if s.last_seq <= demo.state.active_seq]
     ready = [s for s in demo.segments if s.last_seq > demo.state.active_seq]
-    rows = [
-        _tier_row("reflections", [s for s in shown if s.generation]),
-        _tier_row("observations", [s for s in shown if not s.generation]),
-        _tier_row("observed, kept ready", ready),
-    ]
-    stats = demo.context.stats
     raw = demo.state.last_seq - demo.state.tail_seq + 1
-    rows.append(("raw tail", raw, demo.state.tail_tokens, "", stats.working_tokens))
-    columns = ("tier", "messages#", "their tokens#", "notes#", "tokens in the prompt#")
-    rows[2] = (*rows[2][:4], 0)
-    printer.table(columns, rows)
+    printer.heading("Tiers")
+    printer.table(
+        ("tier", "messages#", "of tokens#", "notes#", "tokens of the notes#"),
+        [
+            _tier("reflections", [s for s in shown if s.generation]),
+            _tier("observations", [s for s in shown if not s.generation]),
+            _tier("observed, kept ready", ready),
+            ("raw tail", raw, demo.state.tail_tokens, None, None),
+        ],
+    )
 
 
-def _tier_row(name: str, segments: list[Segment]) -> tuple[object, ...]:
+def _tier(name: str, segments: Sequence[Segment]) -> tuple[object, ...]:
     return (
         name,
         sum(segment.last_seq - segment.first_seq + 1 for segment in segments),
@@ -105,53 +107,52 @@ def _print_notes(printer: Printer, demo: Demo) -> None:
     printer.table(("date", "message#", "note~"), rows)
 
 
-def _print_losses(printer: Printer, segments: tuple[Segment, ...]) -> None:
+def _print_losses(printer: Printer, segments: Sequence[Segment]) -> None:
     lost = [literal for segment in segments for literal in segment.lost]
+    some = lost[:: max(1, len(lost) // SHOWN_LOST)][:SHOWN_LOST]
     printer.heading("Loss report")
     printer.line(
-        f"{len(lost)} names, numbers, dates, paths and quotes of the messages are not in the notes; "
-        f"the messages keep them. Some: {', '.join(lost[:: max(1, len(lost) // SHOWN_LOST)][:SHOWN_LOST])}"
+        f"{len(lost)} names, numbers, dates, paths and quotes of the messages are in no note; the "
+        f"tape still holds them. Some: {', '.join(some)}"
     )
 
 
 def _print_context(printer: Printer, demo: Demo) -> None:
+    context = demo.context
     printer.heading("The assembled context")
-    for block in demo.context.system:
-        cached = ", a cache breakpoint after it" if block.cache else ""
+    for block in context.system:
+        cached = ", then a cache breakpoint" if block.cache else ""
         printer.line(f"{block.kind}: {block.tokens:,} tokens{cached}", style="cyan")
         printer.line(f"  {shortened(block.text, SHOWN_CHARACTERS)}")
-    messages = demo.context.messages
     printer.line(
-        f"raw messages: {len(messages)}, {demo.context.stats.working_tokens:,} tokens", style="cyan"
-    )
-    for message in messages[-SHOWN_TAIL:]:
-        printer.line(f"  {message.seq} {shortened(message.full_text, 120)}")
-    printer.line(
-        f"last, for this call alone: {shortened(demo.context.volatile, SHOWN_CHARACTERS)}",
+        f"raw messages: {len(context.messages)}, {context.stats.working_tokens:,} tokens; the newest:",
         style="cyan",
     )
+    for message in context.messages[-SHOWN_TAIL:]:
+        printer.line(f"  {message.seq} {shortened(message.full_text, SHOWN_MESSAGE)}")
+    printer.line("at the end, for this call alone:", style="cyan")
+    printer.line(f"  {shortened(context.volatile, SHOWN_CHARACTERS)}")
 
 
 def _print_savings(printer: Printer, demo: Demo) -> None:
     spent, stats = demo.spent, demo.context.stats
-    printer.heading("What it saved")
     history = stats.history_tokens + stats.system_tokens
-    rows = (
-        (
-            "this prompt, tokens",
-            history,
-            stats.context_tokens,
-            percent(stats.context_tokens / history),
-        ),
-        (
-            f"all {spent.calls} prompts, tokens",
-            spent.history_tokens,
-            spent.tokens,
-            percent(spent.tokens / spent.history_tokens),
-        ),
+    printer.heading("What it saved")
+    printer.table(
+        ("tokens of", "full history#", "with memory#", "share#"),
+        [
+            _saving("this prompt", history, stats.context_tokens),
+            _saving(
+                f"the prompts of all {spent.calls} answers", spent.history_tokens, spent.tokens
+            ),
+        ],
     )
-    printer.table(("", "full history#", "with memory#", "share#"), rows)
     printer.line(
-        f"{percent(spent.repeated_share)} of all prompt characters repeat the beginning of the prompt before, "
-        f"so that a prompt cache serves them; the notes moved on {demo.activations} times."
+        f"{percent(spent.repeated_share)} of all prompt characters repeat the beginning of the "
+        "prompt before, so that a prompt cache serves them. The prompt moved on to newer notes "
+        f"{demo.activations} times."
     )
+
+
+def _saving(name: str, history_tokens: int, tokens: int) -> tuple[object, ...]:
+    return (name, history_tokens, tokens, percent(tokens / max(1, history_tokens)))
