@@ -165,15 +165,12 @@ def common_prefix(left: str, right: str) -> int:
 
 
 SWEEP: dict[str, tuple[object, ...]] = {
-    "tail_tokens": (4_000, 6_000, 8_000, 12_000),
-    "tail_keep_tokens": (500, 1_000, 2_000),
-    "reflect_tokens": (
-        (2_000, 2_000, 4_000),
-        (3_000, 3_000, 6_000),
-        (4_000, 4_000, 8_000),
-        (4_000, 12_000),
-    ),
-    "note_ratio": (0.05, 0.1, 0.2),
+    "tail_tokens": (6_000, 8_000, 12_000),
+    "tail_keep_tokens": (1_000, 2_000),
+    "keep_last": (2, 4),
+    "note_ratio": (0.1, 0.2),
+    "reflect_tokens": ((4_000, 4_000, 8_000), (4_000, 4_000, 16_000), (4_000, 16_000)),
+    "reflect_ratio": (0.35, 0.5),
 }
 
 

@@ -57,7 +57,7 @@ def facts(count: int, source: random.Random) -> Iterator[Fact]:
 
 
 def prose(source: random.Random, characters: int, style: Style = "plain") -> str:
-    """About so many characters of prose without a planted fact."""
+    """About so many characters of prose, a sentence at least, without a planted fact."""
     return " ".join(_sentences(source, style, characters))
 
 
@@ -66,9 +66,9 @@ def _sentences(source: random.Random, style: Style, characters: float) -> Iterat
     length = 0.0
     while True:
         sentence = _filled(source.choice(frames), source)
-        length += len(sentence) + 1
-        if length - len(sentence) / 2 > characters:
+        if length and length + len(sentence) / 2 + 1 > characters:
             return
+        length += len(sentence) + 1
         yield sentence
 
 

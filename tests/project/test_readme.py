@@ -44,7 +44,7 @@ def test_the_examples_of_a_page_run(
         for example in examples(page):
             code = compile(example, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
             result = eval(code, names)
-            if inspect.isawaitable(result):
+            if inspect.iscoroutine(result):
                 runner.run(result)
 
 

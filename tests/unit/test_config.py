@@ -12,7 +12,6 @@ from remanence.errors import InvalidPolicy
 from remanence.memory import policy_of
 from remanence.observing.policy import Policy
 
-
 SET_BY_DEFAULT = [field for field in dataclasses.fields(Policy) if field.default is not None]
 """TOML has no null, so a file cannot say what the other fields have by default."""
 

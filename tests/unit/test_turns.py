@@ -120,3 +120,11 @@ def _with_unique_calls(messages: list[Message]) -> list[Message]:
         known |= ids
         kept.append(message)
     return kept or [USER]
+
+
+def test_a_call_id_that_occurs_again_is_told_apart() -> None:
+    session = [USER, call("call_0"), Message.tool("call_0", "1")]
+    messages = [message.replace(seq=seq) for seq, message in enumerate(session * 2, start=1)]
+    ids = [part.id for message in repaired(messages) for part in message.tool_calls]
+    answers = [part.call_id for message in repaired(messages) for part in message.tool_results]
+    assert ids == answers == ["call_0", "call_0-5"]

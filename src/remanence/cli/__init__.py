@@ -5,21 +5,16 @@ import sys
 from collections.abc import Sequence
 
 FAILED = 1
-INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; gives the exit code: 0, 1 (failed) or 2 (wrong use)."""
-    from remanence.cli.app import app
     from remanence.errors import RemanenceError
 
     _print_what_the_terminal_can()
     try:
-        app(args=arguments, prog_name="remanence")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except KeyboardInterrupt:
-        return INTERRUPTED
+        code = _run(arguments)
+        sys.stdout.flush()
     except BrokenPipeError:
         # The reader has gone; what is left in the buffer must not be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -29,6 +24,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         explain(error)
         return FAILED
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    from remanence.cli.app import app
+
+    try:
+        app(args=arguments, prog_name="remanence")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
 
 

@@ -11,6 +11,11 @@ from remanence.observing.boundaries import groups, safe_ends
 from remanence.types import Failure, MemoryState, Message, NoteFormat, Segment, Snapshot
 
 
+LEAST_SLICE = 0.25
+"""The share of `observe_tokens` below which a slice also takes the next message, however long:
+a few words alone are not worth a segment."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """When a conversation is observed, activated and reflected, and what a context may hold.
@@ -195,12 +200,14 @@ def observation_slice(
     final = everything and bool(messages) and messages[-1].seq == state.last_seq
     ends = [end for end in safe_ends(messages, final=final) if messages[end].seq <= newest]
     chosen: int | None = None
-    tokens = counted = 0
+    before = tokens = counted = 0
     for end in ends:
         tokens += sum(message.tokens for message in messages[counted : end + 1])
         counted = end + 1
-        if chosen is not None and not _fits(policy, end + 1, tokens):
+        too_small = before < policy.observe_tokens * LEAST_SLICE
+        if chosen is not None and not too_small and not _fits(policy, end + 1, tokens):
             break
+        before = tokens
         chosen = end
     return () if chosen is None else tuple(messages[: chosen + 1])
 

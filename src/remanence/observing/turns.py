@@ -4,11 +4,20 @@ The rules depend on the messages alone, so that a later context repeats the byte
 one. A result that comes after other messages stays where it came, as text of the user's.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from remanence.observing.boundaries import groups
-from remanence.types import Message, TextPart, ToolResultPart, anthropic, openai
+from remanence.types import (
+    Message,
+    Part,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    anthropic,
+    openai,
+)
 
 JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
 
@@ -18,8 +27,36 @@ VOLATILE_TAG = "memory-context"
 
 
 def repaired(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Messages in which each tool call is answered directly and each result answers a call."""
-    return tuple(message for run in groups(messages) for message in _repaired_run(run))
+    """Messages in which each tool call is answered directly and each result answers a call.
+
+    A call id that occurs again, as from a model that counts from 0 in each session, gets the
+    number of its message, for providers want ids that differ.
+    """
+    seen: set[str] = set()
+    turns: list[Message] = []
+    for run in groups(messages):
+        ids = {call.id for call in run[0].tool_calls}
+        again = {id_: f"{id_}-{run[0].seq}" for id_ in ids & seen}
+        seen |= ids
+        turns += _repaired_run(tuple(_renamed(message, again) for message in run))
+    return tuple(turns)
+
+
+def _renamed(message: Message, names: Mapping[str, str]) -> Message:
+    if not names:
+        return message
+    content = tuple(_renamed_part(part, names) for part in message.content)
+    return message.replace(content=content)
+
+
+def _renamed_part(part: Part, names: Mapping[str, str]) -> Part:
+    match part:
+        case ToolCallPart():
+            return replace(part, id=names.get(part.id, part.id))
+        case ToolResultPart():
+            return replace(part, call_id=names.get(part.call_id, part.call_id))
+        case _:
+            return part
 
 
 def _repaired_run(run: tuple[Message, ...]) -> Iterator[Message]:

@@ -5,9 +5,10 @@ from typing import Final
 
 from remanence.tokens import rules
 from remanence.tokens.counter import Frame, TokenCounter
+from remanence.tokens.estimator import estimator
 from remanence.tokens.families import FAMILIES, Family, family_for
 from remanence.tokens.media import claude_image, image_count
-from remanence.tokens.text import estimator
+
 from remanence.types import Message
 
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, assert_never
 
+from remanence.tokens.estimator import TextCount
 from remanence.tokens.media import ImageCount, file_tokens
-from remanence.tokens.text import TextCount
 from remanence.types import (
     FilePart,
     ImagePart,

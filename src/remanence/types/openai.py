@@ -26,7 +26,14 @@ JsonObject = dict[str, Any]  # a provider's JSON: its shape is the provider's
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 """The names that the API accepts; any other stands before the text."""
 
-_ROLE_NAMES: dict[str, Role] = {"developer": "system", "function": "tool"}
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
 
 
 def parse(data: JsonObject) -> Parsed:
@@ -74,12 +81,11 @@ def _prefixed(content: tuple[Part, ...], name: str) -> tuple[Part, ...]:
 
 
 def _role(data: JsonObject) -> Role:
-    role = data.get("role")
-    role = _ROLE_NAMES.get(role, role) if isinstance(role, str) else role
-    if role not in ROLES:
-        raise InvalidMessage(f"role {data.get('role')!r} is unknown: use one of {sorted(ROLES)}")
-    known: Role = role
-    return known
+    name = data.get("role")
+    role = _ROLES.get(name) if isinstance(name, str) else None
+    if role is None:
+        raise InvalidMessage(f"role {name!r} is unknown: use one of {sorted(ROLES)}")
+    return role
 
 
 def _content(content: object) -> tuple[Part, ...]:

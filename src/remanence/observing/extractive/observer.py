@@ -16,10 +16,15 @@ MADE_BY = "extractive/1"
 
 
 class ExtractiveObserver:
-    """Keeps the passages that tell the most per token, in telegraphic wording."""
+    """Keeps the passages that tell the most per token, in telegraphic wording.
+
+    No notes mean that nothing is worth one, or that the target has no room for one: a second try
+    would find the same.
+    """
 
     async def observe(self, request: ObserveRequest) -> Draft:
-        return Draft(notes=await in_slices(extract(request)), made_by=MADE_BY)
+        notes = await in_slices(extract(request))
+        return Draft(notes=notes, made_by=MADE_BY, nothing=not notes)
 
 
 def extract(request: ObserveRequest) -> Generator[None, None, tuple[Note, ...]]:

@@ -13,7 +13,7 @@ class Span(NamedTuple):
 
 
 _END = re.compile(
-    r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[^a-zà-ÿ\s])|[!?]+[\"'”’)]*\s+|(?<=[。！？；!?…])[」』”’）]*|\n+|\s*(?=\[[^\[\]\n]{3,}\])"
+    r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[^a-zà-ÿ\s])|[!?]+[\"'”’)]*\s+|(?<=[。！？；!?…])[」』”’）]*|\n+|\s+(?=\[[^\[\]\n]{3,}\])"
 )
 _ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|e\.g|i\.e|No|Prof|Jr|Sr|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co)|\b[A-Z])\.$"

@@ -5,6 +5,7 @@ from itertools import groupby
 
 import apsw
 
+from remanence.stores.sqlite import search
 from remanence.stores.transitions import Span, coverage_fault
 from remanence.types import ConversationRef, Problem
 
@@ -15,7 +16,7 @@ def check(connection: apsw.Connection) -> tuple[Problem, ...]:
     """What is wrong, conversation by conversation; nothing where all is well."""
     if damage := tuple(_damage(connection)):
         return damage  # what a damaged file says of its conversations means nothing
-    checks = (_orphans, _gaps, _sums, _cursors, _accounts, _coverage)
+    checks = (_orphans, _gaps, _sums, _cursors, _accounts, _coverage, _index)
     return tuple(problem for find in checks for problem in find(connection))
 
 
@@ -104,6 +105,16 @@ def _coverage(connection: apsw.Connection) -> Iterator[Problem]:
         fault = coverage_fault(spans, reflected_seq=reflected_seq, observed_seq=observed_seq)
         if fault is not None:
             yield _problem(ConversationRef(tenant, id_), fault)
+
+
+def _index(connection: apsw.Connection) -> Iterator[Problem]:
+    orphans: int = connection.execute(
+        "SELECT count(*) FROM text_index_docsize WHERE (id > 0 AND id NOT IN "
+        "(SELECT key FROM messages)) OR (id < 0 AND -id / ? NOT IN (SELECT key FROM segments))",
+        (search.MOST_NOTES,),
+    ).get
+    if orphans:
+        yield _problem(None, f"the text index holds {orphans} texts of nothing")
 
 
 def _problem(ref: ConversationRef | None, what: str) -> Problem:

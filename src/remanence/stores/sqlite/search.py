@@ -16,7 +16,7 @@ from remanence.types import ConversationRef, Hit, Segment
 _STEP_MESSAGES = 64
 _STEP_CHARACTERS = 16_000
 _MERGED_PAGES = 16
-_MOST_NOTES = 65_536  # of a segment: the rowids of its notes lie between those of two segments
+MOST_NOTES = 65_536  # of a segment: the rowids of its notes lie between those of two segments
 
 
 def add_segment(
@@ -28,7 +28,7 @@ def add_segment(
         "INSERT INTO text_index (rowid, scope, terms) VALUES (?, ?, ?)",
         [
             (_note_rowid(segment_key, place), _scope(conversation), index_terms(text))
-            for place, text in enumerate(texts[:_MOST_NOTES])
+            for place, text in enumerate(texts[:MOST_NOTES])
         ],
     )
 
@@ -38,7 +38,7 @@ def remove_segment(connection: apsw.Connection, segment_key: int) -> None:
     notes: int = connection.execute(
         "SELECT json_array_length(notes) FROM segments WHERE key = ?", (segment_key,)
     ).get
-    places = range(min(max(1, notes), _MOST_NOTES))
+    places = range(min(max(1, notes), MOST_NOTES))
     connection.executemany(
         "DELETE FROM text_index WHERE rowid = ?",
         [(_note_rowid(segment_key, place),) for place in places],
@@ -148,7 +148,7 @@ def _message_hit(connection: apsw.Connection, rowid: int, score: float) -> Hit:
 
 
 def _note_hit(connection: apsw.Connection, rowid: int, score: float) -> Hit:
-    segment_key, place = divmod(-rowid, _MOST_NOTES)
+    segment_key, place = divmod(-rowid, MOST_NOTES)
     row = connection.execute(
         "SELECT id, first_seq, last_seq, text, notes, created_at FROM segments WHERE key = ?",
         (segment_key,),
@@ -172,7 +172,7 @@ def _note_hit(connection: apsw.Connection, rowid: int, score: float) -> Hit:
 
 
 def _note_rowid(segment_key: int, place: int) -> int:
-    return -(segment_key * _MOST_NOTES + place)
+    return -(segment_key * MOST_NOTES + place)
 
 
 def _scope(conversation: int) -> str:

@@ -1,0 +1,98 @@
+"""How a language model is reached: by name, as a function, or as a chain of several."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias, TypeGuard
+
+from remanence.clock import Clock, SystemClock
+from remanence.errors import MissingExtra
+from remanence.models.fallback import FallbackModel
+from remanence.models.function import FunctionModel
+from remanence.models.limits import LimitedModel, Limits
+from remanence.models.options import ModelOptions
+from remanence.models.retrying import RetryingModel
+from remanence.models.spec import ModelSpec, parse_spec
+from remanence.protocols import Model, ModelRequest
+
+__all__ = [
+    "FallbackModel",
+    "FunctionModel",
+    "LimitedModel",
+    "Limits",
+    "ModelOptions",
+    "ModelSource",
+    "RetryingModel",
+    "open_model",
+]
+
+ModelFunction: TypeAlias = Callable[[ModelRequest], Awaitable[str]]
+ModelSource: TypeAlias = "str | Model | ModelFunction | Sequence[ModelSource]"
+
+
+def open_model(
+    source: ModelSource, *, options: ModelOptions | None = None, clock: Clock | None = None
+) -> Model:
+    """Make a model that can be called.
+
+    *source* is `provider:model` (`anthropic:claude-haiku-4-5`; an OpenAI-compatible server as
+    `openai:model@http://host/v1`), an async function from a request to a text, a `Model`, which
+    comes back as it is, or several of these, tried in order. Keys and base URLs come from the
+    provider's own environment variables.
+
+    Raises:
+        ModelError: `unknown_model` or `auth`; the text says what to write or to set.
+        MissingExtra: a named model needs `remanence[models]`.
+    """
+    return _Opener(options or ModelOptions(), clock or SystemClock()).open(source)
+
+
+class _Opener:
+    """Opens the models of one chain; those of one provider share its limits."""
+
+    def __init__(self, options: ModelOptions, clock: Clock) -> None:
+        self._options = options
+        self._clock = clock
+        self._limits: dict[str, Limits] = {}
+
+    def open(self, source: ModelSource) -> Model:
+        if isinstance(source, str):
+            return self._named(parse_spec(source))
+        if isinstance(source, Sequence):
+            return FallbackModel(
+                [self.open(link) for link in source],
+                clock=self._clock,
+                cooldown_seconds=self._options.cooldown_seconds,
+            )
+        if _is_model(source):
+            return source
+        return FunctionModel(
+            source, clock=self._clock, timeout_seconds=self._options.timeout_seconds
+        )
+
+    def _named(self, spec: ModelSpec) -> Model:
+        try:
+            from remanence.models.providers import ProviderModel
+        except ModuleNotFoundError as error:
+            raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
+
+        model = ProviderModel(
+            spec,
+            clock=self._clock,
+            timeout_seconds=self._options.timeout_seconds,
+            stream=self._options.stream,
+        )
+        limited = LimitedModel(model, self._limits_of(spec.provider))
+        return RetryingModel(limited, attempts=self._options.attempts)
+
+    def _limits_of(self, provider: str) -> Limits:
+        if provider not in self._limits:
+            self._limits[provider] = Limits(
+                requests_per_minute=self._options.requests_per_minute,
+                tokens_per_minute=self._options.tokens_per_minute,
+                parallel=self._options.parallel,
+                clock=self._clock,
+            )
+        return self._limits[provider]
+
+
+def _is_model(source: Model | ModelFunction) -> TypeGuard[Model]:
+    return hasattr(source, "complete")

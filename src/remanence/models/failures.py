@@ -1,0 +1,116 @@
+"""From what pydantic-ai raises to `ModelError`, without anything secret in its text."""
+
+import json
+import os
+import re
+from typing import Final
+
+import httpx2
+from pydantic import ValidationError
+from pydantic_ai import exceptions as wire
+
+from remanence.errors import ModelError
+from remanence.models.spec import ModelSpec
+
+MESSAGE_LENGTH: Final = 200
+
+# The first that fits; the narrower stand before the wider.
+_REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (wire.ModelAuthenticationError, "auth"),
+    (wire.ModelNotFoundError, "unknown_model"),
+    (wire.ModelContextWindowExceededError, "too_long"),
+    (wire.ModelQuotaExceededError, "quota"),
+    (wire.ModelRateLimitError, "rate_limit"),
+    (wire.ModelOverloadedError, "overloaded"),
+    (wire.ModelUnavailableError, "server"),
+    (wire.ModelServerError, "server"),
+    (wire.ModelRequestTimeout, "timeout"),
+    (wire.ModelTimeoutError, "timeout"),
+    (wire.ModelConnectionError, "connection"),
+    (wire.ModelRequestRejectedError, "bad_request"),
+    (wire.ContentFilterError, "refused"),
+    (httpx2.TimeoutException, "timeout"),
+    (httpx2.TransportError, "connection"),
+    (json.JSONDecodeError, "bad_answer"),
+    (ValidationError, "bad_answer"),
+)
+_STATUS_REASONS: Final = {408: "timeout", 413: "too_long"}
+
+_WORDS: Final = {
+    "auth": "refused the key",
+    "bad_answer": "sent an answer that is not of its protocol",
+    "bad_request": "rejected the request",
+    "connection": "could not be reached, or broke off",
+    "overloaded": "is overloaded",
+    "quota": "has no quota or credit left",
+    "rate_limit": "asks for fewer calls",
+    "refused": "refused to answer",
+    "server": "failed",
+    "timeout": "took too long",
+    "too_long": "cannot take so long a request",
+    "unknown_model": "is not known to its provider",
+}
+# Only here does the provider's own text help; elsewhere it may repeat a key or an answer.
+_QUOTED: Final = frozenset({"bad_request", "quota", "too_long", "unknown_model"})
+
+# Words of servers that send no code of their own for a request that is too long.
+_TOO_LONG: Final = re.compile(
+    r"context (?:length|size|window)|maximum context|prompt is too long|input is too long"
+    r"|too many (?:input )?tokens",
+    re.IGNORECASE,
+)
+_KEY_LIKE: Final = re.compile(r"\b(?:sk|pk|AIza|key|gsk|xai)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}")
+_SECRET_NAME: Final = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
+_SHORTEST_SECRET: Final = 6
+
+
+def to_model_error(error: Exception, spec: ModelSpec) -> ModelError:
+    """The failure of a call, in our words."""
+    reason = _reason(error)
+    text = f"{spec.name} {_WORDS[reason]}"
+    if isinstance(error, wire.ModelHTTPError):
+        text += f" (HTTP {error.status_code})"
+    if reason in _QUOTED and (quote := _provider_words(error)):
+        text += f": {without_secrets(quote, spec)[:MESSAGE_LENGTH]}"
+    seconds = error.retry_after if isinstance(error, wire.ModelAPIError) else None
+    return ModelError(reason, text, retry_after_seconds=seconds)
+
+
+def opening_failure(error: Exception, spec: ModelSpec) -> ModelError:
+    """Why a model cannot be opened: no key, or no such provider."""
+    words = without_secrets(str(error), spec)
+    reason = "auth" if "KEY" in words else "unknown_model"
+    return ModelError(reason, f"{spec.name} cannot be opened: {words}")
+
+
+def without_secrets(text: str, spec: ModelSpec) -> str:
+    """The text without the keys of the environment, passwords of the URL, and what looks so."""
+    secrets = {value for name, value in os.environ.items() if _SECRET_NAME.search(name)}
+    if spec.base_url:
+        url = httpx2.URL(spec.base_url)
+        secrets |= {spec.base_url, url.password, url.query.decode(errors="replace")}
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "***")
+    return _KEY_LIKE.sub("***", text)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, wire.ModelHTTPError) and error.status_code in _STATUS_REASONS:
+        return _STATUS_REASONS[error.status_code]
+    reason = next((code for kind, code in _REASONS if isinstance(error, kind)), "bad_answer")
+    if reason == "bad_request" and _TOO_LONG.search(_provider_words(error)):
+        return "too_long"
+    return reason
+
+
+def _provider_words(error: Exception) -> str:
+    """The message in the body of the provider's error, '' if there is none."""
+    body: object = getattr(error, "body", None)
+    for _ in range(2):
+        if isinstance(body, dict):
+            message = body.get("message")
+            if isinstance(message, str):
+                return message
+            body = body.get("error")
+    return body if isinstance(body, str) else ""

@@ -1,0 +1,64 @@
+"""A model that is an async function."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from remanence.clock import Clock
+from remanence.errors import ModelError
+from remanence.protocols import ModelAnswer, ModelRequest
+from remanence.tokens import text_tokens
+from remanence.types import Usage
+
+
+class FunctionModel:
+    """Calls a function from a request to a text; its tokens are estimated, its price unknown."""
+
+    def __init__(
+        self,
+        function: Callable[[ModelRequest], Awaitable[str]],
+        *,
+        clock: Clock,
+        timeout_seconds: float,
+    ) -> None:
+        self._function = function
+        self._clock = clock
+        self._timeout_seconds = timeout_seconds
+
+    @property
+    def name(self) -> str:
+        return f"function:{getattr(self._function, '__qualname__', type(self._function).__name__)}"
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        text = await self._call(request)
+        if not text.strip():
+            raise ModelError("empty", f"{self.name} returned no text")
+        usage = Usage(
+            conversation=request.conversation,
+            user=request.user,
+            purpose=request.purpose,
+            model=self.name,
+            input_tokens=text_tokens(request.stable) + text_tokens(request.prompt),
+            output_tokens=text_tokens(text),
+            cache_read_tokens=0,
+            cache_write_tokens=0,
+            cost_usd=None,
+            duration_seconds=loop.time() - started,
+            outcome="ok",
+            at=self._clock.now(),
+        )
+        return ModelAnswer(text=text, complete=True, usage=usage)
+
+    async def _call(self, request: ModelRequest) -> str:
+        deadline = asyncio.timeout(self._timeout_seconds)
+        try:
+            async with deadline:
+                return await self._function(request)
+        except ModelError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it raises, the call failed
+            if deadline.expired():
+                message = f"{self.name} took longer than {self._timeout_seconds:g} s"
+                raise ModelError("timeout", message) from error
+            raise ModelError("failed", f"{self.name} raised {type(error).__name__}") from error

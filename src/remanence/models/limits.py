@@ -1,0 +1,99 @@
+"""Keeping within a provider's limits."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from remanence.clock import Clock
+from remanence.protocols import Model, ModelAnswer, ModelRequest
+from remanence.tokens import text_tokens
+
+
+class Bucket:
+    """A store of units that fills evenly, up to one minute's worth.
+
+    Units are taken at once, also below zero, and the wait is what it takes to fill up to zero
+    again: so those who wait are served in the order they came.
+    """
+
+    def __init__(self, per_minute: float, now: datetime) -> None:
+        self._per_minute = per_minute
+        self._units = per_minute
+        self._filled_at = now
+
+    def take(self, units: float, now: datetime) -> float:
+        """Take *units* (no more than a minute's worth) and return the seconds to wait for them."""
+        self._fill(now)
+        self._units -= min(units, self._per_minute)
+        return max(0.0, -self._units * 60 / self._per_minute)
+
+    def correct(self, taken: float, used: float, now: datetime) -> None:
+        """Set right what was taken by what was used, each no more than a minute's worth."""
+        self._fill(now)
+        unused = min(taken, self._per_minute) - min(used, self._per_minute)
+        self._units = min(self._per_minute, self._units + unused)
+
+    def _fill(self, now: datetime) -> None:
+        seconds = max(0.0, (now - self._filled_at).total_seconds())
+        self._units = min(self._per_minute, self._units + seconds * self._per_minute / 60)
+        self._filled_at = now
+
+
+class Limits:
+    """Requests and tokens per minute, and calls at once, for all that share this object."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        parallel: int = 8,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._clock = clock
+        self._sleep = sleep
+        self._parallel = asyncio.Semaphore(parallel)
+        now = clock.now()
+        self._requests = Bucket(requests_per_minute, now) if requests_per_minute else None
+        self._tokens = Bucket(tokens_per_minute, now) if tokens_per_minute else None
+
+    @asynccontextmanager
+    async def slot(self, tokens: int) -> AsyncIterator[None]:
+        """Wait for a place for one call of about *tokens*, and hold it."""
+        async with self._parallel:
+            await self._wait(tokens)
+            yield
+
+    def settle(self, expected_tokens: int, used_tokens: int) -> None:
+        """Correct what a call took by what it used."""
+        if self._tokens:
+            self._tokens.correct(expected_tokens, used_tokens, self._clock.now())
+
+    async def _wait(self, tokens: int) -> None:
+        now = self._clock.now()
+        waits = [self._requests.take(1, now)] if self._requests else []
+        waits += [self._tokens.take(tokens, now)] if self._tokens else []
+        if any(waits):
+            await self._sleep(max(waits))
+
+
+class LimitedModel:
+    """Calls a model when its provider's limits allow; until then it waits."""
+
+    def __init__(self, model: Model, limits: Limits) -> None:
+        self._model = model
+        self._limits = limits
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        expected = text_tokens(request.stable) + text_tokens(request.prompt)
+        expected += request.max_output_tokens
+        async with self._limits.slot(expected):
+            answer = await self._model.complete(request)
+        self._limits.settle(expected, answer.usage.input_tokens + answer.usage.output_tokens)
+        return answer

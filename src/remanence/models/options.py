@@ -1,0 +1,33 @@
+"""Settings for the calls of a model."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """How models are called.
+
+    A call that takes longer than `timeout_seconds` fails. `attempts` counts all tries of a call.
+    In a chain, a model that failed is left alone for `cooldown_seconds`. Requests and tokens per
+    minute and `parallel` calls are limits for each provider. With `stream` the answer is read as
+    it is written, which some servers need for long answers.
+    """
+
+    timeout_seconds: float = 120
+    attempts: int = 2
+    cooldown_seconds: float = 60
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    parallel: int = 8
+    stream: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("timeout_seconds", "attempts", "parallel"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} is {getattr(self, name)!r}: it must be positive")
+        for name in ("requests_per_minute", "tokens_per_minute"):
+            rate = getattr(self, name)
+            if rate is not None and rate <= 0:
+                raise ValueError(f"{name} is {rate!r}: it must be positive, or None for no limit")
+        if self.cooldown_seconds < 0:
+            raise ValueError(f"cooldown_seconds is {self.cooldown_seconds!r}: it is below 0")

@@ -1,0 +1,150 @@
+"""Models of the providers that pydantic-ai reaches."""
+
+import asyncio
+import json
+import os
+import ssl
+from functools import cache
+
+import httpx2
+from pydantic import ValidationError
+from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.exceptions import AgentRunError, UserError
+from pydantic_ai.messages import ModelRequest as WireRequest, ModelResponse
+from pydantic_ai.models import Model as WireModel, infer_model
+from pydantic_ai.providers import Provider, infer_provider_class
+from pydantic_ai.settings import ModelSettings
+
+from remanence.clock import Clock
+from remanence.errors import ModelError
+from remanence.models.answers import to_answer
+from remanence.models.failures import opening_failure, to_model_error
+from remanence.models.spec import ModelSpec
+from remanence.protocols import ModelAnswer, ModelRequest
+
+_CONNECT_SECONDS = 10.0
+_OLLAMA_URL = "http://localhost:11434/v1"
+
+# A proxy set in the environment is for other machines. None: connect without one.
+_DIRECT: dict[str, httpx2.AsyncBaseTransport | None] = {
+    "all://localhost": None,
+    "all://127.0.0.1": None,
+    "all://[::1]": None,
+}
+
+_FAILURES = (AgentRunError, httpx2.TransportError, json.JSONDecodeError, ValidationError)
+
+
+class ProviderModel:
+    """One call at a time of a provider's model, without tools and without retries.
+
+    A connection lives as long as its call: calls of a memory are minutes apart, longer than
+    servers keep an idle one, and nothing is left to be closed.
+    """
+
+    def __init__(
+        self, spec: ModelSpec, *, clock: Clock, timeout_seconds: float, stream: bool = False
+    ) -> None:
+        self._spec = spec
+        self._clock = clock
+        self._timeout_seconds = timeout_seconds
+        self._stream = stream
+        self._check()
+
+    @property
+    def name(self) -> str:
+        return self._spec.name
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        response = await self._call(request)
+        return to_answer(
+            response,
+            request,
+            name=self.name,
+            streamed=self._stream,
+            duration_seconds=loop.time() - started,
+            at=self._clock.now(),
+        )
+
+    async def _call(self, request: ModelRequest) -> ModelResponse:
+        try:
+            async with asyncio.timeout(self._timeout_seconds), self._client() as client:
+                return await self._send(self._wire_model(client), request)
+        except TimeoutError:
+            message = f"{self.name} took longer than {self._timeout_seconds:g} s"
+            failure = ModelError("timeout", message)
+        except _FAILURES as error:
+            failure = to_model_error(error, self._spec)
+        # Raised here and not in the handler, so that no traceback shows the provider's own error:
+        # its text may repeat the key and the conversation.
+        raise failure
+
+    async def _send(self, model: WireModel, request: ModelRequest) -> ModelResponse:
+        messages = [
+            WireRequest.user_text_prompt(request.prompt, instructions=request.stable or None)
+        ]
+        settings = _settings(model, request)
+        if not self._stream:
+            return await model_request(model, messages, model_settings=settings)
+        async with model_request_stream(model, messages, model_settings=settings) as stream:
+            async for _ in stream:
+                pass
+        return stream.get()
+
+    def _check(self) -> None:
+        """Fail now where a call would fail for want of a key or of such a provider."""
+        try:
+            self._wire_model(self._client())
+        except (UserError, ValueError) as error:
+            failure = opening_failure(error, self._spec)
+        else:
+            return
+        raise failure
+
+    def _client(self) -> httpx2.AsyncClient:
+        seconds = self._timeout_seconds
+        return httpx2.AsyncClient(
+            timeout=httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS)),
+            verify=_tls(),
+            mounts=_DIRECT,
+        )
+
+    def _wire_model(self, client: httpx2.AsyncClient) -> WireModel:
+        # The Chat Completions protocol: what every OpenAI-compatible server speaks.
+        provider = "openai-chat" if self._spec.provider == "openai" else self._spec.provider
+        return infer_model(f"{provider}:{self._spec.model}", lambda name: self._reach(name, client))
+
+    def _reach(self, provider: str, client: httpx2.AsyncClient) -> Provider[object]:
+        arguments: dict[str, object] = {"http_client": client}
+        if base_url := self._spec.base_url or _local_url(provider):
+            arguments["base_url"] = base_url
+        return infer_provider_class(provider)(**arguments)
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """The certificates of this machine: reading them takes longer than opening a connection."""
+    return httpx2.create_ssl_context()
+
+
+def _local_url(provider: str) -> str | None:
+    """Where a server on this machine listens by default."""
+    if provider == "ollama" and "OLLAMA_BASE_URL" not in os.environ:
+        return _OLLAMA_URL
+    return None
+
+
+def _settings(model: WireModel, request: ModelRequest) -> ModelSettings:
+    """Short, repeatable answers; the instructions marked for caching; no tries but ours."""
+    settings = ModelSettings(
+        max_tokens=request.max_output_tokens,
+        max_retries=0,
+        thinking=False,
+        cache={"messages": False},
+    )
+    # OpenAI's reasoning models take no temperature; others that do not are known to pydantic-ai.
+    if not model.profile.get("openai_supports_reasoning", False):
+        settings["temperature"] = 0.0
+    return settings

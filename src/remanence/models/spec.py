@@ -1,0 +1,42 @@
+"""The written name of a model."""
+
+from dataclasses import dataclass, field
+
+from remanence.errors import ModelError
+
+_FORMS = "anthropic:claude-haiku-4-5, ollama:llama3.2 or openai:my-model@http://127.0.0.1:8000/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSpec:
+    """A model of a provider. `base_url` stays out of the repr: it may hold a password."""
+
+    provider: str
+    model: str
+    base_url: str | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.provider}:{self.model}"
+
+
+def parse_spec(text: str) -> ModelSpec:
+    """Read `provider:model` or `provider:model@base-url`.
+
+    Raises:
+        ModelError: `unknown_model`; the text is neither.
+    """
+    name, at, base_url = _split_url(text.strip())
+    provider, _, model = name.partition(":")
+    if not provider or not model or (at and not base_url):
+        raise ModelError("unknown_model", f"model {name!r} is not a name: write {_FORMS}")
+    return ModelSpec(provider=provider.lower(), model=model, base_url=base_url or None)
+
+
+def _split_url(text: str) -> tuple[str, str, str]:
+    """Split at the `@` before a URL; a model's own name may hold one, as in `model@latest`."""
+    for scheme in ("@http://", "@https://"):
+        name, at, rest = text.partition(scheme)
+        if at:
+            return name, at, f"{scheme[1:]}{rest}" if rest else ""
+    return text, "", ""

@@ -1,0 +1,29 @@
+"""How much a model is given and may write."""
+
+from remanence.errors import InvalidPolicy
+
+LEAST_INPUT_TOKENS = 4_000
+LINE_HEAD_FACTOR = 2
+SLACK_TOKENS = 256
+"""The heads of lines about double them, and count for the output limit but not for the target."""
+
+
+def check_limits(*, max_output_tokens: int, max_input_tokens: int) -> None:
+    """Raise `InvalidPolicy` for limits under which no notes can be made."""
+    if max_output_tokens < 1:
+        raise InvalidPolicy(f"max_output_tokens={max_output_tokens} is impossible: use 1 or more")
+    if max_input_tokens < LEAST_INPUT_TOKENS:
+        raise InvalidPolicy(
+            f"max_input_tokens={max_input_tokens:,} leaves no room beside the instructions: "
+            f"use {LEAST_INPUT_TOKENS:,} or more"
+        )
+
+
+def output_limit(target_tokens: int, most_tokens: int) -> int:
+    """The tokens that an answer may take whose lines have *target_tokens* without their heads."""
+    return min(most_tokens, int(target_tokens * 1.3 * LINE_HEAD_FACTOR) + SLACK_TOKENS)
+
+
+def in_words(tokens: int) -> int:
+    """About as many English words as *tokens*."""
+    return max(1, tokens * 3 // 4)

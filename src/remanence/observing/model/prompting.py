@@ -1,0 +1,79 @@
+"""Requests as text: the prompts of this package, and data that cannot break out of its fence."""
+
+import functools
+import re
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from string import Template
+from typing import NamedTuple
+
+OBSERVE_VERSION = "observe/1"
+REFLECT_VERSION = "reflect/1"
+"""A changed prompt gets another version: it stands in each segment that was made by it."""
+
+_MARKS = re.compile(r"data-([0-9]{1,9})", re.IGNORECASE)
+
+
+class Entry(NamedTuple):
+    """A piece of data with a head of its own, such as a message; the head is one line."""
+
+    head: str
+    body: str
+
+
+class Section(NamedTuple):
+    """Data of one kind."""
+
+    kind: str
+    entries: tuple[Entry, ...]
+
+
+@functools.cache
+def prompt(name: str) -> str:
+    """The text of a prompt of this package."""
+    return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+
+
+def filled(name: str, **values: object) -> str:
+    """A prompt with its placeholders filled."""
+    return Template(prompt(name)).substitute(values).strip()
+
+
+def language_rule(language: str) -> str:
+    """The sentence that says in which language notes are written."""
+    name = "the language of the conversation" if language == "conversation" else language
+    return filled("language", language=name)
+
+
+def request_text(sections: Sequence[Section], task: str) -> str:
+    """The data in their fences, and after them what is to be done with them.
+
+    The number of the fence is the smallest that nothing in the data begins to spell, so that the
+    same data give the same text and no text can close the fence or pose as a head.
+    """
+    shown = [section for section in sections if section.entries]
+    mark = _unused_mark(
+        text for section in shown for entry in section.entries for text in (*entry, section.kind)
+    )
+    return "\n\n".join([*(_fenced(section, mark) for section in shown), task])
+
+
+def _unused_mark(texts: Iterable[str]) -> str:
+    taken: set[str] = set()
+    for text in texts:
+        for match in _MARKS.finditer(text):
+            digits = match[1]
+            taken.update(digits[:length] for length in range(1, len(digits) + 1))
+    number = 1
+    while str(number) in taken:
+        number += 1
+    return f"data-{number}"
+
+
+def _fenced(section: Section, mark: str) -> str:
+    lines = [f"<{mark} {section.kind}>"]
+    for entry in section.entries:
+        if entry.head:
+            lines.append(f"[{mark} {entry.head}]")
+        lines.append(entry.body)
+    return "\n".join([*lines, f"</{mark}>"])

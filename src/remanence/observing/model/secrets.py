@@ -1,0 +1,55 @@
+"""Passwords, keys and tokens, found by their form and taken out of texts."""
+
+import re
+
+MARK = "[secret]"
+
+_KEY_BLOCK = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----))*+(?:-----END [A-Z ]{0,40}-----)?"
+)
+_KNOWN_FORMS = re.compile(
+    r"""\b(?:
+        sk-[\w-]{16,} | [sr]k_(?:live|test)_\w{16,} | gh[pousr]_\w{20,} | github_pat_\w{20,}
+      | glpat-[\w-]{16,} | xox[abeoprs]-[\w-]{10,} | (?:AKIA|ASIA)[0-9A-Z]{16} | AIza[\w-]{30,}
+      | hf_\w{20,} | npm_\w{20,} | SG\.[\w-]{16,}\.[\w-]{16,}
+      | eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}
+    )""",
+    re.VERBOSE,
+)
+_HEADER = re.compile(r"\b(Bearer|Basic)(\s{1,3})[\w.~+/-]{16,}=*", re.IGNORECASE)
+_URL_PASSWORD = re.compile(
+    r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}:)[^\s/@]{1,200}(?=@)", re.IGNORECASE
+)
+_NAMED = re.compile(
+    r"""(
+        (?:\b|_)(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credential|api[ _-]?key
+          |(?:access|auth|secret|private)[ _-]?key|passwort|kennwort|contraseña|mot\ de\ passe)
+        ["'`]?\s{0,3}
+        (?:[:=]|\bis\b|\bist\b|\bes\b|\best\b)
+        \s{0,3}
+    )
+    (?:"([^"\s]{4,200})"|'([^'\s]{4,200})'|`([^`\s]{4,200})`|([^\s"'`,;]{4,200}))""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_NAMED_CJK = re.compile(
+    r"((?:密码|密碼|パスワード|비밀번호)\s{0,3}(?:[:：=是은는は]\s{0,3})?)([!-~]{4,200})"
+)
+_DIGIT_OR_SYMBOL = re.compile(r"[0-9!@#$%^&*+=?~]")
+
+
+def scrubbed(text: str) -> str:
+    """The text with each secret replaced by `[secret]`; what only might be one stays."""
+    text = _KEY_BLOCK.sub(MARK, text)
+    text = _KNOWN_FORMS.sub(MARK, text)
+    text = _HEADER.sub(rf"\1\2{MARK}", text)
+    text = _URL_PASSWORD.sub(rf"\1{MARK}", text)
+    text = _NAMED.sub(_without_value, text)
+    return _NAMED_CJK.sub(rf"\1{MARK}", text)
+
+
+def _without_value(match: re.Match[str]) -> str:
+    """A value that is a plain word (`password: required`, `token: str`) is no secret."""
+    value = match[2] or match[3] or match[4] or match[5]
+    if not _DIGIT_OR_SYMBOL.search(value) or value.startswith((MARK, "$", "%", "{", "(", "<")):
+        return match[0]
+    return match[1] + match[0][len(match[1]) :].replace(value, MARK)

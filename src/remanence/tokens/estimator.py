@@ -1,0 +1,85 @@
+"""Estimating the tokens of a text from the weights of its features."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple, TypeAlias
+
+from remanence.tokens.families import Family
+from remanence.tokens.features import features
+from remanence.tokens.pieces import PIECE
+
+TextCount: TypeAlias = Callable[[str], int]
+Weights: TypeAlias = Mapping[str, Mapping[str, float]]
+"""Tokens by kind of feature and detail; the detail `*` stands for all that are not listed."""
+
+OTHERS = "*"
+"""The detail that stands for all that a table does not list."""
+
+_LEAST_PER_PIECE = 0.1
+_LONGEST_REMEMBERED = 24
+_MOST_REMEMBERED = 100_000
+_TEXT_STEP = 1 << 20
+
+
+class PieceTokens(dict[str, float]):
+    """The tokens of each piece, worked out when first asked for."""
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__()
+        self._weights = weights
+
+    def __missing__(self, piece: str) -> float:
+        """Work out `piece`; short ones are remembered, up to a bound on memory."""
+        tokens = 0.0
+        for kind, detail in features(piece):
+            known = self._weights.get(kind, {})
+            tokens += known.get(detail, known.get(OTHERS, 0.0))
+        tokens = max(tokens, _LEAST_PER_PIECE)
+        if len(piece) <= _LONGEST_REMEMBERED:
+            if len(self) >= _MOST_REMEMBERED:
+                self.clear()
+            self[piece] = tokens
+        return tokens
+
+
+@cache
+def estimator(family: Family) -> TextCount:
+    """The estimator of `family`: 0 for empty text, otherwise at least 1."""
+    piece_tokens = PieceTokens(load_weights(family)).__getitem__
+    cut = PIECE.findall
+
+    def count(text: str) -> int:
+        if not text:
+            return 0
+        tokens = 0.0
+        for start in range(0, len(text), _TEXT_STEP):
+            tokens += sum(map(piece_tokens, cut(text[start : start + _TEXT_STEP])))
+        return max(1, round(tokens))
+
+    return count
+
+
+def load_weights(family: Family) -> Weights:
+    """The weights of `family`, in tokens."""
+    table = _table()
+    column = table.families.index(family)
+    return {
+        kind: {detail: row[column] * table.unit for detail, row in details.items()}
+        for kind, details in table.weights.items()
+    }
+
+
+class _Table(NamedTuple):
+    """The file of weights: whole numbers of `unit` tokens, one per family."""
+
+    families: list[str]
+    unit: float
+    weights: dict[str, dict[str, list[int]]]
+
+
+@cache
+def _table() -> _Table:
+    source = files("remanence.tokens").joinpath("coefficients.json")
+    return _Table(**json.loads(source.read_text(encoding="utf-8")))

@@ -1,0 +1,167 @@
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from remanence.errors import ObservationRejected
+from remanence.observing.model import ModelReflector
+from remanence.observing.notes import render_notes
+from remanence.protocols import ReflectRequest
+from remanence.testing.models import ModelScript, ScriptedModel, cut_off
+from remanence.types import ConversationRef, Draft, Note, Segment
+
+_AT = datetime(2026, 5, 8, 13, 56, tzinfo=UTC)
+_LEASE = Note(
+    text="rent is 1,250 EUR",
+    first_seq=3,
+    last_seq=4,
+    observed_at=_AT,
+    priority="CRITICAL",
+    tag="Decision",
+    speaker="Ana",
+    topic="flat",
+)
+_CAT = Note(text="cat hates boxes", first_seq=5, last_seq=5, observed_at=_AT)
+_CHAT = Note(text="weather was nice", first_seq=7, last_seq=7, observed_at=_AT + timedelta(days=2))
+
+
+def _count(text: str) -> int:
+    return (len(text) + 3) // 4
+
+
+def _segment(*notes: Note, number: int = 1) -> Segment:
+    text = render_notes(notes, "compact")
+    return Segment(
+        id=f"obs-{number}",
+        generation=0,
+        first_seq=notes[0].first_seq,
+        last_seq=notes[-1].last_seq,
+        text=text,
+        notes=notes,
+        tokens=_count(text),
+        source_tokens=500,
+        sum_tokens=500 * number,
+        lost=(),
+        made_by="scripted/1",
+        created_at=_AT,
+    )
+
+
+def _request(*segments: Segment, target_tokens: int = 100) -> ReflectRequest:
+    return ReflectRequest(
+        conversation=ConversationRef("default", "chat"),
+        segments=segments,
+        generation=1,
+        target_tokens=target_tokens,
+        count_tokens=_count,
+        note_format="compact",
+        now=_AT + timedelta(days=3),
+    )
+
+
+async def _reflect(script: Iterable[ModelScript], *notes: Note, repair: bool = False) -> Draft:
+    reflector = ModelReflector(ScriptedModel(script), repair=repair)
+    return await reflector.reflect(_request(_segment(*notes)))
+
+
+async def test_notes_are_shown_as_lines_in_order_with_size_and_target() -> None:
+    model = ScriptedModel(["{#3-#4} rent is 1,250 EUR"])
+    await ModelReflector(model, language="French").reflect(
+        _request(_segment(_LEASE, _CAT), _segment(_CHAT, number=2), target_tokens=20)
+    )
+
+    request = model.requests[0]
+    assert request.purpose == "reflect"
+    assert request.prompt.startswith(
+        "<data-1 notes>\n"
+        "[2026-05-08 13:56] CRITICAL (Decision) {#3-#4} Ana / flat: rent is 1,250 EUR\n"
+        "[2026-05-08 13:56] NOTE (Fact) {#5} cat hates boxes\n"
+        "[2026-05-10 13:56] NOTE (Fact) {#7} weather was nice\n"
+        "</data-1>\n\n"
+        "Now condense the notes above."
+    )
+    assert "at most\n20 tokens" in request.prompt
+    assert request.prompt.endswith("in French.")
+
+
+async def test_lines_are_read_back_with_their_fields() -> None:
+    line = "[2026-05-08 13:56] CRITICAL (Decision) {#3-#4} Ana / flat: rent is 1,250 EUR"
+    draft = await _reflect([line], _LEASE, _CAT)
+
+    assert draft == Draft(notes=(_LEASE,), made_by="scripted-model reflect/1")
+
+
+async def test_a_critical_note_that_is_missing_comes_back_word_for_word() -> None:
+    draft = await _reflect(["{#7} weather was nice"], _LEASE, _CAT, _CHAT)
+
+    assert draft.notes == (_LEASE, _CHAT)
+
+
+async def test_a_critical_note_worded_anew_gives_way_to_its_own_words() -> None:
+    line = "[2026-05-08 13:56] CRITICAL (Decision) {#3-#4} Ana: pays about 1,250 EUR a month"
+    draft = await _reflect([line], _LEASE, _CAT)
+
+    assert draft.notes == (_LEASE,)
+
+
+async def test_a_critical_note_that_a_later_one_replaced_stays_away() -> None:
+    newer = Note(
+        text="rent is 1,300 EUR", first_seq=9, last_seq=9, observed_at=_AT, supersedes="1,250 EUR"
+    )
+    draft = await _reflect(["{#9} rent is 1,300 EUR (was: 1,250 EUR)"], _LEASE, newer)
+
+    assert [note.text for note in draft.notes] == ["rent is 1,300 EUR"]
+
+
+async def test_critical_notes_above_the_limit_go_so_that_memory_still_shrinks() -> None:
+    notes = [
+        Note(text=f"decision {n} " * 5, first_seq=n, last_seq=n, priority="CRITICAL")
+        for n in range(1, 21)
+    ]
+    reflector = ModelReflector(ScriptedModel(["{#1} many decisions"]), repair=False)
+    draft = await reflector.reflect(_request(_segment(*notes), target_tokens=100))
+
+    assert _count(render_notes(draft.notes, "compact")) <= 125
+
+
+async def test_lost_values_of_weighty_notes_are_asked_for_and_those_of_others_not() -> None:
+    plan = Note(text="order QF-7781", first_seq=6, last_seq=6, priority="IMPORTANT")
+    aside = Note(text="saw bus M-48 pass", first_seq=7, last_seq=7)
+    model = ScriptedModel(["{#6} there is an order", "{#6} IMPORTANT order QF-7781"])
+    draft = await ModelReflector(model).reflect(_request(_segment(plan, aside)))
+
+    assert "<data-1 missing values>\nQF-7781\n</data-1>" in model.requests[1].prompt
+    assert [note.text for note in draft.notes] == ["there is an order", "order QF-7781"]
+
+
+@pytest.mark.parametrize("answer", ["NOTHING", "", "I'm sorry, I can't help with that."])
+async def test_an_empty_reflection_never_replaces_memory(answer: str) -> None:
+    with pytest.raises(ObservationRejected):
+        await _reflect([answer], _LEASE, _CAT)
+
+
+async def test_a_reflection_that_stays_cut_off_is_not_complete() -> None:
+    draft = await _reflect([cut_off("{#5} cat\n{#5} bo"), cut_off("{#5} box")], _LEASE, _CAT)
+
+    assert not draft.complete
+
+
+async def test_secrets_of_older_notes_are_taken_out() -> None:
+    note = Note(text="db password is hunter2", first_seq=1, last_seq=1, priority="CRITICAL")
+    model = ScriptedModel(["{#1} a password was given"])
+    draft = await ModelReflector(model).reflect(_request(_segment(note)))
+
+    assert "hunter2" not in model.requests[0].prompt
+    assert "hunter2" not in render_notes(draft.notes, "compact")
+
+
+async def test_notes_beyond_the_input_limit_are_condensed_in_portions() -> None:
+    notes = [Note(text=f"fact {n} " * 40, first_seq=n, last_seq=n) for n in range(1, 61)]
+    model = ScriptedModel(otherwise="much was said")
+    reflector = ModelReflector(model, max_input_tokens=4_000, repair=False)
+    draft = await reflector.reflect(_request(_segment(*notes), target_tokens=1_000))
+
+    assert len(model.requests) == len(draft.notes) > 1
+    assert all(_count(r.stable + r.prompt) <= 4_000 for r in model.requests)
+    assert draft.notes[0].first_seq == 1
+    assert draft.notes[-1].last_seq == 60

@@ -1,0 +1,48 @@
+"""Models on real sockets: each test runs for both protocols, with and without streaming."""
+
+from collections.abc import AsyncIterator
+
+# They take seconds to import: here, before the time of a test runs.
+import pydantic_ai.models.anthropic
+import pydantic_ai.models.openai  # noqa: F401
+import pytest
+from remanence.protocols import ModelRequest
+from tests.wire.reach import KEY, Wire
+from tests.wire.servers import ModelServer
+
+
+@pytest.fixture(autouse=True)
+def only_test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys and base URLs of this machine stay out of the tests."""
+    for provider in ("ANTHROPIC", "OPENAI", "GOOGLE", "GEMINI", "OLLAMA"):
+        for name in ("API_KEY", "AUTH_TOKEN", "BASE_URL"):
+            monkeypatch.delenv(f"{provider}_{name}", raising=False)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    async with ModelServer().running() as server:
+        yield server
+
+
+@pytest.fixture(
+    params=[("anthropic", False), ("openai", False), ("anthropic", True), ("openai", True)],
+    ids=["anthropic", "openai", "anthropic-stream", "openai-stream"],
+)
+def wire(request: pytest.FixtureRequest, server: ModelServer) -> Wire:
+    provider, stream = request.param
+    return Wire(provider=provider, stream=stream, server=server)
+
+
+@pytest.fixture
+def ask() -> ModelRequest:
+    return ModelRequest(
+        stable="You keep notes of a conversation.",
+        prompt="User: my flight is LH 454",
+        max_output_tokens=500,
+        purpose="observe",
+        conversation=None,
+        user="ana",
+    )

@@ -1,0 +1,243 @@
+"""The two protocols that most models are reached by: rules of a request, shapes of an answer.
+
+A token is a word here, so that a test can count. A provider's cache is a set of prefixes: as far
+as marked for Anthropic, as far as equal for OpenAI.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias
+
+Body: TypeAlias = dict[str, Any]  # JSON
+Ending: TypeAlias = Literal["complete", "length", "refusal", "filter"]
+
+MAX_BREAKPOINTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer of the model."""
+
+    text: str = "- noted"
+    ending: Ending = "complete"
+
+
+class Dialect(Protocol):
+    """How one provider is spoken to."""
+
+    def problem(self, body: Body) -> str | None:
+        """The rule that a request breaks."""
+        ...
+
+    def response(self, body: Body, reply: Reply) -> Body: ...
+
+    def events(self, body: Body, reply: Reply) -> list[str]: ...
+
+    def error(self, kind: str, message: str) -> Body: ...
+
+    def error_event(self, kind: str, message: str) -> str: ...
+
+
+class Anthropic:
+    """Anthropic Messages."""
+
+    _ENDINGS = {
+        "complete": "end_turn",
+        "length": "max_tokens",
+        "refusal": "refusal",
+        "filter": "refusal",
+    }
+
+    def __init__(self) -> None:
+        self._cached: set[tuple[str, ...]] = set()
+
+    def problem(self, body: Body) -> str | None:
+        messages = body.get("messages") or []
+        if not isinstance(body.get("max_tokens"), int):
+            return "max_tokens: field required"
+        if not messages or messages[0]["role"] != "user":
+            return "messages: the first must be of the user"
+        if any(message["role"] not in {"user", "assistant"} for message in messages):
+            return "messages: a role is unknown"
+        if sum("cache_control" in block for block in _blocks(body)) > MAX_BREAKPOINTS:
+            return f"at most {MAX_BREAKPOINTS} blocks may have cache_control"
+        return _unpaired(
+            [block["id"] for block in _blocks(body) if block["type"] == "tool_use"],
+            [block["tool_use_id"] for block in _blocks(body) if block["type"] == "tool_result"],
+        )
+
+    def response(self, body: Body, reply: Reply) -> Body:
+        return {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": body["model"],
+            "content": [{"type": "text", "text": reply.text}] if reply.text else [],
+            "stop_reason": self._ENDINGS[reply.ending],
+            "stop_sequence": None,
+            "usage": {**self._input_usage(body), "output_tokens": _words(reply.text)},
+        }
+
+    def events(self, body: Body, reply: Reply) -> list[str]:
+        whole = self.response(body, reply)
+        started = {
+            **whole,
+            "content": [],
+            "stop_reason": None,
+            "usage": {**whole["usage"], "output_tokens": 1},
+        }
+        ended = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
+        events: list[Body] = [{"type": "message_start", "message": started}]
+        if reply.text:
+            empty = {"type": "text", "text": ""}
+            events.append({"type": "content_block_start", "index": 0, "content_block": empty})
+            events += [
+                {
+                    "type": "content_block_delta",
+                    "index": 0,
+                    "delta": {"type": "text_delta", "text": piece},
+                }
+                for piece in _pieces(reply.text)
+            ]
+            events.append({"type": "content_block_stop", "index": 0})
+        output = {"output_tokens": whole["usage"]["output_tokens"]}
+        events.append({"type": "message_delta", "delta": ended, "usage": output})
+        events.append({"type": "message_stop"})
+        return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+
+    def error(self, kind: str, message: str) -> Body:
+        return {"type": "error", "error": {"type": kind, "message": message}}
+
+    def error_event(self, kind: str, message: str) -> str:
+        return f"event: error\ndata: {json.dumps(self.error(kind, message))}\n\n"
+
+    def _input_usage(self, body: Body) -> Body:
+        blocks = _blocks(body)
+        texts = tuple(_text(block) for block in blocks)
+        marked = [
+            texts[:end] for end, block in enumerate(blocks, 1) if block.get("cache_control")
+        ]
+        read = max((_words(*prefix) for prefix in marked if prefix in self._cached), default=0)
+        cached = max((_words(*prefix) for prefix in marked), default=0)
+        self._cached.update(marked)
+        return {
+            "input_tokens": _words(*texts) - cached,
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": cached - read,
+        }
+
+
+class OpenAI:
+    """OpenAI Chat Completions."""
+
+    _ENDINGS = {
+        "complete": "stop",
+        "length": "length",
+        "refusal": "stop",
+        "filter": "content_filter",
+    }
+    _ROLES = {"system", "developer", "user", "assistant", "tool"}
+
+    def __init__(self) -> None:
+        self._seen: list[list[str]] = []
+
+    def problem(self, body: Body) -> str | None:
+        messages = body.get("messages") or []
+        if not messages or any(message["role"] not in self._ROLES for message in messages):
+            return "messages: there are none, or a role is unknown"
+        if "cache_control" in json.dumps(body):
+            return "cache_control: unknown field"
+        calls = itertools.chain.from_iterable(item.get("tool_calls") or [] for item in messages)
+        return _unpaired(
+            [call["id"] for call in calls],
+            [item["tool_call_id"] for item in messages if item["role"] == "tool"],
+        )
+
+    def response(self, body: Body, reply: Reply) -> Body:
+        message: Body = {"role": "assistant", **self._content(reply)}
+        return {
+            **self._frame(body, "chat.completion"),
+            "choices": [
+                {"index": 0, "message": message, "finish_reason": self._ENDINGS[reply.ending]}
+            ],
+            "usage": self._usage(body, reply),
+        }
+
+    def events(self, body: Body, reply: Reply) -> list[str]:
+        frame = self._frame(body, "chat.completion.chunk")
+        field = "refusal" if reply.ending == "refusal" else "content"
+        deltas = [{"role": "assistant", "content": ""}]
+        deltas += [{field: piece} for piece in _pieces(reply.text)]
+        choices: list[Body] = [{"index": 0, "delta": delta} for delta in deltas]
+        choices.append({"index": 0, "delta": {}, "finish_reason": self._ENDINGS[reply.ending]})
+        events: list[Body] = [{**frame, "choices": [choice]} for choice in choices]
+        if (body.get("stream_options") or {}).get("include_usage"):
+            events.append({**frame, "choices": [], "usage": self._usage(body, reply)})
+        return [f"data: {json.dumps(event)}\n\n" for event in events] + ["data: [DONE]\n\n"]
+
+    def error(self, kind: str, message: str) -> Body:
+        return {"error": {"type": kind, "code": kind, "message": message, "param": None}}
+
+    def error_event(self, kind: str, message: str) -> str:
+        return f"data: {json.dumps(self.error(kind, message))}\n\n"
+
+    def _content(self, reply: Reply) -> Body:
+        if reply.ending == "refusal":
+            return {"content": None, "refusal": reply.text}
+        return {"content": reply.text, "refusal": None}
+
+    def _frame(self, body: Body, kind: str) -> Body:
+        return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": body["model"]}
+
+    def _usage(self, body: Body, reply: Reply) -> Body:
+        words = [word for block in _blocks(body) for word in _text(block).split()]
+        cached = max((_common(words, earlier) for earlier in self._seen), default=0)
+        self._seen.append(words)
+        written = _words(reply.text)
+        return {
+            "prompt_tokens": len(words),
+            "completion_tokens": written,
+            "total_tokens": len(words) + written,
+            "prompt_tokens_details": {"cached_tokens": cached},
+        }
+
+
+def _blocks(body: Body) -> list[Body]:
+    """The blocks of a request in the order of its prompt."""
+    return list(itertools.chain(_content_blocks(body.get("system")), _message_blocks(body)))
+
+
+def _message_blocks(body: Body) -> Iterator[Body]:
+    for message in body["messages"]:
+        yield from _content_blocks(message.get("content"))
+
+
+def _content_blocks(content: str | list[Body] | None) -> list[Body]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return content or []
+
+
+def _text(block: Body) -> str:
+    text = block.get("text")
+    return text if isinstance(text, str) else json.dumps(block)
+
+
+def _unpaired(calls: list[str], results: list[str]) -> str | None:
+    return None if sorted(calls) == sorted(results) else "a tool call and its result are apart"
+
+
+def _words(*texts: str) -> int:
+    return sum(len(text.split()) for text in texts)
+
+
+def _pieces(text: str) -> list[str]:
+    middle = len(text) // 2
+    return [piece for piece in (text[:middle], text[middle:]) if piece]
+
+
+def _common(left: list[str], right: list[str]) -> int:
+    pairs = zip(left, right, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))

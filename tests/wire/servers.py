@@ -1,0 +1,206 @@
+"""A server on loopback that speaks the protocols of model providers and fails on demand."""
+
+import asyncio
+import json
+import socket
+import struct
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, assert_never
+
+from tests.wire.dialects import Anthropic, Dialect, OpenAI, Reply
+
+Body: TypeAlias = dict[str, Any]  # a request as JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received:
+    """A request as it arrived; header names are in lower case."""
+
+    path: str
+    headers: dict[str, str]
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Answer with an error; `{key}` in the message becomes the key that was sent."""
+
+    status: int
+    message: str = "it went wrong"
+    kind: str = "some_error"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+Trouble: TypeAlias = Literal[
+    "reset", "slow header", "stall", "garbage", "no json", "broken off", "ends early", "error event"
+]
+Step: TypeAlias = Reply | Fail | Trouble
+
+
+class ModelServer:
+    """Answers as scripted, and with a short note when the script has run out."""
+
+    def __init__(self) -> None:
+        self.received: list[Received] = []
+        self._script: deque[Step] = deque()
+        self._dialects: dict[str, Dialect] = {
+            "/v1/messages": Anthropic(),
+            "/v1/chat/completions": OpenAI(),
+        }
+        self._handlers: set[asyncio.Task[None]] = set()
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def script(self, *steps: Step) -> None:
+        """What the next requests meet, one step each."""
+        self._script.extend(steps)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["ModelServer"]:
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield self
+        finally:
+            server.close()
+            for handler in self._handlers:
+                handler.cancel()
+            if self._handlers:
+                await asyncio.wait(self._handlers)
+
+    async def _connected(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        handler = asyncio.current_task()
+        assert handler is not None
+        self._handlers.add(handler)
+        try:
+            await self._serve(reader, writer)
+        except (asyncio.CancelledError, asyncio.IncompleteReadError, ConnectionError):
+            pass  # the test is over, or the client went away
+        finally:
+            writer.close()
+            with suppress(ConnectionError, asyncio.CancelledError):
+                await writer.wait_closed()
+            self._handlers.discard(handler)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await _read(reader)
+        self.received.append(request)
+        dialect = self._dialects.get(request.path)
+        if dialect is None:
+            return _send(writer, 404, {"error": {"message": f"no such path {request.path}"}})
+        if problem := dialect.problem(request.body):
+            return _send(writer, 400, dialect.error("invalid_request_error", problem))
+        step = self._script.popleft() if self._script else Reply()
+        if isinstance(step, Reply):
+            return _answer(writer, request, dialect, step)
+        if isinstance(step, Fail):
+            message = step.message.replace("{key}", _key(request))
+            error = dialect.error(step.kind, message)
+            return _send(writer, step.status, error, step.headers)
+        return await _trouble(writer, request, dialect, step)
+
+
+async def _trouble(
+    writer: asyncio.StreamWriter, request: Received, dialect: Dialect, trouble: Trouble
+) -> None:
+    events = dialect.events(request.body, Reply())
+    match trouble:
+        case "reset":
+            connection: socket.socket = writer.get_extra_info("socket")
+            no_lingering = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
+            writer.transport.abort()
+        case "slow header":
+            await asyncio.Event().wait()
+        case "stall":
+            _head(writer, 200, {"transfer-encoding": "chunked", **_content_type(request)})
+            _chunk(writer, events[0] if request.body.get("stream") else '{"id": "1", ')
+            await writer.drain()
+            await asyncio.Event().wait()
+        case "garbage":
+            _send_text(writer, '{"id": "1", "content": [', "application/json")
+        case "no json":
+            _send_text(writer, "<html>Bad gateway</html>", "text/html")
+        case "broken off" | "ends early":
+            _head(writer, 200, {"transfer-encoding": "chunked", **_content_type(request)})
+            for event in events[:3] if request.body.get("stream") else ['{"id": "1", ']:
+                _chunk(writer, event)
+            if trouble == "ends early":
+                _chunk(writer, "")
+        case "error event":
+            _head(writer, 200, {"transfer-encoding": "chunked", **_content_type(request)})
+            for event in (events[0], dialect.error_event("overloaded_error", "Overloaded"), ""):
+                _chunk(writer, event)
+        case _:
+            assert_never(trouble)
+
+
+def _answer(
+    writer: asyncio.StreamWriter, request: Received, dialect: Dialect, reply: Reply
+) -> None:
+    if not request.body.get("stream"):
+        return _send(writer, 200, dialect.response(request.body, reply))
+    _head(writer, 200, {"transfer-encoding": "chunked", **_content_type(request)})
+    for event in (*dialect.events(request.body, reply), ""):
+        _chunk(writer, event)
+    return None
+
+
+async def _read(reader: asyncio.StreamReader) -> Received:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    first, *lines = head.strip().split("\r\n")
+    headers = {
+        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+    }
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    path = first.split(" ")[1].partition("?")[0]
+    return Received(path=path, headers=headers, body=json.loads(body or b"{}"))
+
+
+def _key(request: Received) -> str:
+    bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
+    return request.headers.get("x-api-key", bearer)
+
+
+def _content_type(request: Received) -> dict[str, str]:
+    stream = request.body.get("stream")
+    return {"content-type": "text/event-stream" if stream else "application/json"}
+
+
+def _send(
+    writer: asyncio.StreamWriter, status: int, body: Body, headers: dict[str, str] | None = None
+) -> None:
+    _send_text(writer, json.dumps(body), "application/json", status, headers)
+
+
+def _send_text(
+    writer: asyncio.StreamWriter,
+    text: str,
+    content_type: str,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> None:
+    data = text.encode()
+    described = {"content-type": content_type, "content-length": str(len(data)), **(headers or {})}
+    _head(writer, status, described)
+    writer.write(data)
+
+
+def _head(writer: asyncio.StreamWriter, status: int, headers: dict[str, str]) -> None:
+    lines = [f"HTTP/1.1 {status} Status", "connection: close"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+
+
+def _chunk(writer: asyncio.StreamWriter, text: str) -> None:
+    """Write one chunk; the empty one ends the body."""
+    data = text.encode()
+    writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")

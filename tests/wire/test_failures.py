@@ -1,0 +1,216 @@
+import logging
+from email.utils import format_datetime
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.wire.reach import KEY, Wire
+from tests.wire.dialects import Ending, Reply
+from tests.wire.servers import Fail, ModelServer, Step
+
+from remanence.errors import ModelError
+from remanence.models import ModelOptions, open_model
+from remanence.protocols import ModelRequest
+
+TOO_LONG = {
+    "anthropic": Fail(400, "prompt is too long: 210000 tokens > 200000", "invalid_request_error"),
+    "openai": Fail(400, "This is too much.", "context_length_exceeded"),
+}
+
+
+async def failure_of(wire: Wire, ask: ModelRequest, *steps: Step) -> ModelError:
+    wire.server.script(*steps)
+    with pytest.raises(ModelError) as caught:
+        await wire.open().complete(ask)
+    assert len(wire.server.received) == 1
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (400, "bad_request"),
+        (401, "auth"),
+        (403, "auth"),
+        (404, "unknown_model"),
+        (413, "too_long"),
+        (422, "bad_request"),
+        (429, "rate_limit"),
+        (500, "server"),
+        (502, "server"),
+        (503, "server"),
+        (529, "overloaded"),
+    ],
+)
+async def test_a_status_becomes_a_reason_and_is_tried_once(
+    wire: Wire, ask: ModelRequest, status: int, reason: str
+) -> None:
+    error = await failure_of(wire, ask, Fail(status))
+
+    assert error.reason == reason
+    assert str(error).startswith(wire.name)
+    assert error.retry_after_seconds is None
+
+
+async def test_a_request_that_does_not_fit_the_model_is_told_apart(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    error = await failure_of(wire, ask, TOO_LONG[wire.provider])
+
+    assert error.reason == "too_long"
+
+
+async def test_a_server_that_says_so_in_words_alone_is_understood(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    words = "the request exceeds the available context size, try increasing it"
+
+    error = await failure_of(wire, ask, Fail(400, words))
+
+    assert error.reason == "too_long"
+    assert words in str(error)
+
+
+async def test_the_pause_that_a_provider_asks_for_is_told_in_seconds(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    error = await failure_of(wire, ask, Fail(429, headers={"retry-after": "7"}))
+
+    assert (error.reason, error.retry_after_seconds) == ("rate_limit", 7)
+
+
+async def test_the_pause_may_be_given_as_a_date(wire: Wire, ask: ModelRequest) -> None:
+    hence = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)  # noqa: TID251
+
+    error = await failure_of(wire, ask, Fail(429, headers={"retry-after": hence}))
+
+    assert error.retry_after_seconds is not None
+    assert 3_000 < error.retry_after_seconds <= 3_600
+
+
+async def test_a_refused_connection_is_a_connection_failure(
+    wire: Wire, ask: ModelRequest, unused_tcp_port: int
+) -> None:
+    spec = wire.spec.replace(str(wire.server.port), str(unused_tcp_port))
+
+    with pytest.raises(ModelError) as caught:
+        await open_model(spec, options=ModelOptions(attempts=1)).complete(ask)
+
+    assert caught.value.reason == "connection"
+
+
+@pytest.mark.parametrize("trouble", ["reset", "broken off"])
+async def test_a_connection_that_breaks_is_a_connection_failure(
+    wire: Wire, ask: ModelRequest, trouble: Step
+) -> None:
+    error = await failure_of(wire, ask, trouble)
+
+    assert error.reason == "connection"
+
+
+@pytest.mark.parametrize("trouble", ["slow header", "stall"])
+async def test_an_answer_that_does_not_come_ends_in_a_timeout(
+    wire: Wire, ask: ModelRequest, trouble: Step
+) -> None:
+    wire.server.script(trouble)
+
+    with pytest.raises(ModelError) as caught:
+        await wire.open(timeout_seconds=0.3).complete(ask)
+
+    assert caught.value.reason == "timeout"
+    assert "0.3 s" in str(caught.value)
+
+
+@pytest.mark.parametrize("trouble", ["garbage", "no json"])
+async def test_an_answer_that_is_not_json_is_a_bad_answer(
+    wire: Wire, ask: ModelRequest, trouble: Step
+) -> None:
+    error = await failure_of(wire, ask, trouble)
+
+    assert error.reason in {"bad_answer", "empty"}
+    assert "Bad gateway" not in str(error)
+
+
+async def test_a_stream_that_ends_early_is_never_a_complete_answer(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    wire.server.script("ends early")
+
+    try:
+        answer = await wire.open().complete(ask)
+    except ModelError as error:
+        assert error.reason in {"bad_answer", "connection", "empty"}
+    else:
+        assert wire.stream
+        assert not answer.complete
+
+
+async def test_an_error_inside_a_stream_has_its_reason(wire: Wire, ask: ModelRequest) -> None:
+    if not wire.stream:
+        pytest.skip("only a stream can fail after it began")
+
+    error = await failure_of(wire, ask, "error event")
+
+    assert error.reason == "overloaded"
+
+
+@pytest.mark.parametrize("text", ["", "  \n "])
+async def test_an_answer_without_text_is_empty(wire: Wire, ask: ModelRequest, text: str) -> None:
+    error = await failure_of(wire, ask, Reply(text))
+
+    assert error.reason == "empty"
+
+
+@pytest.mark.parametrize("ending", ["refusal", "filter"])
+async def test_a_refusal_is_no_answer(wire: Wire, ask: ModelRequest, ending: Ending) -> None:
+    error = await failure_of(wire, ask, Reply("I will not do that.", ending=ending))
+
+    assert error.reason == "refused"
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
+async def test_a_key_that_the_provider_repeats_is_neither_raised_nor_logged(
+    wire: Wire, ask: ModelRequest, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    model = wire.open()
+    wire.server.script(Fail(status, "the key {key} is not good"))
+
+    with pytest.raises(ModelError) as caught:
+        await model.complete(ask)
+    logging.getLogger("test").error("failed", exc_info=caught.value)
+
+    assert KEY in str(wire.server.received[0].headers)
+    assert KEY not in caplog.text
+    assert KEY not in f"{caught.value} {caught.value!r} {model!r} {vars(caught.value)}"
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+async def test_a_password_in_a_base_url_is_not_told(server: ModelServer, ask: ModelRequest) -> None:
+    url = server.url.replace("http://", "http://ana:open-sesame@")
+    model = open_model(f"openai:my-model@{url}/v1", options=ModelOptions(attempts=1))
+    server.script(Fail(400, "bad user ana:open-sesame"))
+
+    with pytest.raises(ModelError) as caught:
+        await model.complete(ask)
+
+    assert "open-sesame" not in f"{caught.value!r} {model.name} {model!r}"
+
+
+@pytest.mark.parametrize("name", ["anthropic:claude-haiku-4-5", "openai:gpt-4o-mini"])
+def test_a_missing_key_is_told_when_the_model_is_opened(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variable = name.partition(":")[0].upper() + "_API_KEY"
+    monkeypatch.delenv(variable)
+
+    with pytest.raises(ModelError, match=variable) as caught:
+        open_model(name)
+
+    assert caught.value.reason == "auth"
+
+
+def test_an_unknown_provider_is_told_when_the_model_is_opened() -> None:
+    with pytest.raises(ModelError, match="nobody:great-model") as caught:
+        open_model("nobody:great-model")
+
+    assert caught.value.reason == "unknown_model"

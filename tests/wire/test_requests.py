@@ -1,0 +1,131 @@
+import asyncio
+from dataclasses import replace
+
+import pytest
+from tests.wire.reach import KEY, Wire
+from tests.wire.servers import ModelServer
+
+from remanence.models import open_model
+from remanence.protocols import ModelRequest
+
+STABLE = "You keep notes of a conversation."
+PROMPT = "User: my flight is LH 454"
+
+
+async def test_a_model_answers_with_its_text(wire: Wire, ask: ModelRequest) -> None:
+    answer = await wire.open().complete(ask)
+
+    assert answer.text == "- noted"
+    assert answer.complete
+
+
+async def test_the_stable_text_goes_first_and_the_prompt_is_the_users(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    await wire.open().complete(ask)
+
+    body = wire.server.received[0].body
+    if wire.provider == "anthropic":
+        system, messages = body["system"], body["messages"]
+        assert [block["text"] for block in system] == [STABLE]
+        assert messages == [{"role": "user", "content": [{"type": "text", "text": PROMPT}]}]
+    else:
+        assert body["messages"] == [
+            {"role": "system", "content": STABLE},
+            {"role": "user", "content": PROMPT},
+        ]
+
+
+async def test_only_the_stable_text_is_marked_for_caching(server: ModelServer, ask: ModelRequest) -> None:
+    wire = Wire(provider="anthropic", stream=False, server=server)
+    await wire.open().complete(ask)
+
+    body = server.received[0].body
+    assert body["system"][0]["cache_control"]["type"] == "ephemeral"
+    assert str(body).count("cache_control") == 1
+
+
+async def test_a_request_asks_for_short_repeatable_text_and_gives_no_tools(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    await wire.open().complete(ask)
+
+    body = wire.server.received[0].body
+    assert body["temperature"] == 0
+    assert body.get("max_tokens", body.get("max_completion_tokens")) == 500
+    assert "tools" not in body
+    assert bool(body.get("stream")) is wire.stream
+
+
+async def test_a_request_without_stable_text_has_no_instructions(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    await wire.open().complete(replace(ask, stable=""))
+
+    body = wire.server.received[0].body
+    assert "system" not in body
+    assert [message["role"] for message in body["messages"]] == ["user"]
+
+
+@pytest.mark.parametrize("model", ["gpt-5-mini", "o3"])
+async def test_a_reasoning_model_is_asked_without_temperature(
+    server: ModelServer, ask: ModelRequest, model: str
+) -> None:
+    await open_model(f"openai:{model}@{server.url}/v1").complete(ask)
+
+    assert "temperature" not in server.received[0].body
+
+
+async def test_base_url_and_key_come_from_the_providers_own_variables(
+    wire: Wire, ask: ModelRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", wire.server.url)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{wire.server.url}/v1")
+
+    await open_model(wire.name).complete(ask)
+
+    assert KEY in str(wire.server.received[0].headers)
+
+
+async def test_a_server_of_ones_own_needs_no_key(
+    server: ModelServer, ask: ModelRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+
+    answer = await open_model(f"openai:my-model@{server.url}/v1").complete(ask)
+
+    assert answer.text == "- noted"
+    assert answer.usage.cost_usd is None
+
+
+async def test_ollama_is_reached_where_its_variable_says(
+    server: ModelServer, ask: ModelRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLLAMA_BASE_URL", f"{server.url}/v1")
+
+    answer = await open_model("ollama:llama3.2").complete(ask)
+
+    assert answer.text == "- noted"
+    assert server.received[0].body["model"] == "llama3.2"
+
+
+async def test_a_proxy_in_the_environment_is_not_used_for_this_machine(
+    wire: Wire, ask: ModelRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+    answer = await wire.open().complete(ask)
+
+    assert answer.text == "- noted"
+
+
+async def test_concurrent_calls_of_one_model_do_not_mix(wire: Wire, ask: ModelRequest) -> None:
+    model = wire.open()
+    async with asyncio.TaskGroup() as group:
+        calls = [group.create_task(model.complete(ask)) for _ in range(5)]
+
+    assert {call.result().text for call in calls} == {"- noted"}
+    assert len(wire.server.received) == 5
