@@ -16,10 +16,12 @@ from remanence.config import Settings
 from remanence.engine.local import LocalEngine
 from remanence.engine.reconcile import Reconciler
 from remanence.errors import Closed, ConversationNotFound, InvalidMessage, InvalidPolicy
+from remanence.models import ModelSource, open_model
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
 from remanence.observing.diagnosis import diagnose
 from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
+from remanence.observing.model import ModelObserver, ModelReflector
 from remanence.observing.policy import Policy, observation_due
 from remanence.protocols import Observer, Reflector, Store
 from remanence.stores import open_store
@@ -89,8 +91,9 @@ class Memory:
         url: str | None = None,
         *,
         policy: Policy | None = None,
-        observer: Observer | None = None,
-        reflector: Reflector | None = None,
+        observer: "Observer | ModelSource | None" = None,
+        reflector: "Reflector | ModelSource | None" = None,
+        model: "ModelSource | None" = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
     ) -> AsyncIterator[Self]:
@@ -99,8 +102,11 @@ class Memory:
         Args:
             url: `sqlite:///file.db` or `sqlite:///:memory:`; by default that of *settings*.
             policy: when memory works; by default the one that *settings* describe.
-            observer: makes notes from messages; by default the embedded, extractive one.
-            reflector: condenses notes; by default the embedded, extractive one.
+            observer: makes notes from messages: an `Observer`, or a model to ask, such as
+                `anthropic:claude-haiku-4-5`; by default *model*, else the embedded observer.
+            reflector: condenses notes: a `Reflector` or a model, with the same defaults.
+            model: what observer and reflector ask where they name no model of their own: a name,
+                an async function from a request to a text, or several, tried in order.
             settings: by default `Settings()`.
             clock: the source of time and ids.
 
@@ -119,8 +125,8 @@ class Memory:
             memory = cls(
                 store=store,
                 policy=policy,
-                observer=observer or ExtractiveObserver(),
-                reflector=reflector or ExtractiveReflector(),
+                observer=_observer(observer or model, policy, clock),
+                reflector=_reflector(reflector or model, policy, clock),
                 clock=clock,
                 settings=settings,
             )
@@ -365,6 +371,24 @@ class Conversation:
             return ()
         hits = await self._store.search(self.ref, query, limit=RECALLED)
         return tuple(f"{hit.text} (message {hit.first_seq})" for hit in hits)
+
+
+def _observer(source: "Observer | ModelSource | None", policy: Policy, clock: Clock) -> Observer:
+    if source is None:
+        return ExtractiveObserver()
+    if isinstance(source, Observer):
+        return source
+    model = open_model(source, clock=clock)
+    return ModelObserver(model, max_output_tokens=policy.max_output_tokens)
+
+
+def _reflector(source: "Reflector | ModelSource | None", policy: Policy, clock: Clock) -> Reflector:
+    if source is None:
+        return ExtractiveReflector()
+    if isinstance(source, Reflector):
+        return source
+    model = open_model(source, clock=clock)
+    return ModelReflector(model, max_output_tokens=policy.max_output_tokens)
 
 
 def policy_of(settings: Settings) -> Policy:

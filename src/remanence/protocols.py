@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from remanence.types import (
     Appended,
@@ -60,6 +60,7 @@ class ReflectRequest:
     now: datetime
 
 
+@runtime_checkable
 class Observer(Protocol):
     """Makes notes from messages. Called concurrently for different conversations.
 
@@ -69,6 +70,7 @@ class Observer(Protocol):
     async def observe(self, request: ObserveRequest) -> Draft: ...
 
 
+@runtime_checkable
 class Reflector(Protocol):
     """Condenses segments. Called concurrently for different conversations; errors as above."""
 

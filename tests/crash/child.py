@@ -1,8 +1,8 @@
-"""A process that works on a store until it is killed, and tells what was acknowledged.
+"""Processes that work on a store, may be killed at any time, and tell what was acknowledged.
 
-A warmed-up server forks one child per life: `python child.py` reads a line of JSON with the
-file's path and a seed from its standard input, forks, answers with the child's process id, and
-then passes on what the child tells, one event a line. `end` stands for the child's death.
+`python child.py` warms up and then obeys each line of JSON on its standard input: it forks as many
+processes as asked for, which do the named task on the file. It answers with their ids, passes on
+what they tell, one JSON list a line, and says `end` when all are dead.
 """
 
 import asyncio
@@ -10,8 +10,9 @@ import json
 import os
 import random
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from typing import Any, TypeAlias
 
 from remanence.clock import SystemClock
 from remanence.protocols import Store
@@ -19,19 +20,21 @@ from remanence.stores import open_store
 from remanence.types import ConversationRef, MemoryState, Message, Note, Segment
 
 Tell: TypeAlias = Callable[..., None]
-Task: TypeAlias = Callable[[Store, random.Random, Tell], Awaitable[None]]
+Order: TypeAlias = dict[str, Any]  # path, task, processes, and what the task needs
+Task: TypeAlias = Callable[[Store, Order, Tell], Coroutine[Any, Any, None]]
 
 REFS = tuple(ConversationRef("default", name) for name in ("a", "b", "c"))
 
 
 async def append_messages(store: Store, chance: random.Random, tell: Tell) -> None:
-    """Append numbered messages, one or several at a time."""
+    """Append messages, one or several at a time; each names its append and its place in it."""
     while True:
-        ref = chance.choice(REFS)
-        texts = [f"text {chance.random()}" for _ in range(chance.randint(1, 4))]
+        ref, count = chance.choice(REFS), chance.randint(1, 4)
+        name = f"{chance.getrandbits(64):x}"
+        texts = [f"{name} {place} {count}" for place in range(count)]
         messages = [Message.user(text).replace(tokens=len(text)) for text in texts]
         appended = await store.append(ref, messages, user=None)
-        tell("appended", ref.id, [(m.seq, m.text) for m in appended.messages])
+        tell("appended", ref.id, {m.seq: m.text for m in appended.messages})
 
 
 async def make_segments(store: Store, chance: random.Random, tell: Tell) -> None:
@@ -97,54 +100,104 @@ async def delete_now_and_then(store: Store, chance: random.Random, tell: Tell) -
         tell("deleted", REFS[2].id)
 
 
-TASKS: tuple[Task, ...] = (append_messages, append_messages, make_segments, delete_now_and_then)
-
-
-async def live(path: str, seed: int, tell: Tell) -> None:
-    """Do every task at once, for ever."""
-    store = await open_store(f"sqlite:///{path}")
-    tell("opened")
+async def live(store: Store, order: Order, tell: Tell) -> None:
+    """Do everything at once, for ever."""
+    works = (append_messages, append_messages, make_segments, delete_now_and_then)
     async with asyncio.TaskGroup() as group:
-        for number, task in enumerate(TASKS):
-            group.create_task(task(store, random.Random(seed * 100 + number), tell))
+        for number, work in enumerate(works):
+            chance = random.Random(order["seed"] * 100 + number)
+            group.create_task(work(store, chance, tell))
 
 
-def fork(path: str, seed: int) -> tuple[int, int]:
-    """A child that lives, as its process id and the pipe on which it tells."""
-    reading, writing = os.pipe()
+async def share(store: Store, order: Order, tell: Tell) -> None:
+    """Append beside other processes, and observe what all of them appended."""
+    own = ConversationRef("default", f"own-{order['process']}")
+    async with asyncio.TaskGroup() as group:
+        for ref in (REFS[0], own):
+            group.create_task(_append_some(store, ref, order["messages"]))
+        group.create_task(_observe_all(store, order, tell))
+
+
+async def _append_some(store: Store, ref: ConversationRef, count: int) -> None:
+    for number in range(count):
+        await store.append(ref, [Message.user(f"text {number}").replace(tokens=3)], user=None)
+
+
+async def _observe_all(store: Store, order: Order, tell: Tell) -> None:
+    """Observe conversation `a` under a lease until every process has appended its messages."""
+    clock, owner = SystemClock(), f"process {order['process']}"
+    total = order["messages"] * order["processes"]
+    while True:
+        state = await store.state(REFS[0])
+        if state is not None and state.observed_seq == total:
+            return
+        now = clock.now()
+        until = now + timedelta(minutes=5)
+        if state is None or not await store.lease(state, owner=owner, now=now, until=until):
+            continue
+        state = await store.state(REFS[0])
+        if state is not None and state.observed_seq < state.last_seq:
+            tell("observing", REFS[0].id, state.observed_seq + 1)
+            segment = _segment(clock, 0, state.observed_seq + 1, state.last_seq)
+            if await store.commit_observation(state, segment):
+                tell("observed", REFS[0].id, segment.id, segment.last_seq)
+            await store.release(state, owner=owner)
+
+
+TASKS: dict[str, Task] = {"live": live, "share": share}
+
+
+async def work_on_store(order: Order, tell: Tell) -> None:
+    """Open the store and do the task that was ordered."""
+    store = await open_store(f"sqlite:///{order['path']}")
+    await TASKS[order["task"]](store, order, tell)
+    await store.close()
+
+
+def fork(order: Order, writing: int) -> int:
+    """The id of a new process that obeys the order and tells about it on a pipe."""
     process = os.fork()
     if process:
-        os.close(writing)
-        return process, reading
+        return process
 
     def tell(*event: object) -> None:
         os.write(writing, json.dumps(event).encode() + b"\n")
 
     try:
-        asyncio.run(live(path, seed, tell))
-    finally:
+        asyncio.run(work_on_store(order, tell))
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
         os._exit(1)
+    os._exit(0)
 
 
-def serve() -> None:
-    """Fork a child for each line of standard input."""
-    for line in sys.stdin:
-        order = json.loads(line)
-        process, reading = fork(order["path"], order["seed"])
-        print(process, flush=True)
-        with os.fdopen(reading) as told:
-            for event in told:
-                print(event, end="", flush=True)
+def obey(order: Order) -> None:
+    """Fork the processes and pass on what they tell until all are dead."""
+    reading, writing = os.pipe()
+    numbers = range(order["processes"])
+    processes = [fork({**order, "process": number}, writing) for number in numbers]
+    os.close(writing)
+    say(json.dumps(processes))
+    with os.fdopen(reading) as told:
+        for event in told:
+            say(event.rstrip())
+    for process in processes:
         os.waitpid(process, 0)
-        print("end", flush=True)
+    say("end")
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 async def warm_up() -> None:
-    """Have everything imported that a child needs."""
+    """Have everything imported that a process needs."""
     store = await open_store("sqlite:///:memory:")
     await store.close()
 
 
 if __name__ == "__main__":
     asyncio.run(warm_up())
-    serve()
+    for line in sys.stdin:
+        obey(json.loads(line))

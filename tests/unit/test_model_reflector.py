@@ -161,7 +161,7 @@ async def test_notes_beyond_the_input_limit_are_condensed_in_portions() -> None:
     reflector = ModelReflector(model, max_input_tokens=4_000, repair=False)
     draft = await reflector.reflect(_request(_segment(*notes), target_tokens=1_000))
 
-    assert len(model.requests) == len(draft.notes) > 1
+    assert len(model.requests) > 1
     assert all(_count(r.stable + r.prompt) <= 4_000 for r in model.requests)
     assert draft.notes[0].first_seq == 1
     assert draft.notes[-1].last_seq == 60

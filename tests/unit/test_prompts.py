@@ -18,8 +18,8 @@ _WORDING = {
     REFLECT_VERSION: ("reflect", "reflect-task", "repair", "continue", "language"),
 }
 _DIGESTS = {
-    "observe/1": "",
-    "reflect/1": "",
+    "observe/1": "f1b26bc7a57bb2a8",
+    "reflect/1": "9b42090ee78196bf",
 }
 
 

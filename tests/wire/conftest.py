@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 import pydantic_ai.models.anthropic
 import pydantic_ai.models.openai  # noqa: F401
 import pytest
-from remanence.protocols import ModelRequest
 from tests.wire.reach import KEY, Wire
 from tests.wire.servers import ModelServer
+
+from remanence.protocols import ModelRequest
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 Body: TypeAlias = dict[str, Any]  # JSON
 Ending: TypeAlias = Literal["complete", "length", "refusal", "filter"]
@@ -43,7 +43,7 @@ class Dialect(Protocol):
 class Anthropic:
     """Anthropic Messages."""
 
-    _ENDINGS = {
+    _ENDINGS: ClassVar[dict[Ending, str]] = {
         "complete": "end_turn",
         "length": "max_tokens",
         "refusal": "refusal",
@@ -116,9 +116,7 @@ class Anthropic:
     def _input_usage(self, body: Body) -> Body:
         blocks = _blocks(body)
         texts = tuple(_text(block) for block in blocks)
-        marked = [
-            texts[:end] for end, block in enumerate(blocks, 1) if block.get("cache_control")
-        ]
+        marked = [texts[:end] for end, block in enumerate(blocks, 1) if block.get("cache_control")]
         read = max((_words(*prefix) for prefix in marked if prefix in self._cached), default=0)
         cached = max((_words(*prefix) for prefix in marked), default=0)
         self._cached.update(marked)
@@ -132,13 +130,13 @@ class Anthropic:
 class OpenAI:
     """OpenAI Chat Completions."""
 
-    _ENDINGS = {
+    _ENDINGS: ClassVar[dict[Ending, str]] = {
         "complete": "stop",
         "length": "length",
         "refusal": "stop",
         "filter": "content_filter",
     }
-    _ROLES = {"system", "developer", "user", "assistant", "tool"}
+    _ROLES: ClassVar[set[str]] = {"system", "developer", "user", "assistant", "tool"}
 
     def __init__(self) -> None:
         self._seen: list[list[str]] = []

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from tests.wire.servers import ModelServer
+
 from remanence.clock import Clock
 from remanence.models import ModelOptions, open_model
 from remanence.protocols import Model
 from remanence.testing import FixedClock
-from tests.wire.servers import ModelServer
 
 KEY = "zz-test-0123456789abcdef"
 MODELS = {"anthropic": "claude-haiku-4-5", "openai": "gpt-4o-mini"}

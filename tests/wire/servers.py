@@ -74,9 +74,7 @@ class ModelServer:
             if self._handlers:
                 await asyncio.wait(self._handlers)
 
-    async def _connected(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         handler = asyncio.current_task()
         assert handler is not None
         self._handlers.add(handler)
@@ -111,36 +109,43 @@ class ModelServer:
 async def _trouble(
     writer: asyncio.StreamWriter, request: Received, dialect: Dialect, trouble: Trouble
 ) -> None:
-    events = dialect.events(request.body, Reply())
     match trouble:
         case "reset":
-            connection: socket.socket = writer.get_extra_info("socket")
-            no_lingering = struct.pack("ii", 1, 0)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
-            writer.transport.abort()
+            _reset(writer)
         case "slow header":
-            await asyncio.Event().wait()
-        case "stall":
-            _head(writer, 200, {"transfer-encoding": "chunked", **_content_type(request)})
-            _chunk(writer, events[0] if request.body.get("stream") else '{"id": "1", ')
-            await writer.drain()
             await asyncio.Event().wait()
         case "garbage":
             _send_text(writer, '{"id": "1", "content": [', "application/json")
         case "no json":
             _send_text(writer, "<html>Bad gateway</html>", "text/html")
-        case "broken off" | "ends early":
-            _head(writer, 200, {"transfer-encoding": "chunked", **_content_type(request)})
-            for event in events[:3] if request.body.get("stream") else ['{"id": "1", ']:
-                _chunk(writer, event)
-            if trouble == "ends early":
-                _chunk(writer, "")
-        case "error event":
-            _head(writer, 200, {"transfer-encoding": "chunked", **_content_type(request)})
-            for event in (events[0], dialect.error_event("overloaded_error", "Overloaded"), ""):
-                _chunk(writer, event)
+        case "stall" | "broken off" | "ends early" | "error event":
+            await _part_of_an_answer(writer, request, dialect, trouble)
         case _:
             assert_never(trouble)
+
+
+async def _part_of_an_answer(
+    writer: asyncio.StreamWriter, request: Received, dialect: Dialect, trouble: Trouble
+) -> None:
+    """The beginning of an answer, and then nothing, the end of the connection, or an error."""
+    events = dialect.events(request.body, Reply()) if request.body.get("stream") else ['{"id": ']
+    _head(writer, 200, {"transfer-encoding": "chunked", **_content_type(request)})
+    for event in events[: 1 if trouble == "stall" else 3]:
+        _chunk(writer, event)
+    if trouble == "stall":
+        await writer.drain()
+        await asyncio.Event().wait()
+    if trouble == "error event":
+        _chunk(writer, dialect.error_event("overloaded_error", "Overloaded"))
+    if trouble != "broken off":
+        _chunk(writer, "")
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    connection: socket.socket = writer.get_extra_info("socket")
+    no_lingering = struct.pack("ii", 1, 0)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
+    writer.transport.abort()
 
 
 def _answer(

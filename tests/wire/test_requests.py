@@ -36,7 +36,9 @@ async def test_the_stable_text_goes_first_and_the_prompt_is_the_users(
         ]
 
 
-async def test_only_the_stable_text_is_marked_for_caching(server: ModelServer, ask: ModelRequest) -> None:
+async def test_only_the_stable_text_is_marked_for_caching(
+    server: ModelServer, ask: ModelRequest
+) -> None:
     wire = Wire(provider="anthropic", stream=False, server=server)
     await wire.open().complete(ask)
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias, TypeGuard
 
 from remanence.clock import Clock, SystemClock
-from remanence.errors import MissingExtra
+from remanence.errors import MissingExtra, ModelError
 from remanence.models.fallback import FallbackModel
 from remanence.models.function import FunctionModel
 from remanence.models.limits import LimitedModel, Limits
@@ -64,8 +64,12 @@ class _Opener:
             )
         if _is_model(source):
             return source
-        return FunctionModel(
-            source, clock=self._clock, timeout_seconds=self._options.timeout_seconds
+        if _is_function(source):
+            seconds = self._options.timeout_seconds
+            return FunctionModel(source, clock=self._clock, timeout_seconds=seconds)
+        raise ModelError(
+            "unknown_model",
+            f"a {type(source).__name__} is no model: give a name, an async function or a Model",
         )
 
     def _named(self, spec: ModelSpec) -> Model:
@@ -94,5 +98,9 @@ class _Opener:
         return self._limits[provider]
 
 
-def _is_model(source: Model | ModelFunction) -> TypeGuard[Model]:
+def _is_model(source: object) -> TypeGuard[Model]:
     return hasattr(source, "complete")
+
+
+def _is_function(source: object) -> TypeGuard[ModelFunction]:
+    return callable(source)

@@ -57,7 +57,7 @@ class FunctionModel:
                 return await self._function(request)
         except ModelError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it raises, the call failed
+        except Exception as error:
             if deadline.expired():
                 message = f"{self.name} took longer than {self._timeout_seconds:g} s"
                 raise ModelError("timeout", message) from error

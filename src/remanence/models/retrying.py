@@ -58,5 +58,7 @@ class RetryingModel:
         if asked > self._max_wait_seconds:
             return None
         # At most doubled 30 times: the product stays a float.
-        ceiling = min(self._max_wait_seconds, self._first_wait_seconds * 2.0 ** min(attempt - 1, 30))
+        ceiling = min(
+            self._max_wait_seconds, self._first_wait_seconds * 2.0 ** min(attempt - 1, 30)
+        )
         return max(asked, ceiling * (0.5 + 0.5 * self._jitter()))

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal as OneOf, TypeAlias
 
@@ -117,31 +117,10 @@ def lost_literals(
 
     Values are compared regardless of letter case, thousand separators and full-width digits.
     """
-    steps = losses(source_texts, note_text, limit=limit)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            lost: tuple[str, ...] = done.value
-            return lost
-
-
-def losses(
-    source_texts: Iterable[str], note_text: str, *, limit: int = 50
-) -> Generator[None, None, tuple[str, ...]]:
-    """`lost_literals` in small steps, with a yield after each text."""
-    found: dict[str, Literal] = {}
-    counts: Counter[str] = Counter()
+    report = LossReport(note_text)
     for text in source_texts:
-        for literal in find_literals(text):
-            key = _normal(literal.text)
-            found.setdefault(key, literal)
-            counts[key] += 1
-        yield
-    kept = _normal(note_text)
-    lost = [key for key in found if key and not _holds(kept, key)]
-    lost.sort(key=lambda key: (_RANK[found[key].kind], -counts[key]))
-    return tuple(found[key].text for key in lost[:limit])
+        report.add(text)
+    return report.lost(limit=limit)
 
 
 def _literals(text: str) -> Iterable[Literal]:

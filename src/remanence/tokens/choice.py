@@ -1,14 +1,17 @@
 """Choosing a counter by model or by name."""
 
+import importlib
+from dataclasses import replace
 from functools import cache
+from importlib.util import find_spec
 from typing import Final
 
 from remanence.tokens import rules
 from remanence.tokens.counter import Frame, TokenCounter
-from remanence.tokens.estimator import estimator
+from remanence.tokens.estimator import TextCount, estimator
 from remanence.tokens.families import FAMILIES, Family, family_for
 from remanence.tokens.media import claude_image, image_count
-
+from remanence.tokens.vocabulary import is_at_hand
 from remanence.types import Message
 
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
@@ -18,29 +21,6 @@ _FRAMES: dict[Family, Frame] = {
     "cl100k": Frame(message=4, tool_call=8, tool_result=4),
     "claude": Frame(message=4, tool_call=16, tool_result=12),
     "claude_3": Frame(message=4, tool_call=16, tool_result=12),
-}
-_RULES: dict[str, TokenCounter] = {
-    "flat": TokenCounter(
-        name="flat",
-        text_count=rules.flat,
-        result_count=rules.flat,
-        image_count=claude_image,
-        frame=Frame(message=0),
-    ),
-    "cjk": TokenCounter(
-        name="cjk",
-        text_count=rules.cjk,
-        result_count=rules.cjk,
-        image_count=claude_image,
-        frame=Frame(message=4),
-    ),
-    "split": TokenCounter(
-        name="split",
-        text_count=rules.split_text,
-        result_count=rules.split_result,
-        image_count=claude_image,
-        frame=Frame(message=0),
-    ),
 }
 
 
@@ -58,26 +38,30 @@ def text_tokens(text: str, *, model: str = DEFAULT_MODEL) -> int:
 
 
 def counter_for(model: str) -> TokenCounter:
-    """The counter for `model`, named as providers name it; names of counters are taken as well."""
-    if model in _RULES or model in FAMILIES:
+    """The best counter at hand for `model`, named as its provider names it.
+
+    Exact where tiktoken and the vocabulary are on this machine, an estimate otherwise; nothing is
+    ever downloaded. The names that `counter_named` knows are taken as well.
+    """
+    if model in _COUNTERS:
         return counter_named(model)
-    return counter_named(family_for(model))
+    family = family_for(model)
+    return _exact(family) if is_at_hand(family) and find_spec("tiktoken") else _COUNTERS[family]
 
 
-@cache
 def counter_named(name: str) -> TokenCounter:
-    """The counter `name`: a tokenizer family, or one of the rules `flat`, `cjk`, `split`."""
-    if name in _RULES:
-        return _RULES[name]
-    for family in FAMILIES:
-        if family == name:
-            return _estimating(family)
-    known = ", ".join([*FAMILIES, *_RULES])
-    raise ValueError(f"token counter {name!r} is unknown: use one of {known}")
+    """The counter `name`: a tokenizer family's estimate, or a rule: `flat`, `cjk` or `split`."""
+    try:
+        return _COUNTERS[name]
+    except KeyError:
+        known = ", ".join(sorted(_COUNTERS))
+        raise ValueError(f"token counter {name!r} is unknown: use one of {known}") from None
 
 
 def _estimating(family: Family) -> TokenCounter:
-    count = estimator(family)
+    def count(text: str) -> int:
+        return estimator(family)(text)
+
     return TokenCounter(
         name=family,
         text_count=count,
@@ -85,3 +69,28 @@ def _estimating(family: Family) -> TokenCounter:
         image_count=image_count(family),
         frame=_FRAMES[family],
     )
+
+
+@cache
+def _exact(family: Family) -> TokenCounter:
+    module = importlib.import_module("remanence.tokens.exact")
+    count: TextCount = module.exact_count(family)
+    return replace(_COUNTERS[family], name=f"{family} exact", text_count=count, result_count=count)
+
+
+def _rule(name: str, text: TextCount, *, result: TextCount, message: int = 0) -> TokenCounter:
+    return TokenCounter(
+        name=name,
+        text_count=text,
+        result_count=result,
+        image_count=claude_image,
+        frame=Frame(message=message),
+    )
+
+
+_COUNTERS: dict[str, TokenCounter] = {
+    **{family: _estimating(family) for family in FAMILIES},
+    "flat": _rule("flat", rules.flat, result=rules.flat),
+    "cjk": _rule("cjk", rules.cjk, result=rules.cjk, message=4),
+    "split": _rule("split", rules.split_text, result=rules.split_result),
+}

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import codecs
 import math
 import re
 from collections.abc import Callable
@@ -29,6 +30,7 @@ _PDF_BYTES_PER_PAGE = 60_000
 _AUDIO_BYTES_PER_TOKEN = 1_600
 _DOCUMENT_BYTES_PER_TOKEN = 12
 _UNSEEN_FILE_TOKENS = 1_500
+_HEAD_BYTES = 4_096
 
 _PDF_PAGE = re.compile(rb"/Type\s*/Page\b")
 _DATA_URL = re.compile(r"data:([^;,]*)[^,]*?;base64,", re.IGNORECASE)
@@ -111,5 +113,9 @@ def _pdf_pages(content: bytes) -> int:
 
 
 def _is_text(content: bytes) -> bool:
-    head = content[:4096]
-    return b"\0" not in head and not head.decode(errors="ignore").encode() != head[: len(head)]
+    head = content[:_HEAD_BYTES]
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in head

@@ -41,6 +41,7 @@ _ISO_DATE = re.compile(
     r"(?<![0-9-])[0-9]{4}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?(?![0-9-])"
 )
 _PLAIN_TITLES = frozenset({"notes", "note", "observations", "reflections"})
+_WORD = re.compile(r"\W*(?:NOTHING|SKIP)\W*", re.IGNORECASE)
 _FENCES = ("```", "<data-", "</data-", "<notes", "</notes")
 
 
@@ -104,7 +105,7 @@ def _lines(text: str, origin: Origin) -> Iterator[ReadLine]:
     topic: str | None = None
     for raw in text.splitlines():
         line = one_line(raw)
-        if not line.strip("-*_=#|") or line.lower().startswith(_FENCES):
+        if not line.strip("-*_=#|") or line.lower().startswith(_FENCES) or _WORD.fullmatch(line):
             continue
         if heading := _TOPIC.fullmatch(line):
             name = one_line(scrubbed(heading[1] or heading[2]))

@@ -1,5 +1,6 @@
 """The observer that asks a language model for notes."""
 
+import asyncio
 from collections.abc import Sequence
 
 from remanence.observing.model.asking import Question
@@ -62,16 +63,8 @@ class ModelObserver:
     async def observe(self, request: ObserveRequest) -> Draft:
         if not request.messages:
             return Draft(notes=(), made_by=f"{self._model.name} {OBSERVE_VERSION}", nothing=True)
-        known = _known_text(request, most_tokens=self._max_input_tokens // KNOWN_SHARE)
-        task = self._instruction(request)
-        fixed = sum(map(request.count_tokens, (prompt("observe"), known, task)))
-        shown = await transcript(
-            request.messages,
-            message_tokens=self._max_input_tokens // MESSAGE_SHARE,
-            room_tokens=self._max_input_tokens - fixed,
-            count=request.count_tokens,
-        )
-        return await written(self._model, self._task(request, shown, known, task))
+        task = await asyncio.to_thread(self._task, request)
+        return await written(self._model, task)
 
     def _instruction(self, request: ObserveRequest) -> str:
         return filled(
@@ -84,9 +77,16 @@ class ModelObserver:
             language=self._language_rule,
         )
 
-    def _task(
-        self, request: ObserveRequest, shown: tuple[Shown, ...], known: str, instruction: str
-    ) -> Task:
+    def _task(self, request: ObserveRequest) -> Task:
+        known = _known_text(request, most_tokens=self._max_input_tokens // KNOWN_SHARE)
+        instruction = self._instruction(request)
+        fixed = sum(map(request.count_tokens, (prompt("observe"), known, instruction)))
+        shown = transcript(
+            request.messages,
+            message_tokens=self._max_input_tokens // MESSAGE_SHARE,
+            room_tokens=self._max_input_tokens - fixed,
+            count=request.count_tokens,
+        )
         return Task(
             question=Question(
                 purpose="observe",
@@ -103,6 +103,7 @@ class ModelObserver:
             origin=_origin(request.messages),
             pieces=tuple(map(_piece, shown)),
             known_text=known,
+            allows_nothing=True,
             language_rule=self._language_rule,
             target_tokens=request.target_tokens,
             limit_tokens=_limit(request),
@@ -127,6 +128,7 @@ def _piece(shown: Shown) -> Piece:
     return Piece(
         first_seq=shown.message.seq,
         last_seq=shown.message.seq,
+        text=shown.said,
         entry=Entry(shown.entry.head, shown.said),
         telling=shown.message.role == "user",
     )

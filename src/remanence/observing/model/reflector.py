@@ -1,5 +1,6 @@
 """The reflector that asks a language model to condense notes."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -50,17 +51,18 @@ class ModelReflector:
         self._max_input_tokens = max_input_tokens
 
     async def reflect(self, request: ReflectRequest) -> Draft:
-        drafts = [
-            await written(self._model, self._task(request, notes))
-            for notes in self._portions(request)
-        ]
-        if not drafts or any(draft.nothing for draft in drafts):
-            raise ObservationRejected("empty", f"{self._model.name} would forget every note")
+        tasks = await asyncio.to_thread(self._tasks, request)
+        drafts = [await written(self._model, task) for task in tasks]
+        if not drafts:
+            raise ObservationRejected("empty", "the segments have no notes to be condensed")
         return Draft(
             notes=tuple(note for draft in drafts for note in draft.notes),
             made_by=drafts[0].made_by,
             complete=all(draft.complete for draft in drafts),
         )
+
+    def _tasks(self, request: ReflectRequest) -> list[Task]:
+        return [self._task(request, notes) for notes in self._portions(request)]
 
     def _portions(self, request: ReflectRequest) -> Iterator[tuple[Note, ...]]:
         """The notes of the segments, in as many portions as the input limit asks for."""
@@ -84,7 +86,7 @@ class ModelReflector:
         share = min(1.0, source_tokens / max(1, all_tokens))
         target_tokens = max(1, int(request.target_tokens * share))
         limit_tokens = max(target_tokens, min(int(target_tokens * OVERRUN), source_tokens))
-        pieces = tuple(map(_piece, notes))
+        pieces = tuple(_piece(note, notes[index + 1 :]) for index, note in enumerate(notes))
         return Task(
             question=Question(
                 purpose="reflect",
@@ -105,6 +107,7 @@ class ModelReflector:
             origin=_origin(notes),
             pieces=pieces,
             known_text="",
+            allows_nothing=False,
             language_rule=self._language_rule,
             target_tokens=target_tokens,
             limit_tokens=limit_tokens,
@@ -162,12 +165,13 @@ def _scrubbed(note: Note) -> Note:
     return replace(note, text=scrubbed(note.text), supersedes=old)
 
 
-def _piece(note: Note) -> Piece:
+def _piece(note: Note, later: Sequence[Note]) -> Piece:
     return Piece(
         first_seq=note.first_seq,
         last_seq=note.last_seq,
+        text=note.text,
         entry=Entry("", written_line(note)),
-        telling=note.priority != "NOTE",
+        telling=note.priority != "NOTE" and not _replaced(note, later),
     )
 
 

@@ -8,7 +8,7 @@ _KEY_BLOCK = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----))*+(?:-----END [A-Z ]{0,40}-----)?"
 )
 _KNOWN_FORMS = re.compile(
-    r"""\b(?:
+    r"""(?<![\w-])(?:
         sk-[\w-]{16,} | [sr]k_(?:live|test)_\w{16,} | gh[pousr]_\w{20,} | github_pat_\w{20,}
       | glpat-[\w-]{16,} | xox[abeoprs]-[\w-]{10,} | (?:AKIA|ASIA)[0-9A-Z]{16} | AIza[\w-]{30,}
       | hf_\w{20,} | npm_\w{20,} | SG\.[\w-]{16,}\.[\w-]{16,}

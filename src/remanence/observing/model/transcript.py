@@ -1,6 +1,5 @@
 """Messages as a model reads them: numbered, dated, without secrets, and cut to fit."""
 
-import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, assert_never
@@ -40,7 +39,7 @@ class Shown(NamedTuple):
     said: str
 
 
-async def transcript(
+def transcript(
     messages: Sequence[Message], *, message_tokens: int, room_tokens: int, count: CountTokens
 ) -> tuple[Shown, ...]:
     """The messages within *room_tokens*, one of them within *message_tokens*.
@@ -57,7 +56,6 @@ async def transcript(
         body = shortened("\n".join(text for _, text in parts), message_tokens, count)
         whole.append(Shown(message, Entry(_head(message, earlier), body), said))
         earlier = message.created_at or earlier
-        await asyncio.sleep(0)
     room = room_tokens - sum(count(shown.entry.head) + LEAST_TOKENS // 2 for shown in whole)
     level = _level([count(shown.entry.body) for shown in whole], room)
     return tuple(

@@ -1,6 +1,5 @@
 """Exact values between a source and its notes: which are missing, and which were made up."""
 
-import asyncio
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -15,7 +14,9 @@ LEAST_INVENTED_DIGITS = 3
 """Smaller numbers may be counted ("three runs" is "3 runs"); larger ones come from a source."""
 
 PASSAGE_CHARACTERS = 160
-_SCANNED = 1_000
+SLICE_CHARACTERS = 1_000
+"""One scan holds the interpreter, so a long text is scanned in slices."""
+
 _LOST = 200
 _CHECKED_KINDS = frozenset({"id", "path", "url", "number"})
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
@@ -23,15 +24,19 @@ _NOT_WORDS = re.compile(r"[\W_]+")
 
 
 class Piece(NamedTuple):
-    """A part of the source. Of one that is not `telling` only repeated values are looked for."""
+    """A part of the source: its `text`, and the entry that shows it.
+
+    Of a part that is not `telling` only repeated values are looked for.
+    """
 
     first_seq: int
     last_seq: int
+    text: str
     entry: Entry
     telling: bool
 
 
-async def missing_values(
+def missing_values(
     pieces: Sequence[Piece], held_text: str, *, names: Iterable[str], limit: int
 ) -> tuple[str, ...]:
     """Values of the source that *held_text* does not have, the most telling first.
@@ -39,9 +44,9 @@ async def missing_values(
     Those of telling pieces come first; ids, paths, URLs, amounts and dates before code and names.
     *names* are known anyway.
     """
-    told = await _lost((p.entry.body for p in pieces if p.telling), held_text)
-    said = await _lost((p.entry.body for p in pieces if not p.telling), held_text)
-    everything = "\n".join(piece.entry.body for piece in pieces)
+    told = _lost((piece.text for piece in pieces if piece.telling), held_text)
+    said = _lost((piece.text for piece in pieces if not piece.telling), held_text)
+    everything = "\n".join(piece.text for piece in pieces)
     repeated = [value for value in said if everything.count(value) > 1]
     known = {name.casefold() for name in names}
     found = dict.fromkeys(value for value in (*told, *repeated) if _matters(value, known))
@@ -69,7 +74,7 @@ def values_note(pieces: Sequence[Piece], values: Sequence[str], like: Note) -> N
 
     It has the time of *like*.
     """
-    holding = [piece for piece in pieces if any(v in piece.entry.body for v in values)]
+    holding = [piece for piece in pieces if any(value in piece.text for value in values)]
     return Note(
         text=f"Exact values: {'; '.join(values)}",
         first_seq=min((piece.first_seq for piece in holding), default=like.first_seq),
@@ -105,12 +110,11 @@ def _invented(note: Note, shown: str) -> Iterable[bool]:
         yield checked and not _YEAR.fullmatch(squeezed) and squeezed not in shown
 
 
-async def _lost(texts: Iterable[str], held_text: str) -> tuple[str, ...]:
+def _lost(texts: Iterable[str], held_text: str) -> tuple[str, ...]:
     report = LossReport(held_text)
     for text in texts:
-        for start in range(0, len(text), _SCANNED):
-            report.add(text[start : start + _SCANNED])
-            await asyncio.sleep(0)
+        for start in range(0, len(text), SLICE_CHARACTERS):
+            report.add(text[start : start + SLICE_CHARACTERS])
     return report.lost(limit=_LOST)
 
 

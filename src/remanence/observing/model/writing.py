@@ -1,5 +1,6 @@
 """From a question to a draft: asked, read, checked, repaired, and made to fit."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,7 @@ from remanence.types import Draft, Note, NoteFormat
 
 ASKED_VALUES = 20
 LEFT_VALUES = 5
+LEAST_VALUE_CHARACTERS = 3
 TOKENS_A_VALUE = 20
 
 
@@ -39,7 +41,9 @@ TOKENS_A_VALUE = 20
 class Task:
     """A question, and what its answer is measured by.
 
-    `critical_limit_tokens` is the limit above which CRITICAL notes may go too. `known_text` is noted already; `keep` puts in what must not be missing, whatever the model wrote.
+    `known_text` is noted already, and `allows_nothing` says whether nothing may be worth noting.
+    Notes above `limit_tokens` lose lines, CRITICAL ones only above `critical_limit_tokens`. `keep`
+    puts in what must not be missing, whatever the model wrote.
     """
 
     question: Question
@@ -47,6 +51,7 @@ class Task:
     origin: Origin
     pieces: tuple[Piece, ...]
     known_text: str
+    allows_nothing: bool
     language_rule: str
     target_tokens: int
     limit_tokens: int
@@ -66,24 +71,21 @@ async def written(model: Model, task: Task) -> Draft:
     """
     answer = await ask(model, task.question)
     made_by = f"{answer.model} {task.version}"
-    if is_word(answer.text, NOTHING):
-        return Draft(notes=(), made_by=made_by, nothing=True)
     if not answer.complete:
         return Draft(notes=(), made_by=made_by, complete=False)
-    notes = task.keep(_checked(answer, task))
+    # Reading and checking take long enough for a turn of another conversation to notice.
+    notes = await asyncio.to_thread(_checked, answer, task)
     if task.repair:
         notes = await _repaired(model, task, notes)
-    notes = trimmed(
-        notes,
-        limit_tokens=task.limit_tokens,
-        critical_limit_tokens=task.critical_limit_tokens,
-        note_format=task.note_format,
-        count=task.count_tokens,
-    )
-    return Draft(notes=await _with_values(task, notes), made_by=made_by)
+    if not notes:
+        return Draft(notes=(), made_by=made_by, nothing=True)
+    return Draft(notes=await asyncio.to_thread(_fitted, task, notes), made_by=made_by)
 
 
 def _checked(answer: Answer, task: Task) -> tuple[Note, ...]:
+    """The notes of an answer; none if it says that nothing is worth noting."""
+    if task.allows_nothing and is_word(answer.text, NOTHING):
+        return ()
     read = read_lines(answer.text, task.origin)
     source_text = task.question.text
     formed = sum(line.formed for line in read)
@@ -95,7 +97,7 @@ def _checked(answer: Answer, task: Task) -> tuple[Note, ...]:
         )
     if not notes:
         raise ObservationRejected("empty", f"{answer.model} gave no notes")
-    return notes
+    return task.keep(notes)
 
 
 async def _repaired(model: Model, task: Task, notes: tuple[Note, ...]) -> tuple[Note, ...]:
@@ -104,7 +106,7 @@ async def _repaired(model: Model, task: Task, notes: tuple[Note, ...]) -> tuple[
     A call that fails costs these lines only: the notes are there.
     """
     limit = max(1, min(ASKED_VALUES, task.target_tokens // TOKENS_A_VALUE))
-    values = await _missing(task, notes, limit=limit)
+    values = await asyncio.to_thread(_missing, task, notes, limit=limit)
     if not values:
         return notes
     question = _repair_question(task, values)
@@ -136,13 +138,24 @@ def _repair_question(task: Task, values: Sequence[str]) -> Question:
     )
 
 
-async def _with_values(task: Task, notes: tuple[Note, ...]) -> tuple[Note, ...]:
+def _fitted(task: Task, notes: tuple[Note, ...]) -> tuple[Note, ...]:
+    kept = trimmed(
+        notes,
+        limit_tokens=task.limit_tokens,
+        critical_limit_tokens=task.critical_limit_tokens,
+        note_format=task.note_format,
+        count=task.count_tokens,
+    )
+    return _with_values(task, kept)
+
+
+def _with_values(task: Task, notes: tuple[Note, ...]) -> tuple[Note, ...]:
     """The notes and, as far as it fits, a line with the most telling values that they miss.
 
-    Names are left to the model's judgement.
+    Names and small numbers, which say nothing alone, are left to the model's judgement.
     """
-    missing = await _missing(task, notes, limit=ASKED_VALUES)
-    values = [value for value in missing if not _is_words(value)][:LEFT_VALUES]
+    missing = _missing(task, notes, limit=ASKED_VALUES)
+    values = [value for value in missing if _tells_alone(value)][:LEFT_VALUES]
     for number in range(len(values), 0, -1):
         line = values_note(task.pieces, values[:number], like=notes[-1])
         tokens = task.count_tokens(render_notes([*notes, line], task.note_format))
@@ -151,8 +164,8 @@ async def _with_values(task: Task, notes: tuple[Note, ...]) -> tuple[Note, ...]:
     return notes
 
 
-async def _missing(task: Task, notes: Sequence[Note], *, limit: int) -> tuple[str, ...]:
-    return await missing_values(
+def _missing(task: Task, notes: Sequence[Note], *, limit: int) -> tuple[str, ...]:
+    return missing_values(
         task.pieces,
         f"{held_by(notes)}\n{task.known_text}",
         names=task.origin.speakers,
@@ -160,5 +173,5 @@ async def _missing(task: Task, notes: Sequence[Note], *, limit: int) -> tuple[st
     )
 
 
-def _is_words(value: str) -> bool:
-    return all(word.isalpha() for word in value.split())
+def _tells_alone(value: str) -> bool:
+    return len(value) >= LEAST_VALUE_CHARACTERS and not value.replace(" ", "").isalpha()

@@ -1,0 +1,25 @@
+"""Exact counts by tiktoken; imported only where it is installed and a vocabulary is at hand."""
+
+from functools import cache
+
+import tiktoken
+
+from remanence.tokens.estimator import TextCount
+from remanence.tokens.families import Family
+from remanence.tokens.vocabulary import VOCABULARIES
+
+_STEP = 50_000  # characters; tiktoken's own regex fails on very long runs of signs
+
+
+@cache
+def exact_count(family: Family) -> TextCount:
+    """Tokens as tiktoken counts them, names of special tokens read as plain text."""
+    encoding = tiktoken.get_encoding(VOCABULARIES[family].encoding)
+
+    def count(text: str) -> int:
+        return sum(
+            len(encoding.encode_ordinary(text[start : start + _STEP]))
+            for start in range(0, len(text), _STEP)
+        )
+
+    return count

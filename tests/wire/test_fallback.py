@@ -1,0 +1,118 @@
+import pytest
+from tests.wire.reach import Wire
+from tests.wire.scripts import Script, failed, model_of
+from tests.wire.servers import Fail
+
+from remanence.errors import ModelError
+from remanence.models import FallbackModel, ModelOptions, open_model
+from remanence.protocols import ModelRequest
+from remanence.testing import FixedClock
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+def chain(clock: FixedClock, *scripts: Script) -> FallbackModel:
+    return FallbackModel([model_of(script) for script in scripts], clock=clock, cooldown_seconds=60)
+
+
+async def test_the_first_model_answers_while_it_can(ask: ModelRequest, clock: FixedClock) -> None:
+    first, second = Script("from the first"), Script()
+
+    answer = await chain(clock, first, second).complete(ask)
+
+    assert answer.text == "from the first"
+    assert second.calls == []
+
+
+async def test_the_next_model_is_asked_when_one_fails(ask: ModelRequest, clock: FixedClock) -> None:
+    answer = await chain(clock, Script(failed("server")), Script("from the second")).complete(ask)
+
+    assert answer.text == "from the second"
+
+
+async def test_a_model_that_failed_is_left_alone_until_it_has_cooled_down(
+    ask: ModelRequest, clock: FixedClock
+) -> None:
+    first = Script(failed("server"))
+    model = chain(clock, first, Script())
+
+    await model.complete(ask)
+    clock.advance(59)
+    await model.complete(ask)
+    assert len(first.calls) == 1
+
+    clock.advance(1)
+    await model.complete(ask)
+    assert len(first.calls) == 2
+
+
+async def test_the_cool_down_is_as_long_as_the_provider_asks_for(
+    ask: ModelRequest, clock: FixedClock
+) -> None:
+    first = Script(failed("rate_limit", retry_after_seconds=300))
+    model = chain(clock, first, Script())
+
+    await model.complete(ask)
+    clock.advance(299)
+    await model.complete(ask)
+
+    assert len(first.calls) == 1
+
+
+@pytest.mark.parametrize("reason", ["bad_request", "refused", "too_long"])
+async def test_a_request_that_a_model_cannot_take_does_not_cool_it_down(
+    ask: ModelRequest, clock: FixedClock, reason: str
+) -> None:
+    first = Script(failed(reason))
+    model = chain(clock, first, Script())
+
+    await model.complete(ask)
+    await model.complete(ask)
+
+    assert len(first.calls) == 2
+
+
+async def test_when_all_fail_the_last_failure_is_raised(
+    ask: ModelRequest, clock: FixedClock
+) -> None:
+    model = chain(clock, Script(failed("server")), Script(failed("overloaded")))
+
+    with pytest.raises(ModelError) as caught:
+        await model.complete(ask)
+
+    assert caught.value.reason == "overloaded"
+
+
+async def test_when_all_are_cooling_the_error_says_when_to_come_again(
+    ask: ModelRequest, clock: FixedClock
+) -> None:
+    first, second = Script(failed("server", retry_after_seconds=90)), Script(failed("server"))
+    model = chain(clock, first, second)
+    with pytest.raises(ModelError):
+        await model.complete(ask)
+    clock.advance(10)
+
+    with pytest.raises(ModelError, match="09:01:00 UTC") as caught:
+        await model.complete(ask)
+
+    assert (caught.value.reason, caught.value.retry_after_seconds) == ("cooling", 50)
+    assert (len(first.calls), len(second.calls)) == (1, 1)
+
+
+async def test_a_chain_of_names_falls_back_over_the_wire(wire: Wire, ask: ModelRequest) -> None:
+    wire.server.script(Fail(529))
+    options = ModelOptions(attempts=1, stream=wire.stream)
+    model = open_model([wire.spec, f"openai:spare@{wire.server.url}/v1"], options=options)
+
+    answer = await model.complete(ask)
+
+    assert answer.usage.model == "openai:spare"
+    assert len(wire.server.received) == 2
+
+
+def test_a_chain_of_nothing_is_refused(clock: FixedClock) -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        FallbackModel([], clock=clock)

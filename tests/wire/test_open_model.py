@@ -1,0 +1,133 @@
+import asyncio
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from tests.wire.scripts import Script, failed
+
+from remanence.errors import ModelError
+from remanence.models import ModelOptions, open_model
+from remanence.protocols import ModelRequest
+from remanence.testing import FixedClock
+from remanence.tokens import text_tokens
+
+
+async def test_a_function_is_a_model_whose_tokens_are_estimated(ask: ModelRequest) -> None:
+    clock = FixedClock()
+
+    async def shout(request: ModelRequest) -> str:
+        return request.prompt.upper()
+
+    answer = await open_model(shout, clock=clock).complete(ask)
+
+    assert (answer.text, answer.complete) == ("USER: MY FLIGHT IS LH 454", True)
+    assert answer.usage.input_tokens == text_tokens(ask.stable) + text_tokens(ask.prompt)
+    assert answer.usage.output_tokens == text_tokens(answer.text)
+    assert (answer.usage.cost_usd, answer.usage.at) == (None, clock.now())
+
+
+async def test_a_model_comes_back_as_it_is() -> None:
+    model = open_model(Script())
+
+    assert open_model(model) is model
+
+
+async def test_a_functions_error_is_a_failed_call_that_keeps_its_text_to_itself(
+    ask: ModelRequest,
+) -> None:
+    async def leaky(request: ModelRequest) -> str:
+        raise LookupError("no account for sk-secret")
+
+    with pytest.raises(ModelError, match="LookupError") as caught:
+        await open_model(leaky).complete(ask)
+
+    assert caught.value.reason == "failed"
+    assert "sk-secret" not in str(caught.value)
+
+
+async def test_a_function_that_returns_nothing_is_empty(ask: ModelRequest) -> None:
+    with pytest.raises(ModelError) as caught:
+        await open_model(Script(" ")).complete(ask)
+
+    assert caught.value.reason == "empty"
+
+
+async def test_a_function_that_does_not_end_is_stopped(ask: ModelRequest) -> None:
+    async def never(request: ModelRequest) -> str:
+        await asyncio.Event().wait()
+        return "unreached"
+
+    with pytest.raises(ModelError) as caught:
+        await open_model(never, options=ModelOptions(timeout_seconds=0.05)).complete(ask)
+
+    assert caught.value.reason == "timeout"
+
+
+async def test_functions_and_models_may_stand_in_one_chain(ask: ModelRequest) -> None:
+    spare = open_model(Script("from the spare"))
+
+    answer = await open_model([Script(failed("server")), spare]).complete(ask)
+
+    assert answer.text == "from the spare"
+
+
+@pytest.mark.parametrize("text", ["", "gpt-4o", "openai:", ":gpt-4o", "openai:m@http://"])
+def test_a_name_that_is_none_is_refused_with_examples(text: str) -> None:
+    with pytest.raises(ModelError, match=r"ollama:llama3\.2") as caught:
+        open_model(text)
+
+    assert caught.value.reason == "unknown_model"
+
+
+async def test_what_is_no_model_is_refused() -> None:
+    nothing: Any = None  # as a program without a type checker may pass
+
+    with pytest.raises(ModelError, match="NoneType is no model"):
+        open_model(nothing)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"timeout_seconds": 0},
+        {"attempts": 0},
+        {"parallel": 0},
+        {"requests_per_minute": 0},
+        {"tokens_per_minute": -1},
+        {"cooldown_seconds": -1},
+    ],
+)
+def test_options_out_of_range_are_refused_by_name(setting: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(setting))):
+        ModelOptions(**setting)
+
+
+def test_a_named_model_without_the_extra_says_what_to_install() -> None:
+    program = (
+        "import sys; sys.modules['pydantic_ai'] = None\n"
+        "from remanence.models import open_model\n"
+        "open_model('openai:gpt-4o-mini')"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, text=True
+    )
+
+    assert "MissingExtra" in run.stderr
+    assert "pip install 'remanence[models]'" in run.stderr
+
+
+def test_opening_a_function_loads_no_provider() -> None:
+    program = (
+        "import sys\n"
+        "from remanence.models import open_model\n"
+        "open_model(lambda request: None)\n"
+        "print(sorted({'pydantic_ai', 'openai', 'anthropic', 'httpx2'} & set(sys.modules)))"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    )
+
+    assert run.stdout.strip() == "[]"
