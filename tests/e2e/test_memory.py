@@ -304,3 +304,18 @@ async def test_a_conversation_needs_a_name(name: str) -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         with pytest.raises(InvalidMessage, match="name"):
             memory.conversation(name)
+
+
+async def test_secrets_reach_neither_the_observer_nor_the_notes_nor_the_loss_report() -> None:
+    key = "sk-" + "a1B2" * 8
+    observer = ScriptedObserver()
+    async with Memory.open("sqlite:///:memory:", policy=SMALL, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user(f"Use the key {key} for the mail service. {WORDS}"))
+        await chat.flush(everything=True)
+        segments = await chat.observations()
+        messages = await chat.messages()
+
+    assert "[secret]" in observer.requests[0].messages[0].text
+    assert key not in str(observer.requests) + str(segments)
+    assert key in messages[0].text

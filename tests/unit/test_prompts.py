@@ -11,7 +11,7 @@ from remanence.observing.model.prompting import (
     prompt,
     request_text,
 )
-from remanence.observing.model.secrets import scrubbed
+from remanence.observing.secrets import scrubbed
 
 _WORDING = {
     OBSERVE_VERSION: ("observe", "observe-task", "repair", "continue", "language"),

@@ -33,8 +33,27 @@ async def server() -> AsyncIterator[ModelServer]:
     ids=["anthropic", "openai", "anthropic-stream", "openai-stream"],
 )
 def wire(request: pytest.FixtureRequest, server: ModelServer) -> Wire:
+    """Every way of reaching a model."""
     provider, stream = request.param
     return Wire(provider=provider, stream=stream, server=server)
+
+
+@pytest.fixture(params=["anthropic", "openai"])
+def whole_wire(request: pytest.FixtureRequest, server: ModelServer) -> Wire:
+    """The ways whose answers come in one piece."""
+    return Wire(provider=request.param, stream=False, server=server)
+
+
+@pytest.fixture(params=["anthropic", "openai"])
+def stream_wire(request: pytest.FixtureRequest, server: ModelServer) -> Wire:
+    """The ways whose answers are streamed."""
+    return Wire(provider=request.param, stream=True, server=server)
+
+
+@pytest.fixture(params=[False, True], ids=["anthropic", "anthropic-stream"])
+def anthropic_wire(request: pytest.FixtureRequest, server: ModelServer) -> Wire:
+    """The ways of the provider that takes marks for its cache and reports what it wrote."""
+    return Wire(provider="anthropic", stream=request.param, server=server)
 
 
 @pytest.fixture

@@ -122,46 +122,37 @@ async def test_an_answer_that_does_not_come_ends_in_a_timeout(
 
 @pytest.mark.parametrize("trouble", ["garbage", "no json", "ends early"])
 async def test_an_answer_that_is_not_json_is_a_bad_answer(
-    wire: Wire, ask: ModelRequest, trouble: Step
+    whole_wire: Wire, ask: ModelRequest, trouble: Step
 ) -> None:
-    if wire.stream:
-        pytest.skip("a stream is read as events")
-
-    error = await failure_of(wire, ask, trouble)
+    error = await failure_of(whole_wire, ask, trouble)
 
     assert error.reason == "bad_answer"
     assert "Bad gateway" not in str(error)
 
 
 async def test_a_stream_that_ends_early_is_not_a_complete_answer(
-    wire: Wire, ask: ModelRequest
+    stream_wire: Wire, ask: ModelRequest
 ) -> None:
-    if not wire.stream:
-        pytest.skip("without a stream it is not JSON")
-    wire.server.script("ends early")
+    stream_wire.server.script("ends early")
 
-    answer = await wire.open().complete(ask)
+    answer = await stream_wire.open().complete(ask)
 
     assert not answer.complete
 
 
 @pytest.mark.parametrize("trouble", ["garbage", "no json"])
 async def test_a_stream_without_events_is_empty(
-    wire: Wire, ask: ModelRequest, trouble: Step
+    stream_wire: Wire, ask: ModelRequest, trouble: Step
 ) -> None:
-    if not wire.stream:
-        pytest.skip("without a stream it is not JSON")
-
-    error = await failure_of(wire, ask, trouble)
+    error = await failure_of(stream_wire, ask, trouble)
 
     assert error.reason in {"bad_answer", "empty"}
 
 
-async def test_an_error_inside_a_stream_has_its_reason(wire: Wire, ask: ModelRequest) -> None:
-    if not wire.stream:
-        pytest.skip("only a stream can fail after it began")
-
-    error = await failure_of(wire, ask, "error event")
+async def test_an_error_inside_a_stream_has_its_reason(
+    stream_wire: Wire, ask: ModelRequest
+) -> None:
+    error = await failure_of(stream_wire, ask, "error event")
 
     assert error.reason == "overloaded"
 

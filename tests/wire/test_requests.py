@@ -37,12 +37,11 @@ async def test_the_stable_text_goes_first_and_the_prompt_is_the_users(
 
 
 async def test_only_the_stable_text_is_marked_for_caching(
-    server: ModelServer, ask: ModelRequest
+    anthropic_wire: Wire, ask: ModelRequest
 ) -> None:
-    wire = Wire(provider="anthropic", stream=False, server=server)
-    await wire.open().complete(ask)
+    await anthropic_wire.open().complete(ask)
 
-    body = server.received[0].body
+    body = anthropic_wire.server.received[0].body
     assert body["system"][0]["cache_control"]["type"] == "ephemeral"
     assert str(body).count("cache_control") == 1
 

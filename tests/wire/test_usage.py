@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import pytest
 from tests.wire.dialects import Reply
 from tests.wire.reach import Wire
 
@@ -24,11 +23,9 @@ async def test_input_tokens_count_all_input_with_and_without_cache(
 
 
 async def test_what_anthropic_wrote_to_and_read_from_its_cache_is_told(
-    wire: Wire, ask: ModelRequest
+    anthropic_wire: Wire, ask: ModelRequest
 ) -> None:
-    if wire.provider != "anthropic":
-        pytest.skip("others report no writing")
-    model = wire.open()
+    model = anthropic_wire.open()
     first, second = (await model.complete(ask)).usage, (await model.complete(ask)).usage
 
     assert (first.cache_write_tokens, first.cache_read_tokens) == (6, 0)

@@ -227,9 +227,10 @@ class Reconciler:
         """Make and commit an observation; false if another was first."""
         state = snapshot.state
         source_tokens = sum(message.tokens for message in messages)
+        seen = await _seen(messages)
         request = ObserveRequest(
             conversation=state.ref,
-            messages=observable(messages),
+            messages=seen,
             known=_known(snapshot.segments),
             target_tokens=observation_target(self.policy, source_tokens),
             count_tokens=self.count_text,
@@ -245,7 +246,7 @@ class Reconciler:
                 first_seq=messages[0].seq,
                 last_seq=messages[-1].seq,
                 limit_tokens=max(source_tokens, LEAST_LIMIT_TOKENS),
-                texts=tuple(message.full_text for message in messages),
+                texts=tuple(message.full_text for message in seen),
                 sum_tokens=state.observed_sum_tokens + source_tokens,
                 message_tokens=source_tokens,
             ),
@@ -316,6 +317,15 @@ class Reconciler:
             segment.generation, state.ref.id, segment.first_seq, segment.last_seq
         )
         return True
+
+
+async def _seen(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What an observer may see, made message by message so that the event loop goes on."""
+    seen: list[Message] = []
+    for message in messages:
+        seen += observable((message,))
+        await asyncio.sleep(0)
+    return tuple(seen)
 
 
 async def _lost(texts: tuple[str, ...], note_text: str) -> tuple[str, ...]:

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from remanence.observing.secrets import scrubbed
 from remanence.observing.turns import VOLATILE_TAG
-from remanence.types import Message, TextPart
+from remanence.types import Message, Part, TextPart, ToolCallPart, ToolResultPart
 
 _CONTROL = re.compile(rf"<({VOLATILE_TAG}|system-reminder)>.*?</\1>\s*", re.DOTALL)
 
 
 def observable(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages that people, models and tools wrote, without injected memory and reminders."""
+    """What people, models and tools wrote, without injected memory, reminders and secrets."""
     return tuple(_observable(messages))
 
 
@@ -18,12 +20,27 @@ def _observable(messages: Sequence[Message]) -> Iterator[Message]:
     for message in messages:
         if message.kind != "message" or message.role == "system":
             continue
-        if "</" not in message.text:
-            yield message
-            continue
-        content = tuple(
-            TextPart(text=_CONTROL.sub("", part.text)) if isinstance(part, TextPart) else part
-            for part in message.content
-        )
+        content = tuple(_cleaned(part) for part in message.content)
         if any(not isinstance(part, TextPart) or part.text.strip() for part in content):
-            yield message.replace(content=content)
+            yield message if content == message.content else message.replace(content=content)
+
+
+def _cleaned(part: Part) -> Part:
+    match part:
+        case TextPart():
+            return _cleaned_text(part)
+        case ToolCallPart():
+            return replace(part, arguments=scrubbed(part.arguments))
+        case ToolResultPart():
+            content = tuple(
+                _cleaned_text(item) if isinstance(item, TextPart) else item
+                for item in part.content
+            )
+            return replace(part, content=content)
+        case _:
+            return part
+
+
+def _cleaned_text(part: TextPart) -> TextPart:
+    text = _CONTROL.sub("", part.text) if "</" in part.text else part.text
+    return TextPart(text=scrubbed(text))

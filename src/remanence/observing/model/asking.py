@@ -8,7 +8,7 @@ from typing import NamedTuple
 from remanence.errors import ObservationRejected
 from remanence.observing.checking import REPEATED_SHARE, repetition
 from remanence.observing.model.prompting import Entry, Section, prompt, request_text
-from remanence.observing.model.secrets import scrubbed
+from remanence.observing.secrets import scrubbed
 from remanence.protocols import Model, ModelRequest
 from remanence.types import ConversationRef, Purpose
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import NamedTuple, get_args
 
-from remanence.observing.model.secrets import scrubbed
+from remanence.observing.secrets import scrubbed
 from remanence.observing.notes import one_line
 from remanence.types import Note, Priority, Tag
 

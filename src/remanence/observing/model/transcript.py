@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, assert_never
 
 from remanence.observing.model.prompting import Entry
-from remanence.observing.model.secrets import scrubbed
+from remanence.observing.secrets import scrubbed
 from remanence.observing.notes import one_line
 from remanence.protocols import CountTokens
 from remanence.types import (

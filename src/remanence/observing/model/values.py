@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from remanence.observing.literals import LossReport, find_literals
 from remanence.observing.model.prompting import Entry
-from remanence.observing.model.secrets import MARK
+from remanence.observing.secrets import MARK
 from remanence.types import Note
 
 LEAST_INVENTED_DIGITS = 3

@@ -31,6 +31,9 @@ _NAMED = re.compile(
     (?:"([^"\s]{4,200})"|'([^'\s]{4,200})'|`([^`\s]{4,200})`|([^\s"'`,;]{4,200}))""",
     re.VERBOSE | re.IGNORECASE,
 )
+_NAMING = ("pass", "pwd", "secret", "token", "credential", "key", "kennwort", "contrase", "mot de")
+"""A text that `_NAMED` matches has one of these; looking for them costs much less."""
+
 _NAMED_CJK = re.compile(
     r"((?:密码|密碼|パスワード|비밀번호)\s{0,3}(?:[:：=是은는は]\s{0,3})?)([!-~]{4,200})"
 )
@@ -43,7 +46,9 @@ def scrubbed(text: str) -> str:
     text = _KNOWN_FORMS.sub(MARK, text)
     text = _HEADER.sub(rf"\1\2{MARK}", text)
     text = _URL_PASSWORD.sub(rf"\1{MARK}", text)
-    text = _NAMED.sub(_without_value, text)
+    lowered = text.lower()
+    if any(word in lowered for word in _NAMING):
+        text = _NAMED.sub(_without_value, text)
     return _NAMED_CJK.sub(rf"\1{MARK}", text)
 
 
