@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from remanence.tokens.estimator import OTHERS
 from remanence.tokens.families import FAMILIES, Family
-from remanence.tokens.features import Feature, features
-from remanence.tokens.pieces import PIECE
+from remanence.tokens.features import features
+from remanence.tokens.pieces import cutter
 
 WEIGHTS = Path(__file__).parents[1] / "src/remanence/tokens/coefficients.json"
 COUNT_NAMES: dict[Family, str] = {
@@ -50,6 +50,13 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
+class Name(NamedTuple):
+    """A column of the design: a detail of some kind of feature."""
+
+    kind: str
+    detail: str
+
+
 class Text(NamedTuple):
     """A text with its true counts."""
 
@@ -64,14 +71,14 @@ class Text(NamedTuple):
 class Design:
     """How often each feature occurs in each text, as a sparse matrix in coordinates."""
 
-    names: list[Feature]
+    names: list[Name]
     texts: int
     row: NDArray[np.int64]
     column: NDArray[np.int64]
     value: Floats
 
     def estimate(self, weights: Floats) -> Floats:
-        return np.bincount(self.row, self.value * weights[self.column], self.texts)
+        return summed(self.row, self.value * weights[self.column], self.texts)
 
     def only(self, chosen: Flags) -> "Design":
         kept = chosen[self.row]
@@ -115,15 +122,18 @@ def read_texts(folders: list[Path]) -> Iterator[Text]:
 
 
 def design_of(texts: list[Text]) -> Design:
-    columns: dict[Feature, int] = {}
+    cut = cutter()
+    columns: dict[Name, int] = {}
     known: dict[str, list[tuple[int, int]]] = {}
     row, column, value = [], [], []
     for number, text in enumerate(texts):
         sums: Counter[int] = Counter()
-        for piece, times in Counter(PIECE.findall(text.text)).items():
+        for piece, times in Counter(cut(text.text)).items():
             if piece not in known:
-                found = Counter(features(piece)).items()
-                known[piece] = [(columns.setdefault(f, len(columns)), n) for f, n in found]
+                known[piece] = [
+                    (columns.setdefault(Name(kind, detail), len(columns)), times)
+                    for kind, detail, times in features(piece)
+                ]
             for index, count in known[piece]:
                 sums[index] += count * times
         row.append(np.full(len(sums), number))
@@ -140,10 +150,10 @@ def design_of(texts: list[Text]) -> Design:
 
 def merge_rare(design: Design, least_texts: int) -> Design:
     texts = np.bincount(design.column, minlength=len(design.names))
-    columns: dict[Feature, int] = {}
+    columns: dict[Name, int] = {}
     moved = np.empty(len(design.names), np.int64)
     for index, name in enumerate(design.names):
-        kept = name if texts[index] >= least_texts else Feature(name.kind, OTHERS)
+        kept = name if texts[index] >= least_texts else Name(name.kind, OTHERS)
         moved[index] = columns.setdefault(kept, len(columns))
     return Design(
         names=list(columns),
@@ -152,6 +162,10 @@ def merge_rare(design: Design, least_texts: int) -> Design:
         column=moved[design.column],
         value=design.value,
     )
+
+
+def summed(place: NDArray[np.int64], value: Floats, length: int) -> Floats:
+    return np.bincount(place, value, length).astype(np.float64, copy=False)
 
 
 def fit_all(design: Design, texts: list[Text], chosen: Flags) -> list[Floats]:
@@ -171,19 +185,19 @@ def fit(design: Design, texts: list[Text], index: int, start: Floats | None = No
     wanted *= true * scale
 
     def forward(weights: Floats) -> Floats:
-        return np.bincount(design.row, value * weights[design.column], design.texts)
+        return summed(design.row, value * weights[design.column], design.texts)
 
     def backward(rest: Floats) -> Floats:
-        return np.bincount(design.column, value * rest[design.row], len(ridge))
+        return summed(design.column, value * rest[design.row], len(ridge))
 
-    diagonal = np.bincount(design.column, value * value, len(ridge)) + ridge
+    diagonal = summed(design.column, value * value, len(ridge)) + ridge
     first = np.zeros(len(ridge)) if start is None else start
     return conjugate_gradient(
         lambda w: backward(forward(w)) + ridge * w, backward(wanted), diagonal, first
     )
 
 
-def _is_shape(name: Feature) -> bool:
+def _is_shape(name: Name) -> bool:
     return name.kind.split()[0] in SHAPES
 
 
@@ -241,7 +255,7 @@ def report_new_kinds(design: Design, texts: list[Text]) -> None:
     everything = np.ones(len(texts), bool)
     for index, family in enumerate(FAMILIES):
         whole = fit(design, texts, index)
-        found = {}
+        found: dict[str, KindError] = {}
         for kind in sorted({text.kind for text in texts if text.measured}):
             aside = np.array([text.kind == kind for text in texts])
             weights = fit(design.only(everything & ~aside), texts, index, whole)

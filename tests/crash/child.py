@@ -112,7 +112,7 @@ async def live(store: Store, order: Order, tell: Tell) -> None:
 async def share(store: Store, order: Order, tell: Tell) -> None:
     """Append beside other processes, and observe what all of them appended."""
     own = ConversationRef("default", f"own-{order['process']}")
-    async with asyncio.TaskGroup() as group:
+    async with asyncio.timeout(90), asyncio.TaskGroup() as group:
         for ref in (REFS[0], own):
             group.create_task(_append_some(store, ref, order["messages"]))
         group.create_task(_observe_all(store, order, tell))
@@ -144,7 +144,12 @@ async def _observe_all(store: Store, order: Order, tell: Tell) -> None:
             await store.release(state, owner=owner)
 
 
-TASKS: dict[str, Task] = {"live": live, "share": share}
+async def greet(store: Store, order: Order, tell: Tell) -> None:
+    """Append one message to a conversation that others make at the same time."""
+    await store.append(REFS[0], [Message.user(f"hello from {order['process']}")], user=None)
+
+
+TASKS: dict[str, Task] = {"live": live, "share": share, "greet": greet}
 
 
 async def work_on_store(order: Order, tell: Tell) -> None:
@@ -165,10 +170,10 @@ def fork(order: Order, writing: int) -> int:
 
     try:
         asyncio.run(work_on_store(order, tell))
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-        os._exit(1)
-    os._exit(0)
+    except Exception as error:  # noqa: BLE001 - the test says what is wrong with it
+        tell("failed", repr(error))
+    finally:
+        os._exit(0)
 
 
 def obey(order: Order) -> None:

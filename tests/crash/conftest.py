@@ -22,26 +22,40 @@ class Server:
         self._stdin = stdin
         self._stdout = stdout
 
-    async def run(self, *, kill_after_seconds: float | None = None, **order: object) -> Events:
-        """What the processes told until they were done, or killed before that."""
+    async def run(self, *, kill_after: tuple[int, float] | None = None, **order: object) -> Events:
+        """What the processes told until they were done.
+
+        *kill_after* is a number of events, and the seconds after the last one of them: that is
+        when they are killed, and they must not be done by then.
+        """
         self._stdin.write(json.dumps(order).encode() + b"\n")
         processes = json.loads(await self._stdout.readline())
         told: Events = []
-        try:
-            async with asyncio.timeout(kill_after_seconds):
-                await self._read(told)
-        except TimeoutError:
+        if kill_after is not None:
+            events, seconds = kill_after
+            assert await self._read(told, events=events), f"they were done too soon: {told[-3:]}"
+            await self._read(told, seconds=seconds)
             for process in processes:
                 os.kill(process, signal.SIGKILL)
-            await self._read(told)
-        else:
-            assert kill_after_seconds is None, f"nobody was left to be killed: {told[-3:]}"
+        await self._read(told)
         return told
 
-    async def _read(self, told: Events) -> None:
-        while (line := await self._stdout.readline()) != b"end\n":
-            assert line, "the server of the processes died"
-            told.append(json.loads(line))
+    async def _read(
+        self, told: Events, *, events: int | None = None, seconds: float | None = None
+    ) -> bool:
+        """Take so many events, or those of so many seconds; false after the last one of all."""
+        try:
+            async with asyncio.timeout(seconds):
+                while events is None or len(told) < events:
+                    line = await self._stdout.readline()
+                    assert line, "the server of the processes died"
+                    if line == b"end\n":
+                        return False
+                    told.append(json.loads(line))
+                    assert told[-1][0] != "failed", told[-1]
+        except TimeoutError:
+            pass
+        return True
 
 
 @pytest.fixture
@@ -49,10 +63,15 @@ async def run_processes() -> AsyncIterator[Callable[..., Awaitable[Events]]]:
     """`Server.run` of a server that ends with the test."""
     path = os.pathsep.join(sys.path)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, CHILD, env={**os.environ, "PYTHONPATH": path}, stdin=PIPE, stdout=PIPE
+        sys.executable,
+        CHILD,
+        env={**os.environ, "PYTHONPATH": path},
+        start_new_session=True,
+        stdin=PIPE,
+        stdout=PIPE,
     )
     assert process.stdin is not None
     assert process.stdout is not None
     yield Server(process.stdin, process.stdout).run
-    process.stdin.close()
+    os.killpg(process.pid, signal.SIGKILL)
     await process.wait()

@@ -13,7 +13,8 @@ from remanence.types import ConversationRef
 
 KILLS = int(os.environ.get("REMANENCE_CRASH_KILLS", "200"))
 LIVES_OF_A_FILE = 25
-LONGEST_LIFE_SECONDS = 0.08
+MOST_EVENTS = 40
+LONGEST_PAUSE_SECONDS = 0.02  # from the last event that is waited for until the kill
 
 Events: TypeAlias = list[list[Any]]  # what a process told: its name, then what belongs to it
 Run: TypeAlias = Callable[..., Awaitable[Events]]
@@ -72,6 +73,12 @@ def check_appends(texts: list[str]) -> None:
         texts = texts[len(whole) :]
 
 
+def moment_of_death(chance: random.Random) -> tuple[int, float]:
+    """A number of events and a pause; every fifth life may end before its store is open."""
+    events = chance.choice([0, *[chance.randint(1, MOST_EVENTS)] * 4])
+    return events, LONGEST_PAUSE_SECONDS * chance.random()
+
+
 @pytest.mark.timeout(60 + 3 * KILLS)
 async def test_nothing_acknowledged_is_lost_by_a_killed_process(
     tmp_path: Path, run_processes: Run
@@ -84,7 +91,7 @@ async def test_nothing_acknowledged_is_lost_by_a_killed_process(
         path = tmp_path / f"memory-{seed // LIVES_OF_A_FILE}.db"
 
         events = await run_processes(
-            kill_after_seconds=LONGEST_LIFE_SECONDS * random.Random(seed).random(),
+            kill_after=moment_of_death(random.Random(seed)),
             path=str(path),
             task="live",
             processes=1,

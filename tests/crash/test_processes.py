@@ -15,6 +15,21 @@ Run: TypeAlias = Callable[..., Awaitable[list[list[Any]]]]
 
 
 @pytest.mark.timeout(120)
+async def test_processes_may_open_a_new_file_at_once(tmp_path: Path, run_processes: Run) -> None:
+    for number in range(20):
+        path = tmp_path / f"memory-{number}.db"
+
+        assert await run_processes(path=str(path), task="greet", processes=4) == []
+
+        store = await open_store(f"sqlite:///{path}")
+        greetings = await store.messages(SHARED, after=0, limit=None)
+        assert sorted(greeting.text for greeting in greetings) == [
+            f"hello from {process}" for process in range(4)
+        ]
+        await store.close()
+
+
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("processes", [2, 4])
 async def test_processes_share_a_file_without_gap_or_double_work(
     tmp_path: Path, run_processes: Run, processes: int

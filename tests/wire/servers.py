@@ -45,12 +45,14 @@ class ModelServer:
 
     def __init__(self) -> None:
         self.received: list[Received] = []
+        self.most_at_once = 0
         self._script: deque[Step] = deque()
         self._dialects: dict[str, Dialect] = {
             "/v1/messages": Anthropic(),
             "/v1/chat/completions": OpenAI(),
         }
         self._handlers: set[asyncio.Task[None]] = set()
+        self._at_once = 0
         self.port = 0
 
     @property
@@ -91,6 +93,15 @@ class ModelServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = await _read(reader)
         self.received.append(request)
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        await asyncio.sleep(0)  # others that are called at the same time arrive now
+        try:
+            await self._respond(request, writer)
+        finally:
+            self._at_once -= 1
+
+    async def _respond(self, request: Received, writer: asyncio.StreamWriter) -> None:
         dialect = self._dialects.get(request.path)
         if dialect is None:
             return _send(writer, 404, {"error": {"message": f"no such path {request.path}"}})

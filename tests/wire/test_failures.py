@@ -1,5 +1,5 @@
 import logging
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from email.utils import format_datetime
 
 import pytest
@@ -7,6 +7,7 @@ from tests.wire.dialects import Ending, Reply
 from tests.wire.reach import KEY, Wire
 from tests.wire.servers import Fail, ModelServer, Step
 
+from remanence.clock import SystemClock
 from remanence.errors import ModelError
 from remanence.models import ModelOptions, open_model
 from remanence.protocols import ModelRequest
@@ -79,7 +80,7 @@ async def test_the_pause_that_a_provider_asks_for_is_told_in_seconds(
 
 
 async def test_the_pause_may_be_given_as_a_date(wire: Wire, ask: ModelRequest) -> None:
-    hence = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)  # noqa: TID251
+    hence = format_datetime(SystemClock().now() + timedelta(hours=1), usegmt=True)
 
     error = await failure_of(wire, ask, Fail(429, headers={"retry-after": hence}))
 
@@ -218,3 +219,15 @@ def test_an_unknown_provider_is_told_when_the_model_is_opened() -> None:
         open_model("nobody:great-model")
 
     assert caught.value.reason == "unknown_model"
+
+
+async def test_a_key_that_went_away_is_told_by_the_call(
+    ask: ModelRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = open_model("anthropic:claude-haiku-4-5")
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+
+    with pytest.raises(ModelError, match="ANTHROPIC_API_KEY") as caught:
+        await model.complete(ask)
+
+    assert caught.value.reason == "auth"

@@ -104,13 +104,17 @@ async def test_when_all_are_cooling_the_error_says_when_to_come_again(
 
 async def test_a_chain_of_names_falls_back_over_the_wire(wire: Wire, ask: ModelRequest) -> None:
     wire.server.script(Fail(529))
-    options = ModelOptions(attempts=1, stream=wire.stream)
-    model = open_model([wire.spec, f"openai:spare@{wire.server.url}/v1"], options=options)
+    clock = FixedClock()
+    options = ModelOptions(attempts=1, stream=wire.stream, cooldown_seconds=5)
+    chain = [wire.spec, f"openai:spare@{wire.server.url}/v1"]
+    model = open_model(chain, options=options, clock=clock)
 
-    answer = await model.complete(ask)
+    first, second = await model.complete(ask), await model.complete(ask)
+    clock.advance(5)
+    third = await model.complete(ask)
 
-    assert answer.usage.model == "openai:spare"
-    assert len(wire.server.received) == 2
+    answered = [answer.usage.model for answer in (first, second, third)]
+    assert answered == ["openai:spare", "openai:spare", wire.name]
 
 
 def test_a_chain_of_nothing_is_refused(clock: FixedClock) -> None:

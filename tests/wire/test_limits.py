@@ -2,10 +2,11 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from tests.wire.reach import Wire
 from tests.wire.scripts import Script, Sleeper, failed, model_of
 
 from remanence.errors import ModelError
-from remanence.models import LimitedModel, Limits
+from remanence.models import LimitedModel, Limits, ModelOptions, open_model
 from remanence.protocols import ModelRequest
 from remanence.testing import FixedClock
 
@@ -113,6 +114,33 @@ async def test_no_more_calls_run_at_once_than_allowed(ask: ModelRequest, clock: 
             group.create_task(model.complete(ask))
 
     assert most == 2
+
+
+async def test_an_opened_model_keeps_within_the_limits_of_its_options(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    options = ModelOptions(requests_per_minute=1, stream=wire.stream)
+    model = open_model(wire.spec, options=options, clock=FixedClock())
+    await model.complete(ask)
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await model.complete(ask)
+
+    assert len(wire.server.received) == 1
+
+
+async def test_models_of_one_chain_and_provider_share_their_parallel_calls(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    options = ModelOptions(parallel=1, stream=wire.stream)
+    model = open_model([wire.spec, wire.spec], options=options)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(model.complete(ask))
+
+    assert wire.server.most_at_once == 1
 
 
 async def test_a_call_that_is_cancelled_gives_its_place_to_the_next(

@@ -72,7 +72,9 @@ async def test_functions_and_models_may_stand_in_one_chain(ask: ModelRequest) ->
     assert answer.text == "from the spare"
 
 
-@pytest.mark.parametrize("text", ["", "gpt-4o", "openai:", ":gpt-4o", "openai:m@http://"])
+@pytest.mark.parametrize(
+    "text", ["", "gpt-4o", "openai:", ":gpt-4o", "openai:m@http://", "openai:m@http://[1"]
+)
 def test_a_name_that_is_none_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ModelError, match=r"ollama:llama3\.2") as caught:
         open_model(text)

@@ -61,6 +61,7 @@ _TOO_LONG: Final = re.compile(
 )
 _KEY_LIKE: Final = re.compile(r"\b(?:sk|pk|AIza|key|gsk|xai)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}")
 _SECRET_NAME: Final = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
+_KEY_VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 _SHORTEST_SECRET: Final = 6
 
 
@@ -77,10 +78,10 @@ def to_model_error(error: Exception, spec: ModelSpec) -> ModelError:
 
 
 def opening_failure(error: Exception, spec: ModelSpec) -> ModelError:
-    """Why a model cannot be opened: no key, or no such provider."""
-    words = without_secrets(str(error), spec)
-    reason = "auth" if "KEY" in words else "unknown_model"
-    return ModelError(reason, f"{spec.name} cannot be opened: {words}")
+    """Why a model cannot be used: no key, or no such provider."""
+    if variable := _KEY_VARIABLE.search(str(error)):
+        return ModelError("auth", f"{spec.name} needs a key: set {variable[0]}")
+    return ModelError("unknown_model", f"{spec.name}: {without_secrets(str(error), spec)}")
 
 
 def without_secrets(text: str, spec: ModelSpec) -> str:

@@ -75,6 +75,8 @@ class ProviderModel:
         except TimeoutError:
             message = f"{self.name} took longer than {self._timeout_seconds:g} s"
             failure = ModelError("timeout", message)
+        except UserError as error:
+            failure = opening_failure(error, self._spec)
         except _FAILURES as error:
             failure = to_model_error(error, self._spec)
         # Raised here and not in the handler, so that no traceback shows the provider's own error:

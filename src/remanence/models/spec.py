@@ -1,6 +1,7 @@
 """The written name of a model."""
 
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from remanence.errors import ModelError
 
@@ -28,9 +29,17 @@ def parse_spec(text: str) -> ModelSpec:
     """
     name, at, base_url = _split_url(text.strip())
     provider, _, model = name.partition(":")
-    if not provider or not model or (at and not base_url):
+    if not provider or not model or (at and not _is_url(base_url)):
         raise ModelError("unknown_model", f"model {name!r} is not a name: write {_FORMS}")
     return ModelSpec(provider=provider.lower(), model=model, base_url=base_url or None)
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _split_url(text: str) -> tuple[str, str, str]:
@@ -38,5 +47,5 @@ def _split_url(text: str) -> tuple[str, str, str]:
     for scheme in ("@http://", "@https://"):
         name, at, rest = text.partition(scheme)
         if at:
-            return name, at, f"{scheme[1:]}{rest}" if rest else ""
+            return name, at, f"{scheme[1:]}{rest}"
     return text, "", ""

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from remanence.tokens.families import Family
 from remanence.tokens.features import features
-from remanence.tokens.pieces import PIECE
+from remanence.tokens.pieces import cutter
 
 TextCount: TypeAlias = Callable[[str], int]
 Weights: TypeAlias = Mapping[str, Mapping[str, float]]
@@ -18,7 +18,6 @@ OTHERS = "*"
 """The detail that stands for all that a table does not list."""
 
 _LEAST_PER_PIECE = 0.1
-_LONGEST_REMEMBERED = 24
 _MOST_REMEMBERED = 100_000
 _TEXT_STEP = 1 << 20
 
@@ -31,16 +30,14 @@ class PieceTokens(dict[str, float]):
         self._weights = weights
 
     def __missing__(self, piece: str) -> float:
-        """Work out `piece`; short ones are remembered, up to a bound on memory."""
+        """Work out `piece` and remember it, up to a bound on memory."""
         tokens = 0.0
-        for kind, detail in features(piece):
+        for kind, detail, times in features(piece):
             known = self._weights.get(kind, {})
-            tokens += known.get(detail, known.get(OTHERS, 0.0))
-        tokens = max(tokens, _LEAST_PER_PIECE)
-        if len(piece) <= _LONGEST_REMEMBERED:
-            if len(self) >= _MOST_REMEMBERED:
-                self.clear()
-            self[piece] = tokens
+            tokens += times * known.get(detail, known.get(OTHERS, 0.0))
+        if len(self) >= _MOST_REMEMBERED:
+            self.clear()
+        self[piece] = tokens = max(tokens, _LEAST_PER_PIECE)
         return tokens
 
 
@@ -48,7 +45,7 @@ class PieceTokens(dict[str, float]):
 def estimator(family: Family) -> TextCount:
     """The estimator of `family`: 0 for empty text, otherwise at least 1."""
     piece_tokens = PieceTokens(load_weights(family)).__getitem__
-    cut = PIECE.findall
+    cut = cutter()
 
     def count(text: str) -> int:
         if not text:

@@ -7,6 +7,8 @@ a bounded length, so that the time for a text grows with its length alone.
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
+from functools import cache
 
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
@@ -16,21 +18,33 @@ _MARKS = (
     "\u06d6-\u06dc\u06df-\u06e8\u0900-\u0963\u0970-\u0dff\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0ecf"
     "\u0f00-\u109f\u1780-\u17dd\u200c\u200d"
 )
+_LEAD = r"[ -/:-@\[-`{-~\t\u2010-\u2027\u3001-\u3003\u00ab\u00bb\u00a0\u00bf\u00a1]"
 _WORD = rf"(?:[^\W\d_{_HAN}{_KANA}{_HANGUL}]|[{_MARKS}])"
 _SIGN = r"[!-/:-@\[-`{-~]"
-
-PIECE = re.compile(
-    rf"(?:[^\w\r\n]|_)?(?:[A-Za-z]{{1,24}}(?!{_WORD})|{_WORD}{{1,24}})(?:'(?:s|t|re|ve|m|ll|d)\b)?"
-    rf"| ?(?:[{_HAN}]{{1,16}}|[{_KANA}]{{1,16}}|[{_HANGUL}]{{1,16}})"
-    r"| ?\d{1,24}"
-    rf"| ?{_SIGN}{{1,32}}[\r\n]{{0,8}}"
-    r"|[^\S\r\n]{0,64}[\r\n]{1,32}"
-    r"|[^\S\r\n]{1,64}(?!\S)"
-    r"|[^\S\r\n]{1,64}"
-    r"| ?[^\w\s\x00-\x7f]{1,16}"
-    r"|.",
-    re.DOTALL,
+_ASCII_WORD = (
+    r"(?:[A-Z]{0,16}+[a-z]{1,24}+|[A-Z]{1,24}+(?![a-z]))"
+    r"(?![\u00aa-\u1fff\u2c00-\U0010ffff])"
 )
+_PIECES = (
+    rf"{_LEAD}?{_ASCII_WORD}(?:'(?:s|t|re|ve|m|ll|d)\b)?",
+    rf" ?{_SIGN}{{1,32}}[\r\n]{{0,8}}",
+    r" ?[0-9]{1,24}",
+    r"[^\S\r\n]{0,64}[\r\n]{1,32}",
+    r"[^\S\r\n]{1,64}(?!\S)",
+    rf"{_LEAD}?{_WORD}{{1,24}}",
+    rf" ?(?:[{_HAN}]{{1,16}}|[{_KANA}]{{1,16}}|[{_HANGUL}]{{1,16}})",
+    r" ?\d{1,24}",
+    r"[^\S\r\n]{1,64}",
+    r" ?[^\w\s\x00-\x7f]{1,16}",
+    r".",
+)
+
+
+@cache
+def cutter() -> Callable[[str], list[str]]:
+    """What cuts a text into its pieces; they make up the text again."""
+    return re.compile("|".join(_PIECES), re.DOTALL).findall
+
 
 _SCRIPTS = (
     (0x0000, "latin"),

@@ -88,8 +88,10 @@ def check_path(path: str) -> None:
 
 
 def _refuse_foreign(connection: apsw.Connection, path: str) -> None:
-    application_id = connection.pragma("application_id")
+    connection.execute("BEGIN")  # both answers are of one instant: another process may migrate now
     tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    application_id = connection.pragma("application_id")
+    connection.execute("COMMIT")
     if application_id == APPLICATION_ID or (application_id == 0 and not tables):
         return
     raise NotADatabase(
@@ -131,7 +133,11 @@ def _migrate(connection: apsw.Connection, path: str, clock: Clock, version: str)
 
 
 def _applied(connection: apsw.Connection) -> Collection[int]:
-    if not connection.table_exists(None, "schema_migrations"):
+    # A query, as `table_exists` would answer from what this connection saw before its lock.
+    known: int = connection.execute(
+        "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_migrations'"
+    ).get
+    if not known:
         return ()
     return {number for (number,) in connection.execute("SELECT number FROM schema_migrations")}
 
