@@ -20,6 +20,7 @@ from remanence import memory as awaited
 from remanence.clock import Clock
 from remanence.config import Settings
 from remanence.errors import Closed
+from remanence.models import ModelSource
 from remanence.observing.context import Context
 from remanence.observing.policy import Policy
 from remanence.protocols import Observer, Reflector
@@ -119,8 +120,9 @@ class Memory:
         url: str | None = None,
         *,
         policy: Policy | None = None,
-        observer: Observer | None = None,
-        reflector: Reflector | None = None,
+        observer: "Observer | ModelSource | None" = None,
+        reflector: "Reflector | ModelSource | None" = None,
+        model: "ModelSource | None" = None,
         settings: Settings | None = None,
         clock: Clock | None = None,
     ) -> Iterator[Self]:
@@ -131,6 +133,7 @@ class Memory:
                 policy=policy,
                 observer=observer,
                 reflector=reflector,
+                model=model,
                 settings=settings,
                 clock=clock,
             )

@@ -197,6 +197,7 @@ def segment_from_row(row: Row) -> Segment:
     )
 
 
+# What an append changes stands last.
 STATE_COLUMNS: LiteralString = (
     "tenant, id, key, user, created_at, observed_seq, active_seq, reflected_seq, tail_seq, "
     "observed_sum_tokens, active_sum_tokens, tail_sum_tokens, last_observed_at, "

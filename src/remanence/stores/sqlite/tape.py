@@ -22,13 +22,11 @@ from remanence.stores.sqlite import search
 from remanence.types import ConversationRef, Message
 
 _SELECT: LiteralString = f"SELECT {MESSAGE_COLUMNS} FROM messages "  # noqa: S608 - a constant
-
-
 _OF_REF: LiteralString = (
     "WHERE conversation = (SELECT key FROM conversations WHERE tenant = ? AND id = ?) "
 )
 _SELECT_STATE: LiteralString = (
-    f"SELECT {STATE_COLUMNS}, indexed_seq "  # noqa: S608 - a constant
+    f"SELECT key, user, indexed_seq, {STATE_COLUMNS} "  # noqa: S608 - a constant
     "FROM conversations JOIN states ON conversation = key "
 )
 
@@ -41,6 +39,7 @@ class Entry(NamedTuple):
     id_is_new: bool
     content: str
     calls: str | None
+    result_ids: tuple[str, ...]
     created_at: datetime
 
     def placed(self, seq: int) -> Message:
@@ -74,6 +73,7 @@ def entry(message: Message, clock: Clock, now: datetime) -> Entry:
         id_is_new=message.id is None,
         content=encode_content(message.content),
         calls=encode_call_ids(message),
+        result_ids=tuple(result.call_id for result in message.tool_results),
         created_at=message.created_at or now,
     )
 
@@ -86,27 +86,24 @@ def append(
     entries: Sequence[Entry],
 ) -> Written:
     """Write the entries that are not on the tape yet, and what they change of the state."""
-    row = _state(connection, ref) or _created(connection, ref, user, now)
-    if user is not None and row[3] is None:
-        connection.execute("UPDATE conversations SET user = ? WHERE key = ?", (user, row[2]))
-        row = (*row[:3], user, *row[4:])
-    *state, last_seq, sum_tokens, last_message_at, indexed_seq = row
-    key, seq = row[2], last_seq
+    row = _state(connection, ref) or _created(connection, ref, now)
+    if user is not None and _name_user(connection, ref, user, row):
+        row = _state(connection, ref) or row
+    key, _, indexed_seq, *state, seq, sum_tokens, last_message_at = row
     places: list[int | Message] = []
     for item in entries:
         stored = None if item.id_is_new else _stored(connection, ref, key, item)
         if stored is None:
-            _require_calls(connection, ref, key, item.message)
+            _require_calls(connection, ref, key, item.result_ids)
             seq, sum_tokens = seq + 1, sum_tokens + item.message.tokens
+            last_message_at = encode_instant(item.created_at)
             _insert(connection, key, item, seq, sum_tokens)
         places.append(stored or seq)
-    if seq > last_seq:
-        last_message_at = encode_instant(entries[-1].created_at)
-        connection.execute(
-            "UPDATE states SET last_seq = ?, last_sum_tokens = ?, last_message_at = ? "
-            "WHERE conversation = ?",
-            (seq, sum_tokens, last_message_at, key),
-        )
+    connection.execute(
+        "UPDATE states SET last_seq = ?, last_sum_tokens = ?, last_message_at = ? "
+        "WHERE conversation = ?",
+        (seq, sum_tokens, last_message_at, key),
+    )
     grown = (*state, seq, sum_tokens, last_message_at)
     return Written(tuple(places), grown, key, seq - indexed_seq)
 
@@ -117,18 +114,28 @@ def _state(connection: apsw.Connection, ref: ConversationRef) -> tuple[Any, ...]
     ).fetchone()
 
 
-def _created(
-    connection: apsw.Connection, ref: ConversationRef, user: str | None, now: datetime
-) -> tuple[Any, ...]:
+def _created(connection: apsw.Connection, ref: ConversationRef, now: datetime) -> tuple[Any, ...]:
     connection.execute(
-        "INSERT INTO conversations (tenant, id, user, created_at) VALUES (?, ?, ?, ?)",
-        (ref.tenant, ref.id, user, encode_instant(now)),
+        "INSERT INTO conversations (tenant, id, created_at) VALUES (?, ?, ?)",
+        (ref.tenant, ref.id, encode_instant(now)),
     )
     key = connection.last_insert_rowid()
     connection.execute("INSERT INTO states (conversation) VALUES (?)", (key,))
     row = _state(connection, ref)
     assert row is not None
     return row
+
+
+def _name_user(
+    connection: apsw.Connection, ref: ConversationRef, user: str, row: Sequence[object]
+) -> bool:
+    """Name the user of a conversation that has none yet; true if it had none."""
+    if row[1] is not None:
+        return False
+    connection.execute(
+        "UPDATE conversations SET user = ? WHERE tenant = ? AND id = ?", (user, *ref)
+    )
+    return True
 
 
 def _insert(connection: apsw.Connection, key: int, item: Entry, seq: int, sum_tokens: int) -> None:
@@ -176,18 +183,18 @@ def _stored(
 
 
 def _require_calls(
-    connection: apsw.Connection, ref: ConversationRef, key: int, message: Message
+    connection: apsw.Connection, ref: ConversationRef, key: int, call_ids: Sequence[str]
 ) -> None:
-    for result in message.tool_results:
+    for call_id in call_ids:
         # Newest first: the call stands a few messages before its result.
         found = connection.execute(
             "SELECT 1 FROM messages, json_each(calls) WHERE conversation = ? "
             "AND calls IS NOT NULL AND value = ? ORDER BY seq DESC LIMIT 1",
-            (key, result.call_id),
+            (key, call_id),
         ).fetchone()
         if found is None:
             raise InvalidMessage(
-                f"tool call {result.call_id!r} is not on the tape of conversation {ref.id!r}: "
+                f"tool call {call_id!r} is not on the tape of conversation {ref.id!r}: "
                 "append the assistant's message with that call before its result"
             )
 

@@ -135,6 +135,7 @@ class TapeContract(Handles):
 
         assert [message.seq for message in again.messages] == [3, 1]
         assert again.messages[1] == first.messages[0]
+        assert again.state.last_message_at == again.messages[0].created_at
         assert (again.state.last_seq, again.state.last_sum_tokens) == (3, 30)
 
     async def test_an_append_that_is_repeated_changes_nothing(self, store: Store) -> None:
