@@ -1,0 +1,102 @@
+"""What the usual calls cost does not grow with the tape, counted in steps of SQLite's machine."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+import pytest
+
+from remanence.clock import SystemClock
+from remanence.stores.sqlite import segments, states, tape
+from remanence.stores.sqlite.connection import Database
+from remanence.testing.store_contract.samples import REF, observation, user
+from remanence.types import Message, ToolCallPart
+
+CALL = Message.assistant(tool_calls=[ToolCallPart(id="c1", name="n", arguments="{}")])
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
+CLOCK = SystemClock()
+
+
+def connect(path: Path, messages: int) -> apsw.Connection:
+    """A database with a tape of so many messages, the last of which is a tool call."""
+    connection = Database.at(str(path), "normal", {}).open_writer(CLOCK, "1")
+    batch = [*[user(f"message {number}") for number in range(messages - 1)], CALL]
+    with connection:
+        append(connection, *batch)
+    return connection
+
+
+def append(connection: apsw.Connection, *messages: Message) -> tape.Written:
+    entries = [tape.entry(message, CLOCK, NOW) for message in messages]
+    return tape.append(connection, REF, None, NOW, entries)
+
+
+def state_and_tail(connection: apsw.Connection) -> None:
+    state = states.by_ref(connection, REF)
+    assert state is not None
+    segments.live(connection, state.key)
+    read = tape.tail(connection, state.key, tail_seq=1, max_tokens=200)
+    assert len(read) == 21  # the call has no tokens
+
+
+def observe_and_activate(connection: apsw.Connection) -> None:
+    state = states.by_ref(connection, REF)
+    assert state is not None
+    first, last = state.observed_seq + 1, state.observed_seq + 9
+    after = segments.commit_observation(connection, state, observation(first, last))
+    assert after is not None
+    assert segments.activate(connection, after, active_seq=last, tail_seq=last + 1, at=NOW)
+
+
+WORKS: dict[str, Callable[[apsw.Connection], object]] = {
+    "append": lambda connection: append(connection, user("new")),
+    "append with an id": lambda connection: append(connection, user("new", id="m1")),
+    "append a tool result": lambda connection: append(connection, Message.tool("c1", "done")),
+    "snapshot": state_and_tail,
+    "messages": lambda connection: tape.messages(
+        connection, REF, after=500, limit=None, max_tokens=100
+    ),
+    "observe and activate": observe_and_activate,
+}
+
+
+def steps(connection: apsw.Connection, work: Callable[[apsw.Connection], object]) -> int:
+    """How many times ten steps of SQLite's virtual machine the work takes."""
+    count = 0
+
+    def step() -> bool:
+        nonlocal count
+        count += 1
+        return False
+
+    connection.set_progress_handler(step, 10)
+    with connection:
+        work(connection)
+    connection.set_progress_handler(None)
+    return count
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_a_call_takes_as_many_steps_on_a_long_tape_as_on_a_short_one(
+    tmp_path: Path, name: str
+) -> None:
+    taken = []
+    for messages in (1_000, 10_000):
+        connection = connect(tmp_path / f"{messages}.db", messages)
+        taken.append(steps(connection, WORKS[name]))
+        connection.close()
+
+    short, long = taken
+    assert 0 < long <= 1.2 * short
+
+
+def test_full_durability_waits_for_the_disk(tmp_path: Path) -> None:
+    synchronous = []
+    for durability in ("full", "normal"):
+        database = Database.at(str(tmp_path / f"{durability}.db"), durability, {})
+        connection = database.open_writer(CLOCK, "1")
+        synchronous.append(connection.pragma("synchronous"))
+        connection.close()
+
+    assert synchronous == [2, 1]
