@@ -22,7 +22,8 @@ from remanence.observing.context import Context
 from remanence.observing.diagnosis import diagnose
 from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.observing.model import ModelObserver, ModelReflector
-from remanence.observing.policy import Policy, observation_due
+from remanence.observing.policy import Policy
+from remanence.observing.schedule import observation_due
 from remanence.protocols import Observer, Reflector, Store
 from remanence.stores import open_store
 from remanence.tokens import TokenCounter, counter_for

@@ -11,7 +11,8 @@ from remanence.config import Settings
 from remanence.errors import DuplicateMessage
 from remanence.memory import Conversation, Memory, policy_of
 from remanence.observing.context import Context
-from remanence.observing.policy import Policy, observation_due
+from remanence.observing.policy import Policy
+from remanence.observing.schedule import observation_due
 from remanence.types import MemoryState, Message, Segment
 
 MEMORY_URL = "sqlite:///:memory:"

@@ -6,7 +6,7 @@ from collections import defaultdict
 from remanence import telemetry
 from remanence.engine.reconcile import Outcome, Reconciler, Step
 from remanence.errors import Closed
-from remanence.observing.policy import observation_due
+from remanence.observing.schedule import observation_due
 from remanence.types import ConversationRef
 
 RETRY_SECONDS = 30.0

@@ -15,8 +15,8 @@ from remanence.observing.checking import check_draft
 from remanence.observing.literals import LossReport
 from remanence.observing.notes import render_notes
 from remanence.observing.observable import observable
-from remanence.observing.policy import (
-    Policy,
+from remanence.observing.policy import Policy
+from remanence.observing.schedule import (
     activation,
     is_latched,
     may_try,

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from remanence.observing.policy import Policy, is_latched, observation_due
+from remanence.observing.policy import Policy
+from remanence.observing.schedule import is_latched, observation_due
 from remanence.types import Failure, MemoryState, Problem
 
 

@@ -33,8 +33,7 @@ def _cleaned(part: Part) -> Part:
             return replace(part, arguments=scrubbed(part.arguments))
         case ToolResultPart():
             content = tuple(
-                _cleaned_text(item) if isinstance(item, TextPart) else item
-                for item in part.content
+                _cleaned_text(item) if isinstance(item, TextPart) else item for item in part.content
             )
             return replace(part, content=content)
         case _:

@@ -1,7 +1,7 @@
 """Dates that a text speaks of, and the absolute dates they mean at the time it was written."""
 
-from remanence.observing.dates.find import find_dates, resolve_dates
+from remanence.observing.dates.find import find_dates, finding_dates, resolve_dates
 from remanence.observing.dates.mention import DateMention, Grain
 from remanence.observing.dates.render import render_date
 
-__all__ = ["DateMention", "Grain", "find_dates", "render_date", "resolve_dates"]
+__all__ = ["DateMention", "Grain", "find_dates", "finding_dates", "render_date", "resolve_dates"]

@@ -1,13 +1,14 @@
 """Find the dates a text speaks of, and put absolute ones in place of the relative."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from re import Match
 from typing import NamedTuple
 
 from remanence.observing.dates.clauses import Clauses
+from remanence.observing.dates.doubt import without_doubtful
 from remanence.observing.dates.grammar import Grammar, words_of
 from remanence.observing.dates.language import Rule
 from remanence.observing.dates.meanings import Reading
@@ -31,19 +32,26 @@ def find_dates(text: str, at: datetime) -> tuple[DateMention, ...]:
 
     The days are those of the time zone `at` carries. Code, addresses and paths are not read.
     """
-    candidates = [
-        found
-        for grammar, windows in windows_to_read(text)
-        for found in _candidates(grammar, text, windows, at)
-    ]
-    if not candidates:
-        return ()
-    mentions = list(_without_overlap(_in_prose(text, candidates)))
-    return tuple(
-        mention
-        for index, mention in enumerate(mentions)
-        if not _beside_its_date(text, mentions, index)
-    )
+    steps = finding_dates(text, at)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            found: tuple[DateMention, ...] = done.value
+            return found
+
+
+def finding_dates(text: str, at: datetime) -> Generator[None, None, tuple[DateMention, ...]]:
+    """`find_dates` in small steps: yields after each pattern that was tried."""
+    candidates: list[_Candidate] = []
+    for grammar, windows in windows_to_read(text):
+        for found in _candidates(grammar, text, windows, at):
+            if found is None:
+                yield
+            else:
+                candidates.append(found)
+    mentions = list(_without_overlap(_in_prose(text, candidates))) if candidates else []
+    return tuple(without_doubtful(text, mentions, at))
 
 
 def resolve_dates(text: str, at: datetime) -> str:
@@ -62,7 +70,8 @@ def resolve_dates(text: str, at: datetime) -> str:
 
 def _candidates(
     grammar: Grammar, text: str, windows: Iterable[tuple[int, int]], at: datetime
-) -> Iterator[_Candidate]:
+) -> Iterator[_Candidate | None]:
+    """What matches; None after each pattern, where the caller may pause."""
     clauses = Clauses(text, grammar)
     for start, end in windows:
         window = text[start:end]
@@ -79,6 +88,7 @@ def _candidates(
                     yield _Candidate(*match.span(), None)
                 elif mention := _read(grammar, pattern.rule, match, at, clauses):
                     yield _Candidate(*match.span(), mention)
+            yield None
 
 
 def _is_cut(match: Match[str]) -> bool:
@@ -151,31 +161,3 @@ def _without_overlap(candidates: Iterable[_Candidate]) -> Iterator[DateMention]:
 def _precedence(found: _Candidate) -> tuple[int, int, int]:
     certainty = 0 if found.mention is None else 1 + found.mention.relative
     return found.start, -found.end, certainty
-
-
-def _beside_its_date(text: str, mentions: list[DateMention], index: int) -> bool:
-    """Whether a date in figures stands beside a weekday or the like: "Friday, May 12", "May 12 (Friday)"."""
-    mention = mentions[index]
-    if mention.grain != "day" or not mention.relative or _in_figures(mention):
-        return False
-    after = mentions[index + 1] if index + 1 < len(mentions) else None
-    before = mentions[index - 1] if index else None
-    return bool(
-        (after and _in_figures(after) and _adjoin(text[mention.end : after.start]))
-        or (before and _in_figures(before) and _adjoin(text[before.end : mention.start]))
-    )
-
-
-def _in_figures(mention: DateMention) -> bool:
-    return mention.grain == "day" and any(character.isdigit() for character in mention.text)
-
-
-def _adjoin(between: str) -> bool:
-    return len(between) < 8 and between.strip(" ,.(（").lower() in (
-        "",
-        "the",
-        "den",
-        "dem",
-        "le",
-        "el",
-    )

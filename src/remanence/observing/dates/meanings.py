@@ -13,6 +13,7 @@ from remanence.observing.dates import periods
 from remanence.observing.dates.periods import Period, Unit
 
 _MOST_OF_A_YEAR = 300
+_MONTHS_IN_DOUBT = 130
 
 Tense = Literal["past", "perfect", "future"]
 
@@ -164,11 +165,19 @@ def month_of_year(reading: Reading) -> Period:
     return periods.month(reading.today.year + reading.number("shift"), reading.number("month"))
 
 
-def month_by_tense(reading: Reading) -> Period:
-    """In May: the nearest one that the tense allows."""
+def month_by_tense(reading: Reading) -> Period | None:
+    """In May: the nearest one that the tense allows. Without a tense, one about half a year away is in doubt."""
     today, number = reading.today, reading.number("month")
     candidates = [periods.month(today.year + step, number) for step in (-1, 0, 1)]
-    return _by_tense(reading, candidates)
+    found = _by_tense(reading, candidates)
+    in_doubt = not reading.tenses() and abs((found.first - today).days) > _MONTHS_IN_DOUBT
+    return None if in_doubt else found
+
+
+def month_gone(reading: Reading) -> Period:
+    """Since May: the last one that has begun."""
+    today, number = reading.today, reading.number("month")
+    return periods.month(today.year - (number > today.month), number)
 
 
 def calendar_month(reading: Reading) -> Period:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import NamedTuple, get_args
 
-from remanence.observing.secrets import scrubbed
 from remanence.observing.notes import one_line
+from remanence.observing.secrets import scrubbed
 from remanence.types import Note, Priority, Tag
 
 _PRIORITIES: dict[str, Priority] = {name.lower(): name for name in get_args(Priority)}

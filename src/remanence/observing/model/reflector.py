@@ -17,10 +17,10 @@ from remanence.observing.model.prompting import (
     language_rule,
     prompt,
 )
-from remanence.observing.secrets import scrubbed
 from remanence.observing.model.values import Piece
 from remanence.observing.model.writing import Task, written
 from remanence.observing.notes import parse_notes, render_notes
+from remanence.observing.secrets import scrubbed
 from remanence.protocols import Model, ReflectRequest
 from remanence.types import Draft, Note
 

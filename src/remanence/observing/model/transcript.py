@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple, assert_never
 
 from remanence.observing.model.prompting import Entry
-from remanence.observing.secrets import scrubbed
 from remanence.observing.notes import one_line
+from remanence.observing.secrets import scrubbed
 from remanence.protocols import CountTokens
 from remanence.types import (
     FilePart,

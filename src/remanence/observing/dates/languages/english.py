@@ -128,7 +128,7 @@ ENGLISH = Language(
         r"|(?:is|are|am|be) \w+ing|upcoming|ready for|excited for|excited about|due|deadline|by)\b"
         r"|(?:'ll|’ll|'d like|’d like)\b|(?:'m|'re|’m|’re) (?!been)\w+ing\b"
     ),
-    perfect=r"\b(?:have|has|haven't|hasn't|been)\b|(?:'ve|’ve|'s been|’s been)\b",
+    perfect=r"\b(?:(?:have|has)(?! (?:an?|the|my|your|his|her|our|their|some|no|two|three|to)\b)|haven't|hasn't|been)\b|(?:'ve|’ve|'s been|’s been)\b",
     clause_end=r"[.!?;,:\n]\s|\n| (?:and|but|so|because|though|then|while) ",
     traps=(
         r"{whose} (?:last|next|first|past|previous) (?:day|week|month|year)(?: or so)?",
@@ -137,7 +137,10 @@ ENGLISH = Language(
         r"(?:the|every|each|any|some|a|that|one|most|all|those|every other) {weekday_full}",
         r"{weekday}s?\s?(?:-|–|to|through|thru|till|until)\s?{weekday}s?",
         r"(?:black|good|casual|holy|fat|ash|palm|easter|cyber|super bowl|bloody) {weekday_full}",
-        r"friday the 13th",
+        r"{weekday},? the {day}{ordinal}",
+        r"the {day}{ordinal},? (?:a )?{weekday}",
+        r"(?:kind|sort|type) of {weekday_full}",
+        r"the past an? {unit}",
         r"sunday (?:school|roast|best|times|service|paper)",
         r"today['’]s (?:world|society|age|market|youth|standards|economy|climate)",
         r"kids (?:of )?today",
@@ -212,6 +215,7 @@ ENGLISH = Language(
         Rule(r"{shift} {month}{not_dated}", means.some_month),
         Rule(r"this past {month}{not_dated}", means.some_month, {"shift": -1}),
         Rule(r"{month} (?:of )?{shift} year", means.month_of_year),
+        Rule(r"(?<=\bsince\s){month_any}{not_dated}", means.month_gone),
         Rule(r"{before_month}{month_any}{not_dated}", means.month_by_tense),
         Rule(r"{before_clear_month}{month}{not_dated}", means.month_by_tense),
         Rule(r"{month_any},? (?:of )?{year}", means.calendar_month),

@@ -69,6 +69,10 @@ JAPANESE = Language(
         "{count}[年日]前後",
         "週末ごと",
         "{weekday}(?:ごと|版)",
+        r"(?<!月)\d{1,2}日の?[(（、]?{weekday}",
+        r"{weekday}、?の?\d{1,2}日",
+        "[一二三四五六七八九十数]、{count}{unit}ほど?[前後]",
+        "の{count}(?:、{count})?{unit}ほど?[前後]",
     ),
     rules=(
         Rule("(?:一昨日|おととい)", means.some_day, {"shift": -2}),

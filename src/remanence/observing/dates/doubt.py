@@ -1,0 +1,95 @@
+"""Mentions that are better left as they are written: the text around them says what they mean."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import cache
+
+from remanence.observing.dates.languages import BY_NAME
+from remanence.observing.dates.mention import DateMention
+
+_FAR_DAYS = 7
+_AROUND = 300
+"""A date in figures within so many characters can be what a weekday by itself belongs to."""
+_SAME_DAY_WITHIN = 60
+_ARTICLES = re.compile(
+    r"(?:on |am |den |dem |le |el )?(?:the |this )?(.*?)(?: dem| den)?", re.IGNORECASE
+)
+_DAY_NUMBER = re.compile(r"(?:on )?the \d{1,2}(?:st|nd|rd|th)", re.IGNORECASE)
+_BETWEEN = frozenset({"", "the", "den", "dem", "le", "el", "の", "은", "는"})
+
+
+def without_doubtful(
+    text: str, mentions: Sequence[DateMention], at: datetime
+) -> Iterator[DateMention]:
+    """The mentions but for those that stand beside their date, or may belong to a date far away.
+
+    "Friday, May 12" names one day, not two; "4월 19일이야, 일요일" does not speak of the next Sunday.
+    """
+    figures = [mention for mention in mentions if _in_figures(mention)]
+    for index, mention in enumerate(mentions):
+        if figures and not _in_figures(mention) and mention.relative:
+            if _beside_its_date(text, mentions, index) or _is_told_in_figures(mention, figures):
+                continue
+            if _is_bare(mention) and any(_is_far(figure, mention, at) for figure in figures):
+                continue
+        yield mention
+
+
+def _beside_its_date(text: str, mentions: Sequence[DateMention], index: int) -> bool:
+    """Whether a date in figures adjoins a weekday or the like: "Friday, May 12", "May 12 (Friday)"."""
+    mention = mentions[index]
+    if mention.grain != "day":
+        return False
+    after = mentions[index + 1] if index + 1 < len(mentions) else None
+    before = mentions[index - 1] if index else None
+    return bool(
+        (after and _in_figures(after) and _adjoin(text[mention.end : after.start]))
+        or (before and _in_figures(before) and _adjoin(text[before.end : mention.start]))
+    )
+
+
+def _is_told_in_figures(mention: DateMention, figures: Sequence[DateMention]) -> bool:
+    """Whether a date in figures close by is the same day, so that the text explains itself."""
+    return mention.grain in ("day", "moment") and any(
+        figure.first == mention.first and _distance(figure, mention) < _SAME_DAY_WITHIN
+        for figure in figures
+    )
+
+
+def _is_far(figure: DateMention, mention: DateMention, at: datetime) -> bool:
+    days = abs((figure.first - at.date()).days)
+    return days > _FAR_DAYS and _distance(figure, mention) < _AROUND
+
+
+def _distance(one: DateMention, other: DateMention) -> int:
+    return max(one.start - other.end, other.start - one.end)
+
+
+def _is_bare(mention: DateMention) -> bool:
+    """A weekday, "weekend" or "the 25th" with nothing that says which one."""
+    said = _ARTICLES.fullmatch(mention.text)
+    is_word = said is not None and said[1].casefold() in _day_words(mention.language)
+    return is_word or bool(_DAY_NUMBER.fullmatch(mention.text))
+
+
+@cache
+def _day_words(language: str) -> frozenset[str]:
+    slots = BY_NAME[language].slots
+    days = {word for name in ("weekday", "weekday_full") for word in slots.get(name, ())}
+    units = (words for name, words in slots.items() if name.startswith("unit"))
+    return frozenset(days).union(
+        word for words in units for word, unit in words.items() if unit == "weekend"
+    )
+
+
+def _in_figures(mention: DateMention) -> bool:
+    return (
+        mention.grain == "day"
+        and bool(re.search(r"\d.*\D|\D.*\d", mention.text))
+        and not (_DAY_NUMBER.fullmatch(mention.text))
+    )
+
+
+def _adjoin(between: str) -> bool:
+    return len(between) < 8 and between.strip(" ,.(（").lower() in _BETWEEN

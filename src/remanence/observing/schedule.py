@@ -1,0 +1,192 @@
+"""When something is due, and how much of it: pure functions of a policy and a state."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from remanence.observing.boundaries import groups, safe_ends
+from remanence.observing.policy import Policy
+from remanence.types import Failure, MemoryState, Message, Segment, Snapshot
+
+LEAST_SLICE = 0.25
+"""The share of `observe_tokens` below which a slice also takes the next message, however long:
+a few words alone are not worth a segment."""
+
+
+def observation_due(policy: Policy, state: MemoryState) -> bool:
+    """Whether messages should be observed now."""
+    if not policy.enabled or state.unobserved_tokens == 0:
+        return False
+    threshold = policy.observe_tokens * (policy.precompute_at or 1.0)
+    if policy.observe_compare == "gte":
+        return state.unobserved_tokens >= threshold
+    return state.unobserved_tokens > threshold
+
+
+def observation_slice(
+    policy: Policy, state: MemoryState, messages: Sequence[Message], *, everything: bool = False
+) -> tuple[Message, ...]:
+    """The messages that the next observation covers: the oldest of *messages*, or none yet.
+
+    *messages* follow `observed_seq`. A slice never ends between a tool call and its result, and
+    leaves `keep_last` messages unobserved, unless *everything* is asked for.
+    """
+    newest = state.last_seq if everything else _newest_observable(policy, state)
+    final = everything and bool(messages) and messages[-1].seq == state.last_seq
+    ends = [end for end in safe_ends(messages, final=final) if messages[end].seq <= newest]
+    chosen: int | None = None
+    before = tokens = counted = 0
+    for end in ends:
+        tokens += sum(message.tokens for message in messages[counted : end + 1])
+        counted = end + 1
+        too_small = before < policy.observe_tokens * LEAST_SLICE
+        if chosen is not None and not too_small and not _fits(policy, end + 1, tokens):
+            break
+        before = tokens
+        chosen = end
+    return () if chosen is None else tuple(messages[: chosen + 1])
+
+
+def _newest_observable(policy: Policy, state: MemoryState) -> int:
+    if policy.observe_slice == "all":
+        return state.last_seq
+    return state.last_seq - policy.keep_last
+
+
+def _fits(policy: Policy, messages: int, tokens: int) -> bool:
+    if tokens > policy.observe_max_tokens:
+        return False
+    match policy.observe_slice:
+        case "budget":
+            return tokens <= policy.observe_tokens
+        case "oldest_n":
+            return messages <= policy.observe_slice_messages
+        case "all":
+            return True
+
+
+def activation(policy: Policy, snapshot: Snapshot, *, now: datetime) -> int | None:
+    """The seq that `active_seq` should move to now, or None.
+
+    Due when the tail is over its budget, when the prompt cache is
+    cold, or (`when_observed`) as soon as there is anything to activate. It moves as far as leaves
+    `tail_keep_tokens` and `keep_last`; a tail over its budget moves by one segment at least.
+    """
+    state = snapshot.state
+    ready = [segment for segment in snapshot.segments if segment.last_seq > state.active_seq]
+    if not ready:
+        return None
+    if policy.activate == "when_observed":
+        return ready[-1].last_seq
+    over = state.inactive_tokens > policy.tail_tokens
+    if not over and not _cache_is_cold(policy, snapshot.tail, now):
+        return None
+    leaving = [segment.last_seq for segment in ready if _leaves_enough(policy, state, segment)]
+    if leaving:
+        return leaving[-1]
+    return ready[0].last_seq if over else None
+
+
+def tail_start(policy: Policy, tail: Sequence[Message], active_seq: int) -> int:
+    """The first message that stays raw when `active_seq` moves to *active_seq*.
+
+    *tail* are the newest messages, raw so far. Where activation may take all of them
+    (`when_observed`), `keep_last` messages and `tail_keep_tokens` stay raw beside their notes.
+    """
+    tokens = count = 0
+    start = active_seq + 1
+    for run in reversed(list(groups(tail))):
+        run_tokens = sum(message.tokens for message in run)
+        if run[-1].seq <= active_seq and count >= policy.keep_last:
+            full = tokens + run_tokens > policy.tail_tokens
+            if full or tokens >= policy.tail_keep_tokens:
+                break
+        tokens += run_tokens
+        count += len(run)
+        start = min(start, run[0].seq)
+    return start
+
+
+def _leaves_enough(policy: Policy, state: MemoryState, segment: Segment) -> bool:
+    tokens_left = state.last_sum_tokens - segment.sum_tokens
+    messages_left = state.last_seq - segment.last_seq
+    return tokens_left >= policy.tail_keep_tokens and messages_left >= policy.keep_last
+
+
+def _cache_is_cold(policy: Policy, tail: Sequence[Message], now: datetime) -> bool:
+    """Whether the model's last answer is older than a prompt cache lives."""
+    for message in reversed(tail):
+        if message.role == "assistant" and message.created_at is not None:
+            return (now - message.created_at).total_seconds() > policy.cache_ttl_seconds
+    return False
+
+
+def reflection_sources(
+    policy: Policy, state: MemoryState, segments: Sequence[Segment], *, now: datetime
+) -> tuple[Segment, ...]:
+    """The live segments that should be condensed now, adjacent and in order; empty if none."""
+    if not policy.enabled or not policy.reflect_tokens:
+        return ()
+    if state.last_reflected_at is not None:
+        interval = timedelta(seconds=policy.reflect_min_interval_seconds)
+        if now - state.last_reflected_at < interval:
+            return ()
+    active = tuple(segment for segment in segments if segment.last_seq <= state.active_seq)
+    if policy.reflect_scope == "all":
+        over = sum(segment.tokens for segment in active) > policy.reflect_tokens[0]
+        return active if over else ()
+    for generation, budget in enumerate(policy.reflect_tokens):
+        sources = tuple(segment for segment in active if segment.generation == generation)
+        if sum(segment.tokens for segment in sources) > budget:
+            return sources
+    return ()
+
+
+def reflection_generation(policy: Policy, sources: Sequence[Segment]) -> int:
+    """The generation of what *sources* are condensed to."""
+    newest = max(segment.generation for segment in sources)
+    if policy.reflect_scope == "all":
+        return newest + 1
+    return max(1, min(newest + 1, len(policy.reflect_tokens) - 1))
+
+
+def reflection_target(policy: Policy, sources: Sequence[Segment]) -> int:
+    """The most tokens that a reflection of *sources* should have."""
+    tokens = sum(segment.tokens for segment in sources)
+    budget = _reflection_budget(policy, sources)
+    return max(1, int(min(tokens * policy.reflect_ratio, budget * 0.75, policy.max_output_tokens)))
+
+
+def reflection_limit(policy: Policy, sources: Sequence[Segment]) -> int:
+    """The most tokens that a reflection of *sources* may have: more would be due again at once."""
+    tokens = sum(segment.tokens for segment in sources)
+    return min(tokens, _reflection_budget(policy, sources))
+
+
+def _reflection_budget(policy: Policy, sources: Sequence[Segment]) -> int:
+    if policy.reflect_scope == "all":
+        return policy.reflect_tokens[0]
+    return policy.reflect_tokens[reflection_generation(policy, sources)]
+
+
+def observation_target(policy: Policy, source_tokens: int) -> int:
+    """The most tokens that the notes of a source may have."""
+    return max(1, int(min(source_tokens * policy.note_ratio, policy.max_output_tokens)))
+
+
+def may_try(policy: Policy, state: MemoryState, failure: Failure | None, *, now: datetime) -> bool:
+    """Whether a step may be tried now that has *failure* behind it."""
+    if failure is None:
+        return True
+    return now >= failure.next_attempt_at and not is_latched(policy, state, failure)
+
+
+def is_latched(policy: Policy, state: MemoryState, failure: Failure) -> bool:
+    """Whether failures stopped all tries of a step until new messages come."""
+    return failure.failures >= policy.max_failures and state.last_seq <= failure.last_seq
+
+
+def retry_delay(policy: Policy, failures: int, *, jitter: float) -> timedelta:
+    """The wait after the *failures*-th failure in a row; *jitter* in 0..1 adds up to a quarter."""
+    exponent = min(failures - 1, 30)
+    seconds = min(policy.retry_seconds * 2**exponent, policy.retry_max_seconds)
+    return timedelta(seconds=seconds * (1 + jitter / 4))
