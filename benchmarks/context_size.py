@@ -21,7 +21,7 @@ CHARACTERS = 80
 TURNS = 80
 
 # Small budgets, so that a thousand messages fill them and contexts of all sizes are alike.
-BUDGETS = {"reflect_tokens": (500, 500, 1_000), "max_context_tokens": 24_000}
+BUDGETS = {"reflect_tokens": (500, 500, 1_000), "max_context_tokens": 18_000}
 OBSERVED = Policy.default(**BUDGETS)
 UNOBSERVED = Policy.default(observe_tokens=10**12, **BUDGETS)
 

@@ -133,4 +133,4 @@ def test_a_driver_may_give_times_as_values() -> None:
     ],
 )
 def test_the_ids_of_tool_calls_are_a_list_or_nothing(message: Message, ids: str | None) -> None:
-    assert rows.encode_call_ids(message) == ids
+    assert rows.encode_call_ids(message.content) == ids

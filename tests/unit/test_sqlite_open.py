@@ -10,8 +10,10 @@ from pathlib import Path
 import apsw
 import pytest
 
+from remanence.clock import SystemClock
 from remanence.errors import NewerSchema, NotADatabase, RemanenceError, StoreUnavailable
 from remanence.stores import open_store
+from remanence.stores.sqlite.connection import Database
 from remanence.types import ConversationRef, Message
 
 REF = ConversationRef("default", "chat")
@@ -268,9 +270,21 @@ def test_a_file_without_read_permission_is_refused(open_folder: Path) -> None:
     assert str(path) in open_without_privileges(path)
 
 
+def test_full_durability_waits_for_the_disk(tmp_path: Path) -> None:
+    synchronous = []
+    for durability in ("full", "normal"):
+        database = Database.at(str(tmp_path / f"{durability}.db"), durability, {})
+        connection = database.open_writer(SystemClock(), "1")
+        synchronous.append(connection.pragma("synchronous"))
+        connection.close()
+
+    assert synchronous == [2, 1]
+
+
 FORGET_TO_CLOSE = """
 import asyncio, sys
 from remanence.stores import open_store
+from remanence.stores.sqlite.connection import Database
 from remanence.types import ConversationRef, Message
 
 async def main():

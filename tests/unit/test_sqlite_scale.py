@@ -89,14 +89,3 @@ def test_a_call_takes_as_many_steps_on_a_long_tape_as_on_a_short_one(
 
     short, long = taken
     assert 0 < long <= 1.2 * short
-
-
-def test_full_durability_waits_for_the_disk(tmp_path: Path) -> None:
-    synchronous = []
-    for durability in ("full", "normal"):
-        database = Database.at(str(tmp_path / f"{durability}.db"), durability, {})
-        connection = database.open_writer(CLOCK, "1")
-        synchronous.append(connection.pragma("synchronous"))
-        connection.close()
-
-    assert synchronous == [2, 1]

@@ -1,12 +1,13 @@
 """Whether an answer is fit to be kept. Nothing here looks at the clock or the database."""
 
-from collections import Counter
+from collections.abc import Sequence
 
 from remanence.errors import ObservationRejected
 from remanence.types import Draft
 
 REPEATED_SHARE = 0.5
-LEAST_LINES = 8
+LEAST_PIECES = 8
+RUN = 8
 
 
 def check_draft(
@@ -41,11 +42,14 @@ def check_draft(
 
 
 def repetition(text: str) -> float:
-    """The share of a text's lines (or of its runs of eight words) that stood before, 0 to 1."""
-    pieces = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(pieces) < LEAST_LINES:
-        words = text.split()
-        pieces = [" ".join(words[start : start + 8]) for start in range(max(0, len(words) - 7))]
-    if len(pieces) < LEAST_LINES:
+    """The share of a text's lines, or of its runs of eight words, that stood before, 0 to 1."""
+    words = text.split()
+    runs = [" ".join(words[start : start + RUN]) for start in range(len(words) - RUN + 1)]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return max(_repeated(lines), _repeated(runs))
+
+
+def _repeated(pieces: Sequence[str]) -> float:
+    if len(pieces) < LEAST_PIECES:
         return 0.0
-    return 1 - len(Counter(pieces)) / len(pieces)
+    return 1 - len(set(pieces)) / len(pieces)

@@ -89,10 +89,10 @@ _PART_TYPES = {
 }
 
 
-def encode_call_ids(message: Message) -> str | None:
-    """The ids of the message's tool calls as a JSON list; None when it has none."""
-    calls = message.tool_calls
-    return _encode([call.id for call in calls]) if calls else None
+def encode_call_ids(content: Sequence[Part]) -> str | None:
+    """The ids of the tool calls as a JSON list; None where there are none."""
+    ids = [part.id for part in content if isinstance(part, ToolCallPart)]
+    return _encode(ids) if ids else None
 
 
 def encode_notes(notes: Sequence[Note]) -> str:
@@ -141,7 +141,8 @@ def encode_time(value: datetime) -> str:
 
 def encode_instant(value: datetime) -> str:
     """ISO 8601 in UTC and of fixed width: the order of the texts is that of the instants."""
-    return value.astimezone(UTC).isoformat(timespec="microseconds")
+    utc = value if value.tzinfo is UTC else value.astimezone(UTC)
+    return utc.isoformat(timespec="microseconds")
 
 
 def decode_time(value: datetime | str) -> datetime:

@@ -1,7 +1,9 @@
 """From chosen passages to notes: clauses of one speaker about one stretch are one line."""
 
+import re
 from collections import Counter
 from collections.abc import Generator, Sequence
+from itertools import pairwise
 
 from remanence.observing.extractive.dating import iso_date
 from remanence.observing.extractive.passages import Passage
@@ -12,6 +14,7 @@ _RANK: tuple[Priority, ...] = ("NOTE", "IMPORTANT", "CRITICAL")
 _STRONG: tuple[Tag, ...] = ("Decision",)
 _MAX_WORDS = 28
 _GAP_SECONDS = 4 * 3600
+_JOINT = re.compile(r"([,;:，；：]|[-–—])\s*$")
 
 
 def stretches(found: Sequence[Passage]) -> tuple[int, ...]:
@@ -78,7 +81,7 @@ def _note(line: Sequence[Passage]) -> Note:
     dates = [d for p in line for d in p.dates]
     tag = _tag(line)
     return Note(
-        text=one_line("; ".join(p.text for p in line)),
+        text=one_line(_joined(line)),
         first_seq=min(p.first_seq for p in line),
         last_seq=line[-1].seq,
         observed_at=line[0].at,
@@ -90,6 +93,18 @@ def _note(line: Sequence[Passage]) -> Note:
         speaker=line[0].speaker,
         supersedes=line[0].supersedes,
     )
+
+
+def _joined(line: Sequence[Passage]) -> str:
+    """The passages with a semicolon between them; clauses of one sentence as they were said."""
+    text = line[0].text
+    for before, p in pairwise(line):
+        between = "; "
+        if p.continues(before) and not p.context and not p.supersedes:
+            ending = _JOINT.search(before.source)
+            between = f"{ending[1]} " if ending else " "
+        text += between + p.text
+    return text
 
 
 def _tag(line: Sequence[Passage]) -> Tag:

@@ -18,6 +18,8 @@ from remanence.types import Message
 
 _AFTER_TEXT = 10_000
 _DATED_AT_ONCE = 1000
+_OPENS_DATE = "\"“(（「『《"
+_CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
 _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
 
 
@@ -32,6 +34,7 @@ class Passage:
     words: tuple[Word, ...]
     vocabulary: Vocabulary
     sentence: int
+    clause: int = 0
     first_seq: int = 0
     context: tuple[Word, ...] = ()
     is_question: bool = False
@@ -41,6 +44,14 @@ class Passage:
     cue: Cue = NO_CUE
     supersedes: str | None = None
     is_superseded: bool = False
+
+    def continues(self, other: "Passage") -> bool:
+        """Whether it is the next clause of the same sentence."""
+        return (self.seq, self.sentence, self.clause) == (
+            other.seq,
+            other.sentence,
+            other.clause + 1,
+        )
 
     @property
     def text(self) -> str:
@@ -72,7 +83,7 @@ def _said(message: Message, names: frozenset[str]) -> Iterator[Passage]:
         if sentence.end > _DATED_AT_ONCE:
             dates = _dates(text, message.created_at, sentence)
         caption = bool(_CAPTION.fullmatch(text, sentence.start, sentence.end))
-        for clause in clauses(text, sentence):
+        for place, clause in enumerate(clauses(text, sentence)):
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
             inside = tuple(d for d in dates if clause.start <= d.start and d.end <= clause.end)
@@ -88,6 +99,7 @@ def _said(message: Message, names: frozenset[str]) -> Iterator[Passage]:
                 words=parts,
                 vocabulary=vocabulary,
                 sentence=number,
+                clause=place,
                 is_question=asks,
                 is_caption=caption,
                 dates=inside,
@@ -114,6 +126,8 @@ def _worded(
     parts = tuple(_words(text, clause, dates, said_at, vocabulary))
     if caption:
         return tuple(replace(w, dropped=True) if w.key in vocabulary.caption else w for w in parts)
+    if parts and parts[0].key in vocabulary.joins:
+        parts = (replace(parts[0], dropped=True), *parts[1:])
     return without_address(parts, names)
 
 
@@ -124,16 +138,29 @@ def _words(
     said_at: datetime | None,
     vocabulary: Vocabulary,
 ) -> Iterator[Word]:
-    at = clause.start
+    at, glued = clause.start, False
     for date in dates:
-        yield from words(text[at : date.start], vocabulary, opens=at == clause.start)
+        before = text[at : date.start]
+        said = before.rstrip(_OPENS_DATE)
+        yield from words(said, vocabulary, opens=at == clause.start, glued=glued)
         assert said_at is not None
-        shown = written_date(date, said_at)
+        closes = _CLOSES_DATE.match(text, date.end, clause.end)
+        end = closes.end() if closes else date.end
+        shown = written_date(date, said_at, text[date.end : clause.end])
         yield Word(
-            shown, f"{date.first} {text[at : clause.end][:24]}", dropped=not shown, is_date=True
+            before[len(said) :] + shown + text[date.end : end] if shown else "",
+            f"{date.first} {text[at : clause.end][:24]}",
+            dropped=not shown,
+            is_date=True,
+            glued=said[-1:].isalnum() and said == said.rstrip(),
         )
-        at = date.end
-    yield from words(text[at : clause.end], vocabulary, opens=at == clause.start)
+        at, glued = end, end == date.end and _is_glue(text[end : end + 1])
+    yield from words(text[at : clause.end], vocabulary, opens=at == clause.start, glued=glued)
+
+
+def _is_glue(character: str) -> bool:
+    """Whether a word that begins so belongs to the date before it: a particle, a genitive."""
+    return character.isalnum() or character in ("'", "’", "（", "(")
 
 
 def _call_names(messages: Sequence[Message]) -> frozenset[str]:

@@ -19,7 +19,7 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|e\.g|i\.e|No|Prof|Jr|Sr|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co)|\b[A-Z])\.$"
 )
 _CLAUSE = re.compile(
-    r"\s+[-–—]+\s+|—|;\s+|:\s+(?=\w+\s+\w+)|,\s+(?=(?:and|but|so|because|which|where|since|plus|then|when|while)\s)|\s+(?=(?:but|because)\s)|[，；：]"
+    r"\s+[-–—]+\s+|—|;\s+|:\s+(?=\w+\s+\w+)|,\s+(?=(?:and|but|so|plus|then)\s)|\s+(?=but\s)|[，；：]"
 )
 _MIN_CLAUSE = 12
 _LONG = 600

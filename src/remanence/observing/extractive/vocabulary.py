@@ -27,7 +27,8 @@ class Vocabulary:
     """The small words of a language; each table is there once, so that identity is equality.
 
     `drop` stands in no telegraphic line, `glue` is kept but tells nothing by itself, `weak` tells
-    little. `first` and `second` are the pronouns of who speaks and who is spoken to, `caption` the
+    little. A dropped word that is `held` stays after one that `holds`: "to be", "not you". `joins`
+    open a clause that goes on from the one before. `first` and `second` are the pronouns of who speaks and who is spoken to, `caption` the
     verbs of a shared picture, `filler` the openings of clauses that are courtesy or narrate the
     work, `small` the characters of a script without spaces that tell nothing.
     """
@@ -41,6 +42,9 @@ class Vocabulary:
     caption: frozenset[str] = frozenset()
     filler: tuple[str, ...] = ()
     small: frozenset[str] = frozenset()
+    holds: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
+    joins: frozenset[str] = frozenset()
     function_words: frozenset[str] = frozenset()
     """`drop` and `glue` together."""
 

@@ -12,34 +12,92 @@ _SCRIPT_WITHOUT_SPACES = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
 _HANGUL = re.compile(r"[\uac00-\ud7af]")
-_OPENING = '"“«「『《('
-_KEPT_TAIL = '"”»」』》),;:%'
+_OPENING = '"“«「『《(（'
+_CLOSING = '"”»」』》)）'
+_PAIRS = dict(zip(_OPENING, _CLOSING, strict=True))
+_KEPT_TAIL = f"{_CLOSING},;:%、，"
+_LOOSE_ENDS = ",;:-–—、， "
 _TERM_LENGTH = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a clause: as it is written in a note, and what it counts as."""
+    """A word of a clause: as it is written in a note, and what it counts as.
+
+    A glued word follows the one before it without a space.
+    """
 
     text: str
     key: str
     dropped: bool = False
     is_date: bool = False
     is_name: bool = False
+    glued: bool = False
 
 
-def words(text: str, vocabulary: Vocabulary, *, opens: bool) -> Iterator[Word]:
-    """The words of a piece of a clause; *opens* says that it begins a sentence."""
+def words(
+    text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
+) -> Iterator[Word]:
+    """The words of a piece of a clause.
+
+    *opens* says that it begins a sentence, *glued* that its first word follows what stands before
+    it without a space.
+    """
+    holds = False
     for chunk in text.split():
         word = _word(chunk, vocabulary, opens)
         opens = False
-        if word is not None:
-            yield word
+        if word is None:
+            glued = False
+            continue
+        if word.dropped and holds and word.key in vocabulary.held:
+            word = replace(word, dropped=False)
+        elif not word.dropped:
+            holds = word.key in vocabulary.holds
+        yield replace(word, glued=True) if glued else word
+        glued = False
 
 
 def wording(parts: Sequence[Word]) -> str:
-    """The kept words as one line, with the commas of lists and without those at its end."""
-    return " ".join(word.text for word in parts if not word.dropped).rstrip(",;:-–— ")
+    """The kept words as one line; brackets of dropped words move on to kept ones."""
+    line: list[str] = []
+    opened, spaced = "", True
+    for word in parts:
+        spaced = spaced or not word.glued
+        if not word.text:
+            continue
+        if not word.dropped:
+            line.append(f"{' ' if line and spaced else ''}{opened}{word.text}")
+            opened, spaced = "", False
+        elif word.text[0] in _OPENING:
+            opened += word.text[0] if word.text[-1] not in _CLOSING else ""
+        elif line and word.text[-1] in _CLOSING and not opened:
+            line[-1] += word.text[-1]
+        elif word.text[-1] in _CLOSING:
+            opened = ""
+    return _without_loose_ends("".join(line))
+
+
+def _without_loose_ends(text: str) -> str:
+    """The line without punctuation at its end and without brackets that have no partner."""
+    text = text.rstrip(_LOOSE_ENDS)
+    for opening, closing in _PAIRS.items():
+        if text.count(opening) == (text.count(closing) if opening != closing else 0):
+            continue
+        if opening == closing:
+            text = text.strip(opening) if text.count(opening) % 2 else text
+        elif text.count(opening) > text.count(closing):
+            text = _without_last(text, opening)
+        else:
+            text = text.removesuffix(closing)
+    return text.rstrip(_LOOSE_ENDS)
+
+
+def _without_last(text: str, opening: str) -> str:
+    """The text without its last opening bracket, if that begins a word."""
+    place = text.rfind(opening)
+    begins = place == 0 or text[place - 1] == " " or opening not in "("
+    return text[:place] + text[place + 1 :] if begins else text
 
 
 def without_address(parts: Sequence[Word], names: Collection[str]) -> tuple[Word, ...]:

@@ -9,7 +9,7 @@ import apsw
 
 from remanence.clock import Clock
 from remanence.stores.rows import state_from_row
-from remanence.stores.sqlite import search, segments, states, tape
+from remanence.stores.sqlite import search, segments, snapshots, states, tape
 from remanence.stores.sqlite.check import check
 from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.upkeep import Upkeep
@@ -50,7 +50,9 @@ class SQLiteStore:
             disconnect=_checkpoint_and_close,
         )
         self._reader = self._writer
+        self._read_snapshot = snapshots.read
         if not database.in_memory:
+            self._read_snapshot = snapshots.Snapshots().read
             self._reader = Worker(
                 "reader",
                 path=database.path,
@@ -79,15 +81,9 @@ class SQLiteStore:
         return await self._read(lambda connection: states.by_ref(connection, ref))
 
     async def snapshot(self, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
-        def read(connection: apsw.Connection) -> Snapshot | None:
-            state = states.by_ref(connection, ref)
-            if state is None:
-                return None
-            live = segments.live(connection, state.key)
-            tail = tape.tail(connection, state.key, tail_seq=state.tail_seq, max_tokens=tail_tokens)
-            return Snapshot(state=state, segments=live, tail=tail)
-
-        return await self._read(read)
+        return await self._read(
+            lambda connection: self._read_snapshot(connection, ref, tail_tokens=tail_tokens)
+        )
 
     async def messages(
         self, ref: ConversationRef, *, after: int, limit: int | None, max_tokens: int | None = None

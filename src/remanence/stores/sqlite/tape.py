@@ -19,7 +19,7 @@ from remanence.stores.rows import (
     message_from_row,
 )
 from remanence.stores.sqlite import search
-from remanence.types import ConversationRef, Message
+from remanence.types import ConversationRef, Message, ToolResultPart
 
 _SELECT: LiteralString = f"SELECT {MESSAGE_COLUMNS} FROM messages "  # noqa: S608 - a constant
 _OF_REF: LiteralString = (
@@ -41,18 +41,20 @@ class Entry(NamedTuple):
     calls: str | None
     result_ids: tuple[str, ...]
     created_at: datetime
+    created_at_text: str
 
     def placed(self, seq: int) -> Message:
         """The message as it stands on the tape."""
+        message = self.message
         return Message(
-            role=self.message.role,
-            content=self.message.content,
+            role=message.role,
+            content=message.content,
             id=self.id,
-            name=self.message.name,
+            name=message.name,
             created_at=self.created_at,
-            kind=self.message.kind,
+            kind=message.kind,
             seq=seq,
-            tokens=self.message.tokens,
+            tokens=message.tokens,
         )
 
 
@@ -67,14 +69,16 @@ class Written(NamedTuple):
 
 def entry(message: Message, clock: Clock, now: datetime) -> Entry:
     """The entry of a message, with the id and the time that it may lack."""
+    created_at = message.created_at or now
     return Entry(
         message=message,
         id=clock.new_id("msg") if message.id is None else message.id,
         id_is_new=message.id is None,
         content=encode_content(message.content),
-        calls=encode_call_ids(message),
-        result_ids=tuple(result.call_id for result in message.tool_results),
-        created_at=message.created_at or now,
+        calls=encode_call_ids(message.content),
+        result_ids=tuple([p.call_id for p in message.content if isinstance(p, ToolResultPart)]),
+        created_at=created_at,
+        created_at_text=encode_time(created_at),
     )
 
 
@@ -152,7 +156,7 @@ def _insert(connection: apsw.Connection, key: int, item: Entry, seq: int, sum_to
             message.name,
             item.content,
             item.calls,
-            encode_time(item.created_at),
+            item.created_at_text,
             message.tokens,
             sum_tokens,
         ),

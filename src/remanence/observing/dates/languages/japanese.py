@@ -71,8 +71,8 @@ JAPANESE = Language(
         "{weekday}(?:ごと|版)",
         r"(?<!月)\d{1,2}日の?[(（、]?{weekday}",
         r"{weekday}、?の?\d{1,2}日",
-        "[一二三四五六七八九十数]、{count}{unit}ほど?[前後]",
-        "の{count}(?:、{count})?{unit}ほど?[前後]",
+        "[一二三四五六七八九十数]、{count}{unit}(?:ほど)?[前後]",
+        "の{count}(?:、{count})?{unit}(?:ほど)?[前後]",
     ),
     rules=(
         Rule("(?:一昨日|おととい)", means.some_day, {"shift": -2}),

@@ -1,0 +1,85 @@
+"""Snapshots, for which only what is new is read.
+
+A message never changes under its conversation's key, and live segments only with the state's
+`lock_version`: what was read once holds for every later snapshot, also beside other processes.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import apsw
+
+from remanence.stores.sqlite import segments, states, tape
+from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
+
+_MOST_CONVERSATIONS = 32
+
+
+class _Kept(NamedTuple):
+    """The segments of a version, and the newest messages that fit into so many tokens."""
+
+    lock_version: int = -1
+    segments: tuple[Segment, ...] = ()
+    tail: tuple[Message, ...] = ()
+    tail_tokens: int = 0
+
+
+class Snapshots:
+    """Reads snapshots of committed states, and keeps those of the latest conversations.
+
+    For one thread, and for a connection that never sees what may still be rolled back.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+
+    def read(
+        self, connection: apsw.Connection, ref: ConversationRef, *, tail_tokens: int
+    ) -> Snapshot | None:
+        """State, live segments and raw tail; to be called inside one transaction."""
+        state = states.by_ref(connection, ref)
+        if state is None:
+            return None
+        kept = self._kept.pop(state.key, _Kept())
+        live = kept.segments
+        if kept.lock_version != state.lock_version:
+            live = segments.live(connection, state.key)
+        most_tokens = max(tail_tokens, kept.tail_tokens)
+        tail = _tail(connection, state, kept.tail, most_tokens)
+        self._kept[state.key] = _Kept(state.lock_version, live, tail, most_tokens)
+        if len(self._kept) > _MOST_CONVERSATIONS:
+            self._kept.popitem(last=False)
+        return Snapshot(state=state, segments=live, tail=_newest(tail, tail_tokens))
+
+
+def read(connection: apsw.Connection, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
+    """The same, keeping nothing."""
+    return Snapshots().read(connection, ref, tail_tokens=tail_tokens)
+
+
+def _tail(
+    connection: apsw.Connection, state: MemoryState, kept: tuple[Message, ...], max_tokens: int
+) -> tuple[Message, ...]:
+    """The newest messages from `tail_seq` on that fit; of those that are kept none is read."""
+    known = tuple(message for message in kept if message.seq >= state.tail_seq)
+    start = known[-1].seq + 1 if known else state.tail_seq
+    newer: tuple[Message, ...] = ()
+    if state.last_seq >= start:
+        newer = tape.tail(connection, state.key, tail_seq=start, max_tokens=max_tokens)
+        if newer[0].seq > start:
+            return newer
+    whole = _newest(known + newer, max_tokens)
+    if whole and len(whole) == len(known) + len(newer) and whole[0].seq > state.tail_seq:
+        return tape.tail(connection, state.key, tail_seq=state.tail_seq, max_tokens=max_tokens)
+    return whole
+
+
+def _newest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:
+    """The newest messages that fit, and the last one in any case."""
+    tokens = 0
+    for place in range(len(messages) - 1, -1, -1):
+        tokens += messages[place].tokens
+        if tokens > max_tokens and place < len(messages) - 1:
+            return tuple(messages[place + 1 :])
+    return tuple(messages)
