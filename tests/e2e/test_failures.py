@@ -48,9 +48,8 @@ async def failing(
     ) as memory:
         chat = memory.conversation("a")
         for number in range(20):
-            await chat.append(
-                Message.user(f"{number} {WORDS}"), Message.assistant(f"ok {number} {WORDS}")
-            )
+            varied = " ".join(f"{word}{number}" for word in WORDS.split())
+            await chat.append(Message.user(varied), Message.assistant(f"ok {varied}"))
         yield chat, observer
 
 

@@ -7,7 +7,7 @@ from remanence.types import Draft
 
 REPEATED_SHARE = 0.5
 LEAST_PIECES = 8
-RUN = 8
+RUN = 5
 
 
 def check_draft(
@@ -42,7 +42,7 @@ def check_draft(
 
 
 def repetition(text: str) -> float:
-    """The share of a text's lines, or of its runs of eight words, that stood before, 0 to 1."""
+    """The share of a text's lines, or of its runs of five words, that stood before, 0 to 1."""
     words = text.split()
     runs = [" ".join(words[start : start + RUN]) for start in range(len(words) - RUN + 1)]
     lines = [line.strip() for line in text.splitlines() if line.strip()]

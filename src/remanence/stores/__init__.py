@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from remanence.clock import Clock, SystemClock
 from remanence.errors import StoreUnavailable
 from remanence.protocols import Store
-
-Durability: TypeAlias = Literal["full", "normal"]
 
 _KNOWN = "sqlite:///relative.db, sqlite:////absolute/path.db or sqlite:///:memory:"
 
@@ -17,7 +15,7 @@ async def open_store(
     url: str,
     *,
     clock: Clock | None = None,
-    durability: Durability = "full",
+    durability: Literal["full", "normal"] = "full",
     pragmas: Mapping[str, str | int] | None = None,
 ) -> Store:
     """Open the database that *url* names, and make or migrate it where needed.

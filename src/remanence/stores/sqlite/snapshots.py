@@ -34,6 +34,9 @@ class Snapshots:
     def __init__(self) -> None:
         self._kept: OrderedDict[int, _Kept] = OrderedDict()
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def read(
         self, connection: apsw.Connection, ref: ConversationRef, *, tail_tokens: int
     ) -> Snapshot | None:
@@ -46,7 +49,8 @@ class Snapshots:
         if kept.lock_version != state.lock_version:
             live = segments.live(connection, state.key)
         most_tokens = max(tail_tokens, kept.tail_tokens)
-        tail = _tail(connection, state, kept.tail, most_tokens)
+        known = kept.tail if tail_tokens <= kept.tail_tokens else ()
+        tail = _tail(connection, state, known, most_tokens)
         self._kept[state.key] = _Kept(state.lock_version, live, tail, most_tokens)
         if len(self._kept) > _MOST_CONVERSATIONS:
             self._kept.popitem(last=False)
@@ -59,20 +63,15 @@ def read(connection: apsw.Connection, ref: ConversationRef, *, tail_tokens: int)
 
 
 def _tail(
-    connection: apsw.Connection, state: MemoryState, kept: tuple[Message, ...], max_tokens: int
+    connection: apsw.Connection, state: MemoryState, known: tuple[Message, ...], max_tokens: int
 ) -> tuple[Message, ...]:
-    """The newest messages from `tail_seq` on that fit; of those that are kept none is read."""
-    known = tuple(message for message in kept if message.seq >= state.tail_seq)
+    """The newest messages that fit; *known* are those that did so earlier, and are not read."""
+    known = tuple(message for message in known if message.seq >= state.tail_seq)
     start = known[-1].seq + 1 if known else state.tail_seq
-    newer: tuple[Message, ...] = ()
-    if state.last_seq >= start:
-        newer = tape.tail(connection, state.key, tail_seq=start, max_tokens=max_tokens)
-        if newer[0].seq > start:
-            return newer
-    whole = _newest(known + newer, max_tokens)
-    if whole and len(whole) == len(known) + len(newer) and whole[0].seq > state.tail_seq:
-        return tape.tail(connection, state.key, tail_seq=state.tail_seq, max_tokens=max_tokens)
-    return whole
+    if start > state.last_seq:
+        return known
+    newer = tape.tail(connection, state.key, tail_seq=start, max_tokens=max_tokens)
+    return newer if newer[0].seq > start else _newest(known + newer, max_tokens)
 
 
 def _newest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:

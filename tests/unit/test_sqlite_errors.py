@@ -1,0 +1,44 @@
+import apsw
+import pytest
+
+from remanence.errors import DuplicateMessage, NotADatabase, StoreError, StoreUnavailable
+from remanence.stores.sqlite.errors import translated
+
+PATH = "some/memory.db"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "remedy"),
+    [
+        (apsw.BusyError(), StoreUnavailable, "end that process"),
+        (apsw.LockedError(), StoreUnavailable, "end that process"),
+        (apsw.FullError(), StoreUnavailable, "free some"),
+        (apsw.ReadOnlyError(), StoreUnavailable, "make the file and its directory writable"),
+        (apsw.PermissionsError(), StoreUnavailable, "make the file and its directory writable"),
+        (apsw.CantOpenError(), StoreUnavailable, "check that its directory exists"),
+        (apsw.IOError("disk I/O error"), StoreUnavailable, "check the disk"),
+        (apsw.NotADBError(), NotADatabase, "name another file"),
+        (apsw.CorruptError("malformed"), StoreError, "restore a backup"),
+        (apsw.ConstraintError("UNIQUE"), StoreError, "UNIQUE"),
+    ],
+)
+def test_what_sqlite_reports_names_the_file_and_a_remedy(
+    error: Exception, kind: type[Exception], remedy: str
+) -> None:
+    answer = translated(error, PATH)
+
+    assert type(answer) is kind
+    assert repr(PATH) in str(answer)
+    assert remedy in str(answer)
+    assert answer.__cause__ is error
+
+
+def test_text_that_is_not_unicode_is_named() -> None:
+    error = UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+
+    assert "surrogates not allowed" in str(translated(error, PATH))
+
+
+@pytest.mark.parametrize("error", [DuplicateMessage("x"), ValueError("x")])
+def test_other_errors_stay_as_they_are(error: Exception) -> None:
+    assert translated(error, PATH) is error
