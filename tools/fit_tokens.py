@@ -269,11 +269,14 @@ def write(design: Design, weights: list[Floats]) -> None:
     for name, row in zip(design.names, np.rint(np.array(weights).T / UNIT), strict=True):
         table.setdefault(name.kind, {})[name.detail] = [int(number) for number in row]
     lines = [
-        f"{json.dumps(kind)}: {json.dumps(dict(sorted(table[kind].items())), separators=(',', ':'))}"
-        for kind in sorted(table)
+        f"{as_json(kind)}: {as_json(dict(sorted(table[kind].items())))}" for kind in sorted(table)
     ]
     head = f'{{"families": {json.dumps(list(FAMILIES))}, "unit": {UNIT}, "weights": {{\n'
     WEIGHTS.write_text(head + ",\n".join(lines) + "\n}}\n", encoding="utf-8")
+
+
+def as_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _options() -> argparse.Namespace:

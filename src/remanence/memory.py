@@ -80,6 +80,7 @@ class Memory:
             clock=clock,
             count_text=self._counter.text,
             owner=clock.new_id("owner"),
+            lease_seconds=settings.lease_seconds,
         )
         self._engine = LocalEngine(self._reconciler, workers=settings.workers)
         self._settings = settings

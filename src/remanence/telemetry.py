@@ -71,6 +71,11 @@ def step_discarded(step: str, conversation_id: str) -> None:
     logger.info("%s of conversation %r lost a race and was discarded", step, conversation_id)
 
 
+def lease_not_prolonged(conversation_id: str, message: str) -> None:
+    """Log that another process may take over while this one still works."""
+    logger.warning("the lease of conversation %r was not prolonged: %s", conversation_id, message)
+
+
 def activated(conversation_id: str, active_seq: int) -> None:
     """Count an activation."""
     _activated.add(1)

@@ -6,6 +6,7 @@ what they tell, one JSON list a line, and says `end` when all are dead.
 """
 
 import asyncio
+import itertools
 import json
 import os
 import random
@@ -14,9 +15,11 @@ from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any, TypeAlias
 
+from remanence import Memory, Policy, Settings
 from remanence.clock import SystemClock
 from remanence.protocols import Store
 from remanence.stores import open_store
+from remanence.testing import ScriptedObserver, ScriptedReflector
 from remanence.types import ConversationRef, MemoryState, Message, Note, Segment
 
 Tell: TypeAlias = Callable[..., None]
@@ -149,14 +152,53 @@ async def greet(store: Store, order: Order, tell: Tell) -> None:
     await store.append(REFS[0], [Message.user(f"hello from {order['process']}")], user=None)
 
 
+POLICY = Policy(
+    observe_tokens=150,
+    observe_max_tokens=400,
+    note_ratio=1.0,
+    tail_tokens=300,
+    tail_keep_tokens=50,
+    keep_last=2,
+    reflect_tokens=(150, 200),
+)
+
+
+async def remember(order: Order, tell: Tell) -> None:
+    """Hold a conversation with a memory; for ever, or for so many messages and then until all."""
+    chance = random.Random(f"{order.get('seed')} {order['process']}")
+    observer, reflector = ScriptedObserver(), ScriptedReflector()
+    async with Memory.open(
+        f"sqlite:///{order['path']}",
+        policy=POLICY,
+        observer=observer,
+        reflector=reflector,
+        settings=Settings(lease_seconds=0.2),
+    ) as memory:
+        chat = memory.conversation("a", user="ana")
+        numbers = range(order["messages"]) if "messages" in order else itertools.count()
+        for number in numbers:
+            text = f"{order['process']} {number} " + "and so on " * chance.randint(0, 8)
+            stored = await chat.append(Message.user(text))
+            tell("appended", "a", {stored[0].seq: text})
+            if chance.random() < 0.3:
+                await chat.context(system="You help.")
+            if chance.random() < 0.1:
+                await chat.flush()
+        await chat.flush()
+        tell("asked", "a", [request.messages[0].seq for request in observer.requests])
+
+
 TASKS: dict[str, Task] = {"live": live, "share": share, "greet": greet}
 
 
-async def work_on_store(order: Order, tell: Tell) -> None:
-    """Open the store and do the task that was ordered."""
+async def work(order: Order, tell: Tell) -> None:
+    """Do the task that was ordered, with a memory or with its store alone."""
+    if order["task"] == "remember":
+        return await remember(order, tell)
     store = await open_store(f"sqlite:///{order['path']}")
     await TASKS[order["task"]](store, order, tell)
     await store.close()
+    return None
 
 
 def fork(order: Order, writing: int) -> int:
@@ -169,7 +211,7 @@ def fork(order: Order, writing: int) -> int:
         os.write(writing, json.dumps(event).encode() + b"\n")
 
     try:
-        asyncio.run(work_on_store(order, tell))
+        asyncio.run(work(order, tell))
     except Exception as error:  # noqa: BLE001 - the test says what is wrong with it
         tell("failed", repr(error))
     finally:
@@ -198,8 +240,8 @@ def say(line: str) -> None:
 
 async def warm_up() -> None:
     """Have everything imported that a process needs."""
-    store = await open_store("sqlite:///:memory:")
-    await store.close()
+    async with Memory.open("sqlite:///:memory:") as memory:
+        await memory.conversation("a").append(Message.user("Hello."))
 
 
 if __name__ == "__main__":

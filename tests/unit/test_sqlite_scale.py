@@ -11,7 +11,7 @@ from remanence.clock import SystemClock
 from remanence.stores.sqlite import segments, states, tape
 from remanence.stores.sqlite.connection import Database
 from remanence.testing.store_contract.samples import REF, observation, user
-from remanence.types import Message, ToolCallPart
+from remanence.types import ConversationRef, Message, ToolCallPart
 
 CALL = Message.assistant(tool_calls=[ToolCallPart(id="c1", name="n", arguments="{}")])
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -75,6 +75,27 @@ def steps(connection: apsw.Connection, work: Callable[[apsw.Connection], object]
         work(connection)
     connection.set_progress_handler(None)
     return count
+
+
+def test_a_page_of_conversations_takes_as_many_steps_at_the_end_as_at_the_start(
+    tmp_path: Path,
+) -> None:
+    connection = connect(tmp_path / "memory.db", 1)
+    with connection:
+        for number in range(2_000):
+            ref = ConversationRef("default", f"{number:04}")
+            tape.append(connection, ref, None, NOW, [tape.entry(user("x"), CLOCK, NOW)])
+    late = ConversationRef("default", "1980")
+
+    def page(tenant: str | None, after: ConversationRef | None) -> int:
+        return steps(
+            connection,
+            lambda connection: states.page(connection, tenant=tenant, after=after, limit=10),
+        )
+
+    for tenant in (None, "default"):
+        assert 0 < page(tenant, late) <= 1.2 * page(tenant, None)
+    connection.close()
 
 
 @pytest.mark.parametrize("name", WORKS)

@@ -17,6 +17,7 @@ class Settings:
         preset: which policy the `policy` values are changes of.
         policy: changes of the preset, by field name.
         durability: `full` survives power loss, `normal` only a killed process.
+        lease_seconds: after a crash, how long other processes leave its conversations alone.
         workers: conversations that are observed or reflected at once.
         shutdown_timeout_seconds: how long closing waits for steps in progress.
     """
@@ -25,5 +26,6 @@ class Settings:
     preset: Preset = "default"
     policy: Mapping[str, PolicyValue] = field(default_factory=dict)
     durability: Literal["full", "normal"] = "full"
+    lease_seconds: float = 10.0
     workers: int = 4
     shutdown_timeout_seconds: float = 10.0

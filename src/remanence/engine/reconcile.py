@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.errors import ObservationRejected, StoreError
+from remanence.errors import ModelError, ObservationRejected, StoreError
 from remanence.observing.checking import check_draft
 from remanence.observing.literals import LossReport
 from remanence.observing.notes import render_notes
@@ -49,7 +49,6 @@ from remanence.types import (
     Snapshot,
 )
 
-LEASE_MARGIN_SECONDS = 30.0
 LEASE_POLL_SECONDS = 0.1
 KNOWN_NOTES = 100
 LOST_LITERALS = 200
@@ -98,7 +97,8 @@ PROGRESS = Step(Outcome.PROGRESS)
 class Reconciler:
     """Does the next thing that is due for a conversation. Holds no state of its own.
 
-    `owner` names this process for leases; `jitter` gives numbers in 0..1.
+    `owner` names this process for leases of `lease_seconds`, which are prolonged while a step
+    runs; `jitter` gives numbers in 0..1.
     """
 
     store: Store
@@ -108,6 +108,7 @@ class Reconciler:
     clock: Clock
     count_text: CountTokens
     owner: str
+    lease_seconds: float
     jitter: Callable[[], float] = random.random
 
     async def step(self, ref: ConversationRef, *, everything: bool = False) -> Step:
@@ -183,12 +184,12 @@ class Reconciler:
         self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
     ) -> Step:
         """Do *work* as the only owner of the conversation; a failure is recorded, not raised."""
-        now = self.clock.now()
-        seconds = self.policy.observe_timeout_seconds + LEASE_MARGIN_SECONDS
-        until = now + timedelta(seconds=seconds)
-        if not await self.store.lease(state, owner=self.owner, now=now, until=until):
+        if not await self._lease(state):
             return Step(Outcome.LEASED, LEASE_POLL_SECONDS)
+        prolonging = asyncio.create_task(self._prolong(state), name="remanence-lease")
         try:
+            if not await self._is_still_due(state):
+                return PROGRESS
             with telemetry.step_span(name, state.ref.id):
                 if not await work():
                     telemetry.step_discarded(name, state.ref.id)
@@ -198,12 +199,41 @@ class Reconciler:
         except TimeoutError:
             seconds = self.policy.observe_timeout_seconds
             return await self._failed(name, state, "timeout", f"no answer within {seconds:g} s")
-        except ObservationRejected as error:
+        except (ObservationRejected, ModelError) as error:
             return await self._failed(name, state, error.reason, str(error))
         except Exception as error:  # noqa: BLE001 - an observer may raise anything
             return await self._failed(name, state, "error", f"{type(error).__name__}: {error}")
         finally:
+            prolonging.cancel()
+            await asyncio.wait({prolonging})
             await self.store.release(state, owner=self.owner)
+
+    async def _lease(self, state: MemoryState) -> bool:
+        now = self.clock.now()
+        until = now + timedelta(seconds=self.lease_seconds)
+        return await self.store.lease(state, owner=self.owner, now=now, until=until)
+
+    async def _is_still_due(self, state: MemoryState) -> bool:
+        """Whether nobody did the work between the look that found it and the lease."""
+        current = await self.store.state(state.ref)
+        return current is not None and (
+            current.key,
+            current.observed_seq,
+            current.reflected_seq,
+        ) == (
+            state.key,
+            state.observed_seq,
+            state.reflected_seq,
+        )
+
+    async def _prolong(self, state: MemoryState) -> None:
+        """Keep the lease while a step runs; after a crash it soon ends by itself."""
+        while True:
+            await asyncio.sleep(self.lease_seconds / 3)
+            try:
+                await self._lease(state)
+            except StoreError as error:
+                telemetry.lease_not_prolonged(state.ref.id, str(error))
 
     async def _failed(self, name: StepName, state: MemoryState, reason: str, message: str) -> Step:
         before = state.observe_failure if name == "observe" else state.reflect_failure

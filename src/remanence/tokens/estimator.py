@@ -18,6 +18,7 @@ OTHERS = "*"
 """The detail that stands for all that a table does not list."""
 
 _LEAST_PER_PIECE = 0.1
+_MOST_PER_BYTE = 0.75  # what text without any pattern costs
 _MOST_REMEMBERED = 100_000
 _TEXT_STEP = 1 << 20
 
@@ -37,7 +38,8 @@ class PieceTokens(dict[str, float]):
             tokens += times * known.get(detail, known.get(OTHERS, 0.0))
         if len(self) >= _MOST_REMEMBERED:
             self.clear()
-        self[piece] = tokens = max(tokens, _LEAST_PER_PIECE)
+        most = 1 + _MOST_PER_BYTE * len(piece.encode(errors="replace"))
+        self[piece] = tokens = min(max(tokens, _LEAST_PER_PIECE), most)
         return tokens
 
 

@@ -2,8 +2,9 @@
 
 import math
 import re
+from functools import cache
 
-_CJK = re.compile(
+_CJK = (
     "[\u1100-\u11ff\u2e80-\u30ff\u3100-\u318f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]+"
 )
@@ -21,11 +22,17 @@ def flat(text: str) -> int:
 def cjk(text: str) -> int:
     """A token per four characters or two of CJK, each run rounded up and all summed."""
     tokens, end = 0, 0
-    for run in _CJK.finditer(text):
+    for run in _cjk_run().finditer(text):
         tokens += math.ceil((run.start() - end) / _CHARACTERS_PER_TOKEN)
         tokens += math.ceil((run.end() - run.start()) / _CJK_CHARACTERS_PER_TOKEN)
         end = run.end()
     return tokens + math.ceil((len(text) - end) / _CHARACTERS_PER_TOKEN)
+
+
+@cache
+def _cjk_run() -> re.Pattern[str]:
+    # Compiled on first use: wide classes take milliseconds, and imports are to be fast.
+    return re.compile(_CJK)
 
 
 def split_text(text: str) -> int:

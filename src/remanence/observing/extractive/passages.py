@@ -13,12 +13,18 @@ from remanence.observing.extractive.outcomes import outcome_lines
 from remanence.observing.extractive.readable import readable_text
 from remanence.observing.extractive.sentences import Span, clauses, sentences
 from remanence.observing.extractive.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
-from remanence.observing.extractive.wording import Word, without_address, wording, words
+from remanence.observing.extractive.wording import (
+    Word,
+    telegraphic,
+    without_address,
+    wording,
+    words,
+)
 from remanence.types import Message
 
 _AFTER_TEXT = 10_000
 _DATED_AT_ONCE = 1000
-_OPENS_DATE = "\"“(（「『《"
+_OPENS_DATE = '"“(（「『《'
 _CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
 _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
 
@@ -90,6 +96,9 @@ def _said(message: Message, names: frozenset[str]) -> Iterator[Passage]:
             parts = _worded(text, clause, inside, message.created_at, vocabulary, names, caption)
             source = text[clause.start : clause.end]
             asks = text[clause.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
+            cue = cue_of(source, [word.key for word in parts], is_question=asks)
+            if cue == NO_CUE:
+                parts = telegraphic(parts, vocabulary)
             yield Passage(
                 seq=message.seq,
                 first_seq=message.seq,
@@ -103,7 +112,7 @@ def _said(message: Message, names: frozenset[str]) -> Iterator[Passage]:
                 is_question=asks,
                 is_caption=caption,
                 dates=inside,
-                cue=cue_of(source, [word.key for word in parts], is_question=asks),
+                cue=cue,
             )
 
 

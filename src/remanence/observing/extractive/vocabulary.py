@@ -28,7 +28,7 @@ class Vocabulary:
 
     `drop` stands in no telegraphic line, `glue` is kept but tells nothing by itself, `weak` tells
     little. A dropped word that is `held` stays after one that `holds`: "to be", "not you". `joins`
-    open a clause that goes on from the one before. `first` and `second` are the pronouns of who speaks and who is spoken to, `caption` the
+    open a clause that goes on from the one before; `light` ones may go where no value follows. `first` and `second` are the pronouns of who speaks and who is spoken to, `caption` the
     verbs of a shared picture, `filler` the openings of clauses that are courtesy or narrate the
     work, `small` the characters of a script without spaces that tell nothing.
     """
@@ -45,6 +45,7 @@ class Vocabulary:
     holds: frozenset[str] = frozenset()
     held: frozenset[str] = frozenset()
     joins: frozenset[str] = frozenset()
+    light: frozenset[str] = frozenset()
     function_words: frozenset[str] = frozenset()
     """`drop` and `glue` together."""
 

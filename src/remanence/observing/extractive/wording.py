@@ -35,9 +35,7 @@ class Word:
     glued: bool = False
 
 
-def words(
-    text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
-) -> Iterator[Word]:
+def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False) -> Iterator[Word]:
     """The words of a piece of a clause.
 
     *opens* says that it begins a sentence, *glued* that its first word follows what stands before
@@ -98,6 +96,23 @@ def _without_last(text: str, opening: str) -> str:
     place = text.rfind(opening)
     begins = place == 0 or text[place - 1] == " " or opening not in "("
     return text[:place] + text[place + 1 :] if begins else text
+
+
+def telegraphic(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
+    """The words without those that a plain clause can do without, unless a value follows them."""
+    kept = list(parts)
+    following: Word | None = None
+    for index in range(len(parts) - 1, -1, -1):
+        word = parts[index]
+        if word.key in vocabulary.light and not (following and _is_value(following)):
+            kept[index] = replace(word, dropped=True)
+        elif not word.dropped:
+            following = word
+    return tuple(kept)
+
+
+def _is_value(word: Word) -> bool:
+    return word.is_date or word.is_name or not word.key.isalpha()
 
 
 def without_address(parts: Sequence[Word], names: Collection[str]) -> tuple[Word, ...]:

@@ -18,6 +18,7 @@ from remanence.types import ConversationRef, LogEntry, MemoryState
 _SELECT: LiteralString = (
     f"SELECT {STATE_COLUMNS} FROM conversations JOIN states ON conversation = key "  # noqa: S608 - a constant
 )
+_BEFORE_ALL = ConversationRef("", "")  # names are not empty
 _SELECT_LOG: LiteralString = (
     f"SELECT {LOG_COLUMNS} FROM journal JOIN conversations ON key = conversation "  # noqa: S608 - a constant
 )
@@ -43,17 +44,16 @@ def page(
     limit: int,
 ) -> tuple[MemoryState, ...]:
     """States in order of (tenant, id), from after *after* on."""
-    rows = connection.execute(
-        _SELECT + "WHERE (:tenant IS NULL OR tenant = :tenant) "
-        "AND (:after_id IS NULL OR (tenant, id) > (:after_tenant, :after_id)) "
-        "ORDER BY tenant, id LIMIT :limit",
-        {
-            "tenant": tenant,
-            "after_tenant": after.tenant if after else None,
-            "after_id": after.id if after else None,
-            "limit": limit,
-        },
-    )
+    if tenant is None:
+        rows = connection.execute(
+            _SELECT + "WHERE (tenant, id) > (?, ?) ORDER BY tenant, id LIMIT ?",
+            (*(after or _BEFORE_ALL), limit),
+        )
+    else:
+        start = after.id if after is not None and after.tenant == tenant else ""
+        rows = connection.execute(
+            _SELECT + "WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?", (tenant, start, limit)
+        )
     return tuple(state_from_row(row) for row in rows)
 
 

@@ -47,7 +47,6 @@ class SQLiteStore:
             connect=lambda: database.open_writer(clock, version),
             serve=commit_together(database.path),
             idle=self._upkeep.step,
-            disconnect=_checkpoint_and_close,
         )
         self._reader = self._writer
         self._read_snapshot = snapshots.read
@@ -61,9 +60,14 @@ class SQLiteStore:
             )
 
     async def open(self) -> None:
+        """Open the file; what goes wrong is raised here, and leaves nothing open."""
         await self._writer.start()
         if self._reader is not self._writer:
-            await self._reader.start()
+            try:
+                await self._reader.start()
+            except BaseException:
+                await self._writer.close()
+                raise
 
     async def append(
         self, ref: ConversationRef, messages: Sequence[Message], *, user: str | None
@@ -206,11 +210,3 @@ class SQLiteStore:
         if deleted:
             self._upkeep.deleted(connection)
         return deleted
-
-
-def _checkpoint_and_close(connection: apsw.Connection) -> None:
-    """Leave one file behind, unless another process still uses the log."""
-    try:
-        connection.pragma("wal_checkpoint", "TRUNCATE")
-    finally:
-        connection.close()

@@ -57,13 +57,11 @@ class Worker:
         connect: Callable[[], apsw.Connection],
         serve: Serve,
         idle: Work[bool] | None = None,
-        disconnect: Work[None] = apsw.Connection.close,
     ) -> None:
         self._path = path
         self._connect = connect
         self._serve = serve
         self._idle = idle
-        self._disconnect = disconnect
         self._jobs: queue.SimpleQueue[AnyJob | None] = queue.SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=f"remanence-{name}", daemon=True)
@@ -105,7 +103,7 @@ class Worker:
             self._work(connection)
         finally:
             self._refuse(Closed(f"the store on {self._path!r} was closed: open it again"))
-            self._disconnect(connection)
+            connection.close()
 
     def _work(self, connection: apsw.Connection) -> None:
         closing = False
@@ -177,25 +175,11 @@ def commit_together(path: str) -> Serve:
     def serve(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> None:
         try:
             if not _commit_all(connection, jobs):
-                _commit_apart(connection, jobs)
+                _commit_apart(connection, jobs, path)
         except Exception as error:  # noqa: BLE001 - handed to the tasks that wait
             _roll_back(connection)
             for job in jobs:
-                job.result, job.error = None, translated(error, path)
-
-    def _commit_apart(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> None:
-        connection.execute("BEGIN IMMEDIATE")
-        for job in jobs:
-            connection.execute("SAVEPOINT job")
-            try:
-                job.result = job.work(connection)
-            except Exception as error:
                 job.error = translated(error, path)
-                if not connection.in_transaction:
-                    raise  # a full disk ends the whole transaction
-                connection.execute("ROLLBACK TO job")
-            connection.execute("RELEASE job")
-        connection.execute("COMMIT")
 
     return serve
 
@@ -211,6 +195,22 @@ def _commit_all(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> bool:
         return False
     connection.execute("COMMIT")
     return True
+
+
+def _commit_apart(connection: apsw.Connection, jobs: Sequence[AnyJob], path: str) -> None:
+    """Run the jobs so that one that fails takes back nothing but its own."""
+    connection.execute("BEGIN IMMEDIATE")
+    for job in jobs:
+        connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.work(connection)
+        except Exception as error:
+            if not connection.in_transaction:
+                raise  # a full disk ends the whole transaction
+            job.error = translated(error, path)
+            connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+    connection.execute("COMMIT")
 
 
 def _roll_back(connection: apsw.Connection) -> None:

@@ -1,0 +1,75 @@
+"""A whole memory that is killed, or that several processes share."""
+
+import os
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from remanence import Memory, Policy
+from remanence.testing import check_coverage, check_tiling
+
+KILLS = int(os.environ.get("REMANENCE_CRASH_KILLS", "200")) // 4
+LIVES_OF_A_FILE = 10
+MESSAGES = 60
+
+Run: TypeAlias = Callable[..., Awaitable[list[list[Any]]]]
+
+
+async def check_memory(path: Path, acknowledged: dict[int, str]) -> None:
+    """What was acknowledged is there, the segments tile, and a context accounts for all."""
+    async with Memory.open(f"sqlite:///{path}", policy=Policy(enabled=True)) as memory:
+        chat = memory.conversation("a")
+        texts = {message.seq: message.text for message in await chat.messages()}
+        assert list(texts) == list(range(1, len(texts) + 1))
+        assert acknowledged.items() <= texts.items()
+        context = await chat.context(system="You help.")
+        snapshot = await chat.snapshot()
+        check_tiling(snapshot.state, snapshot.segments)
+        check_coverage(context, snapshot.state, snapshot.segments)
+        problems = await memory.check()
+        assert [problem for problem in problems if problem.level == "error"] == []
+
+
+@pytest.mark.timeout(60 + 6 * KILLS)
+async def test_a_memory_that_is_killed_loses_nothing_and_goes_on(
+    tmp_path: Path, run_processes: Run
+) -> None:
+    acknowledged: dict[int, str] = {}
+    for seed in range(KILLS):
+        if seed % LIVES_OF_A_FILE == 0:
+            acknowledged = {}
+        path = tmp_path / f"memory-{seed // LIVES_OF_A_FILE}.db"
+        chance = random.Random(seed)
+        events = await run_processes(
+            kill_after=(chance.randint(0, 60), 0.02 * chance.random()),
+            path=str(path),
+            task="remember",
+            processes=1,
+            seed=seed,
+        )
+        for _, _, texts in events:
+            acknowledged.update((int(seq), text) for seq, text in texts.items())
+        if path.exists():
+            await check_memory(path, acknowledged)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("processes", [2, 4])
+async def test_memories_in_several_processes_share_a_conversation(
+    tmp_path: Path, run_processes: Run, processes: int
+) -> None:
+    path = tmp_path / "memory.db"
+    told = await run_processes(
+        path=str(path), task="remember", processes=processes, messages=MESSAGES
+    )
+
+    appended = {
+        int(seq): text for name, _, d in told if name == "appended" for seq, text in d.items()
+    }
+    assert sorted(appended) == list(range(1, processes * MESSAGES + 1))
+    await check_memory(path, appended)
+    asked = [seq for name, _, seqs in told if name == "asked" for seq in seqs]
+    assert len(asked) == len(set(asked)), "two processes paid for the same observation"
