@@ -46,10 +46,13 @@ def measure() -> list[Row]:
 def read_kinds() -> dict[str, Lines]:
     """The texts with their true counts, by kind."""
     folder = Path(os.environ.get("REMANENCE_DATA", "data")) / "tokens"
-    return {
-        path.stem: [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        for path in sorted(folder.glob("*.jsonl"))
-    }
+    return {path.stem: read_lines(path) for path in sorted(folder.glob("*.jsonl"))}
+
+
+def read_lines(path: Path) -> Lines:
+    """The lines of a kind; JSON text may hold separators that `str.splitlines` would split at."""
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
 
 
 def accuracy(kinds: dict[str, Lines]) -> list[Row]:

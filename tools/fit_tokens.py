@@ -110,7 +110,8 @@ def main() -> None:
 def read_texts(folders: list[Path]) -> Iterator[Text]:
     for place, folder in enumerate(folders):
         for path in sorted(folder.glob("*.jsonl")):
-            lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            with path.open(encoding="utf-8") as file:
+                lines = [json.loads(line) for line in file]
             for number, line in enumerate(lines):
                 yield Text(
                     kind=path.stem,

@@ -201,11 +201,12 @@ async def work(order: Order, tell: Tell) -> None:
     return None
 
 
-def fork(order: Order, writing: int) -> int:
+def fork(order: Order, reading: int, writing: int) -> int:
     """The id of a new process that obeys the order and tells about it on a pipe."""
     process = os.fork()
     if process:
         return process
+    os.close(reading)  # so that it dies with the server instead of waiting for it
 
     def tell(*event: object) -> None:
         os.write(writing, json.dumps(event).encode() + b"\n")
@@ -222,7 +223,7 @@ def obey(order: Order) -> None:
     """Fork the processes and pass on what they tell until all are dead."""
     reading, writing = os.pipe()
     numbers = range(order["processes"])
-    processes = [fork({**order, "process": number}, writing) for number in numbers]
+    processes = [fork({**order, "process": number}, reading, writing) for number in numbers]
     os.close(writing)
     say(json.dumps(processes))
     with os.fdopen(reading) as told:

@@ -150,7 +150,7 @@ def test_inspect_does_no_work_unless_it_is_asked_to(
 ) -> None:
     before = parsed(cli("inspect", "trip", "--db", database, "--json"))
     tmp_path.joinpath("remanence.toml").write_text(
-        "[policy]\nobserve_tokens = 200\nnote_ratio = 0.5\n"
+        "[policy]\nobserve_tokens = 100\nkeep_last = 0\nnote_ratio = 0.5\n"
     )
 
     looked = parsed(cli("inspect", "trip", "--db", database, "--json"))
@@ -286,7 +286,7 @@ def test_bad_settings_fail_before_anything_is_opened(cli: Cli, tmp_path: Path) -
     run = cli("migrate")
 
     assert run.returncode == 1
-    assert "tail_keep_tokens=2000 is impossible" in run.stderr
+    assert "tail_keep_tokens=1500 is impossible" in run.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["remanence.toml"]
 
 

@@ -111,7 +111,8 @@ def test_over_kinds_of_text_the_mean_error_is_small_and_none_is_large(family: Fa
 def kind_error(path: Path, family: Family) -> float:
     """The mean relative error over the texts of a kind."""
     count = counter_named(family).text
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    with path.open(encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
     true: list[int] = [line[COUNT_NAMES[family]] for line in lines]
     found = [count(line["text"]) for line in lines]
     return sum(abs(f - t) / max(t, 1) for f, t in zip(found, true, strict=True)) / len(lines)

@@ -60,17 +60,17 @@ class Policy:
     observe_max_tokens: int = 8_000
     observe_timeout_seconds: float = 120.0
     precompute_at: float | None = None
-    note_ratio: float = 0.2
+    note_ratio: float = 0.1
     note_format: NoteFormat = "compact"
-    max_output_tokens: int = 8_192
+    max_output_tokens: int = 16_000
     activate: Literal["over_budget", "when_observed"] = "over_budget"
     tail_tokens: int = 8_000
-    tail_keep_tokens: int = 2_000
+    tail_keep_tokens: int = 1_500
     keep_last: int = 4
     cache_ttl_seconds: float = 300.0
-    reflect_tokens: tuple[int, ...] = (4_000, 4_000, 8_000)
+    reflect_tokens: tuple[int, ...] = (4_000, 4_000, 24_000)
     reflect_scope: Literal["generation", "all"] = "generation"
-    reflect_ratio: float = 0.5
+    reflect_ratio: float = 0.6
     reflect_min_interval_seconds: float = 0.0
     max_context_tokens: int | None = None
     block_after: float | None = None
@@ -98,6 +98,7 @@ class Policy:
         settings: dict[str, Any] = {  # the fields' own types
             "enabled": False,
             "token_counter": "cjk",
+            "note_ratio": 0.2,
             "observe_tokens": 1_000,
             "observe_slice": "all",
             "note_format": "prose",
@@ -115,6 +116,7 @@ class Policy:
         """The zora design: a working tier of 30,000 tokens, the oldest 20 messages compressed."""
         settings: dict[str, Any] = {  # the fields' own types
             "token_counter": "split",
+            "note_ratio": 0.2,
             "observe_tokens": 30_000,
             "observe_slice": "oldest_n",
             "precompute_at": 0.7,
@@ -134,6 +136,7 @@ class Policy:
         """The brain design: a tagged log of all unobserved messages, twelve messages raw."""
         settings: dict[str, Any] = {  # the fields' own types
             "token_counter": "flat",
+            "note_ratio": 0.2,
             "observe_tokens": 30_000,
             "observe_slice": "all",
             "observe_max_tokens": 40_000,

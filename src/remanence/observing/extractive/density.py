@@ -13,6 +13,8 @@ from remanence.types import Note, Tag
 _DATE = 4.0
 _NAME = 2.2
 _NUMBER = 1.8
+_CODE = 5.0  # an id, an amount: nobody can guess it
+_CODE_DIGITS = 3
 _PLAIN = 1.0
 _WEAK = 0.15
 _RARITY = 0.25
@@ -123,8 +125,9 @@ def _word_weight(word: Word, vocabulary: Vocabulary) -> float:
         return 0.0
     if word.key in vocabulary.weak:
         return _WEAK
-    if any(c.isdigit() for c in word.key):
-        return _NUMBER
+    digits = sum(c.isdigit() for c in word.key)
+    if digits:
+        return _CODE if digits >= _CODE_DIGITS else _NUMBER
     return _NAME if word.is_name else _PLAIN
 
 

@@ -1,5 +1,6 @@
 """The embedded reflector: the clauses that tell the most per token, of all segments together."""
 
+import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
@@ -101,11 +102,25 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= _ALIKE * len(one | other)
 
 
+_FULL_DATE = re.compile(r"\b\d{1,2} [A-Z][a-z]{2,8} \d{4}\b|\b[A-Z][a-z]{2,8} \d{1,2},? \d{4}\b")
+
+
 def _clauses(index: int, note: Note) -> Iterator[_Clause]:
     vocabulary = vocabulary_of(note.text)
     texts = [note.text] if note.priority == "CRITICAL" else note.text.split("; ")
     for text in texts:
-        yield _Clause(index, text, tuple(words(text, vocabulary, opens=True)), vocabulary)
+        # Telegraphic clauses begin with what they are about: a capital there is a name's.
+        yield _Clause(index, text, tuple(_dated_words(text, vocabulary)), vocabulary)
+
+
+def _dated_words(text: str, vocabulary: Vocabulary) -> Iterator[Word]:
+    """The words of a clause, a full date as one of them."""
+    end = 0
+    for match in _FULL_DATE.finditer(text):
+        yield from words(text[end : match.start()], vocabulary, opens=False)
+        yield Word(match[0], match[0].lower(), False, is_date=True)
+        end = match.end()
+    yield from words(text[end:], vocabulary, opens=False)
 
 
 def _candidates(
