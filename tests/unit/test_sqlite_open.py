@@ -237,6 +237,7 @@ def open_without_privileges(path: Path) -> str:
         return pipe.read()
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_directory_without_write_permission_is_refused(open_folder: Path) -> None:
     open_folder.chmod(0o555)
 
@@ -246,6 +247,7 @@ def test_a_directory_without_write_permission_is_refused(open_folder: Path) -> N
     assert contents(open_folder) == {}
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 @pytest.mark.parametrize("folder_mode", [0o555, 0o777])
 def test_a_file_without_write_permission_is_refused(open_folder: Path, folder_mode: int) -> None:
     path = open_folder / "memory.db"
@@ -261,6 +263,7 @@ def test_a_file_without_write_permission_is_refused(open_folder: Path, folder_mo
     assert contents(open_folder) == before
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_file_without_read_permission_is_refused(open_folder: Path) -> None:
     path = open_folder / "memory.db"
     asyncio.run(write_one(path))

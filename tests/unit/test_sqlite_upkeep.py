@@ -91,7 +91,7 @@ async def test_a_purge_that_a_process_left_behind_is_done_by_the_next(path: Path
     await store.search(REF, "xylophone", limit=1)
     await store.close()
     with apsw.Connection(str(path)) as connection:
-        connection.execute("INSERT INTO chores (name, started) VALUES ('purge', 1)")
+        connection.execute("INSERT INTO chores (name, subject) VALUES ('erase', 1)")
     connection.close()
 
     store = await open_store(url)

@@ -70,7 +70,7 @@ class Policy:
     cache_ttl_seconds: float = 300.0
     reflect_tokens: tuple[int, ...] = (4_000, 4_000, 24_000)
     reflect_scope: Literal["generation", "all"] = "generation"
-    reflect_ratio: float = 0.6
+    reflect_ratio: float = 0.55
     reflect_min_interval_seconds: float = 0.0
     max_context_tokens: int | None = None
     block_after: float | None = None

@@ -9,33 +9,42 @@ from remanence.observing.extractive.passages import Passage
 from remanence.observing.extractive.wording import Word, terms, wording
 
 _LOOK_BACK = 40
-_NEAR_MESSAGES = 4
 _MAX_OLD_WORDS = 6
-_FRAMES: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-    (("instead", "of"), ()),
-    (("rather", "than"), ()),
-    (("no", "longer"), ()),
-    (("not",), ("but",)),
-    (("statt",), ()),
-    (("anstelle", "von"), ()),
-    (("nicht",), ("sondern",)),
-    (("au", "lieu", "de"), ()),
-    (("en", "lugar", "de"), ()),
-    (("en", "vez", "de"), ()),
-    (("invece", "di"), ()),
-    (("non",), ("ma",)),
-    (("em", "vez", "de"), ()),
-    (("in", "plaats", "van"), ()),
-    (("вместо",), ()),
-    (("не",), ("а",)),
+_SHARED = 1 / 3
+
+
+class _Frame(NamedTuple):
+    """The words that open what is given up, and those that close it; without any, the clause does."""
+
+    opening: tuple[str, ...]
+    closing: tuple[str, ...] = ()
+    after_comma: bool = False
+
+
+_FRAMES = (
+    _Frame(("instead", "of")),
+    _Frame(("rather", "than")),
+    _Frame(("not",), ("but",)),
+    _Frame(("not",), after_comma=True),
+    _Frame(("statt",)),
+    _Frame(("anstelle", "von")),
+    _Frame(("nicht",), ("sondern",)),
+    _Frame(("au", "lieu", "de")),
+    _Frame(("en", "lugar", "de")),
+    _Frame(("en", "vez", "de")),
+    _Frame(("invece", "di")),
+    _Frame(("em", "vez", "de")),
+    _Frame(("in", "plaats", "van")),
+    _Frame(("вместо",)),
+    _Frame(("не",), ("а",)),
 )
-"""Words that open what is given up, and the words that close it; without any, the clause does."""
-_OPENERS = frozenset(opening[0] for opening, _ in _FRAMES)
+_OPENERS = frozenset(frame.opening[0] for frame in _FRAMES)
 
 _KINDS = (
     ("time", re.compile(r"\d{1,2}(?::\d\d)?\s?(?:[ap]\.?m\.?|h|uhr)|\d{1,2}:\d\d", re.IGNORECASE)),
     ("id", re.compile(r"(?=.*\d)(?=.*[^\W\d_])[\w-]{4,}")),
     ("number", re.compile(r"[$€£]?\d[\d.,]*(?:%|[a-z]{1,3}|\$|€|£)?", re.IGNORECASE)),
+    ("code", re.compile(r"`[^`]+`")),
 )
 
 
@@ -51,7 +60,7 @@ def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Pa
         framed = None if p.is_outcome or p.is_question else _framed(p)
         if framed is not None:
             corrected[index] = framed
-        elif p.cue.corrects and (old := _replaced(found, index)) is not None:
+        elif p.cue.corrects and not p.is_question and (old := _replaced(found, index)) is not None:
             place, value = old
             seq = min(p.first_seq, found[place].seq)
             corrected[index] = replace(p, supersedes=value, first_seq=seq)
@@ -61,26 +70,55 @@ def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Pa
 
 
 def _framed(p: Passage) -> Passage | None:
-    """Of "Y instead of X", X leaves the words and becomes what is superseded."""
+    """Of "Y instead of X", X leaves the words and becomes what is superseded.
+
+    Only where both sides are of one kind, or the clause decides: "widens the race instead of
+    fixing anything" takes nothing back.
+    """
     keys = [word.key for word in p.words]
     if _OPENERS.isdisjoint(keys):
         return None
-    for opening, closing in _FRAMES:
-        if opening[0] not in keys:
+    for frame in _FRAMES:
+        cut = _given_up(p, keys, frame)
+        if cut is None:
             continue
-        start = _find(keys, opening, 0)
-        end = _find(keys, closing, start + len(opening)) if closing else _clause_end(p, start)
-        if start < 0 or end <= start + len(opening):
-            continue
-        if closing and any(w.text.endswith(",") for w in p.words[start : end - 1]):
-            continue
-        old = wording(p.words[start + len(opening) : end])
-        kept = [w for w in (*p.words[:start], *p.words[end + len(closing) :]) if not w.dropped]
-        if old and kept and len(old.split()) <= _MAX_OLD_WORDS:
-            cut = range(start, end + len(closing))
+        opens, closes = len(frame.opening), len(frame.closing)
+        old = p.words[cut.start + opens : cut.stop - closes]
+        kept = [w for i, w in enumerate(p.words) if i not in cut]
+        if _is_evident(p, kept, old):
             words = tuple(replace(w, dropped=w.dropped or i in cut) for i, w in enumerate(p.words))
-            return replace(p, words=words, supersedes=old)
+            return replace(p, words=words, supersedes=wording(old))
     return None
+
+
+def _given_up(p: Passage, keys: Sequence[str], frame: _Frame) -> range | None:
+    """The words of the frame and of what stands in it."""
+    start = _find(keys, frame.opening, 0)
+    inside = start + len(frame.opening)
+    if start < 0 or (frame.after_comma and not _ends_in_comma(p, start - 1)):
+        return None
+    if not frame.closing:
+        end = _clause_end(p, inside)
+        return range(start, end) if end > inside else None
+    end = _find(keys, frame.closing, inside)
+    if end <= inside or any(_ends_in_comma(p, i) for i in range(start, end - 1)):
+        return None
+    return range(start, end + len(frame.closing))
+
+
+def _is_evident(p: Passage, kept: Sequence[Word], old: Sequence[Word]) -> bool:
+    """Whether the old words are taken back by the ones kept."""
+    if not wording(old) or not wording(kept) or len(wording(old).split()) > _MAX_OLD_WORDS:
+        return False
+    if any(w.key.isalpha() and w.key.endswith("ing") for w in old[:1]):
+        return False
+    kinds = {value.kind for word in old if (value := _value(word)) is not None}
+    if kinds:
+        return any((v := _value(word)) is not None and v.kind in kinds for word in kept)
+    if p.cue.tag == "Decision":
+        return True
+    are_names = all(word.is_name for word in old if not word.dropped)
+    return are_names and any(word.is_name for word in kept)
 
 
 def _find(keys: Sequence[str], phrase: Sequence[str], start: int) -> int:
@@ -90,30 +128,33 @@ def _find(keys: Sequence[str], phrase: Sequence[str], start: int) -> int:
     return -1
 
 
+def _ends_in_comma(p: Passage, index: int) -> bool:
+    return index >= 0 and p.words[index].text.endswith(",")
+
+
 def _clause_end(p: Passage, start: int) -> int:
-    if start < 0:
-        return -1
     for index in range(start, len(p.words)):
-        if p.words[index].text.endswith(","):
+        if _ends_in_comma(p, index):
             return index + 1
     return len(p.words)
 
 
 def _replaced(found: Sequence[Passage], index: int) -> tuple[int, str] | None:
-    """The latest earlier passage with another value of the same kind, and that value."""
+    """The latest earlier passage about the same with another value of the same kind, and that value."""
     p = found[index]
     mine = [value for word in p.words if (value := _value(word)) is not None]
-    if not mine:
-        return None
     about = _about(p)
+    if len(mine) != 1 or not about or p.vocabulary.small:
+        return None
     for place in range(index - 1, max(-1, index - _LOOK_BACK), -1):
         earlier = found[place]
-        near = p.seq - earlier.seq <= _NEAR_MESSAGES and earlier.speaker == p.speaker
-        if earlier.seq == p.seq or not (near or about & _about(earlier)):
+        shared = about & _about(earlier)
+        if earlier.seq == p.seq or earlier.is_outcome or len(shared) < _SHARED * len(about):
             continue
-        for value in (v for word in earlier.words if (v := _value(word)) is not None):
-            if value.kind == mine[0].kind and value.text != mine[0].text:
-                return place, value.text
+        values = [value for word in earlier.words if (value := _value(word)) is not None]
+        same = [value.text for value in values if value.kind == mine[0].kind]
+        if len(same) == 1 and same[0] != mine[0].text:
+            return place, same[0]
     return None
 
 
@@ -132,6 +173,6 @@ def _about(p: Passage) -> set[str]:
     return {
         term
         for word in p.words
-        if not word.dropped and not word.is_date and word.key not in small
+        if not (word.dropped or word.is_date or _value(word)) and word.key not in small
         for term in terms(word.key)
     }

@@ -22,6 +22,9 @@ class Cue(NamedTuple):
 
 
 NO_CUE = Cue()
+_NONE_OF_IT = re.compile(
+    r"\b(?:no|without|0|zero|keine?|sans|sin) (?:\w+ )?(?:errors?|bugs?|fail)", re.IGNORECASE
+)
 
 
 class _Phrase(NamedTuple):
@@ -37,6 +40,8 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool) -> Cue:
         return NO_CUE
     names = _names(text, keys)
     tag: Tag = next((name for name in _ORDER if name in names), "Fact")
+    if tag == "Issue" and _NONE_OF_IT.search(text):
+        tag = "Fact"
     corrects = "Correction" in names
     if "Critical" in names and (tag != "Fact" or corrects):
         return Cue(tag, "CRITICAL", corrects)
@@ -44,21 +49,30 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool) -> Cue:
 
 
 def _names(text: str, keys: Sequence[str]) -> set[str]:
-    phrases, parts = _cues()
+    cues = _cues()
     names = {
         phrase.name
         for index, key in enumerate(keys)
-        for phrase in phrases.get(key, ())
+        for phrase in cues.phrases.get(key, ())
         if tuple(keys[index : index + len(phrase.words)]) == phrase.words
     }
+    plain = text.replace("’", "'")
+    names |= {name for name, pattern in cues.patterns.items() if pattern.search(plain)}
     if not text.isascii():
-        names |= {name for name, pattern in parts.items() if pattern.search(text)}
+        names |= {name for name, pattern in cues.parts.items() if pattern.search(text)}
     return names
 
 
+class _Cues(NamedTuple):
+    """Phrases by their first word, patterns of them, and patterns for scripts without spaces."""
+
+    phrases: Mapping[str, Sequence[_Phrase]]
+    patterns: Mapping[str, re.Pattern[str]]
+    parts: Mapping[str, re.Pattern[str]]
+
+
 @cache
-def _cues() -> tuple[Mapping[str, Sequence[_Phrase]], Mapping[str, re.Pattern[str]]]:
-    """Phrases by their first word, and patterns for scripts without spaces."""
+def _cues() -> _Cues:
     folder = resources.files("remanence.observing.extractive")
     data: dict[str, dict[str, str]] = json.loads((folder / "cues.json").read_text("utf-8"))
     phrases: dict[str, list[_Phrase]] = {}
@@ -66,4 +80,8 @@ def _cues() -> tuple[Mapping[str, Sequence[_Phrase]], Mapping[str, re.Pattern[st
         for phrase in cues["words"].split("|"):
             words = tuple(phrase.split())
             phrases.setdefault(words[0], []).append(_Phrase(words, name))
-    return phrases, {name: re.compile(cues["parts"]) for name, cues in data.items()}
+    return _Cues(
+        phrases,
+        {n: re.compile(c["pattern"], re.IGNORECASE) for n, c in data.items() if "pattern" in c},
+        {n: re.compile(c["parts"]) for n, c in data.items()},
+    )

@@ -27,16 +27,19 @@ _FILLER = 0.7
 _CAPTION = 0.45
 _OUTCOME = 0.6
 _SUPERSEDED = 0.4
-_CORRECTS = 1.3
+_CORRECTS = 1.7
 _CRITICAL = 3.0
 _TAG: Mapping[Tag, float] = {
-    "Decision": 1.6,
+    "Decision": 2.0,
     "Issue": 1.2,
     "Outcome": 1.2,
     "Preference": 1.15,
     "NextStep": 1.1,
     "Fact": 1.0,
 }
+_LEANING = 0.75
+_DUE = 1.3
+_BARE = 2
 _ENOUGH_TO_COMPARE = 3
 _PRIOR_RANGE = (0.5, 2.5)
 
@@ -92,12 +95,26 @@ def _is_known(p: Passage, bags: Sequence[frozenset[str]]) -> bool:
 
 
 def _tells(p: Passage) -> bool:
-    """Whether a passage has a word of its own; courtesy needs two, an answered question goes."""
+    """Whether a passage can stand by itself: narration and bare words go, an answered question too."""
     if p.is_question and p.is_superseded:
         return False
+    if p.is_outcome:
+        return len(p.words) > 1 or any(not c.isalpha() for c in p.source)
     small = p.vocabulary.glue | p.vocabulary.weak
-    own = sum(w.is_date or not (w.dropped or w.key in small) for w in p.words)
-    return own > (1 if _is_filler(p) else 0) or p.cue.tag != "Fact"
+    own = [w for w in p.words if w.is_date or not (w.dropped or w.key in small)]
+    if p.source.lower().startswith(p.vocabulary.narration or ("\n",)):
+        return any(w.is_date or not w.key.isalpha() for w in own) and len(own) > _BARE
+    if p.context:
+        return bool(own)
+    return _size(own, p) > (_BARE if p.is_question or _is_filler(p) else 1)
+
+
+def _size(own: Sequence[Word], p: Passage) -> int:
+    """How many words of its own a passage has; one is enough for what somebody says of himself."""
+    if p.vocabulary.small:
+        return sum(len(word.key) for word in own) // 2
+    says_of_himself = any(w.key in p.vocabulary.first for w in p.words)
+    return len(own) + (1 if own and says_of_himself else 0)
 
 
 def weights(
@@ -139,6 +156,10 @@ def _factor(p: Passage) -> float:
         factor *= _QUESTION
     if _is_filler(p):
         factor *= _FILLER
+    if p.words and p.words[0].key in p.vocabulary.leans and not p.context:
+        factor *= _LEANING
+    if p.dates and p.cue.tag == "NextStep":
+        factor *= _DUE
     if p.is_caption:
         factor *= _CAPTION
     if p.is_outcome and p.cue.tag != "Issue":

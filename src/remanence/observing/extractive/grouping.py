@@ -11,7 +11,6 @@ from remanence.observing.notes import one_line
 from remanence.types import Note, Priority, Tag
 
 _RANK: tuple[Priority, ...] = ("NOTE", "IMPORTANT", "CRITICAL")
-_STRONG: tuple[Tag, ...] = ("Decision",)
 _MAX_WORDS = 28
 _GAP_SECONDS = 4 * 3600
 _JOINT = re.compile(r"([,;:，；：]|[-–—])\s*$")
@@ -74,7 +73,7 @@ def _belong(line: Sequence[Passage], p: Passage) -> bool:
         return False
     if p.is_outcome:
         return last.is_outcome
-    return p.seq == last.seq or (p.cue.tag == "Decision") == (last.cue.tag == "Decision")
+    return (p.cue.tag == "Decision") == (last.cue.tag == "Decision")
 
 
 def _note(line: Sequence[Passage]) -> Note:
@@ -108,10 +107,7 @@ def _joined(line: Sequence[Passage]) -> str:
 
 
 def _tag(line: Sequence[Passage]) -> Tag:
-    """The tag of a decision or problem among them, otherwise of most of them."""
+    """The tag that all of them have: a line that is only partly a problem is none."""
     counts = Counter(p.cue.tag for p in line)
-    for tag in _STRONG:
-        if counts[tag]:
-            return tag
     tag, most = counts.most_common(1)[0]
-    return tag if most * 2 > len(line) else "Fact"
+    return tag if most == len(line) else "Fact"

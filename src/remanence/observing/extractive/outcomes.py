@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from remanence.types import Message
 
@@ -11,67 +12,138 @@ _MAX_CHARS = 160
 _MAX_DEPTH = 5
 _MAX_ROWS = 3
 _MAX_FIELDS = 12
+_FEW = 6
 _SALIENT = re.compile(
-    r"error|fail|exception|warn|denied|refused|not found|timeout|invalid|traceback|fatal|success"
-    r"|passed|done|created|total|exit|ошибк|错误|失败|エラー|오류",
+    r"error|fail|exception|warn|denied|refused|not found|timeout|invalid|fatal|success"
+    r"|passed|\bdone\b|created|total|exit|ошибк|错误|失败|エラー|오류",
     re.IGNORECASE,
+)
+_ORNAMENT = re.compile(r"[=_\-*#~]{4,}")
+_PROGRESS = re.compile(r"^\W*[.sxFE\s]*\[?\s*\d{1,3}%\]?\W*$")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_FIRST = ("error", "code", "message", "reason", "status", "state", "result")
+_SECOND = re.compile(
+    r"(?:^|_)(?:id|reference|number|total|count|amount|price|due|date|at|name|title|balance)$"
+)
+_TELLS_ITSELF = frozenset(
+    {"id", "name", "title", "message", "text", "result", "content", "description", "error", "url"}
 )
 
 
-def outcome_lines(message: Message) -> Iterator[str]:
-    """Lines that tell what the tool calls and results of a message amount to."""
+class Outcome(NamedTuple):
+    """A line about a call; `about` is what the call asked for, `is_call` that it only asks."""
+
+    text: str
+    about: str = ""
+    is_call: bool = False
+
+
+class _Leaf(NamedTuple):
+    key: str
+    value: str
+
+    @property
+    def text(self) -> str:
+        key = self.key.replace("_", " ").strip()
+        return self.value if not key or key in _TELLS_ITSELF else f"{key} {self.value}"
+
+
+def outcomes(message: Message, asked: dict[str, str]) -> Iterator[Outcome]:
+    """Lines that tell what the tool calls and results of a message amount to.
+
+    *asked* holds the arguments of the calls seen so far by their ids, and is added to.
+    """
     for call in message.tool_calls:
-        yield f"{call.name} {_arguments(call.arguments)}".strip()
+        arguments = _arguments(call.arguments)
+        asked[call.id] = arguments
+        yield Outcome(f"{call.name} {arguments}".strip(), is_call=True)
     for result in message.tool_results:
-        yield from _result_lines(result.text)
+        about = asked.get(result.call_id, "")
+        for line in _result_lines(result.text):
+            yield Outcome(line, about)
 
 
 def _arguments(text: str) -> str:
     try:
         value = json.loads(text)
     except ValueError:
-        return text[:_MAX_CHARS]
-    if isinstance(value, dict):
-        return _cut([str(leaf) for inner in value.values() for leaf in _leaves(inner, "", 0)])
-    return _cut(_leaves(value, "", 0))
+        return shortened(text)
+    return _line(
+        [leaf for leaf in _leaves(value, "", 0) if len(leaf.value) <= _MAX_CHARS], keys=False
+    )
 
 
 def _result_lines(text: str) -> Iterator[str]:
     try:
         value = json.loads(text)
     except ValueError:
-        yield from _salient(text)
+        yield from _telling_lines(text)
         return
+    leaves = [leaf for leaf in _leaves(value, "", 0) if not leaf.value.startswith("http")]
     if not isinstance(value, dict):
-        yield _cut(_leaves(value, "", 0))
+        yield _line(leaves)
         return
-    for key, inner in list(value.items())[:_MAX_LINES]:
-        if line := _cut(_leaves(inner, key, 0)):
-            yield line
+    first = [leaf for leaf in leaves if _rank(leaf.key) == 0]
+    second = [leaf for leaf in leaves if _rank(leaf.key) == 1]
+    rest = [leaf for leaf in leaves if _rank(leaf.key) == 2]
+    yield from _lines([*first, *second])
+    yield from _lines(rest)
 
 
-def _cut(leaves: Iterable[str]) -> str:
-    """As many leaves as fit on a line, none cut short but the first."""
-    line = ""
-    for leaf in leaves:
-        longer = f"{line}, {leaf}" if line else leaf[:_MAX_CHARS]
-        if len(longer) > _MAX_CHARS:
-            break
-        line = longer
-    return line
+def _rank(key: str) -> int:
+    if any(part in key.lower() for part in _FIRST):
+        return 0
+    return 1 if _SECOND.search(key.lower()) else 2
 
 
-def _salient(text: str) -> Iterator[str]:
-    lines = [line.strip() for line in text[:200_000].splitlines() if line.strip()]
-    if len(lines) <= 6:
-        yield from (line[:_MAX_CHARS] for line in lines)
-        return
-    telling = [i for i, line in enumerate(lines) if _SALIENT.search(line)]
-    chosen = {0, len(lines) - 1, *telling[: _MAX_LINES // 2], *telling[-_MAX_LINES // 2 :]}
-    yield from dict.fromkeys(lines[i][:_MAX_CHARS] for i in sorted(chosen))
+def _lines(leaves: Sequence[_Leaf]) -> Iterator[str]:
+    """The leaves on lines of bounded length."""
+    start = 0
+    for _ in range(_MAX_FIELDS):
+        line, size = "", 0
+        for leaf in leaves[start:]:
+            longer = f"{line}, {leaf.text}" if line else shortened(leaf.text)
+            if line and len(longer) > _MAX_CHARS:
+                break
+            line, size = longer, size + 1
+        if not line:
+            return
+        yield line
+        start += size
 
 
-def _leaves(value: object, key: str, depth: int) -> Iterator[str]:
+def _line(leaves: Iterable[_Leaf], *, keys: bool = True) -> str:
+    texts = [_Leaf(leaf.key if keys else "", leaf.value) for leaf in leaves]
+    return next(_lines(texts), "")
+
+
+def shortened(text: str) -> str:
+    """The text, or its first words that fit on a line."""
+    if len(text) <= _MAX_CHARS:
+        return text
+    cut = text.rfind(" ", _MAX_CHARS // 2, _MAX_CHARS)
+    return text[: cut if cut > 0 else _MAX_CHARS] + " …"
+
+
+def _telling_lines(text: str) -> Iterator[str]:
+    """All of a few lines; of many the first and those that speak of errors and results."""
+    lines = [line.strip() for line in text[:200_000].splitlines() if _tells(line)]
+    if len(lines) > _FEW:
+        telling = [i for i, line in enumerate(lines) if _SALIENT.search(line)]
+        chosen = {0, *telling[: _MAX_LINES // 2], *telling[-_MAX_LINES // 2 :]}
+        lines = list(dict.fromkeys(lines[i] for i in sorted(chosen)))
+    for line in lines:
+        yield shortened(_ORNAMENT.sub(" ", line).strip())
+
+
+def _tells(line: str) -> bool:
+    """Whether a line says something: neither a rule, nor a heading within one, nor a progress bar."""
+    if _PROGRESS.match(line) or not _WORD.search(line):
+        return False
+    return not _ORNAMENT.search(line) or any(c.isdigit() for c in line)
+
+
+def _leaves(value: object, key: str, depth: int) -> Iterator[_Leaf]:
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, dict):
@@ -81,6 +153,6 @@ def _leaves(value: object, key: str, depth: int) -> Iterator[str]:
         for inner in value[:_MAX_ROWS]:
             yield from _leaves(inner, key, depth + 1)
     elif isinstance(value, bool):
-        yield f"{key} {str(value).lower()}".strip()
+        yield _Leaf(key, str(value).lower())
     elif value not in (None, ""):
-        yield f"{key} {value}".strip()
+        yield _Leaf(key, str(value))

@@ -6,15 +6,16 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from remanence.observing.dates import DateMention, find_dates
+from remanence.observing.dates import DateMention, finding_dates
 from remanence.observing.extractive.cues import NO_CUE, Cue, cue_of
 from remanence.observing.extractive.dating import written_date
-from remanence.observing.extractive.outcomes import outcome_lines
+from remanence.observing.extractive.outcomes import outcomes
 from remanence.observing.extractive.readable import readable_text
 from remanence.observing.extractive.sentences import Span, clauses, sentences
 from remanence.observing.extractive.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
 from remanence.observing.extractive.wording import (
     Word,
+    in_full,
     telegraphic,
     without_address,
     wording,
@@ -23,6 +24,7 @@ from remanence.observing.extractive.wording import (
 from remanence.types import Message
 
 _AFTER_TEXT = 10_000
+_MAX_ABOUT = 10
 _DATED_AT_ONCE = 1000
 _OPENS_DATE = '"“(（「『《'
 _CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
@@ -70,24 +72,27 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     """The passages of all messages that may be observed; yields between messages."""
     found: list[Passage] = []
     names = _call_names(messages)
+    asked: dict[str, str] = {}
     for message in messages:
         if message.kind == "message" and message.role != "system":
-            for p in itertools.chain(_said(message, names), _outcomes(message)):
-                found.append(p)
+            for p in itertools.chain(_said(message, names), _outcomes(message, asked)):
+                if p is not None:
+                    found.append(p)
                 yield
         yield
     return tuple(found)
 
 
-def _said(message: Message, names: frozenset[str]) -> Iterator[Passage]:
+def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, None, None]:
+    """The passages of the text; None between steps."""
     text = readable_text(message.text)
     if not text:
         return
     vocabulary = vocabulary_of(text)
-    dates = _dates(text, message.created_at, Span(0, min(len(text), _DATED_AT_ONCE)))
+    dates = yield from _dates(text, message.created_at, Span(0, min(len(text), _DATED_AT_ONCE)))
     for number, sentence in enumerate(sentences(text)):
         if sentence.end > _DATED_AT_ONCE:
-            dates = _dates(text, message.created_at, sentence)
+            dates = yield from _dates(text, message.created_at, sentence)
         caption = bool(_CAPTION.fullmatch(text, sentence.start, sentence.end))
         for place, clause in enumerate(clauses(text, sentence)):
             if caption:
@@ -97,7 +102,9 @@ def _said(message: Message, names: frozenset[str]) -> Iterator[Passage]:
             source = text[clause.start : clause.end]
             asks = text[clause.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
             cue = cue_of(source, [word.key for word in parts], is_question=asks)
-            if cue == NO_CUE:
+            if cue.tag == "Decision" or cue.corrects:
+                parts = in_full(parts, vocabulary)
+            elif cue == NO_CUE:
                 parts = telegraphic(parts, vocabulary)
             yield Passage(
                 seq=message.seq,
@@ -116,10 +123,12 @@ def _said(message: Message, names: frozenset[str]) -> Iterator[Passage]:
             )
 
 
-def _dates(text: str, at: datetime | None, span: Span) -> tuple[DateMention, ...]:
+def _dates(
+    text: str, at: datetime | None, span: Span
+) -> Generator[None, None, tuple[DateMention, ...]]:
     if at is None:
         return ()
-    found = find_dates(text[span.start : span.end], at)
+    found = yield from finding_dates(text[span.start : span.end], at)
     return tuple(replace(d, start=d.start + span.start, end=d.end + span.start) for d in found)
 
 
@@ -178,18 +187,22 @@ def _call_names(messages: Sequence[Message]) -> frozenset[str]:
     return frozenset(name[:length] for name in full for length in range(3, len(name) + 1))
 
 
-def _outcomes(message: Message) -> Iterator[Passage]:
-    for number, line in enumerate(outcome_lines(message)):
-        parts = tuple(words(line, NO_VOCABULARY, opens=False))
+def _outcomes(message: Message, asked: dict[str, str]) -> Iterator[Passage]:
+    for number, outcome in enumerate(outcomes(message, asked)):
+        parts = tuple(words(outcome.text, NO_VOCABULARY, opens=False))
+        about = tuple(words(outcome.about, NO_VOCABULARY, opens=False))
+        said = {word.key for word in parts}
         yield Passage(
             seq=message.seq,
             first_seq=message.seq,
             at=message.created_at,
             speaker=message.speaker,
-            source=line,
+            source=outcome.text,
             words=parts,
+            context=tuple(w for w in about if w.key not in said)[:_MAX_ABOUT] if not number else (),
             vocabulary=NO_VOCABULARY,
             sentence=_AFTER_TEXT + number,
             is_outcome=True,
-            cue=cue_of(line, [word.key for word in parts], is_question=False),
+            is_superseded=outcome.is_call,
+            cue=cue_of(outcome.text, [word.key for word in parts], is_question=outcome.is_call),
         )

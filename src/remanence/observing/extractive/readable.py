@@ -2,6 +2,8 @@
 
 import re
 
+from remanence.observing.extractive.outcomes import shortened
+
 _MAX_TEXT = 60_000
 _THINK = re.compile(r"<(think|thinking|details)\b.*?</\1>", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"```([\w+-]*)[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
@@ -37,7 +39,7 @@ def _code(match: re.Match[str]) -> str:
     if language in _SHELL:
         return "\n" + "\n".join(lines[:8]) + "\n"
     if language in ("", "text", "log", "output"):
-        picked = [line[:200] for line in lines if _TROUBLE.search(line)] or lines[:1]
+        picked = [shortened(line) for line in lines if _TROUBLE.search(line)] or lines[:1]
         return "\n" + "\n".join(picked[-_MAX_TROUBLES:]) + "\n"
     symbols = list(dict.fromkeys(_SYMBOL.findall(body)))
     return "\n" + ", ".join(symbols[:12]) + "\n"

@@ -22,6 +22,9 @@ _CLAUSE = re.compile(
     r"\s+[-–—]+\s+|—|;\s+|:\s+(?=\w+\s+\w+)|,\s+(?=(?:and|but|so|plus|then)\s)|\s+(?=but\s)|[，；：]"
 )
 _MIN_CLAUSE = 12
+_LABEL = 30
+"""A head before a colon that is shorter is a label, which says what its value means."""
+_NEGATION = re.compile(r"\b(?:not|nicht|no|non|pas|не)\b[^,;]{0,40}$", re.IGNORECASE)
 _LONG = 600
 
 
@@ -44,9 +47,18 @@ def clauses(text: str, sentence: Span) -> Iterator[Span]:
     for match in _CLAUSE.finditer(text, sentence.start, sentence.end):
         if match.start() - start < _MIN_CLAUSE or sentence.end - match.end() < _MIN_CLAUSE:
             continue
+        if _belong(text, start, match):
+            continue
         yield from _trimmed(text, start, match.end())
         start = match.end()
     yield from _trimmed(text, start, sentence.end)
+
+
+def _belong(text: str, start: int, joint: re.Match[str]) -> bool:
+    """Whether the sides of a joint need one another: a label and its value, "not X but Y"."""
+    if joint[0][0] in ":：":
+        return joint.start() - start < _LABEL
+    return joint[0].isspace() and bool(_NEGATION.search(text, start, joint.start()))
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[Span]:

@@ -19,7 +19,7 @@ _SCRIPTS: tuple[tuple[str, str], ...] = (
 _SCRIPT_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _SCRIPTS)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SAMPLE = 2000
-_OTHER = ("filler", "small")
+_OPENINGS = ("filler", "narration")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,9 +28,10 @@ class Vocabulary:
 
     `drop` stands in no telegraphic line, `glue` is kept but tells nothing by itself, `weak` tells
     little. A dropped word that is `held` stays after one that `holds`: "to be", "not you". `joins`
-    open a clause that goes on from the one before; `light` ones may go where no value follows. `first` and `second` are the pronouns of who speaks and who is spoken to, `caption` the
-    verbs of a shared picture, `filler` the openings of clauses that are courtesy or narrate the
-    work, `small` the characters of a script without spaces that tell nothing.
+    open a clause that goes on from the one before; `light` ones may go where no value follows, `plain` ones stay in a
+    clause that decides. What `leans` on an earlier clause says little without it. `first` and `second` are the pronouns of who speaks and who is spoken to, `caption` the
+    verbs of a shared picture, `filler` the openings of clauses that are courtesy, `narration` of those
+    that tell what somebody is about to look at, `small` the characters of a script without spaces that tell nothing.
     """
 
     language: str
@@ -41,11 +42,14 @@ class Vocabulary:
     second: frozenset[str] = frozenset()
     caption: frozenset[str] = frozenset()
     filler: tuple[str, ...] = ()
+    narration: tuple[str, ...] = ()
     small: frozenset[str] = frozenset()
     holds: frozenset[str] = frozenset()
     held: frozenset[str] = frozenset()
     joins: frozenset[str] = frozenset()
     light: frozenset[str] = frozenset()
+    plain: frozenset[str] = frozenset()
+    leans: frozenset[str] = frozenset()
     function_words: frozenset[str] = frozenset()
     """`drop` and `glue` together."""
 
@@ -76,11 +80,15 @@ def vocabulary_of(text: str) -> Vocabulary:
 def _table(name: str) -> Vocabulary:
     file = resources.files("remanence.observing.extractive") / "words" / f"{name}.json"
     data: Mapping[str, str] = json.loads(file.read_text("utf-8"))
-    sets = {key: frozenset(value.split()) for key, value in data.items() if key not in _OTHER}
+    openings = {key: tuple(data[key].split("|")) for key in _OPENINGS if key in data}
+    sets = {
+        key: frozenset(value if key == "small" else value.split())
+        for key, value in data.items()
+        if key not in openings
+    }
     return Vocabulary(
         language=name,
-        filler=tuple(data["filler"].split("|")) if "filler" in data else (),
-        small=frozenset(data.get("small", "")),
         function_words=sets.get("drop", frozenset()) | sets.get("glue", frozenset()),
+        **openings,
         **sets,
     )

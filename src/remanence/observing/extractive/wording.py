@@ -94,8 +94,13 @@ def _without_loose_ends(text: str) -> str:
 def _without_last(text: str, opening: str) -> str:
     """The text without its last opening bracket, if that begins a word."""
     place = text.rfind(opening)
-    begins = place == 0 or text[place - 1] == " " or opening not in "("
+    begins = place == 0 or text[place - 1] == " " or opening != "("
     return text[:place] + text[place + 1 :] if begins else text
+
+
+def in_full(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
+    """The words with those that hold a sentence together, for a clause whose relations matter."""
+    return tuple(replace(w, dropped=False) if w.key in vocabulary.plain else w for w in parts)
 
 
 def telegraphic(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:

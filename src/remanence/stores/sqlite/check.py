@@ -109,8 +109,9 @@ def _coverage(connection: apsw.Connection) -> Iterator[Problem]:
 
 def _index(connection: apsw.Connection) -> Iterator[Problem]:
     orphans: int = connection.execute(
-        "SELECT count(*) FROM text_index_docsize WHERE (id > 0 AND id NOT IN "
-        "(SELECT key FROM messages)) OR (id < 0 AND -id / ? NOT IN (SELECT key FROM segments))",
+        "SELECT count(*) FROM text_index_docsize WHERE ((id > 0 AND id NOT IN "
+        "(SELECT key FROM messages)) OR (id < 0 AND -id / ? NOT IN (SELECT key FROM segments))) "
+        "AND NOT EXISTS (SELECT 1 FROM chores WHERE name = 'erase')",
         (search.MOST_NOTES,),
     ).get
     if orphans:

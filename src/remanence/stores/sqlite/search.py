@@ -45,18 +45,14 @@ def remove_segment(connection: apsw.Connection, segment_key: int) -> None:
     )
 
 
-def remove_conversation(connection: apsw.Connection, conversation: int) -> None:
-    """Make nothing of the conversation findable; to be called while its rows are there."""
-    connection.execute(
-        "DELETE FROM text_index WHERE rowid IN (SELECT key FROM messages, states "
-        "WHERE messages.conversation = ?1 AND states.conversation = ?1 AND seq <= indexed_seq)",
-        (conversation,),
-    )
-    segments: Sequence[Row] = connection.execute(
-        "SELECT key FROM segments WHERE conversation = ? AND superseded IS NULL", (conversation,)
+def remove_some(connection: apsw.Connection, conversation: int) -> bool:
+    """Remove some words of a deleted conversation; false when none are left."""
+    rows = connection.execute(
+        "SELECT rowid FROM text_index WHERE text_index MATCH ? LIMIT ?",
+        (f"scope : {_scope(conversation)}", _STEP_MESSAGES),
     ).fetchall()
-    for (segment_key,) in segments:
-        remove_segment(connection, segment_key)
+    connection.executemany("DELETE FROM text_index WHERE rowid = ?", rows)
+    return bool(rows)
 
 
 def index_some(connection: apsw.Connection, conversation: int) -> bool:

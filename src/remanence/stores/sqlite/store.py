@@ -206,7 +206,7 @@ class SQLiteStore:
         return written
 
     def _delete(self, ref: ConversationRef, connection: apsw.Connection) -> bool:
-        deleted = tape.delete(connection, ref)
-        if deleted:
-            self._upkeep.deleted(connection)
-        return deleted
+        key = tape.delete(connection, ref)
+        if key is not None:
+            self._upkeep.deleted(connection, key)
+        return key is not None

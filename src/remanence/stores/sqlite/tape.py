@@ -18,7 +18,6 @@ from remanence.stores.rows import (
     encode_time,
     message_from_row,
 )
-from remanence.stores.sqlite import search
 from remanence.types import ConversationRef, Message, ToolResultPart
 
 _SELECT: LiteralString = f"SELECT {MESSAGE_COLUMNS} FROM messages "  # noqa: S608 - a constant
@@ -253,13 +252,9 @@ def sum_tokens_at(connection: apsw.Connection, key: int, seq: int) -> int:
     return found or 0
 
 
-def delete(connection: apsw.Connection, ref: ConversationRef) -> bool:
-    """Remove a conversation; all that refers to it goes with it."""
+def delete(connection: apsw.Connection, ref: ConversationRef) -> int | None:
+    """Remove a conversation and all that refers to it; its key, if there was one."""
     key: int | None = connection.execute(
-        "SELECT key FROM conversations WHERE tenant = ? AND id = ?", ref
+        "DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key", ref
     ).get
-    if key is None:
-        return False
-    search.remove_conversation(connection, key)
-    connection.execute("DELETE FROM conversations WHERE key = ?", (key,))
-    return True
+    return key

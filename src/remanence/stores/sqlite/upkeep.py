@@ -1,7 +1,7 @@
 """What the writer does while nobody waits for it, in steps of a few milliseconds.
 
-Nothing depends on its being done: a search indexes what it needs, and a chore that a process
-leaves behind is found by the next one.
+Nothing depends on its being done: a search indexes what it needs, words of a deleted conversation
+cannot be found, and chores that a process leaves behind are found by the next one.
 """
 
 from collections import deque
@@ -15,11 +15,11 @@ BACKLOG = 64  # messages outside the text index that make a step worth its trans
 
 
 class Upkeep:
-    """Indexing, merging the index, and purging it after a deletion. For the writer's thread."""
+    """Indexing, merging the index, and erasing deleted words. For the writer's thread."""
 
     def __init__(self) -> None:
         self._backlogs: set[int] = set()
-        self._steps: deque[Callable[[apsw.Connection], bool]] = deque([_purge])
+        self._steps: deque[Callable[[apsw.Connection], bool]] = deque([_chore])
 
     def appended(self, conversation: int, *, unindexed: int) -> None:
         """Note that a tape has grown."""
@@ -27,11 +27,13 @@ class Upkeep:
             self._backlogs.add(conversation)
             self._steps.append(lambda connection: self._index(connection, conversation))
 
-    def deleted(self, connection: apsw.Connection) -> None:
-        """Have the words of what was removed purged, in this process or the next."""
-        connection.execute("INSERT OR REPLACE INTO chores (name, started) VALUES ('purge', 0)")
-        if _purge not in self._steps:
-            self._steps.append(_purge)
+    def deleted(self, connection: apsw.Connection, conversation: int) -> None:
+        """Have a conversation's words erased, by this process or the next."""
+        connection.execute(
+            "INSERT INTO chores (name, subject) VALUES ('erase', ?)", (conversation,)
+        )
+        if _chore not in self._steps:
+            self._steps.append(_chore)
 
     def step(self, connection: apsw.Connection) -> bool:
         """Do a bit of what there is to do; false when there is nothing."""
@@ -51,18 +53,25 @@ class Upkeep:
         return False
 
 
-def _purge(connection: apsw.Connection) -> bool:
-    started = connection.execute("SELECT started FROM chores WHERE name = 'purge'").get
-    if started is None:
-        return False
-    if not started:
-        search.start_purge(connection)
-        connection.execute("UPDATE chores SET started = 1 WHERE name = 'purge'")
-        return True
-    if search.merge_some(connection):
-        return True
-    connection.execute("DELETE FROM chores WHERE name = 'purge'")
-    return False
+def _chore(connection: apsw.Connection) -> bool:
+    """Do a bit of the first chore; false when there is none."""
+    row = connection.execute("SELECT name, subject FROM chores ORDER BY name, subject").fetchone()
+    match row:
+        case ("erase", int(conversation)):
+            if not search.remove_some(connection, conversation):
+                _replace(connection, ("erase", conversation), ("purge", 0))
+        case ("purge", 0):
+            search.start_purge(connection)
+            _replace(connection, ("purge", 0), ("purge", 1))
+        case ("purge", _):
+            if not search.merge_some(connection):
+                connection.execute("DELETE FROM chores WHERE name = 'purge' AND subject = 1")
+    return row is not None
+
+
+def _replace(connection: apsw.Connection, done: tuple[str, int], due: tuple[str, int]) -> None:
+    connection.execute("DELETE FROM chores WHERE (name, subject) = (?, ?)", done)
+    connection.execute("INSERT OR IGNORE INTO chores (name, subject) VALUES (?, ?)", due)
 
 
 def _committed(connection: apsw.Connection, step: Callable[[apsw.Connection], bool]) -> bool:

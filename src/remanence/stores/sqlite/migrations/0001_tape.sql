@@ -37,7 +37,7 @@ CREATE TABLE states (
 ) STRICT;
 
 CREATE TABLE messages (
-  key          INTEGER PRIMARY KEY,
+  key          INTEGER PRIMARY KEY AUTOINCREMENT,  -- text_index may still hold a deleted one's
   conversation INTEGER NOT NULL REFERENCES conversations (key) ON DELETE CASCADE,
   seq          INTEGER NOT NULL,
   id           TEXT NOT NULL,
@@ -56,7 +56,7 @@ CREATE TABLE messages (
 CREATE INDEX messages_with_calls ON messages (conversation, seq) WHERE calls IS NOT NULL;
 
 CREATE TABLE segments (
-  key           INTEGER PRIMARY KEY,
+  key           INTEGER PRIMARY KEY AUTOINCREMENT,
   conversation  INTEGER NOT NULL REFERENCES conversations (key) ON DELETE CASCADE,
   id            TEXT NOT NULL,
   generation    INTEGER NOT NULL,
@@ -98,11 +98,12 @@ CREATE VIRTUAL TABLE text_index USING fts5 (
   tokenize="porter unicode61 categories 'L* N* Co Mn Mc'"
 );
 
--- Merging is done in small steps while nobody waits, and not by an append that comes too late.
+-- Merging is done in small steps while nobody waits, and never by the transaction that adds words.
 INSERT INTO text_index (text_index, rank) VALUES ('automerge', 0), ('crisismerge', 1000);
 
 -- What is still to be done while nobody waits.
 CREATE TABLE chores (
-  name    TEXT PRIMARY KEY,
-  started INTEGER NOT NULL
+  name    TEXT NOT NULL,
+  subject INTEGER NOT NULL,
+  PRIMARY KEY (name, subject)
 ) STRICT, WITHOUT ROWID;
