@@ -118,7 +118,7 @@ def _dated_words(text: str, vocabulary: Vocabulary) -> Iterator[Word]:
     end = 0
     for match in _FULL_DATE.finditer(text):
         yield from words(text[end : match.start()], vocabulary, opens=False)
-        yield Word(match[0], match[0].lower(), False, is_date=True)
+        yield Word(match[0], match[0].lower(), is_date=True)
         end = match.end()
     yield from words(text[end:], vocabulary, opens=False)
 
