@@ -1,6 +1,7 @@
 """Doubles and checks for tests of programs that use remanence."""
 
 from remanence.testing.clock import FixedClock
+from remanence.testing.faults import FaultyStore
 from remanence.testing.invariants import (
     cached_prefix,
     check_coverage,
@@ -8,10 +9,13 @@ from remanence.testing.invariants import (
     check_tiling,
     flattened,
 )
+from remanence.testing.models import ScriptedModel
 from remanence.testing.observers import ScriptedObserver, ScriptedReflector
 
 __all__ = [
+    "FaultyStore",
     "FixedClock",
+    "ScriptedModel",
     "ScriptedObserver",
     "ScriptedReflector",
     "cached_prefix",
