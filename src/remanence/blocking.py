@@ -187,6 +187,7 @@ class Conversation:
         self,
         *,
         system: str = "",
+        identity: str = "",
         knowledge: Sequence[str] = (),
         recall: str | None = None,
         channel: str | None = None,
@@ -194,7 +195,12 @@ class Conversation:
     ) -> Context:
         return self._portal.call(
             self._conversation.context(
-                system=system, knowledge=knowledge, recall=recall, channel=channel, now=now
+                system=system,
+                identity=identity,
+                knowledge=knowledge,
+                recall=recall,
+                channel=channel,
+                now=now,
             )
         )
 

@@ -221,6 +221,7 @@ class Conversation:
         self,
         *,
         system: str = "",
+        identity: str = "",
         knowledge: Sequence[str] = (),
         recall: str | None = None,
         channel: str | None = None,
@@ -230,9 +231,10 @@ class Conversation:
 
         Args:
             system: the base system prompt.
+            identity: who the assistant is, in a block of its own before *system*.
             knowledge: stable texts that follow it.
             recall: a query; what it finds goes to the volatile block.
-            channel: where the user writes from, for the volatile block.
+            channel: where the user writes from, for the volatile block; `web` needs no hint.
             now: the time that the volatile block tells, by default the clock's.
 
         Raises:
@@ -244,6 +246,7 @@ class Conversation:
         request = ContextRequest(
             now=now,
             system=system,
+            identity=identity,
             knowledge=tuple(knowledge),
             recall=await self._recalled(recall),
             channel=channel,

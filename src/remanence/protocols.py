@@ -167,9 +167,17 @@ class Store(Protocol):
         ...
 
     async def commit_reflection(
-        self, state: MemoryState, segment: Segment, replaced: Sequence[str]
+        self,
+        state: MemoryState,
+        segment: Segment,
+        replaced: Sequence[str],
+        *,
+        purge: bool = False,
     ) -> MemoryState | None:
-        """Replace segments, if all are still live, and move `reflected_seq` where needed."""
+        """Replace segments, if all are still live, and move `reflected_seq` where needed.
+
+        The replaced ones stay readable, unless *purge* deletes them.
+        """
         ...
 
     async def activate(

@@ -310,7 +310,8 @@ class Reconciler:
             ),
         )
         replaced = [segment.id for segment in sources]
-        committed = await self.store.commit_reflection(state, segment, replaced)
+        purge = self.policy.superseded == "purge"
+        committed = await self.store.commit_reflection(state, segment, replaced, purge=purge)
         return self._committed(state, segment, committed)
 
     async def _segment(self, draft: Draft, *, generation: int, source: Source) -> Segment:

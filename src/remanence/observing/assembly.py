@@ -9,6 +9,7 @@ from remanence.errors import ContextOverflow
 from remanence.observing.context import BlockKind, Context, ContextStats, Omitted, SystemBlock
 from remanence.observing.fitting import FittedTail, fit_tail
 from remanence.observing.policy import Policy
+from remanence.observing.tool_results import short_results
 from remanence.protocols import CountTokens
 from remanence.types import Message, Segment, Snapshot
 
@@ -150,10 +151,17 @@ def _note_blocks(policy: Policy, snapshot: Snapshot, count_text: CountTokens) ->
     if policy.render_order == "newest_first":
         shown.reverse()
         shown.sort(key=lambda block: block.kind != "reflection")
+    if policy.separator:
+        shown[1:] = [_separated(block, policy.separator, count_text) for block in shown[1:]]
     if shown and policy.heading:
         text = f"{policy.heading}\n{PREAMBLE}"
         shown.insert(0, SystemBlock(kind="heading", text=text, tokens=count_text(text)))
     return shown
+
+
+def _separated(block: SystemBlock, separator: str, count_text: CountTokens) -> SystemBlock:
+    text = f"{separator}\n\n{block.text}"
+    return replace(block, text=text, tokens=block.tokens + count_text(separator))
 
 
 def _nothing_noted(snapshot: Snapshot) -> Iterator[Omitted]:
@@ -184,14 +192,23 @@ def _fit_notes(
 def _fit_tail(
     snapshot: Snapshot, policy: Policy, budget: int, count_message: Callable[[Message], int]
 ) -> FittedTail:
-    return fit_tail(
+    tail, shortened = short_results(
         snapshot.tail,
+        covered_seq=snapshot.state.active_seq,
+        keep=policy.keep_last_tool_results,
+        count=count_message,
+    )
+    fitted = fit_tail(
+        tail,
         first_seq=snapshot.state.tail_seq,
         last_sum_tokens=snapshot.state.last_sum_tokens,
         budget=budget,
         keep_last=policy.keep_last,
         count=count_message,
     )
+    shown = {message.seq for message in fitted.messages}
+    named = tuple(gap for gap in shortened if gap.first_seq in shown)
+    return fitted._replace(omitted=(*fitted.omitted, *named))
 
 
 def _stand_in_blocks(tail: FittedTail, count_text: CountTokens) -> Iterator[SystemBlock]:
@@ -220,7 +237,7 @@ def _volatile(
     pieces: list[str] = []
     if request.recall:
         pieces.append("Retrieved memories:\n" + "\n".join(f"- {text}" for text in request.recall))
-    if request.channel:
+    if request.channel and request.channel != "web":
         pieces.append(f"The user writes from {request.channel}.")
     if policy.show_clock:
         gap = _last_gap(snapshot.tail)

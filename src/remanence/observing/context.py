@@ -44,7 +44,7 @@ class Omitted:
 
     `stand_in`: shown in short, because the tail exceeds the window and no notes exist yet.
     `over_budget`: not shown, as `stand_in`, but too old for it.
-    `excerpt`: shown with its middle left out, because it alone exceeds the window.
+    `excerpt`: shown in part: it alone exceeds the window, or notes cover its tool results already.
     `notes_over_budget`: its notes were left out to fit `max_context_tokens`.
     `nothing_noted`: observed, and nothing was worth a note.
     """

@@ -18,7 +18,9 @@ class Policy:
         enabled: False makes every context the plain system prompt and messages.
         model: whose tokenizer and window count, such as `claude-sonnet-5-5`.
         token_counter: a counter by name (`flat`, `cjk`, `split`, or a family) instead of `model`'s.
-        observe_tokens: an observation is due when the tokens without one exceed this.
+        observe_tokens: an observation is due when the tokens that `observe_gauge` counts exceed this.
+        observe_gauge: counts the messages without an observation (`unobserved`), or those that a
+            context shows raw and no observation that is ready will replace (`working_window`).
         observe_compare: whether they must exceed (`gt`) or reach (`gte`) it.
         observe_slice: observe up to `observe_tokens`, the `oldest_n` messages, or all there are.
         observe_slice_messages: the n of `oldest_n`.
@@ -32,17 +34,22 @@ class Policy:
         tail_tokens: the budget of the raw tail; above it, activation is due.
         tail_keep_tokens: what an activation leaves of the tail, at least.
         keep_last: messages that are always raw, at least.
+        keep_last_tool_results: of the raw tool results that notes cover already, so many of the
+            newest stay whole, older ones are shown in short; None: all whole.
         cache_ttl_seconds: a prompt cache that is idle this long is cold, so activation is free.
         reflect_tokens: the budget of each generation's live segments, observations first; the last
             one is the top generation, which condenses into itself. Empty: never reflect.
-        reflect_scope: condense one generation at a time, or all live segments together.
+        reflect_scope: condense one generation at a time (`generation`), the observations and, as
+            another sum, the reflections of all generations (`kind`), or all together (`all`).
         reflect_ratio: tokens of a reflection, at most, for each token of its sources.
         reflect_min_interval_seconds: the least time between two reflections.
+        superseded: whether segments that a reflection replaced are kept, or deleted with it.
         max_context_tokens: what a context may hold, by default nine tenths of the model's window.
         block_after: times `tail_tokens` above which `context` waits for observations; None: never.
         sync_timeout_seconds: how long it waits then.
         render_order: oldest notes first, or lango's newest first.
         heading: the line above the notes; empty for none.
+        separator: the line above the notes of each segment but the first; empty for none.
         show_clock: whether the volatile block tells the time and the gaps between messages.
         retry_seconds: the wait after a first failure; doubled with each further one.
         retry_max_seconds: the longest wait between two tries.
@@ -55,6 +62,7 @@ class Policy:
     token_counter: str | None = None
     observe_tokens: int = 3_000
     observe_compare: Literal["gt", "gte"] = "gt"
+    observe_gauge: Literal["unobserved", "working_window"] = "unobserved"
     observe_slice: Literal["budget", "oldest_n", "all"] = "budget"
     observe_slice_messages: int = 20
     observe_max_tokens: int = 8_000
@@ -67,16 +75,19 @@ class Policy:
     tail_tokens: int = 8_000
     tail_keep_tokens: int = 1_500
     keep_last: int = 4
+    keep_last_tool_results: int | None = None
     cache_ttl_seconds: float = 300.0
     reflect_tokens: tuple[int, ...] = (4_000, 4_000, 24_000)
-    reflect_scope: Literal["generation", "all"] = "generation"
+    reflect_scope: Literal["generation", "kind", "all"] = "generation"
     reflect_ratio: float = 0.55
     reflect_min_interval_seconds: float = 0.0
+    superseded: Literal["keep", "purge"] = "keep"
     max_context_tokens: int | None = None
     block_after: float | None = None
     sync_timeout_seconds: float = 10.0
     render_order: Literal["oldest_first", "newest_first"] = "oldest_first"
     heading: str = "## Conversation Memory"
+    separator: str = ""
     show_clock: bool = True
     retry_seconds: float = 60.0
     retry_max_seconds: float = 3_600.0
@@ -107,6 +118,8 @@ class Policy:
             "tail_keep_tokens": 6_000,
             "keep_last": 0,
             "reflect_tokens": (2_000, 2_000),
+            "reflect_scope": "kind",
+            "superseded": "purge",
             "render_order": "newest_first",
         }
         return cls(**settings | changes)
@@ -118,6 +131,7 @@ class Policy:
             "token_counter": "split",
             "note_ratio": 0.2,
             "observe_tokens": 30_000,
+            "observe_gauge": "working_window",
             "observe_slice": "oldest_n",
             "precompute_at": 0.7,
             "note_format": "dated_priority",
@@ -127,7 +141,7 @@ class Policy:
             "reflect_tokens": (10_000,),
             "reflect_scope": "all",
             "block_after": 2.0,
-            "heading": "",
+            "heading": "## Earlier in This Session",
         }
         return cls(**settings | changes)
 
@@ -145,12 +159,14 @@ class Policy:
             "tail_tokens": 30_000,
             "tail_keep_tokens": 0,
             "keep_last": 12,
+            "keep_last_tool_results": 6,
             "reflect_tokens": (40_000,),
             "reflect_scope": "all",
             "reflect_ratio": 0.6,
             "reflect_min_interval_seconds": 3_600.0,
             "max_output_tokens": 32_000,
             "heading": "## Conversation Context (Observations)",
+            "separator": "---",
         }
         return cls(**settings | changes)
 
@@ -187,8 +203,14 @@ def _check_ranges(policy: Policy) -> None:
     if policy.block_after is not None:
         allowed = policy.block_after >= 1
         _require(allowed, "block_after", policy.block_after, "use 1.0 or more, or None")
+    if policy.keep_last_tool_results is not None:
+        allowed = policy.keep_last_tool_results >= 0
+        _require(allowed, "keep_last_tool_results", policy.keep_last_tool_results, "use 0 or more")
     top = policy.reflect_scope == "all" or len(policy.reflect_tokens) != 1
     _require(top, "reflect_tokens", policy.reflect_tokens, "name the budget of a generation above")
+    two = policy.reflect_scope != "kind" or len(policy.reflect_tokens) in (0, 2)
+    remedy = "with reflect_scope='kind' name two, of observations and of reflections"
+    _require(two, "reflect_tokens", policy.reflect_tokens, remedy)
     for budget in policy.reflect_tokens:
         _require(budget > 0, "reflect_tokens", policy.reflect_tokens, "use positive budgets")
 

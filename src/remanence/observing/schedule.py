@@ -18,8 +18,16 @@ def observation_due(policy: Policy, state: MemoryState) -> bool:
         return False
     threshold = policy.observe_tokens * (policy.precompute_at or 1.0)
     if policy.observe_compare == "gte":
-        return state.unobserved_tokens >= threshold
-    return state.unobserved_tokens > threshold
+        return gauged_tokens(policy, state) >= threshold
+    return gauged_tokens(policy, state) > threshold
+
+
+def gauged_tokens(policy: Policy, state: MemoryState) -> int:
+    """The tokens that are compared with `observe_tokens`."""
+    if policy.observe_gauge == "unobserved":
+        return state.unobserved_tokens
+    ready_tokens = state.observed_sum_tokens - state.active_sum_tokens
+    return state.tail_tokens - ready_tokens
 
 
 def observation_slice(
@@ -135,16 +143,21 @@ def reflection_sources(
         over = sum(segment.tokens for segment in active) > policy.reflect_tokens[0]
         return active if over else ()
     for generation, budget in enumerate(policy.reflect_tokens):
-        sources = tuple(segment for segment in active if segment.generation == generation)
+        sources = tuple(s for s in active if _rank(policy, s) == generation)
         if sum(segment.tokens for segment in sources) > budget:
             return sources
     return ()
 
 
+def _rank(policy: Policy, segment: Segment) -> int:
+    """Which of the budgets a segment counts for."""
+    return min(segment.generation, 1) if policy.reflect_scope == "kind" else segment.generation
+
+
 def reflection_generation(policy: Policy, sources: Sequence[Segment]) -> int:
     """The generation of what *sources* are condensed to."""
     newest = max(segment.generation for segment in sources)
-    if policy.reflect_scope == "all":
+    if policy.reflect_scope != "generation":
         return newest + 1
     return max(1, min(newest + 1, len(policy.reflect_tokens) - 1))
 
@@ -163,8 +176,8 @@ def reflection_limit(policy: Policy, sources: Sequence[Segment]) -> int:
 
 
 def _reflection_budget(policy: Policy, sources: Sequence[Segment]) -> int:
-    if policy.reflect_scope == "all":
-        return policy.reflect_tokens[0]
+    if policy.reflect_scope != "generation":
+        return policy.reflect_tokens[-1]
     return policy.reflect_tokens[reflection_generation(policy, sources)]
 
 

@@ -125,10 +125,16 @@ class FaultyStore:
         )
 
     async def commit_reflection(
-        self, state: MemoryState, segment: Segment, replaced: Sequence[str]
+        self,
+        state: MemoryState,
+        segment: Segment,
+        replaced: Sequence[str],
+        *,
+        purge: bool = False,
     ) -> MemoryState | None:
         return await self._call(
-            "commit_reflection", lambda: self._inner.commit_reflection(state, segment, replaced)
+            "commit_reflection",
+            lambda: self._inner.commit_reflection(state, segment, replaced, purge=purge),
         )
 
     async def activate(

@@ -69,7 +69,12 @@ def commit_observation(
 
 
 def commit_reflection(
-    connection: apsw.Connection, expected: MemoryState, segment: Segment, replaced: Sequence[str]
+    connection: apsw.Connection,
+    expected: MemoryState,
+    segment: Segment,
+    replaced: Sequence[str],
+    *,
+    purge: bool,
 ) -> MemoryState | None:
     """Write a reflection in the place of the segments it replaces."""
     current = states.by_key(connection, expected.key)
@@ -79,6 +84,11 @@ def commit_reflection(
         return None
     segment = _accounted(connection, state, segment)
     _supersede(connection, state, replaced)
+    if purge:
+        connection.execute(
+            "DELETE FROM segments WHERE conversation = ? AND superseded = ?",
+            (state.key, state.lock_version),
+        )
     _insert(connection, state.key, segment)
     detail = transitions.describe(segment, f"messages in {len(replaced)} segments")
     entry = transitions.log_entry(state, "reflected", segment.created_at, detail)

@@ -111,10 +111,17 @@ class SQLiteStore:
         )
 
     async def commit_reflection(
-        self, state: MemoryState, segment: Segment, replaced: Sequence[str]
+        self,
+        state: MemoryState,
+        segment: Segment,
+        replaced: Sequence[str],
+        *,
+        purge: bool = False,
     ) -> MemoryState | None:
         return await self._write(
-            lambda connection: segments.commit_reflection(connection, state, segment, replaced)
+            lambda connection: segments.commit_reflection(
+                connection, state, segment, replaced, purge=purge
+            )
         )
 
     async def activate(

@@ -53,6 +53,16 @@ class ReflectionContract(Handles):
         assert [segment.version for segment in every] == sorted(s.version for s in every)
         assert (every[-1].source_tokens, every[-1].sum_tokens) == (40, 40)
 
+    async def test_replaced_segments_are_deleted_where_that_is_asked_for(
+        self, store: Store
+    ) -> None:
+        state = await active(store, RANGES)
+
+        await store.commit_reflection(state, reflection(1, 4), IDS[:2], purge=True)
+
+        assert [s.id for s in await store.segments(REF, live=False)] == [IDS[2], "g1-1-4"]
+        assert await store.check() == ()
+
     async def test_reflections_are_condensed_into_a_higher_one(self, store: Store) -> None:
         state = await active(store, RANGES)
         state = committed(await store.commit_reflection(state, reflection(1, 2), IDS[:1]))
