@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from remanence import memory as awaited
@@ -123,7 +124,7 @@ class Memory:
         observer: "Observer | ModelSource | None" = None,
         reflector: "Reflector | ModelSource | None" = None,
         model: "ModelSource | None" = None,
-        settings: Settings | None = None,
+        settings: Settings | Path | str | None = None,
         clock: Clock | None = None,
     ) -> Iterator[Self]:
         portal = Portal()

@@ -8,11 +8,13 @@ import functools
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Self
 
 from remanence import telemetry
 from remanence.clock import Clock, SystemClock
 from remanence.config import Settings
+from remanence.config.sources import load_settings
 from remanence.engine.local import LocalEngine
 from remanence.engine.reconcile import Reconciler
 from remanence.errors import Closed, ConversationNotFound, InvalidMessage, InvalidPolicy
@@ -96,7 +98,7 @@ class Memory:
         observer: "Observer | ModelSource | None" = None,
         reflector: "Reflector | ModelSource | None" = None,
         model: "ModelSource | None" = None,
-        settings: Settings | None = None,
+        settings: Settings | Path | str | None = None,
         clock: Clock | None = None,
     ) -> AsyncIterator[Self]:
         """Open the tape at *url*, creating it where needed, and start the background work.
@@ -109,14 +111,15 @@ class Memory:
             reflector: condenses notes: a `Reflector` or a model, with the same defaults.
             model: what observer and reflector ask where they name no model of their own: a name,
                 an async function from a request to a text, or several, tried in order.
-            settings: by default `Settings()`.
+            settings: by default `Settings()`; or the path of a file to read, which may also be a
+                `lango.json`, a zora configuration, or one with the names of `MEMORY_CONFIG`.
             clock: the source of time and ids.
 
         Raises:
             InvalidPolicy: the settings contradict one another.
             StoreError: the database cannot be opened; the text says why and what to do.
         """
-        settings = settings or Settings()
+        settings = _settings(settings)
         policy = policy or policy_of(settings)
         clock = clock or SystemClock()
         async with AsyncExitStack() as stack:
@@ -127,8 +130,12 @@ class Memory:
             memory = cls(
                 store=store,
                 policy=policy,
-                observer=_observer(observer or model, policy, clock),
-                reflector=_reflector(reflector or model, policy, clock),
+                observer=_observer(
+                    observer or settings.observer_model or model or settings.model, policy, clock
+                ),
+                reflector=_reflector(
+                    reflector or settings.reflector_model or model or settings.model, policy, clock
+                ),
                 clock=clock,
                 settings=settings,
             )
@@ -376,6 +383,13 @@ class Conversation:
             return ()
         hits = await self._store.search(self.ref, query, limit=RECALLED)
         return tuple(f"{hit.text} (message {hit.first_seq})" for hit in hits)
+
+
+def _settings(source: Settings | Path | str | None) -> Settings:
+    if source is None or isinstance(source, Settings):
+        return source or Settings()
+    file = Path(source)
+    return load_settings(Policy, arguments={}, directory=file.parent, file=file).settings
 
 
 def _observer(source: "Observer | ModelSource | None", policy: Policy, clock: Clock) -> Observer:

@@ -35,8 +35,11 @@ async def opened(settings: Settings, *, works: bool) -> AsyncIterator[Memory]:
         StoreUnavailable: there is none; a database is not made by looking for it.
     """
     _require_database(settings.url)
-    workers = settings.workers if works else 0
-    async with Memory.open(settings=replace(settings, workers=workers)) as memory:
+    if not works:
+        settings = replace(
+            settings, workers=0, model=None, observer_model=None, reflector_model=None
+        )
+    async with Memory.open(settings=settings) as memory:
         yield memory
 
 

@@ -16,6 +16,10 @@ class Settings:
         url: where the tape is, such as `sqlite:///memory.db`.
         preset: which policy the `policy` values are changes of.
         policy: changes of the preset, by field name.
+        model: what observer and reflector ask, such as `anthropic:claude-haiku-4-5`; None: the
+            embedded ones, which need no model.
+        observer_model: what the observer asks instead of *model*.
+        reflector_model: what the reflector asks instead of *model*.
         durability: `full` survives power loss, `normal` only a killed process.
         lease_seconds: after a crash, how long other processes leave its conversations alone.
         workers: conversations that are observed or reflected at once.
@@ -25,6 +29,9 @@ class Settings:
     url: str = "sqlite:///remanence.db"
     preset: Preset = "default"
     policy: Mapping[str, PolicyValue] = field(default_factory=dict)
+    model: str | None = None
+    observer_model: str | None = None
+    reflector_model: str | None = None
     durability: Literal["full", "normal"] = "full"
     lease_seconds: float = 10.0
     workers: int = 4

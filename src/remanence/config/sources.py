@@ -1,7 +1,8 @@
 """Where settings come from: arguments, environment, a file, defaults; the first that has a value.
 
 `REMANENCE_URL`, `REMANENCE_POLICY__TAIL_TOKENS` and so on name the same keys as `remanence.toml`
-or `remanence.json` in the working directory, or as the file that `REMANENCE_CONFIG` names.
+or `remanence.json` in the working directory, or as the file that `REMANENCE_CONFIG` names. That
+one may also be written in a dialect of `remanence.config.dialects`.
 """
 
 import dataclasses
@@ -24,6 +25,7 @@ from pydantic_settings import (
 )
 
 from remanence.config import Settings
+from remanence.config.dialects import translated
 from remanence.errors import InvalidPolicy
 
 PREFIX = "REMANENCE_"
@@ -47,20 +49,27 @@ class Loaded:
     file: Path | None
 
 
-def load_settings(policy_type: type, *, arguments: Mapping[str, object], directory: Path) -> Loaded:
+def load_settings(
+    policy_type: type,
+    *,
+    arguments: Mapping[str, object],
+    directory: Path,
+    file: Path | None = None,
+) -> Loaded:
     """Read settings once, at the start; *policy_type* is the dataclass whose fields may be set.
 
-    An argument of None counts as not given.
+    *file* is read instead of the one in *directory*. An argument of None counts as not given.
 
     Raises:
         InvalidPolicy: a key is unknown, or a value is not of its type; the text names the key, its
             value, where it came from, and what to write.
     """
     models = _models(policy_type)
-    file = config_file(directory)
+    file = file or config_file(directory)
+    from_file, from_keys = _read_file(file) if file else ({}, {})
     given = {key: value for key, value in arguments.items() if value is not None}
     sources: tuple[tuple[str, Values], ...] = (
-        (f"file {file.name}" if file else "", _read_file(file) if file else {}),
+        (f"file {file.name}" if file else "", from_file),
         ("environment", _read_environment(models.environment)),
         ("argument", given),
     )
@@ -70,6 +79,8 @@ def load_settings(policy_type: type, *, arguments: Mapping[str, object], directo
         _check_table(values, origin)
         merged = {**merged, **values, "policy": merged.get("policy", {}) | values.get("policy", {})}
         origins |= dict.fromkeys(_keys(values), origin)
+        if values is from_file:
+            origins |= from_keys
     try:
         checked = models.values.model_validate(merged)
     except ValidationError as error:
@@ -150,7 +161,14 @@ def _check_table(values: Values, origin: str) -> None:
         raise InvalidPolicy(f"policy={policy!r} ({origin}) is no table: write its keys below it")
 
 
-def _read_file(file: Path) -> Values:
+def _read_file(file: Path) -> tuple[Values, Mapping[str, str]]:
+    """The settings of a file, and the origins of those that it writes in another dialect."""
+    values = _parsed(file)
+    other = translated(values, file_name=file.name)
+    return (other.values, other.origins) if other else (values, {})
+
+
+def _parsed(file: Path) -> Values:
     try:
         text = file.read_text(encoding="utf-8")
         values = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)

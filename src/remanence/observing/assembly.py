@@ -52,7 +52,7 @@ def build_context(
         ContextOverflow: the system text leaves no room for messages.
     """
     base = list(_base_blocks(request, count_text))
-    cross_session = list(_facts_blocks(request, count_text))
+    cross_session = list(_facts_blocks(policy, request, count_text))
     notes = _note_blocks(policy, snapshot, count_text)
     volatile = _volatile(policy, snapshot, request, with_notes=bool(notes))
     volatile_tokens = count_text(volatile)
@@ -130,10 +130,18 @@ def _base_blocks(request: ContextRequest, count_text: CountTokens) -> Iterator[S
             yield SystemBlock(kind=kind, text=text, tokens=count_text(text))
 
 
-def _facts_blocks(request: ContextRequest, count_text: CountTokens) -> Iterator[SystemBlock]:
-    if request.facts:
-        text = "\n".join(["## Known from earlier conversations", *request.facts])
-        yield SystemBlock(kind="facts", text=text, tokens=count_text(text))
+def _facts_blocks(
+    policy: Policy, request: ContextRequest, count_text: CountTokens
+) -> Iterator[SystemBlock]:
+    """The first of the facts, as many as their budget allows."""
+    facts = list(request.facts)
+    while facts:
+        text = "\n".join(["## Known from earlier conversations", *facts])
+        tokens = count_text(text)
+        if tokens <= policy.cross_session_tokens:
+            yield SystemBlock(kind="facts", text=text, tokens=tokens)
+            return
+        facts.pop()
 
 
 def _note_blocks(policy: Policy, snapshot: Snapshot, count_text: CountTokens) -> list[SystemBlock]:

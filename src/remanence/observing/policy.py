@@ -39,6 +39,7 @@ class Policy:
         cache_ttl_seconds: a prompt cache that is idle this long is cold, so activation is free.
         reflect_tokens: the budget of each generation's live segments, observations first; the last
             one is the top generation, which condenses into itself. Empty: never reflect.
+        cross_session_tokens: the budget of the facts from other conversations in a context.
         reflect_scope: condense one generation at a time (`generation`), the observations and, as
             another sum, the reflections of all generations (`kind`), or all together (`all`).
         reflect_ratio: tokens of a reflection, at most, for each token of its sources.
@@ -78,6 +79,7 @@ class Policy:
     keep_last_tool_results: int | None = None
     cache_ttl_seconds: float = 300.0
     reflect_tokens: tuple[int, ...] = (4_000, 4_000, 24_000)
+    cross_session_tokens: int = 5_000
     reflect_scope: Literal["generation", "kind", "all"] = "generation"
     reflect_ratio: float = 0.55
     reflect_min_interval_seconds: float = 0.0
@@ -192,7 +194,12 @@ def window_tokens(model: str) -> int:
 def _check_ranges(policy: Policy) -> None:
     for name in ("observe_tokens", "observe_slice_messages", "observe_max_tokens", "tail_tokens"):
         _require(getattr(policy, name) > 0, name, getattr(policy, name), "use a positive number")
-    for name in ("tail_keep_tokens", "keep_last", "reflect_min_interval_seconds"):
+    for name in (
+        "tail_keep_tokens",
+        "keep_last",
+        "reflect_min_interval_seconds",
+        "cross_session_tokens",
+    ):
         _require(getattr(policy, name) >= 0, name, getattr(policy, name), "use 0 or more")
     for name in ("note_ratio", "reflect_ratio"):
         value = getattr(policy, name)
