@@ -14,7 +14,7 @@ PACKAGE_FILES := find remanence -type f ! -path '*/__pycache__/*' | LC_ALL=C sor
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check format lint layers types docs wheel crash bench fmt coverage constraints clean
+.PHONY: help demo test requirements check format lint layers types docs wheel crash bench fmt coverage constraints clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ demo: $(STAMP) ## Replay a conversation and show what memory keeps of it
 
 test: $(STAMP) ## Run the everyday tests; PYTEST_ARGS passes options on
 	@$(PYTEST) $(PYTEST_ARGS)
+
+requirements: $(STAMP) ## Show each requirement with its tests and their result
+	@$(BIN)/python tools/requirements.py $(PYTEST_ARGS)
 
 check: format lint layers types test wheel ## Do everything that CI does
 
