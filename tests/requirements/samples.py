@@ -1,0 +1,77 @@
+"""Messages and notes of a chosen size, and answers that name what they were made from."""
+
+from collections.abc import Callable
+from typing import Any
+
+from remanence import Context, Message
+from remanence.protocols import ObserveRequest, ReflectRequest
+from remanence.types import Draft, Note, Segment, ToolCallPart
+
+CHARACTERS_PER_TOKEN = 4
+FRAME_TOKENS = {"cjk": 4, "flat": 0}
+
+
+def said(tokens: int, *, counter: str, number: int = 0, role: str = "user") -> Message:
+    """A message of exactly *tokens* by the rule of a preset."""
+    characters = CHARACTERS_PER_TOKEN * (tokens - FRAME_TOKENS[counter])
+    text = f"{number} ".ljust(characters, "x")[:characters]
+    return Message.user(text) if role == "user" else Message.assistant(text)
+
+
+def turns(count: int, *, tokens: int, counter: str, start: int = 0) -> list[Message]:
+    """*count* messages, of the user and the assistant in turn, of *tokens* each."""
+    return [
+        said(
+            tokens, counter=counter, number=number, role="user" if number % 2 == 0 else "assistant"
+        )
+        for number in range(start, start + count)
+    ]
+
+
+def tool_turn(number: int, output: str) -> list[Message]:
+    """A call of a tool and its result."""
+    call = ToolCallPart(id=f"call-{number}", name="look", arguments="{}")
+    return [Message.assistant(tool_calls=[call]), Message.tool(f"call-{number}", output)]
+
+
+def draft(*texts: str, first_seq: int = 1, last_seq: int = 1) -> Draft:
+    """Notes of these texts."""
+    notes = tuple(Note(text=text, first_seq=first_seq, last_seq=last_seq) for text in texts)
+    return Draft(notes=notes, made_by="scripted/1")
+
+
+def noting(tokens: int) -> Callable[[ObserveRequest], Draft]:
+    """An answer of one note of *tokens* that names the messages it was made from."""
+
+    def answer(request: ObserveRequest) -> Draft:
+        first, last = request.messages[0].seq, request.messages[-1].seq
+        text = f"notes-of-{first}-to-{last} ".ljust(tokens * CHARACTERS_PER_TOKEN, "n")
+        return draft(text, first_seq=first, last_seq=last)
+
+    return answer
+
+
+def condensing(tokens: int) -> Callable[[ReflectRequest], Draft]:
+    """An answer of one note of *tokens* that names the range it was made from."""
+
+    def answer(request: ReflectRequest) -> Draft:
+        first, last = request.segments[0].first_seq, request.segments[-1].last_seq
+        text = f"gist-of-{first}-to-{last} ".ljust(tokens * CHARACTERS_PER_TOKEN, "g")
+        return draft(text, first_seq=first, last_seq=last)
+
+    return answer
+
+
+def seqs(context: Context) -> list[int]:
+    """The numbers of the raw messages of a context."""
+    return [message.seq for message in context.messages]
+
+
+def ranges(segments: tuple[Segment, ...]) -> list[tuple[int, int]]:
+    """What each segment covers."""
+    return [(segment.first_seq, segment.last_seq) for segment in segments]
+
+
+def system_text(request: dict[str, Any]) -> str:  # a provider's request
+    """All system text of a request to Anthropic."""
+    return "\n\n".join(block["text"] for block in request.get("system", ()))

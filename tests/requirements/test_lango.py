@@ -1,0 +1,571 @@
+"""REQUIREMENTS 1.1: the lango preset does what the lango documents ask for."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.requirements.samples import (
+    condensing,
+    draft,
+    noting,
+    ranges,
+    said,
+    seqs,
+    system_text,
+    tool_turn,
+    turns,
+)
+
+from remanence import Memory, Message, Policy, count_tokens
+from remanence.errors import Closed, ConversationNotFound
+from remanence.memory import Conversation
+from remanence.protocols import ReflectRequest
+from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
+from remanence.testing.models import ScriptedModel
+from remanence.testing.observers import ObserveAnswer, ReflectAnswer
+from remanence.types import Draft
+
+IN_MEMORY = "sqlite:///:memory:"
+
+
+@asynccontextmanager
+async def conversation(
+    answers: Sequence[ObserveAnswer] = (),
+    reflections: Sequence[ReflectAnswer] = (),
+    *,
+    policy: Policy | None = None,
+    url: str = IN_MEMORY,
+) -> AsyncIterator[tuple[Conversation, ScriptedObserver, ScriptedReflector]]:
+    """A conversation under the preset, with an observer and a reflector that follow scripts."""
+    observer, reflector = ScriptedObserver(answers), ScriptedReflector(reflections)
+    policy = policy or Policy.lango(enabled=True, show_clock=False)
+    async with Memory.open(
+        url, policy=policy, observer=observer, reflector=reflector, clock=FixedClock()
+    ) as memory:
+        yield memory.conversation("session-1"), observer, reflector
+
+
+async def grown(chat: Conversation, count: int, *, tokens: int = 110, start: int = 0) -> None:
+    """Turns one by one, with the background work that each makes due."""
+    for message in turns(count, tokens=tokens, counter="cjk", start=start):
+        await chat.append(message)
+        await chat.flush()
+
+
+@pytest.mark.req("L-43")
+@pytest.mark.req("L-44")
+@pytest.mark.req("L-45")
+@pytest.mark.req("L-46")
+@pytest.mark.req("L-42")
+@pytest.mark.req("C-01")
+def test_the_defaults_are_those_of_the_document() -> None:
+    off, on = Policy.lango(), Policy.lango(enabled=True)
+
+    assert (off.enabled, on.enabled) == (False, True)
+    assert Policy.zora().enabled
+    assert Policy.brain().enabled
+    assert on.observe_tokens == 1_000
+    assert on.reflect_tokens == (2_000, 2_000)
+    assert on.tail_tokens == 8_000
+
+
+@pytest.mark.req("L-02")
+@pytest.mark.req("L-03")
+@pytest.mark.req("C-02")
+async def test_an_observation_is_made_above_the_threshold_and_not_at_it() -> None:
+    async with conversation() as (chat, observer, _):
+        await chat.append(*turns(10, tokens=100, counter="cjk"))
+        at_threshold = await chat.flush()
+        assert at_threshold.unobserved_tokens == 1_000
+        assert observer.requests == []
+
+        await chat.append(Message.user("x"))
+        state = await chat.flush()
+
+    assert len(observer.requests) == 1
+    assert state.observed_seq == 11
+
+
+@pytest.mark.req("L-03")
+@pytest.mark.req("L-31")
+async def test_neither_many_messages_nor_much_time_make_an_observation_due() -> None:
+    clock = FixedClock()
+    observer = ScriptedObserver()
+    policy = Policy.lango(enabled=True)
+    async with Memory.open(IN_MEMORY, policy=policy, observer=observer, clock=clock) as memory:
+        chat = memory.conversation("a")
+        for _ in range(150):
+            await chat.append(Message.user("ok"))
+        clock.advance(timedelta(days=30).total_seconds())
+        await chat.flush()
+
+    assert observer.requests == []
+
+
+@pytest.mark.req("L-04")
+@pytest.mark.req("L-N1")
+async def test_a_session_is_triggered_by_its_own_messages_alone() -> None:
+    observer = ScriptedObserver()
+    policy = Policy.lango(enabled=True)
+    async with Memory.open(IN_MEMORY, policy=policy, observer=observer) as memory:
+        one, other = memory.conversation("one"), memory.conversation("other")
+        await one.append(*turns(9, tokens=110, counter="cjk"))
+        await other.append(*turns(10, tokens=110, counter="cjk"))
+        await one.flush()
+        await other.flush()
+        seen = await one.context(system="You help.")
+
+    assert {request.conversation.id for request in observer.requests} == {"other"}
+    assert [block.kind for block in seen.system] == ["system"]
+
+
+@pytest.mark.req("L-01")
+@pytest.mark.req("L-05")
+@pytest.mark.req("L-06")
+@pytest.mark.req("L-31")
+@pytest.mark.req("L-66")
+@pytest.mark.req("C-04")
+async def test_each_note_covers_all_unobserved_messages_once_and_is_counted() -> None:
+    async with conversation([noting(60)] * 9) as (chat, observer, _):
+        await grown(chat, 31)
+        notes = await chat.observations()
+
+    assert ranges(notes) == [(1, 10), (11, 20), (21, 30)]
+    assert [len(request.messages) for request in observer.requests] == [10, 10, 10]
+    assert [note.tokens for note in notes] == [60, 60, 60]
+    assert [note.source_tokens for note in notes] == [1_100, 1_100, 1_100]
+
+
+@pytest.mark.req("L-15")
+@pytest.mark.req("L-16")
+@pytest.mark.req("L-17")
+@pytest.mark.req("L-18")
+@pytest.mark.req("C-03")
+@pytest.mark.req("C-06")
+async def test_notes_above_their_threshold_become_one_reflection_and_are_deleted() -> None:
+    async with conversation([noting(500)] * 5, [condensing(300)]) as (chat, _, reflector):
+        await grown(chat, 40)
+        old = await chat.observations()
+        assert sum(note.tokens for note in old) == 2_000
+        assert reflector.requests == []
+
+        await grown(chat, 10, start=40)
+        reflections, left = await chat.reflections(), await chat.observations()
+
+        assert [segment.id for segment in reflector.requests[0].segments][:4] == [n.id for n in old]
+        assert [(r.generation, r.tokens) for r in reflections] == [(1, 300)]
+        assert ranges(reflections) == [(1, 50)]
+        assert left == ()
+        for note in old:
+            with pytest.raises(ConversationNotFound):
+                await chat.source(note.id)
+
+
+@pytest.mark.req("L-18")
+async def test_notes_that_come_after_a_reflection_stay_beside_it() -> None:
+    async with conversation([noting(500)] * 7, [condensing(300)]) as (chat, _, _):
+        await grown(chat, 60)
+        assert ranges(await chat.reflections()) == [(1, 50)]
+        assert ranges(await chat.observations()) == [(51, 60)]
+
+
+@pytest.mark.req("L-19")
+async def test_a_failed_reflection_leaves_the_notes_unchanged() -> None:
+    down: list[ReflectAnswer] = [RuntimeError("the model is down")]
+    async with conversation([noting(500)] * 5, down) as (chat, _, _):
+        await grown(chat, 50)
+        state = await chat.state()
+        assert ranges(await chat.observations()) == [(n, n + 9) for n in range(1, 51, 10)]
+        assert await chat.reflections() == ()
+
+    assert state.reflect_failure is not None
+
+
+@pytest.mark.req("L-20")
+@pytest.mark.req("L-21")
+@pytest.mark.req("C-08")
+@pytest.mark.req("C-09")
+async def test_reflections_above_the_threshold_become_one_of_a_higher_generation() -> None:
+    sizes = [condensing(900), condensing(900), condensing(900), condensing(400)]
+    async with conversation([noting(500)] * 40, [*sizes, *[condensing(900)] * 9]) as (
+        chat,
+        _,
+        made,
+    ):
+        await grown(chat, 150)
+        reflections = await chat.reflections()
+        await grown(chat, 150, start=150)
+        generations = [request.generation for request in made.requests]
+        later = await chat.reflections()
+
+    assert [(r.generation, r.tokens) for r in reflections] == [(2, 400)]
+    assert ranges(reflections) == [(1, 150)]
+    assert {s.generation for s in made.requests[3].segments} == {1}
+    assert generations[:4] == [1, 1, 1, 2]
+    assert max(generations) == 3
+    assert sum(r.tokens for r in later) <= 2_000
+
+
+@pytest.mark.req("L-11")
+@pytest.mark.req("L-12")
+@pytest.mark.req("X-01")
+@pytest.mark.req("C-15")
+async def test_a_failing_observer_is_logged_raw_messages_serve_and_it_is_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = FixedClock()
+    observer = ScriptedObserver([RuntimeError("rate limit"), noting(60)])
+    policy = Policy.lango(enabled=True)
+    with caplog.at_level(logging.WARNING, logger="remanence"):
+        async with Memory.open(IN_MEMORY, policy=policy, observer=observer, clock=clock) as memory:
+            chat = memory.conversation("session-1")
+            await chat.append(*turns(12, tokens=110, counter="cjk"))
+            await chat.flush()
+            meanwhile = await chat.context()
+            clock.advance(policy.retry_seconds * 2)
+            state = await chat.flush()
+
+    assert seqs(meanwhile) == list(range(1, 13))
+    assert any("session-1" in record.message for record in caplog.records)
+    assert any("rate limit" in record.message for record in caplog.records)
+    assert state.observed_seq == 12
+    assert state.failures == 0
+
+
+@pytest.mark.req("L-22")
+@pytest.mark.req("L-23")
+@pytest.mark.req("L-24")
+@pytest.mark.req("L-25")
+@pytest.mark.req("L-32")
+@pytest.mark.req("L-N2")
+async def test_append_returns_while_the_observer_works_and_the_next_context_has_its_note() -> None:
+    gate = asyncio.Event()
+    observer = ScriptedObserver([noting(60)], gate=gate)
+    policy = Policy.lango(enabled=True)
+    async with Memory.open(IN_MEMORY, policy=policy, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*turns(10, tokens=110, counter="cjk"))
+        async with asyncio.timeout(5):
+            await observer.called.wait()
+        meanwhile = await chat.context()
+        again = await chat.context()
+        gate.set()
+        await chat.flush()
+        after = await chat.context()
+
+    assert not any(block.segment_id for block in meanwhile.system)
+    assert meanwhile.system == again.system
+    assert [b.text.split()[0] for b in after.system if b.segment_id] == ["notes-of-1-to-10"]
+
+
+@pytest.mark.req("L-26")
+@pytest.mark.req("L-27")
+@pytest.mark.req("L-28")
+@pytest.mark.req("L-29")
+@pytest.mark.req("LS-12")
+async def test_closing_takes_no_signal_and_lets_the_observation_in_progress_finish(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path / 'lango.db'}"
+    gate = asyncio.Event()
+    observer = ScriptedObserver([noting(60)], gate=gate)
+    policy = Policy.lango(enabled=True)
+    async with Memory.open(url, policy=policy, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*turns(10, tokens=110, counter="cjk"))
+        async with asyncio.timeout(5):
+            await observer.called.wait()
+        asyncio.get_running_loop().call_later(0.01, gate.set)
+    with pytest.raises(Closed):
+        await chat.append(Message.user("too late"))
+
+    async with Memory.open(url, policy=Policy.lango()) as memory:
+        state = await memory.conversation("a").state()
+    assert state.observed_seq == 10
+    assert len(observer.requests) == 1
+
+
+@pytest.mark.req("L-30")
+@pytest.mark.req("LS-12")
+async def test_notes_and_messages_are_written_at_once_without_conflict(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'lango.db'}"
+    policy = Policy.lango(enabled=True)
+    async with Memory.open(url, policy=policy, observer=ScriptedObserver()) as memory:
+        chats = [memory.conversation(f"c{number}") for number in range(8)]
+
+        async def talk(chat: Conversation) -> None:
+            for message in turns(40, tokens=110, counter="cjk"):
+                await chat.append(message)
+
+        async with asyncio.TaskGroup() as group:
+            for chat in chats:
+                group.create_task(talk(chat))
+        states = [await chat.flush() for chat in chats]
+        problems = await memory.check()
+
+    assert [state.last_seq for state in states] == [40] * 8
+    assert all(state.observed_seq >= 30 for state in states)
+    assert problems == ()
+
+
+@pytest.mark.req("L-33")
+@pytest.mark.req("L-35")
+@pytest.mark.req("L-36")
+@pytest.mark.req("L-37")
+@pytest.mark.req("L-39")
+@pytest.mark.req("L-N4")
+@pytest.mark.req("LS-09")
+@pytest.mark.req("C-05")
+async def test_the_prompt_has_base_knowledge_reflections_and_the_newest_notes_first() -> None:
+    async with conversation([noting(500)] * 9, [condensing(300)]) as (chat, _, _):
+        await grown(chat, 75)
+        knowledge = [f"layer {number}" for number in range(1, 7)]
+        context = await chat.context(system="Base prompt.", knowledge=knowledge)
+        request = context.to_anthropic()
+
+    text = system_text(request)
+    pieces = [
+        "Base prompt.",
+        *knowledge,
+        "## Conversation Memory\n",
+        "gist-of-1-to-50",
+        "notes-of-61-to-70",
+        "notes-of-51-to-60",
+    ]
+    places = [text.index(piece) for piece in pieces]
+    assert places == sorted(places)
+    assert text.splitlines().count("## Conversation Memory") == 1
+    assert request["messages"][-1]["content"][-1]["text"].startswith("74 ")
+
+
+@pytest.mark.req("L-34")
+@pytest.mark.req("L-58")
+@pytest.mark.req("L-42")
+@pytest.mark.req("LS-07")
+@pytest.mark.req("LS-10")
+async def test_without_notes_or_switched_off_the_prompt_has_the_same_bytes(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'lango.db'}"
+    messages = turns(8, tokens=110, counter="cjk")
+    async with conversation(url=url) as (chat, _, _):
+        await chat.append(*messages)
+        without_notes = (await chat.context(system="Base prompt.")).to_anthropic()
+        await chat.append(*turns(8, tokens=110, counter="cjk", start=8))
+        await chat.flush()
+        assert await chat.observations()
+    observer = ScriptedObserver()
+    async with Memory.open(url, policy=Policy.lango(), observer=observer) as memory:
+        chat = memory.conversation("session-1")
+        off = (await chat.context(system="Base prompt.")).to_anthropic()
+        await chat.append(*turns(12, tokens=110, counter="cjk", start=16))
+        await chat.flush()
+        kept = await chat.observations()
+
+    assert without_notes["system"][0]["text"] == "Base prompt."
+    assert len(without_notes["system"]) == 1
+    assert _plain(off)["messages"][:8] == _plain(without_notes)["messages"]
+    assert off["system"] == [{"type": "text", "text": "Base prompt."}]
+    assert len(off["messages"]) == 16
+    assert kept
+    assert observer.requests == []
+
+
+def _plain(request: dict[str, list[dict[str, object]]]) -> dict[str, list[dict[str, object]]]:
+    """A request without cache marks."""
+    for message in request["messages"]:
+        blocks = message["content"]
+        assert isinstance(blocks, list)
+        for block in blocks:
+            block.pop("cache_control", None)
+    return request
+
+
+@pytest.mark.req("L-38")
+@pytest.mark.req("L-60")
+@pytest.mark.req("L-61")
+@pytest.mark.req("L-62")
+@pytest.mark.req("L-65")
+@pytest.mark.req("C-13")
+async def test_the_raw_tail_is_cut_by_tokens_from_its_old_end_and_what_left_is_in_notes() -> None:
+    async with conversation([noting(60)] * 60) as (chat, _, _):
+        await grown(chat, 160)
+        context = await chat.context()
+        state = await chat.state()
+        segments = (*await chat.reflections(), *await chat.observations())
+
+    tokens = sum(message.tokens for message in context.messages)
+    assert 6_000 <= tokens <= 8_000
+    assert seqs(context) == list(range(seqs(context)[0], 161))
+    check_coverage(context, state, segments)
+    assert context.stats.context_tokens < context.stats.history_tokens
+
+
+@pytest.mark.req("L-60")
+@pytest.mark.req("L-63")
+async def test_short_messages_leave_room_for_more_than_a_hundred_and_long_results_for_few() -> None:
+    async with conversation() as (chat, _, _):
+        await grown(chat, 250, tokens=25)
+        short = await chat.context()
+    async with conversation() as (chat, _, _):
+        for number in range(12):
+            await chat.append(Message.user(f"look {number}"), *tool_turn(number, "r" * 8_000))
+            await chat.flush()
+        long = await chat.context()
+
+    assert len(short.messages) > 100
+    assert len(long.messages) <= 12
+
+
+@pytest.mark.req("L-10")
+@pytest.mark.req("L-14")
+@pytest.mark.req("L-52")
+async def test_observer_and_reflector_ask_the_main_model_unless_they_have_their_own() -> None:
+    line = "[2026-03-02 09:00] NOTE (Fact) {#1-#10} " + " ".join(f"word{n}" for n in range(120))
+    main, own = ScriptedModel(otherwise=line), ScriptedModel(otherwise=line)
+    policy = Policy.lango(enabled=True, reflect_tokens=(150, 150))
+    async with Memory.open(IN_MEMORY, policy=policy, model=main, reflector=own) as memory:
+        chat = memory.conversation("a")
+        for number in range(12):
+            await chat.append(Message.user(" ".join(f"word{n}" for n in range(150)) + f" {number}"))
+            await chat.flush()
+        made_by = {segment.made_by for segment in await chat.observations()}
+
+    assert {request.purpose for request in main.requests} >= {"observe"}
+    assert "reflect" not in {request.purpose for request in main.requests}
+    assert {request.purpose for request in own.requests} >= {"reflect"}
+    assert made_by <= {f"{main.name} observe/1"}
+
+
+@pytest.mark.req("L-53")
+@pytest.mark.req("L-54")
+@pytest.mark.req("L-55")
+@pytest.mark.req("LS-03")
+@pytest.mark.req("LS-05")
+@pytest.mark.req("LS-06")
+async def test_notes_have_the_columns_of_the_document_and_are_listed_oldest_first() -> None:
+    async with conversation([noting(500)] * 9, [condensing(300)]) as (chat, _, _):
+        await grown(chat, 70)
+        notes, reflections = await chat.observations(), await chat.reflections()
+        deleted = await chat.delete()
+        left = (*await chat.observations(), *await chat.reflections())
+
+    assert chat.id == "session-1"
+    assert [note.first_seq for note in notes] == [51, 61]
+    assert all(note.text and note.tokens and note.last_seq > note.first_seq for note in notes)
+    assert all(note.created_at.tzinfo is not None for note in notes)
+    assert [(r.generation, r.tokens) for r in reflections] == [(1, 300)]
+    assert len({segment.id for segment in (*notes, *reflections)}) == 3
+    assert (deleted, left) == (True, ())
+
+
+@pytest.mark.req("L-56")
+@pytest.mark.req("L-57")
+async def test_a_new_file_has_its_tables_and_a_session_is_read_with_its_notes(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path / 'new.db'}"
+    async with conversation([noting(60)], url=url) as (chat, _, _):
+        await chat.append(*turns(10, tokens=110, counter="cjk"))
+        await chat.flush()
+        snapshot = await chat.snapshot()
+
+    assert len(snapshot.tail) == 10
+    assert ranges(snapshot.segments) == [(1, 10)]
+
+
+@pytest.mark.req("L-64")
+async def test_what_was_said_at_the_start_is_still_there_when_its_messages_are_gone() -> None:
+    policy = Policy.lango(enabled=True, tail_tokens=1_500, tail_keep_tokens=500)
+    async with Memory.open(IN_MEMORY, policy=policy) as memory:
+        chat = memory.conversation("a")
+        await chat.append(
+            Message.user(
+                "I want to move to Lisbon. We decided to rent the flat at Rua Augusta 17 for 1,250 "
+                "euros because it is near the tram; the contract starts on 2026-09-01."
+            )
+        )
+        for number in range(60):
+            await chat.append(
+                Message.user(f"Question {number}: does platform {number} have a lift at noon?"),
+                Message.assistant(f"Platform {number} has lift number {number * 7} since May."),
+            )
+            await chat.flush()
+        context = await chat.context()
+
+    text = " ".join(block.text for block in context.system)
+    assert 1 not in seqs(context)
+    assert "Rua Augusta 17" in text
+    assert "1,250" in text
+
+
+@pytest.mark.req("LS-08")
+async def test_a_message_of_the_agent_carries_its_name() -> None:
+    async with conversation() as (chat, _, _):
+        await chat.append(Message.user("Hello."), Message.assistant("Hello.", name="planner"))
+        messages = await chat.messages()
+        shown = (await chat.context()).to_openai()["messages"]
+
+    assert [message.speaker for message in messages] == ["user", "planner"]
+    assert shown[-1]["name"] == "planner"
+
+
+@pytest.mark.req("L-52")
+@pytest.mark.req("LS-02")
+def test_messages_are_counted_for_any_provider() -> None:
+    message = Message.user("Where does the ferry leave?")
+    for model in ("claude-sonnet-5-5", "gpt-4o-mini", "google/gemini-2.5-pro", "llama3.2"):
+        assert 5 <= count_tokens(message, model=model) <= 20
+
+
+@pytest.mark.req("LS-11")
+async def test_appended_messages_trigger_an_observation_that_the_context_contains() -> None:
+    async with conversation([draft("Ana moves to Lisbon.")]) as (chat, _, _):
+        await chat.append(*turns(11, tokens=100, counter="cjk"))
+        await chat.flush()
+        request = (await chat.context(system="Base prompt.")).to_anthropic()
+
+    assert "Ana moves to Lisbon." in system_text(request)
+
+
+@pytest.mark.req("LS-11")
+async def test_accumulated_observations_are_replaced_by_a_reflection_in_the_request() -> None:
+    def gist(request: ReflectRequest) -> Draft:
+        return draft("All of it in one line.", last_seq=request.segments[-1].last_seq)
+
+    async with conversation([noting(500)] * 5, [gist]) as (chat, _, _):
+        await grown(chat, 50)
+        text = system_text((await chat.context()).to_anthropic())
+
+    assert "All of it in one line." in text
+    assert "notes-of-" not in text
+
+
+@pytest.mark.req("LS-11")
+@pytest.mark.req("LS-07")
+async def test_switched_off_the_host_sees_all_messages_and_cuts_them_itself() -> None:
+    observer = ScriptedObserver()
+    async with Memory.open(IN_MEMORY, policy=Policy.lango(), observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*turns(140, tokens=50, counter="cjk"))
+        await chat.flush()
+        request = (await chat.context(system="Base prompt.")).to_anthropic()
+        newest = await chat.messages(after=40)
+
+    assert len(request["messages"]) == 140
+    assert len(newest) == 100
+    assert system_text(request) == "Base prompt."
+    assert observer.requests == []
+
+
+@pytest.mark.req("L-44")
+async def test_a_note_of_exactly_the_threshold_is_not_reflected() -> None:
+    async with conversation([noting(1_000)] * 2, [condensing(100)]) as (chat, _, reflector):
+        await grown(chat, 2, tokens=1_200)
+        assert sum(note.tokens for note in await chat.observations()) == 2_000
+        assert reflector.requests == []
+        await chat.append(said(1_200, counter="cjk", number=3))
+        await chat.flush()
+        assert len(reflector.requests) == 1
