@@ -8,12 +8,13 @@ from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.types import Draft, Note, Segment, ToolCallPart
 
 CHARACTERS_PER_TOKEN = 4
-FRAME_TOKENS = {"cjk": 4, "flat": 0}
+FRAME_TOKENS = {"cjk": 4, "flat": 0, "split": 0}
+MESSAGE_CHARACTERS = {"cjk": 4.0, "flat": 4.0, "split": 3.5}
 
 
 def said(tokens: int, *, counter: str, number: int = 0, role: str = "user") -> Message:
     """A message of exactly *tokens* by the rule of a preset."""
-    characters = CHARACTERS_PER_TOKEN * (tokens - FRAME_TOKENS[counter])
+    characters = int(MESSAGE_CHARACTERS[counter] * (tokens - FRAME_TOKENS[counter]))
     text = f"{number} ".ljust(characters, "x")[:characters]
     return Message.user(text) if role == "user" else Message.assistant(text)
 

@@ -47,7 +47,8 @@ def observation_slice(
         tokens += sum(message.tokens for message in messages[counted : end + 1])
         counted = end + 1
         too_small = before < policy.observe_tokens * LEAST_SLICE
-        if chosen is not None and not too_small and not _fits(policy, end + 1, tokens):
+        fits = _fits(policy, end + 1, tokens) or (too_small and not _is_full(policy, end + 1))
+        if chosen is not None and not fits:
             break
         before = tokens
         chosen = end
@@ -60,6 +61,10 @@ def _newest_observable(policy: Policy, state: MemoryState) -> int:
     return state.last_seq - policy.keep_last
 
 
+def _is_full(policy: Policy, messages: int) -> bool:
+    return policy.observe_slice == "oldest_n" and messages > policy.observe_slice_messages
+
+
 def _fits(policy: Policy, messages: int, tokens: int) -> bool:
     if tokens > policy.observe_max_tokens:
         return False
@@ -67,7 +72,7 @@ def _fits(policy: Policy, messages: int, tokens: int) -> bool:
         case "budget":
             return tokens <= policy.observe_tokens
         case "oldest_n":
-            return messages <= policy.observe_slice_messages
+            return not _is_full(policy, messages)
         case "all":
             return True
 
