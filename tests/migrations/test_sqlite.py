@@ -119,13 +119,13 @@ async def test_a_row_of_each_table_goes_with_its_conversation(tmp_path: Path) ->
     await store.close()
 
 
-async def test_names_that_users_know_stay_free_for_views(tmp_path: Path) -> None:
+async def test_names_that_users_know_are_views(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     await (await open_store(url(path))).close()
 
-    taken = {name for (name,) in rows(path, "SELECT name FROM sqlite_schema")}
+    views = {name for (name,) in rows(path, "SELECT name FROM sqlite_schema WHERE type = 'view'")}
 
-    assert not taken & {"observations", "observation_log", "reflections", "memory_state"}
+    assert views == {"observations", "observation_log", "reflections", "memory_state"}
 
 
 async def test_times_are_kept_as_readable_text(tmp_path: Path) -> None:

@@ -261,7 +261,7 @@ def _failure(text: str | None) -> Failure | None:
 
 
 LOG_COLUMNS: LiteralString = (
-    "version, kind, at, observed_seq, active_seq, reflected_seq, tail_seq, detail"
+    "version, kind, at, observed_seq, active_seq, reflected_seq, tail_seq, detail, last_seq"
 )
 
 
@@ -276,4 +276,5 @@ def log_entry_from_row(row: Row) -> LogEntry:
         reflected_seq=row[5],
         tail_seq=row[6],
         detail=row[7],
+        last_seq=row[8],
     )

@@ -143,6 +143,7 @@ def log_entry(state: MemoryState, kind: LogKind, at: datetime, detail: str) -> L
         reflected_seq=state.reflected_seq,
         tail_seq=state.tail_seq,
         detail=detail,
+        last_seq=state.last_seq,
     )
 
 

@@ -113,7 +113,10 @@ LogKind: TypeAlias = Literal["observed", "activated", "reflected", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """One committed change of a conversation's memory; `version` is its `lock_version`."""
+    """One committed change of a conversation's memory; `version` is its `lock_version`.
+
+    `last_seq` is the end of the tape at that time.
+    """
 
     version: int
     kind: LogKind
@@ -123,6 +126,7 @@ class LogEntry:
     reflected_seq: int
     tail_seq: int
     detail: str
+    last_seq: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

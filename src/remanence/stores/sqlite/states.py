@@ -82,7 +82,7 @@ def write(connection: apsw.Connection, state: MemoryState, entry: LogEntry) -> N
     )
     connection.execute(
         "INSERT INTO journal (conversation, version, kind, at, observed_seq, active_seq, "
-        "reflected_seq, tail_seq, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "reflected_seq, tail_seq, detail, last_seq) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             state.key,
             entry.version,
@@ -93,6 +93,7 @@ def write(connection: apsw.Connection, state: MemoryState, entry: LogEntry) -> N
             entry.reflected_seq,
             entry.tail_seq,
             entry.detail,
+            entry.last_seq,
         ),
     )
 
