@@ -223,8 +223,15 @@ class Conversation:
     def recall(self, query: str, *, limit: int = 5) -> tuple[Hit, ...]:
         return self._portal.call(self._conversation.recall(query, limit=limit))
 
-    def snapshot(self) -> Snapshot:
-        return self._portal.call(self._conversation.snapshot())
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        return self._portal.call(self._conversation.snapshot(version))
+
+    def context_at(
+        self, version: int, *, system: str = "", knowledge: Sequence[str] = ()
+    ) -> Context:
+        return self._portal.call(
+            self._conversation.context_at(version, system=system, knowledge=knowledge)
+        )
 
     def source(self, segment_id: str) -> tuple[Message, ...]:
         return self._portal.call(self._conversation.source(segment_id))

@@ -23,6 +23,7 @@ from remanence.observing.assembly import ContextRequest, build_context, plain_co
 from remanence.observing.context import Context
 from remanence.observing.diagnosis import diagnose
 from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
+from remanence.observing.history import snapshot_at, state_at
 from remanence.observing.model import ModelObserver, ModelReflector
 from remanence.observing.policy import Policy
 from remanence.observing.schedule import observation_due
@@ -178,6 +179,15 @@ class Memory:
             after = page[-1].ref
         return tuple(problems)
 
+    def _built(self, snapshot: Snapshot, request: ContextRequest) -> Context:
+        return build_context(
+            snapshot,
+            request,
+            self.policy,
+            count_text=self._count_text,
+            count_message=self._counter.message,
+        )
+
     async def _stop(self) -> None:
         self._closed = True
         await self._engine.close(timeout_seconds=self._settings.shutdown_timeout_seconds)
@@ -262,13 +272,7 @@ class Conversation:
             messages = await self.messages()
             return plain_context(messages, request, count_text=memory._count_text)
         snapshot = await self._current(now)
-        context = build_context(
-            snapshot,
-            request,
-            memory.policy,
-            count_text=memory._count_text,
-            count_message=memory._counter.message,
-        )
+        context = memory._built(snapshot, request)
         hidden = sum(gap.last_seq - gap.first_seq + 1 for gap in context.omitted)
         telemetry.context_built(
             snapshot.state, context, tokens=context.stats.context_tokens, omitted=hidden
@@ -296,10 +300,41 @@ class Conversation:
             ref=self.ref, key=0, user=self._user, created_at=self._memory._clock.now()
         )
 
-    async def snapshot(self) -> Snapshot:
-        """State, live segments and raw tail as of one instant, for looking at the whole."""
+    async def snapshot(self, version: int | None = None) -> Snapshot:
+        """State, live segments and raw tail as of one instant, for looking at the whole.
+
+        Args:
+            version: a version of the log, to see what it was until the next change came; 0 is
+                the time before the first one. By default now.
+
+        Raises:
+            ConversationNotFound: there is no such version.
+        """
         self._memory._check_open()
-        return await self._snapshot()
+        if version is None:
+            return await self._snapshot()
+        state = state_at(await self.state(), await self._store.log(self.ref), version)
+        first, last = state.tail_seq, state.last_seq
+        tail = await self._store.messages(self.ref, after=first - 1, limit=last - first + 1)
+        return snapshot_at(state, await self._store.segments(self.ref, live=False), tail)
+
+    async def context_at(
+        self, version: int, *, system: str = "", knowledge: Sequence[str] = ()
+    ) -> Context:
+        """What the model saw of this conversation while *version* of the log was the newest.
+
+        The raw tail goes as far as the tape did when the next version came. The time that it tells
+        is that of its newest message; nothing is recalled or changed.
+
+        Raises:
+            ConversationNotFound: there is no such version.
+            ContextOverflow: the system text leaves no room for messages.
+        """
+        memory = self._memory
+        snapshot = await self.snapshot(version)
+        now = snapshot.state.last_message_at or memory._clock.now()
+        request = ContextRequest(now=now, system=system, knowledge=tuple(knowledge))
+        return memory._built(snapshot, request)
 
     async def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
         """Every committed change of this memory, oldest first, up to *version*."""

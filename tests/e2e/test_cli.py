@@ -145,6 +145,21 @@ def test_inspect_shows_a_segment_with_its_messages_and_what_it_lost(
     assert "Which gate has LH 454?" in shown.stdout
 
 
+def test_inspect_shows_a_conversation_as_it_was_at_a_version(cli: Cli, database: str) -> None:
+    now = parsed(cli("inspect", "trip", "--db", database, "--json"))
+    first = parsed(cli("inspect", "trip", "--db", database, "--version", 1, "--json"))
+    shown = cli("inspect", "trip", "--db", database, "--version", 0)
+    unknown = cli("inspect", "trip", "--db", database, "--version", 99)
+
+    assert [entry["version"] for entry in first["log"]] == [1]
+    assert first["last_seq"] < now["last_seq"] == now["stats"]["last_seq"]
+    assert [segment["last_seq"] for segment in first["segments"]] == [first["observed_seq"]]
+    assert "Which gate has LH 454?" in shown.stdout.partition("Context (")[2]
+    assert unknown.returncode == 1
+    assert "has no version 99" in unknown.stderr
+    assert cli("inspect", "trip", "--version", 1, "--flush").returncode == 2
+
+
 def test_inspect_does_no_work_unless_it_is_asked_to(
     cli: Cli, database: str, tmp_path: Path
 ) -> None:

@@ -113,14 +113,20 @@ def inspect(
         str | None,
         typer.Option(metavar="ID", help="Show this segment, what it lost, and its messages."),
     ] = None,
+    version: Annotated[
+        int | None,
+        typer.Option(min=0, help="Show it as it was until the version after this one."),
+    ] = None,
     flush: Annotated[bool, typer.Option("--flush", help="First do the work that is due.")] = False,  # noqa: FBT002 - a flag
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Show the conversations of a database, or one of them with its tape, segments and log."""
     from remanence.cli import inspect_command, settings
 
-    if conversation is None and (segment is not None or flush):
-        raise typer.BadParameter("--segment and --flush need a CONVERSATION")
+    if conversation is None and (segment is not None or flush or version is not None):
+        raise typer.BadParameter("--segment, --version and --flush need a CONVERSATION")
+    if version is not None and (segment is not None or flush):
+        raise typer.BadParameter("--version shows the past: leave out --segment and --flush")
     loaded = settings.load(url=db).settings
     if conversation is None:
         code = inspect_command.run_list(loaded, tenant=tenant, as_json=as_json)
@@ -130,7 +136,12 @@ def inspect(
         )
     else:
         code = inspect_command.run_one(
-            loaded, conversation, tenant=tenant or "default", flush=flush, as_json=as_json
+            loaded,
+            conversation,
+            tenant=tenant or "default",
+            version=version,
+            flush=flush,
+            as_json=as_json,
         )
     raise typer.Exit(code)
 

@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from remanence.cli.documents import (
+    context_document,
     log_document,
     masked,
     message_document,
     segment_document,
     state_document,
+    stats_document,
 )
 from remanence.cli.output import Printer, shortened, write_json
 from remanence.cli.replaying import live_segments
@@ -17,6 +19,7 @@ from remanence.cli.settings import opened
 from remanence.config import Settings
 from remanence.errors import ConversationNotFound
 from remanence.memory import Memory
+from remanence.observing.context import Context
 from remanence.types import LogEntry, MemoryState, Message, Segment
 
 PAGE = 200
@@ -26,11 +29,12 @@ SHOWN_TEXT = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspected:
-    """One conversation: its state, live segments and log."""
+    """One conversation: its state, live segments and log, and what its model sees of it."""
 
     state: MemoryState
     segments: tuple[Segment, ...]
     log: tuple[LogEntry, ...]
+    context: Context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,20 +59,30 @@ def run_list(settings: Settings, *, tenant: str | None, as_json: bool) -> int:
 
 
 def run_one(
-    settings: Settings, conversation: str, *, tenant: str, flush: bool, as_json: bool
+    settings: Settings,
+    conversation: str,
+    *,
+    tenant: str,
+    version: int | None,
+    flush: bool,
+    as_json: bool,
 ) -> int:
-    """Show one conversation; with *flush*, do first what is due for it."""
-    found = asyncio.run(_inspected(settings, conversation, tenant, flush=flush))
+    """Show one conversation, now or at *version*; with *flush*, do first what is due for it."""
+    found = asyncio.run(_inspected(settings, conversation, tenant, version, flush=flush))
     if as_json:
         write_json(
             {
                 **state_document(found.state),
                 "segments": [segment_document(segment) for segment in found.segments],
                 "log": [log_document(entry) for entry in found.log],
+                "context": context_document(found.context),
+                "stats": stats_document(found.context),
             }
         )
     else:
         _print_one(Printer(), found)
+        if version is not None:
+            _print_context(Printer(), found.context)
     return 0
 
 
@@ -99,15 +113,20 @@ async def _all_states(memory: Memory, tenant: str | None) -> AsyncIterator[Memor
 
 
 async def _inspected(
-    settings: Settings, conversation: str, tenant: str, *, flush: bool
+    settings: Settings, conversation: str, tenant: str, version: int | None, *, flush: bool
 ) -> Inspected:
     async with opened(settings, works=flush) as memory:
         chat = memory.conversation(conversation, tenant=tenant)
         _require((await chat.state()).last_seq, conversation, tenant)
         if flush:
             await chat.flush()
+        shown = (await chat.state()).lock_version if version is None else version
+        snapshot = await chat.snapshot(shown)
         return Inspected(
-            state=await chat.state(), segments=await live_segments(chat), log=await chat.log()
+            state=snapshot.state,
+            segments=snapshot.segments,
+            log=await chat.log(shown),
+            context=await chat.context_at(shown),
         )
 
 
@@ -176,6 +195,11 @@ def _print_one(printer: Printer, found: Inspected) -> None:
             )
     printer.segments(found.segments)
     _print_log(printer, found.log)
+
+
+def _print_context(printer: Printer, context: Context) -> None:
+    printer.heading(f"Context ({context.stats.context_tokens:,} tokens)")
+    printer.line(context.to_text())
 
 
 def _print_log(printer: Printer, log: Sequence[LogEntry]) -> None:

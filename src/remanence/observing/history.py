@@ -1,0 +1,89 @@
+"""A conversation as it was: its state, live segments and raw tail as of a version of its log.
+
+A version lasts until the next change, so its tape ends where the next version found it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from remanence.errors import ConversationNotFound
+from remanence.types import LogEntry, LogKind, MemoryState, Message, Segment, Snapshot
+
+
+def state_at(state: MemoryState, log: Sequence[LogEntry], version: int) -> MemoryState:
+    """The state of a past version; its sums are those of now until `snapshot_at` counts them.
+
+    Version 0 is the time before the first change. What failed then stands in the log alone.
+
+    Raises:
+        ConversationNotFound: there is no such version.
+    """
+    if version == state.lock_version:
+        return state
+    entries = {entry.version: entry for entry in log}
+    following = entries.get(version + 1)
+    if following is None or (version and version not in entries):
+        raise ConversationNotFound(
+            f"conversation {state.ref.id!r} has no version {version}: its versions are 0 to "
+            f"{state.lock_version}, see log()"
+        )
+    at = entries.get(version)
+    return replace(
+        state,
+        last_seq=following.last_seq,
+        observed_seq=at.observed_seq if at else 0,
+        active_seq=at.active_seq if at else 0,
+        reflected_seq=at.reflected_seq if at else 0,
+        tail_seq=at.tail_seq if at else 1,
+        last_observed_at=_last(log, "observed", version),
+        last_reflected_at=_last(log, "reflected", version),
+        observe_failure=None,
+        reflect_failure=None,
+        lock_version=version,
+        lease_owner=None,
+        lease_until=None,
+    )
+
+
+def snapshot_at(
+    state: MemoryState, segments: Iterable[Segment], tail: Sequence[Message]
+) -> Snapshot:
+    """The snapshot of *state*, one of `state_at`.
+
+    *segments* are all that there ever were, *tail* the messages `tail_seq..last_seq`.
+
+    Raises:
+        ConversationNotFound: segments of that version are kept no longer.
+    """
+    version = state.lock_version
+    live = sorted(
+        (segment for segment in segments if _lived(segment, version)), key=lambda s: s.first_seq
+    )
+    if sum(segment.last_seq - segment.first_seq + 1 for segment in live) != state.observed_seq:
+        raise ConversationNotFound(
+            f"version {version} of conversation {state.ref.id!r} cannot be shown: segments that a "
+            "reflection replaced are kept no longer"
+        )
+    sums = {0: 0} | {segment.last_seq: segment.sum_tokens for segment in live}
+    unobserved = sum(message.tokens for message in tail if message.seq > state.observed_seq)
+    last_sum_tokens = sums[state.observed_seq] + unobserved
+    counted = replace(
+        state,
+        last_sum_tokens=last_sum_tokens,
+        observed_sum_tokens=sums[state.observed_seq],
+        active_sum_tokens=sums[state.active_seq],
+        tail_sum_tokens=last_sum_tokens - sum(message.tokens for message in tail),
+        last_message_at=tail[-1].created_at if tail else state.last_message_at,
+    )
+    return Snapshot(state=counted, segments=tuple(live), tail=tuple(tail))
+
+
+def _lived(segment: Segment, version: int) -> bool:
+    superseded = segment.superseded
+    return segment.version <= version and (superseded is None or superseded > version)
+
+
+def _last(log: Sequence[LogEntry], kind: LogKind, version: int) -> datetime | None:
+    times = [entry.at for entry in log if entry.kind == kind and entry.version <= version]
+    return times[-1] if times else None
