@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from remanence import memory as awaited
+from remanence.blocks import BlockStore
 from remanence.clock import Clock
 from remanence.config import Settings
 from remanence.errors import Closed
+from remanence.exchange import ImportReport
 from remanence.models import ModelSource
 from remanence.observing.context import Context
 from remanence.observing.policy import Policy
@@ -241,6 +243,12 @@ class Conversation:
 
     def end(self) -> MemoryState:
         return self._portal.call(self._conversation.end())
+
+    def export_blocks(self, store: BlockStore) -> int:
+        return self._portal.call(self._conversation.export_blocks(store))
+
+    def import_blocks(self, store: BlockStore) -> ImportReport:
+        return self._portal.call(self._conversation.import_blocks(store))
 
     def delete(self) -> bool:
         return self._portal.call(self._conversation.delete())

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Self
 
 from remanence import telemetry
+from remanence.blocks import BlockStore
 from remanence.clock import Clock, SystemClock
 from remanence.config import Settings
 from remanence.config.sources import load_settings
 from remanence.engine.local import LocalEngine
 from remanence.engine.reconcile import Reconciler
 from remanence.errors import Closed, ConversationNotFound, InvalidMessage, InvalidPolicy
+from remanence.exchange import ImportReport, export_segments, import_blocks
+from remanence.files import safe_name
 from remanence.models import ModelSource, open_model
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
@@ -50,6 +53,7 @@ STAND_IN_SOURCE_TOKENS = 8_000
 """Tokens before an overfull tail that are read for its stand-in."""
 
 RECALLED = 5
+DEFAULT_TENANT = "default"
 CHECK_PAGE = 200
 
 
@@ -178,6 +182,16 @@ class Memory:
                 problems += diagnose(self.policy, state, now=self._clock.now())
             after = page[-1].ref
         return tuple(problems)
+
+    def _blocks(self, tenant: str) -> BlockStore | None:
+        """Where notes of a tenant are exported to when a conversation ends."""
+        settings = self._settings
+        if settings.blocks_directory is None:
+            return None
+        directory = Path(settings.blocks_directory).expanduser()
+        if tenant != DEFAULT_TENANT:
+            directory /= safe_name(tenant)
+        return BlockStore(directory, keep_last=settings.blocks_keep_last)
 
     def _built(self, snapshot: Snapshot, request: ContextRequest) -> Context:
         return build_context(
@@ -374,13 +388,45 @@ class Conversation:
         return await self.state()
 
     async def end(self) -> MemoryState:
-        """Close the conversation's accounts: all of it is observed; it may still go on."""
-        return await self.flush(everything=True)
+        """Close the conversation's accounts: all of it is observed; it may still go on.
+
+        With the setting `blocks_directory` its notes are exported there too, and pruned.
+        """
+        state = await self.flush(everything=True)
+        if (blocks := self._memory._blocks(self.ref.tenant)) is not None:
+            await self.export_blocks(blocks)
+            await blocks.prune(self.id)
+        return state
+
+    async def export_blocks(self, store: BlockStore) -> int:
+        """Append the live segments that *store* does not hold yet, and say how many those were.
+
+        Raises:
+            StoreUnavailable: a file cannot be written.
+        """
+        return await export_segments(store, self.id, await self._segments())
+
+    async def import_blocks(self, store: BlockStore) -> ImportReport:
+        """Make observations of the blocks of this conversation whose messages are on the tape.
+
+        Nothing that is observed already is replaced; the report says what was left out and why.
+
+        Raises:
+            StoreUnavailable: a file cannot be read.
+        """
+        self._memory._check_open()
+        return await import_blocks(store, self.ref, self._memory._reconciler)
 
     async def delete(self) -> bool:
-        """Erase messages, notes and log, also of work in progress; false if there are none."""
+        """Erase messages, notes, log and exported blocks, also of work in progress.
+
+        Returns false if there is no such conversation.
+        """
         self._memory._check_open()
-        return await self._store.delete(self.ref)
+        deleted = await self._store.delete(self.ref)
+        if (blocks := self._memory._blocks(self.ref.tenant)) is not None:
+            await blocks.delete(self.id)
+        return deleted
 
     async def _counted(self, message: Message) -> Message:
         count = self._memory._counter.message

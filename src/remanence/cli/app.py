@@ -146,6 +146,53 @@ def inspect(
     raise typer.Exit(code)
 
 
+@app.command("export")
+def export_(
+    conversation: Annotated[str, typer.Argument(help="Its id.")],
+    to: Annotated[Path, typer.Option("--to", metavar="DIRECTORY", help="Where the blocks go.")],
+    db: Database = None,
+    tenant: Annotated[str, typer.Option(help="Whose conversation.")] = "default",
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Append the notes of a conversation to a file of JSON Lines, a block for each segment."""
+    from remanence.cli import exchange_command, settings
+
+    raise typer.Exit(
+        exchange_command.run_export(
+            settings.load(url=db).settings,
+            conversation,
+            tenant=tenant,
+            directory=to,
+            as_json=as_json,
+        )
+    )
+
+
+@app.command("import")
+def import_(
+    conversation: Annotated[str, typer.Argument(help="Its id.")],
+    source: Annotated[
+        Path,
+        typer.Option("--from", metavar="DIRECTORY", exists=True, help="Where the blocks are."),
+    ],
+    db: Database = None,
+    tenant: Annotated[str, typer.Option(help="Whose conversation.")] = "default",
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Make observations of exported blocks whose messages are on the tape and not yet observed."""
+    from remanence.cli import exchange_command, settings
+
+    raise typer.Exit(
+        exchange_command.run_import(
+            settings.load(url=db).settings,
+            conversation,
+            tenant=tenant,
+            directory=source,
+            as_json=as_json,
+        )
+    )
+
+
 @app.command()
 def doctor(db: Database = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag
     """Look for what is inconsistent, failing, stuck or overdue, and say how to mend it."""

@@ -24,6 +24,9 @@ class Settings:
         lease_seconds: after a crash, how long other processes leave its conversations alone.
         workers: conversations that are observed or reflected at once.
         shutdown_timeout_seconds: how long closing waits for steps in progress.
+        blocks_directory: where a conversation's notes are also kept as JSON Lines when it ends, such
+            as `~/.zora/memory/observations`; none by default.
+        blocks_keep_last: how many blocks of a conversation are kept there.
     """
 
     url: str = "sqlite:///remanence.db"
@@ -36,3 +39,5 @@ class Settings:
     lease_seconds: float = 10.0
     workers: int = 4
     shutdown_timeout_seconds: float = 10.0
+    blocks_directory: str | None = None
+    blocks_keep_last: int = 200

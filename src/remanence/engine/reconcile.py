@@ -283,6 +283,30 @@ class Reconciler:
         )
         return self._committed(state, segment, await self.store.commit_observation(state, segment))
 
+    async def adopt(self, state: MemoryState, draft: Draft, *, last_seq: int) -> bool:
+        """Commit notes that were made elsewhere of the messages after `observed_seq`.
+
+        Raises:
+            ObservationRejected: they are larger than their source, or unfit otherwise.
+        """
+        messages = await self.store.messages(
+            state.ref, after=state.observed_seq, limit=last_seq - state.observed_seq
+        )
+        source_tokens = sum(message.tokens for message in messages)
+        segment = await self._segment(
+            draft,
+            generation=0,
+            source=Source(
+                first_seq=state.observed_seq + 1,
+                last_seq=last_seq,
+                limit_tokens=max(source_tokens, LEAST_LIMIT_TOKENS),
+                texts=tuple(message.full_text for message in await _seen(messages)),
+                sum_tokens=state.observed_sum_tokens + source_tokens,
+                message_tokens=source_tokens,
+            ),
+        )
+        return self._committed(state, segment, await self.store.commit_observation(state, segment))
+
     async def _reflect(self, snapshot: Snapshot, sources: tuple[Segment, ...]) -> bool:
         """Make and commit a reflection; false if its sources were replaced meanwhile."""
         state = snapshot.state

@@ -1,0 +1,216 @@
+"""Observation blocks as JSON Lines: a file for each session, append-only, one block a line.
+
+The shape is zora's: `{"id": "obs_{timestamp}_{random}", "sessionId", "createdAt", "tier",
+"observations", "sourceMessageRange": [from, to], "estimatedTokens"}`. A range counts messages from
+0 and ends before `to`.
+"""
+
+import asyncio
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+
+from remanence.errors import StoreUnavailable
+from remanence.files import append_line, make_directory, remove, safe_name, write_whole
+from remanence.types import Segment
+
+Tier: TypeAlias = Literal["session", "cross-session"]
+T = TypeVar("T")
+
+DIRECTORY = "~/.zora/memory/observations"
+KEEP_LAST = 200
+CROSS_SESSION = "cross-session"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Notes of the messages `source_message_range[0] + 1 .. source_message_range[1]` of a tape."""
+
+    id: str
+    session_id: str
+    created_at: datetime
+    tier: Tier
+    observations: str
+    source_message_range: tuple[int, int]
+    estimated_tokens: int
+
+
+class LoadedBlocks(NamedTuple):
+    """Blocks, oldest first, and how many lines of the file were none."""
+
+    blocks: tuple[Block, ...]
+    malformed: int
+
+
+class BlockStore:
+    """Blocks in a directory that only its owner can read.
+
+    Safe to use from many tasks and threads. Other processes may append at the same time, but not
+    while one of them prunes the same session.
+
+    Raises:
+        StoreUnavailable: a file cannot be read or written; it is as it was before.
+    """
+
+    def __init__(self, directory: str | Path = DIRECTORY, *, keep_last: int = KEEP_LAST) -> None:
+        self._directory = Path(directory).expanduser()
+        self._keep_last = keep_last
+        # Keeps a prune of this process from writing a file back without what was appended since.
+        self._writing = threading.Lock()
+
+    async def append(self, *blocks: Block) -> None:
+        """Put blocks at the end of their files; they are on the disk when it returns."""
+        await self._run(lambda: self._append(blocks))
+
+    async def load_session(self, session_id: str) -> LoadedBlocks:
+        """The blocks of a session."""
+        return await self._run(lambda: _load(self._session_file(session_id)))
+
+    async def load_cross_session(self, limit: int | None = None) -> LoadedBlocks:
+        """The blocks of the cross-session tier: the newest *limit*, or all."""
+        loaded = await self._run(lambda: _load(self._cross_session_file))
+        start = 0 if limit is None else max(0, len(loaded.blocks) - limit)
+        return LoadedBlocks(loaded.blocks[start:], loaded.malformed)
+
+    async def prune(self, session_id: str, keep_last: int | None = None) -> int:
+        """Forget all but the newest blocks of a session, and say how many those were.
+
+        Args:
+            session_id: the session.
+            keep_last: how many stay; by default what the store was made with.
+        """
+        keep = self._keep_last if keep_last is None else keep_last
+        return await self._run(lambda: self._prune(self._session_file(session_id), keep))
+
+    async def delete(self, session_id: str) -> bool:
+        """Forget a session; false if there is none."""
+        return await self._run(lambda: remove(self._session_file(session_id)))
+
+    @property
+    def _cross_session_file(self) -> Path:
+        return self._directory / f"{CROSS_SESSION}.jsonl"
+
+    def _session_file(self, session_id: str) -> Path:
+        return self._directory / f"{safe_name(session_id, taken={CROSS_SESSION})}.jsonl"
+
+    def _append(self, blocks: Iterable[Block]) -> None:
+        with self._writing:
+            make_directory(self._directory)
+            for block in blocks:
+                is_session = block.tier == "session"
+                file = self._session_file(block.session_id)
+                append_line(file if is_session else self._cross_session_file, _encode(block))
+
+    def _prune(self, file: Path, keep_last: int) -> int:
+        with self._writing:
+            lines = _lines(file)
+            blocks = [number for number, line in enumerate(lines) if _decode(line) is not None]
+            pruned = set(blocks[: max(0, len(blocks) - keep_last)])
+            if pruned:
+                kept = [line for number, line in enumerate(lines) if number not in pruned]
+                write_whole(file, b"".join(line + b"\n" for line in kept))
+            return len(pruned)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        try:
+            return await asyncio.to_thread(work)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"blocks in {str(self._directory)!r} cannot be read or written: {error.strerror}: "
+                "name another directory, or mend its permissions"
+            ) from error
+
+
+def block_of(session_id: str, segment: Segment) -> Block:
+    """A segment as a block; the same one always has the same id."""
+    milliseconds = int(segment.created_at.timestamp() * 1000)
+    digest = hashlib.sha256(f"{session_id}\n{segment.id}".encode()).hexdigest()
+    return Block(
+        id=f"obs_{milliseconds}_{digest[:12]}",
+        session_id=session_id,
+        created_at=segment.created_at,
+        tier="session",
+        observations=segment.text,
+        source_message_range=(segment.first_seq - 1, segment.last_seq),
+        estimated_tokens=segment.tokens,
+    )
+
+
+def live_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """Blocks in order of their messages, without those that a later one covers."""
+    live: list[Block] = []
+    for block in blocks:
+        first, last = block.source_message_range
+        live = [other for other in live if not _within(other, first, last)]
+        live.append(block)
+    return tuple(sorted(live, key=lambda block: block.source_message_range))
+
+
+def _within(block: Block, first: int, last: int) -> bool:
+    return first <= block.source_message_range[0] and block.source_message_range[1] <= last
+
+
+def _load(file: Path) -> LoadedBlocks:
+    decoded = [_decode(line) for line in _lines(file)]
+    blocks = tuple(block for block in decoded if block is not None)
+    return LoadedBlocks(blocks, len(decoded) - len(blocks))
+
+
+def _lines(file: Path) -> list[bytes]:
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError:
+        return []
+    return [line for line in content.split(b"\n") if line.strip()]
+
+
+def _encode(block: Block) -> bytes:
+    return json.dumps(
+        {
+            "id": block.id,
+            "sessionId": block.session_id,
+            "createdAt": block.created_at.astimezone(UTC).isoformat(),
+            "tier": block.tier,
+            "observations": block.observations,
+            "sourceMessageRange": list(block.source_message_range),
+            "estimatedTokens": block.estimated_tokens,
+        },
+        ensure_ascii=False,
+    ).encode("utf-8", "backslashreplace")
+
+
+def _decode(line: bytes) -> Block | None:
+    """The block of a line; None where it is not one."""
+    try:
+        data: Any = json.loads(line)  # a file that anything may have written
+        first, last = (_whole(number) for number in data["sourceMessageRange"])
+        created_at = datetime.fromisoformat(data["createdAt"])
+        block = Block(
+            id=_text(data["id"]),
+            session_id=_text(data["sessionId"]),
+            created_at=created_at if created_at.tzinfo else created_at.replace(tzinfo=UTC),
+            tier=data["tier"],
+            observations=_text(data["observations"]),
+            source_message_range=(first, last),
+            estimated_tokens=_whole(data["estimatedTokens"]),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+    return block if block.tier in get_args(Tier) and first <= last else None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"{value!r} is no count")
+    return value

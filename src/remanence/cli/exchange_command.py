@@ -1,0 +1,66 @@
+"""`remanence export` and `remanence import`: notes to blocks and back."""
+
+import asyncio
+import dataclasses
+from pathlib import Path
+
+from remanence.blocks import BlockStore
+from remanence.cli.output import Printer, warn, write_json
+from remanence.cli.settings import opened
+from remanence.config import Settings
+from remanence.errors import ConversationNotFound
+from remanence.exchange import ImportReport
+from remanence.memory import Conversation
+
+
+def run_export(
+    settings: Settings, conversation: str, *, tenant: str, directory: Path, as_json: bool
+) -> int:
+    """Append the live segments that the directory does not hold yet."""
+    count = asyncio.run(_export(settings, conversation, tenant, directory))
+    if as_json:
+        write_json({"exported": count})
+    else:
+        Printer().line(f"{count} new blocks of {conversation} in {directory}")
+    return 0
+
+
+def run_import(
+    settings: Settings, conversation: str, *, tenant: str, directory: Path, as_json: bool
+) -> int:
+    """Make observations of blocks; 1 if some were left out."""
+    report = asyncio.run(_import(settings, conversation, tenant, directory))
+    if as_json:
+        write_json(dataclasses.asdict(report))
+    else:
+        Printer().line(
+            f"{report.imported} blocks became observations of {conversation}; "
+            f"{report.malformed} lines were no blocks"
+        )
+    for conflict in report.conflicts:
+        warn(conflict)
+    return 1 if report.conflicts else 0
+
+
+async def _export(settings: Settings, conversation: str, tenant: str, directory: Path) -> int:
+    async with opened(settings, works=False) as memory:
+        chat = memory.conversation(conversation, tenant=tenant)
+        await _require(chat)
+        return await chat.export_blocks(BlockStore(directory))
+
+
+async def _import(
+    settings: Settings, conversation: str, tenant: str, directory: Path
+) -> ImportReport:
+    async with opened(settings, works=False) as memory:
+        chat = memory.conversation(conversation, tenant=tenant)
+        await _require(chat)
+        return await chat.import_blocks(BlockStore(directory))
+
+
+async def _require(chat: Conversation) -> None:
+    if not (await chat.state()).last_seq:
+        raise ConversationNotFound(
+            f"tenant {chat.ref.tenant!r} has no conversation {chat.id!r}: 'remanence inspect' "
+            "lists all"
+        )

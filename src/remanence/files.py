@@ -1,0 +1,107 @@
+"""Files that survive a crash and that only their owner reads, named after what a user chose."""
+
+import hashlib
+import os
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+LONGEST_NAME = 120
+_UNSAFE = re.compile(r"[^a-z0-9_-]")
+_DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)")
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+
+
+def safe_name(name: str, *, taken: Collection[str] = ()) -> str:
+    """A file name for *name*: another for each other name, and never a path.
+
+    What is not a lower-case letter, digit, `_` or `-` is written as `%` and its bytes, capitals
+    too: some file systems take `Ana` and `ana` for one file. Names in *taken* and those of devices
+    are avoided; a long name ends in its hash.
+    """
+    if not name:
+        raise ValueError("name='' is no name: use at least one character")
+    encoded = _UNSAFE.sub(_escaped, name)
+    if encoded in taken or _DEVICES.fullmatch(encoded):
+        encoded = f"%{ord(encoded[0]):02x}{encoded[1:]}"
+    if len(encoded) > LONGEST_NAME:
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{encoded[: LONGEST_NAME - 41]}~{digest[:40]}"
+    return encoded
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02x}" for byte in found[0].encode("utf-8", "surrogatepass"))
+
+
+def make_directory(directory: Path) -> None:
+    """Make a directory, and those above it, for their owner alone; one that is there stays."""
+    if not directory.is_dir():
+        make_directory(directory.parent)
+        directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+        _sync_directory(directory.parent)
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Put a line at the end of a file, on the disk when this returns.
+
+    What an interrupted write left at the end becomes a line of its own.
+    """
+    is_new = not path.exists()
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, FILE_MODE)
+    with os.fdopen(descriptor, "r+b", buffering=0) as file:
+        size = os.fstat(descriptor).st_size
+        if size:
+            os.lseek(descriptor, size - 1, os.SEEK_SET)
+            line = line if file.read(1) == b"\n" else b"\n" + line
+        _write_all(descriptor, line + b"\n")
+        os.fsync(descriptor)
+    if is_new:
+        _sync_directory(path.parent)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put *content* in the place of a file, whole or not at all, on the disk when this returns."""
+    temporary = path.with_name(f"{path.name}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
+    try:
+        _write_all(descriptor, content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    temporary.replace(path)
+    _sync_directory(path.parent)
+
+
+def move(path: Path, target: Path) -> None:
+    """Give a file another name, on the disk when this returns."""
+    path.replace(target)
+    _sync_directory(target.parent)
+    _sync_directory(path.parent)
+
+
+def remove(path: Path) -> bool:
+    """Delete a file, for good when this returns; false if there is none."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    _sync_directory(path.parent)
+    return True
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync_directory(directory: Path) -> None:
+    if os.name == "nt":  # a directory cannot be opened there, and its entries are journaled
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
