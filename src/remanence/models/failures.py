@@ -34,7 +34,20 @@ _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (json.JSONDecodeError, "bad_answer"),
     (ValidationError, "bad_answer"),
 )
-_STATUS_REASONS: Final = {408: "timeout", 413: "too_long"}
+_STATUS_REASONS: Final = {
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    404: "unknown_model",
+    408: "timeout",
+    413: "too_long",
+    429: "rate_limit",
+    503: "overloaded",
+    529: "overloaded",
+}
+# Those that pydantic-ai does not tell by a type of its own.
+_OWN_STATUS_REASONS: Final = frozenset({408, 413})
+SERVER_ERROR: Final = 500
 
 _WORDS: Final = {
     "auth": "refused the key",
@@ -67,14 +80,39 @@ _SHORTEST_SECRET: Final = 6
 
 def to_model_error(error: Exception, spec: ModelSpec) -> ModelError:
     """The failure of a call, in our words."""
-    reason = _reason(error)
+    return described(
+        _reason(error),
+        spec,
+        status=error.status_code if isinstance(error, wire.ModelHTTPError) else None,
+        quote=provider_words(getattr(error, "body", None)),
+        retry_after_seconds=error.retry_after if isinstance(error, wire.ModelAPIError) else None,
+    )
+
+
+def described(
+    reason: str,
+    spec: ModelSpec,
+    *,
+    status: int | None = None,
+    quote: str = "",
+    retry_after_seconds: float | None = None,
+) -> ModelError:
+    """A failed call; what the provider wrote is quoted only where that tells no secret."""
     text = f"{spec.name} {_WORDS[reason]}"
-    if isinstance(error, wire.ModelHTTPError):
-        text += f" (HTTP {error.status_code})"
-    if reason in _QUOTED and (quote := _provider_words(error)):
+    if status is not None:
+        text += f" (HTTP {status})"
+    if reason in _QUOTED and quote:
         text += f": {without_secrets(quote, spec)[:MESSAGE_LENGTH]}"
-    seconds = error.retry_after if isinstance(error, wire.ModelAPIError) else None
-    return ModelError(reason, text, retry_after_seconds=seconds)
+    return ModelError(reason, text, retry_after_seconds=retry_after_seconds)
+
+
+def reason_of_status(status: int, quote: str) -> str:
+    """The reason that an HTTP status and the provider's words tell."""
+    if status in _STATUS_REASONS:
+        return _STATUS_REASONS[status]
+    if status >= SERVER_ERROR:
+        return "server"
+    return "too_long" if _TOO_LONG.search(quote) else "bad_request"
 
 
 def opening_failure(error: Exception, spec: ModelSpec) -> ModelError:
@@ -97,17 +135,16 @@ def without_secrets(text: str, spec: ModelSpec) -> str:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, wire.ModelHTTPError) and error.status_code in _STATUS_REASONS:
+    if isinstance(error, wire.ModelHTTPError) and error.status_code in _OWN_STATUS_REASONS:
         return _STATUS_REASONS[error.status_code]
     reason = next((code for kind, code in _REASONS if isinstance(error, kind)), "bad_answer")
-    if reason == "bad_request" and _TOO_LONG.search(_provider_words(error)):
+    if reason == "bad_request" and _TOO_LONG.search(provider_words(getattr(error, "body", None))):
         return "too_long"
     return reason
 
 
-def _provider_words(error: Exception) -> str:
+def provider_words(body: object) -> str:
     """The message in the body of the provider's error, '' if there is none."""
-    body: object = getattr(error, "body", None)
     for _ in range(2):
         if isinstance(body, dict):
             message = body.get("message")

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import os
-import ssl
-from functools import cache
 
 import httpx2
 from pydantic import ValidationError
@@ -18,19 +16,13 @@ from pydantic_ai.settings import ModelSettings
 from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.models.answers import to_answer
+from remanence.models.clients import http_client
 from remanence.models.failures import opening_failure, to_model_error
 from remanence.models.spec import ModelSpec
 from remanence.protocols import ModelAnswer, ModelRequest
 
-_CONNECT_SECONDS = 10.0
-_OLLAMA_URL = "http://localhost:11434/v1"
-
-# A proxy set in the environment is for other machines. None: connect without one.
-_DIRECT: dict[str, httpx2.AsyncBaseTransport | None] = {
-    "all://localhost": None,
-    "all://127.0.0.1": None,
-    "all://[::1]": None,
-}
+OLLAMA_URL = "http://localhost:11434/v1"
+"""Where Ollama listens by default."""
 
 _FAILURES = (AgentRunError, httpx2.TransportError, json.JSONDecodeError, ValidationError)
 
@@ -70,7 +62,8 @@ class ProviderModel:
 
     async def _call(self, request: ModelRequest) -> ModelResponse:
         try:
-            async with asyncio.timeout(self._timeout_seconds), self._client() as client:
+            seconds = self._timeout_seconds
+            async with asyncio.timeout(seconds), http_client(seconds) as client:
                 return await self._send(self._wire_model(client), request)
         except TimeoutError:
             message = f"{self.name} took longer than {self._timeout_seconds:g} s"
@@ -98,20 +91,12 @@ class ProviderModel:
     def _check(self) -> None:
         """Fail now where a call would fail for want of a key or of such a provider."""
         try:
-            self._wire_model(self._client())
+            self._wire_model(http_client(self._timeout_seconds))
         except (UserError, ValueError) as error:
             failure = opening_failure(error, self._spec)
         else:
             return
         raise failure
-
-    def _client(self) -> httpx2.AsyncClient:
-        seconds = self._timeout_seconds
-        return httpx2.AsyncClient(
-            timeout=httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS)),
-            verify=_tls(),
-            mounts=_DIRECT,
-        )
 
     def _wire_model(self, client: httpx2.AsyncClient) -> WireModel:
         # The Chat Completions protocol: what every OpenAI-compatible server speaks.
@@ -125,16 +110,10 @@ class ProviderModel:
         return infer_provider_class(provider)(**arguments)
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """The certificates of this machine: reading them takes longer than opening a connection."""
-    return httpx2.create_ssl_context()
-
-
 def _local_url(provider: str) -> str | None:
     """Where a server on this machine listens by default."""
     if provider == "ollama" and "OLLAMA_BASE_URL" not in os.environ:
-        return _OLLAMA_URL
+        return OLLAMA_URL
     return None
 
 

@@ -1,0 +1,29 @@
+"""The HTTP client that providers are reached with."""
+
+import ssl
+from functools import cache
+
+import httpx2
+
+_CONNECT_SECONDS = 10.0
+
+# A proxy set in the environment is for other machines. None: connect without one.
+_DIRECT: dict[str, httpx2.AsyncBaseTransport | None] = {
+    "all://localhost": None,
+    "all://127.0.0.1": None,
+    "all://[::1]": None,
+}
+
+
+def http_client(timeout_seconds: float) -> httpx2.AsyncClient:
+    """A client that waits at most so long for the next bytes; whoever makes it closes it."""
+    connect = min(timeout_seconds, _CONNECT_SECONDS)
+    return httpx2.AsyncClient(
+        timeout=httpx2.Timeout(timeout_seconds, connect=connect), verify=_tls(), mounts=_DIRECT
+    )
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """The certificates of this machine: reading them takes longer than opening a connection."""
+    return httpx2.create_ssl_context()
