@@ -48,7 +48,7 @@ def test_a_late_result_stays_where_it_came_as_text() -> None:
 
 
 def test_a_request_that_begins_with_an_answer_gets_a_lead_in() -> None:
-    turns = anthropic_turns([ANSWER], volatile="", cache_control=None, settled=None)
+    turns = anthropic_turns([ANSWER], volatile="", cache_control={}, marked=())
     assert turns[0] == {"role": "user", "content": [{"type": "text", "text": LEAD_IN}]}
 
 
@@ -60,7 +60,7 @@ def test_the_newest_settled_message_is_before_calls_that_wait_for_results() -> N
 
 def test_volatile_text_follows_the_newest_tool_results() -> None:
     messages = [USER, call("a"), Message.tool("a", "1")]
-    newest = anthropic_turns(messages, volatile="now", cache_control={}, settled=2)[-1]["content"]
+    newest = anthropic_turns(messages, volatile="now", cache_control={}, marked=(2,))[-1]["content"]
     assert [block["type"] for block in newest] == ["tool_result", "text"]
     assert openai_turns(messages, volatile="now")[-1]["role"] == "user"
 
@@ -68,7 +68,7 @@ def test_volatile_text_follows_the_newest_tool_results() -> None:
 @pytest.mark.parametrize("name", ["Ana", "Ana María", "민수"])
 def test_a_speakers_name_reaches_both_providers(name: str) -> None:
     messages = [Message.user("Hello.", name=name)]
-    anthropic = anthropic_turns(messages, volatile="", cache_control=None, settled=None)
+    anthropic = anthropic_turns(messages, volatile="", cache_control={}, marked=())
     assert anthropic[0]["content"][0]["text"] == f"{name}: Hello."
     openai = openai_turns(messages, volatile="")[0]
     assert openai.get("name") == name or openai["content"] == f"{name}: Hello."
@@ -92,7 +92,7 @@ MESSAGES = st.lists(
 @given(messages=MESSAGES)
 def test_any_order_of_calls_and_results_makes_valid_requests(messages: list[Message]) -> None:
     unique = _with_unique_calls(messages)
-    turns = anthropic_turns(repaired(unique), volatile="", cache_control=None, settled=None)
+    turns = anthropic_turns(repaired(unique), volatile="", cache_control={}, marked=())
     assert anthropic_problems({"messages": turns}) == ()
     assert openai_problems({"messages": openai_turns(repaired(unique), volatile="")}) == ()
 

@@ -10,6 +10,7 @@ from remanence.observing.context import BlockKind, Context, ContextStats, Omitte
 from remanence.observing.fitting import FittedTail, fit_tail
 from remanence.observing.policy import Policy
 from remanence.observing.tool_results import short_results
+from remanence.observing.schedule import observation_due, reflection_sources
 from remanence.protocols import CountTokens
 from remanence.types import Message, Segment, Snapshot
 
@@ -17,6 +18,9 @@ TAIL_SHARE = 4
 """At least a quarter of a context is kept for raw messages."""
 
 GAP_SECONDS = 3_600.0
+
+PLAIN_CHANNEL = "web"
+"""A channel that tells nothing: the model answers as it would without a hint."""
 
 PREAMBLE = (
     "Notes of the earlier part of this conversation, made from its messages; the newest messages "
@@ -75,8 +79,11 @@ def build_context(
             pending=snapshot.state.last_seq - snapshot.state.observed_seq,
             first_raw_seq=_first_seq(tail.messages, snapshot.state.last_seq + 1),
             last_seq=snapshot.state.last_seq,
+            observe_due=observation_due(policy, snapshot.state),
+            reflect_due=_reflect_due(policy, snapshot, request.now),
         ),
         volatile=volatile,
+        caching=True,
     )
 
 
@@ -98,6 +105,10 @@ def plain_context(
         last_seq=messages[-1].seq if messages else 0,
     )
     return Context(system=base, messages=tuple(messages), omitted=(), stats=stats)
+
+
+def _reflect_due(policy: Policy, snapshot: Snapshot, now: datetime) -> bool:
+    return bool(reflection_sources(policy, snapshot.state, snapshot.segments, now=now))
 
 
 def _tokens(blocks: Sequence[SystemBlock]) -> int:
@@ -245,7 +256,7 @@ def _volatile(
     pieces: list[str] = []
     if request.recall:
         pieces.append("Retrieved memories:\n" + "\n".join(f"- {text}" for text in request.recall))
-    if request.channel and request.channel != "web":
+    if request.channel and request.channel != PLAIN_CHANNEL:
         pieces.append(f"The user writes from {request.channel}.")
     if policy.show_clock:
         gap = _last_gap(snapshot.tail)

@@ -1,12 +1,13 @@
 """What a model is given for one call."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from remanence.observing.turns import (
     anthropic_turns,
-    last_settled,
+    breakpoints,
     openai_turns,
     repaired,
 )
@@ -59,7 +60,7 @@ class ContextStats:
     """Tokens of a context by tier, and what it stands for.
 
     `history_tokens` is what the whole tape would take; `pending` counts messages that no
-    observation covers yet.
+    observation covers yet. `observe_due` and `reflect_due` tell what background work is due.
     """
 
     system_tokens: int
@@ -71,6 +72,8 @@ class ContextStats:
     pending: int
     first_raw_seq: int
     last_seq: int
+    observe_due: bool = False
+    reflect_due: bool = False
 
     @property
     def context_tokens(self) -> int:
@@ -89,7 +92,7 @@ class Context:
     """System blocks, raw messages and what was left out, ready for a provider.
 
     `volatile` is text of this call alone; the newest user message or tool result carries it,
-    behind the last breakpoint.
+    behind the last breakpoint. Without `caching`, as without memory, there are no breakpoints.
     """
 
     system: tuple[SystemBlock, ...]
@@ -97,17 +100,25 @@ class Context:
     omitted: tuple[Omitted, ...]
     stats: ContextStats
     volatile: str = ""
+    caching: bool = False
 
     def to_anthropic(self) -> JsonObject:
         """`{"system": [...], "messages": [...]}` for Anthropic's Messages API.
 
         At most four blocks carry `cache_control`: the ends of the base prompt, of the reflections,
-        of the notes, and the newest message that will not change.
+        of the notes, and the newest message that will not change. Where that lies more blocks
+        behind the end of the request before than the cache looks back, that end is marked in place
+        of the base prompt's.
         """
-        request: JsonObject = {"messages": self._anthropic_messages()}
-        if self.system:
-            request = {"system": [_anthropic_block(block) for block in self.system], **request}
-        return request
+        messages = repaired(self.messages)
+        marked = breakpoints(messages, volatile=bool(self.volatile)) if self.caching else ()
+        turns = anthropic_turns(
+            messages, volatile=self.volatile, cache_control=CACHE_CONTROL, marked=marked
+        )
+        if not self.system:
+            return {"messages": turns}
+        blocks = _anthropic_blocks(self.system, MAX_BREAKPOINTS - len(marked))
+        return {"system": blocks, "messages": turns}
 
     def to_openai(self) -> JsonObject:
         """`{"messages": [...]}` for OpenAI's Chat Completions; prefixes are cached unmarked."""
@@ -125,21 +136,13 @@ class Context:
         pieces += [f"{turn.get('name') or turn['role']}: {_plain(turn)}" for turn in turns]
         return "\n\n".join(pieces)
 
-    def _anthropic_messages(self) -> list[JsonObject]:
-        messages = repaired(self.messages)
-        caching = any(block.cache for block in self.system)
-        return anthropic_turns(
-            messages,
-            volatile=self.volatile,
-            cache_control=CACHE_CONTROL if caching else None,
-            settled=last_settled(messages, volatile=bool(self.volatile)),
-        )
 
-
-def _anthropic_block(block: SystemBlock) -> JsonObject:
-    rendered: JsonObject = {"type": "text", "text": block.text}
-    if block.cache:
-        rendered["cache_control"] = CACHE_CONTROL
+def _anthropic_blocks(blocks: Sequence[SystemBlock], most: int) -> list[JsonObject]:
+    """The blocks with at most so many breakpoints, the last ones."""
+    marked = [index for index, block in enumerate(blocks) if block.cache][-most:]
+    rendered: list[JsonObject] = [{"type": "text", "text": block.text} for block in blocks]
+    for index in marked:
+        rendered[index]["cache_control"] = CACHE_CONTROL
     return rendered
 
 

@@ -4,7 +4,7 @@ The rules depend on the messages alone, so that a later context repeats the byte
 one. A result that comes after other messages stays where it came, as text of the user's.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,8 @@ JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
 NO_RESULT = "[no result was recorded for this call]"
 LEAD_IN = "[The conversation goes on from the notes above.]"
 VOLATILE_TAG = "memory-context"
+LOOK_BACK_BLOCKS = 20
+"""How many blocks before a breakpoint Anthropic's cache looks for an earlier one's prefix."""
 
 
 def repaired(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -122,6 +124,21 @@ def last_settled(messages: Sequence[Message], *, volatile: bool) -> int | None:
     return last if last >= 0 else None
 
 
+def breakpoints(messages: Sequence[Message], *, volatile: bool) -> tuple[int, ...]:
+    """The indices of the messages that end a cached prefix, at most two.
+
+    The last is the newest settled one. The end of the request before is marked too where the
+    cache would not look back so far from there, as after many tool calls at once.
+    """
+    settled = last_settled(messages, volatile=volatile)
+    if settled is None:
+        return ()
+    answers = [index for index in range(settled) if messages[index].role == "assistant"]
+    before = answers[-1] - 1 if answers else -1
+    between = sum(len(message.content) for message in messages[before + 1 : settled + 1])
+    return (before, settled) if before >= 0 and between >= LOOK_BACK_BLOCKS else (settled,)
+
+
 def _is_waiting(messages: Sequence[Message], index: int) -> bool:
     message = messages[index]
     if any(part.text == NO_RESULT for part in message.tool_results):
@@ -159,15 +176,15 @@ def anthropic_turns(
     messages: Sequence[Message],
     *,
     volatile: str,
-    cache_control: JsonObject | None,
-    settled: int | None,
+    cache_control: JsonObject,
+    marked: Collection[int],
 ) -> list[JsonObject]:
     """Messages of the Messages API: roles alternate, and the first is the user's."""
     carrying = carrier(messages)
     turns: list[JsonObject] = []
     for index, message in enumerate(messages):
         rendered = anthropic.render(message.role, message.content, message.name)
-        if rendered and cache_control is not None and index == settled:
+        if rendered and index in marked:
             rendered[-1]["content"][-1]["cache_control"] = cache_control
         if volatile and index == carrying:
             block = {"type": "text", "text": volatile_block(volatile)}
