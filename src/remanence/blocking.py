@@ -29,6 +29,7 @@ from remanence.observing.policy import Policy
 from remanence.protocols import Observer, Reflector
 from remanence.types import (
     ConversationRef,
+    Diagnostics,
     Hit,
     LogEntry,
     MemoryState,
@@ -113,6 +114,7 @@ class Memory:
     def __init__(self, memory: awaited.Memory, portal: Portal) -> None:
         """Use `Memory.open`, which closes what it opens."""
         self.policy = memory.policy
+        self.clock = memory.clock
         self._memory = memory
         self._portal = portal
 
@@ -177,6 +179,8 @@ class Conversation:
         self._conversation = conversation
         self._portal = portal
         self.ref = conversation.ref
+        self.user = conversation.user
+        self.clock = conversation.clock
 
     @property
     def id(self) -> str:
@@ -218,6 +222,9 @@ class Conversation:
 
     def state(self) -> MemoryState:
         return self._portal.call(self._conversation.state())
+
+    def diagnostics(self) -> Diagnostics:
+        return self._portal.call(self._conversation.diagnostics())
 
     def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
         return self._portal.call(self._conversation.log(version))

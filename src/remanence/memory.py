@@ -35,10 +35,12 @@ from remanence.stores import open_store
 from remanence.tokens import TokenCounter, counter_for
 from remanence.types import (
     ConversationRef,
+    Diagnostics,
     Hit,
     LogEntry,
     MemoryState,
     Message,
+    ObservationLog,
     Problem,
     Segment,
     Snapshot,
@@ -75,6 +77,7 @@ class Memory:
     ) -> None:
         """Use `Memory.open`, which closes what it opens."""
         self.policy = policy
+        self.clock = clock
         self._store = store
         self._clock = clock
         self._counter: TokenCounter = counter_for(policy.token_counter or policy.model)
@@ -219,6 +222,8 @@ class Conversation:
         self._store = memory._store
         self._engine = memory._engine
         self._user = user
+        self.user = user
+        self.clock = memory.clock
         self.ref = ref
 
     @property
@@ -350,6 +355,22 @@ class Conversation:
         request = ContextRequest(now=now, system=system, knowledge=tuple(knowledge))
         return memory._built(snapshot, request)
 
+    async def diagnostics(self) -> Diagnostics:
+        """The memory in a few numbers: state, size and version of its notes."""
+        self._memory._check_open()
+        state = await self._store.state(self.ref)
+        segments = await self._store.segments(self.ref, live=False)
+        observations = [segment for segment in segments if segment.generation == 0]
+        seq = state.observed_seq if state else 0
+        newest = await self._store.messages(self.ref, after=seq - 1, limit=1) if seq else ()
+        return Diagnostics(
+            memory_state=state,
+            observed_message_id=newest[0].id if newest else None,
+            observation_log=_observation_log([segment for segment in segments if segment.live]),
+            observation_count=len(observations),
+            total_observation_tokens=sum(segment.tokens for segment in observations),
+        )
+
     async def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
         """Every committed change of this memory, oldest first, up to *version*."""
         self._memory._check_open()
@@ -471,6 +492,16 @@ def _settings(source: Settings | Path | str | None) -> Settings:
         return source or Settings()
     file = Path(source)
     return load_settings(Policy, arguments={}, directory=file.parent, file=file).settings
+
+
+def _observation_log(live: Sequence[Segment]) -> ObservationLog | None:
+    if not live:
+        return None
+    return ObservationLog(
+        version=max(segment.version for segment in live),
+        token_count=sum(segment.tokens for segment in live),
+        text_length=sum(len(segment.text) for segment in live),
+    )
 
 
 def _observer(source: "Observer | ModelSource | None", policy: Policy, clock: Clock) -> Observer:

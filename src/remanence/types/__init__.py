@@ -1,5 +1,6 @@
 """The values that everything else speaks of."""
 
+from remanence.types.diagnostics import Diagnostics, ObservationLog
 from remanence.types.message import Message, MessageKind, check_message
 from remanence.types.parts import (
     ROLES,
@@ -30,6 +31,7 @@ __all__ = [
     "ROLES",
     "Appended",
     "ConversationRef",
+    "Diagnostics",
     "Draft",
     "Failure",
     "FilePart",
@@ -42,6 +44,7 @@ __all__ = [
     "MessageKind",
     "Note",
     "NoteFormat",
+    "ObservationLog",
     "OtherPart",
     "Part",
     "Priority",
