@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from remanence.chat import Chat, Reply, Tool
     from remanence.clock import Clock, SystemClock
     from remanence.config import Settings
     from remanence.errors import RemanenceError
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from remanence.types import MemoryState, Message, Note, Segment
 
 _HOMES = {
+    "Chat": "chat",
     "Clock": "clock",
     "Context": "observing.context",
     "Conversation": "memory",
@@ -29,16 +31,19 @@ _HOMES = {
     "Policy": "observing.policy",
     "Reflector": "protocols",
     "RemanenceError": "errors",
+    "Reply": "chat",
     "Segment": "types",
     "Settings": "config",
     "Store": "protocols",
     "SystemClock": "clock",
+    "Tool": "chat",
     "count_tokens": "tokens",
 }
 """Where each public name lives. They are loaded on first use, so that a command line that only
 prints its help does not wait for the database and telemetry packages."""
 
 __all__ = [
+    "Chat",
     "Clock",
     "Context",
     "Conversation",
@@ -52,10 +57,12 @@ __all__ = [
     "Policy",
     "Reflector",
     "RemanenceError",
+    "Reply",
     "Segment",
     "Settings",
     "Store",
     "SystemClock",
+    "Tool",
     "count_tokens",
 ]
 

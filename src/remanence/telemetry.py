@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from opentelemetry import metrics, trace
 
-from remanence.types import MemoryState
+from remanence.types import MemoryState, Usage
 
 ContextListener: TypeAlias = Callable[[MemoryState, object], None]
 
@@ -25,6 +25,10 @@ _discarded = _meter.create_counter("remanence.steps.discarded", unit="{step}")
 _activated = _meter.create_counter("remanence.activations", unit="{activation}")
 _context_tokens = _meter.create_histogram("remanence.context.tokens", unit="{token}")
 _omitted = _meter.create_counter("remanence.context.omitted", unit="{message}")
+_chat_tokens = _meter.create_counter("remanence.chat.tokens", unit="{token}")
+_chat_failures = _meter.create_counter("remanence.chat.failed", unit="{call}")
+_tool_failures = _meter.create_counter("remanence.chat.tools.failed", unit="{call}")
+_prefix_changes = _meter.create_counter("remanence.prefix.changes", unit="{change}")
 
 
 @contextmanager
@@ -99,3 +103,42 @@ def context_listener(listener: ContextListener) -> Iterator[None]:
         yield
     finally:
         _context_listeners.remove(listener)
+
+
+def chat_called(
+    conversation_id: str, usage: Usage, *, estimated_tokens: int, prefix_changed: bool
+) -> None:
+    """Count and log the tokens of a chat's model call, and a change of its cached prefix."""
+    kinds = {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_creation": usage.cache_write_tokens,
+        "cache_read": usage.cache_read_tokens,
+    }
+    for kind, tokens in kinds.items():
+        _chat_tokens.add(tokens, {"kind": kind, "model": usage.model})
+    if prefix_changed:
+        _prefix_changes.add(1)
+    logger.info(
+        "chat call of conversation %r: model=%s input=%d output=%d cache_creation=%d cache_read=%d "
+        "hit_ratio=%.2f estimated=%d prefix=%s outcome=%s",
+        conversation_id,
+        usage.model,
+        *kinds.values(),
+        usage.cache_read_tokens / max(1, usage.input_tokens),
+        estimated_tokens,
+        "changed" if prefix_changed else "kept",
+        usage.outcome,
+    )
+
+
+def chat_failed(conversation_id: str, model: str, reason: str) -> None:
+    """Count and log a chat's model call that gave no answer."""
+    _chat_failures.add(1, {"model": model, "reason": reason})
+    logger.warning("chat call of conversation %r to %s failed: %s", conversation_id, model, reason)
+
+
+def tool_failed(name: str, error_type: str) -> None:
+    """Count and log a tool whose handler raised; its text may be private and is left out."""
+    _tool_failures.add(1, {"tool": name})
+    logger.warning("tool %r failed with %s; the model was told", name, error_type)

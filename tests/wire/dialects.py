@@ -7,7 +7,7 @@ as marked for Anthropic, as far as equal for OpenAI.
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 Body: TypeAlias = dict[str, Any]  # JSON
@@ -17,11 +17,21 @@ MAX_BREAKPOINTS = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call of the model."""
+
+    id: str
+    name: str
+    arguments: Body = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """An answer of the model."""
 
     text: str = "- noted"
     ending: Ending = "complete"
+    calls: tuple[Call, ...] = ()
 
 
 class Dialect(Protocol):
@@ -74,8 +84,11 @@ class Anthropic:
             "type": "message",
             "role": "assistant",
             "model": body["model"],
-            "content": [{"type": "text", "text": reply.text}] if reply.text else [],
-            "stop_reason": self._ENDINGS[reply.ending],
+            "content": [
+                *([{"type": "text", "text": reply.text}] if reply.text else []),
+                *(_tool_use(call) for call in reply.calls),
+            ],
+            "stop_reason": "tool_use" if reply.calls else self._ENDINGS[reply.ending],
             "stop_sequence": None,
             "usage": {**self._input_usage(body), "output_tokens": _words(reply.text)},
         }
@@ -102,6 +115,8 @@ class Anthropic:
                 for piece in _pieces(reply.text)
             ]
             events.append({"type": "content_block_stop", "index": 0})
+        for index, call in enumerate(reply.calls, 1 if reply.text else 0):
+            events += _tool_use_events(index, call)
         output = {"output_tokens": whole["usage"]["output_tokens"]}
         events.append({"type": "message_delta", "delta": ended, "usage": output})
         events.append({"type": "message_stop"})
@@ -157,19 +172,19 @@ class OpenAI:
         message: Body = {"role": "assistant", **self._content(reply)}
         return {
             **self._frame(body, "chat.completion"),
-            "choices": [
-                {"index": 0, "message": message, "finish_reason": self._ENDINGS[reply.ending]}
-            ],
+            "choices": [{"index": 0, "message": message, "finish_reason": self._reason(reply)}],
             "usage": self._usage(body, reply),
         }
 
     def events(self, body: Body, reply: Reply) -> list[str]:
         frame = self._frame(body, "chat.completion.chunk")
         field = "refusal" if reply.ending == "refusal" else "content"
-        deltas = [{"role": "assistant", "content": ""}]
+        deltas: list[Body] = [{"role": "assistant", "content": ""}]
         deltas += [{field: piece} for piece in _pieces(reply.text)]
+        for index, call in enumerate(reply.calls):
+            deltas += _tool_call_deltas(index, call)
         choices: list[Body] = [{"index": 0, "delta": delta} for delta in deltas]
-        choices.append({"index": 0, "delta": {}, "finish_reason": self._ENDINGS[reply.ending]})
+        choices.append({"index": 0, "delta": {}, "finish_reason": self._reason(reply)})
         events: list[Body] = [{**frame, "choices": [choice]} for choice in choices]
         if (body.get("stream_options") or {}).get("include_usage"):
             events.append({**frame, "choices": [], "usage": self._usage(body, reply)})
@@ -181,10 +196,16 @@ class OpenAI:
     def error_event(self, kind: str, message: str) -> str:
         return f"data: {json.dumps(self.error(kind, message))}\n\n"
 
+    def _reason(self, reply: Reply) -> str:
+        return "tool_calls" if reply.calls else self._ENDINGS[reply.ending]
+
     def _content(self, reply: Reply) -> Body:
         if reply.ending == "refusal":
             return {"content": None, "refusal": reply.text}
-        return {"content": reply.text, "refusal": None}
+        content: Body = {"content": reply.text or None, "refusal": None}
+        if reply.calls:
+            content["tool_calls"] = [_tool_call(call) for call in reply.calls]
+        return content
 
     def _frame(self, body: Body, kind: str) -> Body:
         return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": body["model"]}
@@ -216,6 +237,41 @@ def _content_blocks(content: str | list[Body] | None) -> list[Body]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return content or []
+
+
+def _tool_use(call: Call) -> Body:
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
+
+
+def _tool_use_events(index: int, call: Call) -> list[Body]:
+    block = {**_tool_use(call), "input": {}}
+    return [
+        {"type": "content_block_start", "index": index, "content_block": block},
+        *(
+            {
+                "type": "content_block_delta",
+                "index": index,
+                "delta": {"type": "input_json_delta", "partial_json": piece},
+            }
+            for piece in _pieces(json.dumps(call.arguments))
+        ),
+        {"type": "content_block_stop", "index": index},
+    ]
+
+
+def _tool_call(call: Call) -> Body:
+    function = {"name": call.name, "arguments": json.dumps(call.arguments)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _tool_call_deltas(index: int, call: Call) -> list[Body]:
+    first, *rest = _pieces(json.dumps(call.arguments))
+    opening = {"name": call.name, "arguments": first}
+    calls: list[Body] = [
+        {"index": index, "id": call.id, "type": "function", "function": opening},
+        *({"index": index, "function": {"arguments": piece}} for piece in rest),
+    ]
+    return [{"tool_calls": [call]} for call in calls]
 
 
 def _text(block: Body) -> str:

@@ -1,0 +1,29 @@
+"""Talking to a model with the memory attached."""
+
+from remanence.chat.conversing import Chat
+from remanence.chat.events import (
+    ChatEvent,
+    Done,
+    Reply,
+    TextDelta,
+    ToolCalled,
+    ToolReturned,
+)
+from remanence.chat.models import ChatAnswer, ChatModel, ChatRequest, ChatSource, open_chat_model
+from remanence.chat.tools import Tool
+
+__all__ = [
+    "Chat",
+    "ChatAnswer",
+    "ChatEvent",
+    "ChatModel",
+    "ChatRequest",
+    "ChatSource",
+    "Done",
+    "Reply",
+    "TextDelta",
+    "Tool",
+    "ToolCalled",
+    "ToolReturned",
+    "open_chat_model",
+]

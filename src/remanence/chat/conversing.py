@@ -1,0 +1,228 @@
+"""A chat: turns of a conversation with a model."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from remanence import telemetry
+from remanence.chat.events import (
+    ChatEvent,
+    Done,
+    Reply,
+    TextDelta,
+    ToolCalled,
+    ToolReturned,
+    total,
+)
+from remanence.chat.models import ChatSource, open_chat_model
+from remanence.chat.requests import ChatAnswer, ChatRequest
+from remanence.chat.tools import Tool, answered
+from remanence.errors import InvalidMessage, ModelError
+from remanence.memory import Conversation
+from remanence.models import ModelOptions
+from remanence.observing.context import Context
+from remanence.types import Message, ToolCallPart, Usage
+
+ROUNDS = 10
+
+
+class Chat:
+    """Talks to a model with a conversation's memory attached, one turn at a time.
+
+    A turn puts the user's message on the tape, asks the model with the conversation's context, and
+    puts its answer on the tape, with the tool calls and results in between; each is durable before
+    the next step. The context is made anew for each model call.
+
+    When a call fails, the user's message and the finished rounds stay on the tape, and nothing of
+    the failed answer, also where a stream broke off after it had given text. `send()` or
+    `stream()` without a text then goes on from there; so does the same text again, which is not
+    appended twice.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        *,
+        model: ChatSource,
+        system: str = "",
+        tools: Sequence[Tool] = (),
+        identity: str = "",
+        channel: str | None = None,
+        options: ModelOptions | None = None,
+        max_output_tokens: int | None = None,
+        max_rounds: int = ROUNDS,
+    ) -> None:
+        """Open *model*; nothing is sent yet.
+
+        Args:
+            conversation: whose memory it is.
+            model: `anthropic:claude-haiku-4-5`, `openai:gpt-5-mini`, `google:…`, `ollama:…`,
+                `openai:my-model@http://host/v1`, an async function from a `ModelRequest` to a
+                text, or a `ChatModel`.
+            system: the base system prompt.
+            tools: what the model may call.
+            identity: a text that stands before the system prompt, as some kinds of access demand.
+            channel: where the user writes from.
+            options: how the model is called: timeout and attempts.
+            max_output_tokens: the most that one answer may have, by default the provider's limit,
+                for Anthropic 8,192.
+            max_rounds: model calls of one turn; in the last one no tool may be called.
+
+        Raises:
+            ModelError: `unknown_model` or `auth`; the text says what to write or to set.
+            MissingExtra: a named model needs `remanence[models]`.
+        """
+        if max_rounds < 1:
+            raise ValueError(f"max_rounds is {max_rounds!r}: a turn takes one call at least")
+        self.conversation = conversation
+        self._model = open_chat_model(
+            model,
+            clock=conversation.clock,
+            options=options,
+            max_output_tokens=max_output_tokens,
+        )
+        self._system = system
+        self._identity = identity
+        self._channel = channel
+        self._tools = {tool.name: tool for tool in tools}
+        self._max_rounds = max_rounds
+        self._prefix: tuple[object, ...] | None = None
+        # The messages of a turn stay together on the tape.
+        self._turn_lock = asyncio.Lock()
+
+    async def send(self, text: str | None = None) -> Reply:
+        """Answer *text*, or without one, what the tape still leaves unanswered.
+
+        Raises:
+            ModelError: the model gave no answer; `reason` and the text say why.
+            InvalidMessage: the text is empty, or there is nothing to answer.
+            StoreError: the database refused.
+        """
+        async with aclosing(self._turn(text, streaming=False)) as events:
+            async for event in events:
+                if isinstance(event, Done):
+                    return event.reply
+        raise AssertionError("a turn ends with its reply or an error")
+
+    async def stream(self, text: str | None = None) -> AsyncGenerator[ChatEvent, None]:
+        """As `send`, giving text, tool calls and results as they come, and `Done` at the end.
+
+        Whoever stops reading ends the turn: nothing of the answer in progress is kept.
+        """
+        async with aclosing(self._turn(text, streaming=True)) as events:
+            async for event in events:
+                yield event
+
+    async def _turn(self, text: str | None, *, streaming: bool) -> AsyncGenerator[ChatEvent, None]:
+        async with self._turn_lock:
+            await self._begin(text)
+            calls: list[Usage] = []
+            for rounds_left in reversed(range(self._max_rounds)):
+                answer: ChatAnswer | None = None
+                async with aclosing(self._ask(rounds_left, streaming=streaming)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, ChatAnswer):
+                            answer = piece
+                        else:
+                            yield TextDelta(text=piece)
+                assert answer is not None, "a model gives an answer or an error"
+                calls.append(answer.usage)
+                message = Message(role="assistant", content=answer.content)
+                await self.conversation.append(message)
+                if not message.tool_calls:
+                    yield Done(reply=_reply(message, answer, calls))
+                    return
+                async with aclosing(self._run_tools(message.tool_calls)) as events:
+                    async for event in events:
+                        yield event
+
+    async def _begin(self, text: str | None) -> None:
+        """Put the user's message on the tape, unless it waits there for its answer already."""
+        newest = await self._newest()
+        if text is None:
+            if newest is None or (newest.role == "assistant" and not newest.tool_calls):
+                raise InvalidMessage(
+                    f"conversation {self.conversation.id!r} has nothing to answer: send a text"
+                )
+            return
+        if newest is None or newest.role != "user" or newest.text != text:
+            await self.conversation.append(Message.user(text))
+
+    async def _newest(self) -> Message | None:
+        state = await self.conversation.state()
+        newest = await self.conversation.messages(after=state.last_seq - 1, limit=1)
+        return newest[-1] if newest else None
+
+    async def _ask(
+        self, rounds_left: int, *, streaming: bool
+    ) -> AsyncGenerator[str | ChatAnswer, None]:
+        """One model call: its pieces where it is streamed, then its answer, which is recorded."""
+        context = await self.conversation.context(
+            system=self._system, identity=self._identity, channel=self._channel
+        )
+        request = ChatRequest(
+            context=context,
+            tools=tuple(self._tools.values()),
+            conclude=not rounds_left,
+            conversation=self.conversation.ref,
+            user=self.conversation.user,
+        )
+        try:
+            async with aclosing(self._pieces(request, streaming=streaming)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, ChatAnswer):
+                        await self._record(piece.usage, context)
+                        self._check_concluded(piece, rounds_left)
+                    yield piece
+        except ModelError as error:
+            telemetry.chat_failed(self.conversation.id, self._model.name, error.reason)
+            raise
+
+    async def _pieces(
+        self, request: ChatRequest, *, streaming: bool
+    ) -> AsyncGenerator[str | ChatAnswer, None]:
+        if not streaming:
+            yield await self._model.complete(request)
+            return
+        async with aclosing(self._model.stream(request)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    def _check_concluded(self, answer: ChatAnswer, rounds_left: int) -> None:
+        if not rounds_left and any(isinstance(part, ToolCallPart) for part in answer.content):
+            raise ModelError(
+                "tool_rounds",
+                f"{self._model.name} still calls tools after {self._max_rounds} rounds: raise "
+                "max_rounds, or send again to go on",
+            )
+
+    async def _run_tools(self, calls: Sequence[ToolCallPart]) -> AsyncGenerator[ChatEvent, None]:
+        """Call the tools in the model's order; their results go to the tape together."""
+        results: list[Message] = []
+        for call in calls:
+            yield ToolCalled(call_id=call.id, name=call.name, arguments=call.arguments)
+            results.append(await answered(call, self._tools))
+        await self.conversation.append(*results)
+        for call, message in zip(calls, results, strict=True):
+            result = message.tool_results[0]
+            yield ToolReturned(
+                call_id=call.id, name=call.name, text=result.text, is_error=result.is_error
+            )
+
+    async def _record(self, usage: Usage, context: Context) -> None:
+        """Log a call with its tokens, and whether the cached prefix of the call before changed."""
+        prefix = (context.stats.first_raw_seq, *(block.text for block in context.system))
+        changed = self._prefix is not None and self._prefix != prefix
+        self._prefix = prefix
+        telemetry.chat_called(
+            self.conversation.id,
+            usage,
+            estimated_tokens=context.stats.context_tokens,
+            prefix_changed=changed,
+        )
+
+
+def _reply(message: Message, answer: ChatAnswer, calls: Sequence[Usage]) -> Reply:
+    return Reply(
+        text=message.text, usage=total(calls), calls=tuple(calls), complete=answer.complete
+    )

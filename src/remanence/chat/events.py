@@ -1,0 +1,72 @@
+"""What a turn of a chat gives: its events, and the reply at their end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from remanence.types import Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """The model's answer to a turn.
+
+    `calls` are the model calls that it took, one for each round of tools and one more; `usage` is
+    their sum. `complete` is false where the answer was cut off at the output limit.
+    """
+
+    text: str
+    usage: Usage
+    calls: tuple[Usage, ...]
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """A piece of the answer's text, as it arrives."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled:
+    """The model calls a tool; `arguments` is JSON text as the model wrote it."""
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReturned:
+    """What a tool gave back; it is on the tape when this event comes."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """The end of a turn; its reply is on the tape."""
+
+    reply: Reply
+
+
+ChatEvent: TypeAlias = TextDelta | ToolCalled | ToolReturned | Done
+
+
+def total(calls: Sequence[Usage]) -> Usage:
+    """The sum of a turn's calls; its price is unknown where that of one call is."""
+    costs = [call.cost_usd for call in calls]
+    known = [cost for cost in costs if cost is not None]
+    return replace(
+        calls[-1],
+        input_tokens=sum(call.input_tokens for call in calls),
+        output_tokens=sum(call.output_tokens for call in calls),
+        cache_read_tokens=sum(call.cache_read_tokens for call in calls),
+        cache_write_tokens=sum(call.cache_write_tokens for call in calls),
+        cost_usd=sum(known) if len(known) == len(costs) else None,
+        duration_seconds=sum(call.duration_seconds for call in calls),
+    )

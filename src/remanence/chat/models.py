@@ -1,0 +1,85 @@
+"""How a chat reaches its model: the seam, and opening one by name."""
+
+import importlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from remanence.chat.prompted import PromptedModel
+from remanence.chat.requests import ChatAnswer, ChatRequest
+from remanence.clock import Clock
+from remanence.errors import MissingExtra, ModelError
+from remanence.models import ModelOptions, open_model
+from remanence.models.spec import ModelSpec, parse_spec
+from remanence.protocols import Model, ModelRequest
+
+__all__ = ["ChatAnswer", "ChatModel", "ChatRequest", "ChatSource", "open_chat_model"]
+
+_DIALECTS = {"anthropic": "anthropic", "openai": "openai", "ollama": "openai"}
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """A model that takes a whole context. Called concurrently for different conversations.
+
+    Raises:
+        ModelError: the call failed; keys never stand in its text.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer: ...
+
+    def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
+        """The pieces of the answer's text as they arrive, then the answer."""
+        ...
+
+
+ChatSource: TypeAlias = "str | ChatModel | Model | Callable[[ModelRequest], Awaitable[str]]"
+
+
+def open_chat_model(
+    source: ChatSource,
+    *,
+    clock: Clock,
+    options: ModelOptions | None = None,
+    max_output_tokens: int | None = None,
+) -> ChatModel:
+    """Make a model that a chat can talk to.
+
+    *source* is a name, as for `open_model`, an async function from a `ModelRequest` to a text, a
+    `Model`, or a `ChatModel`, which comes back as it is. Anthropic, OpenAI, Ollama and servers
+    compatible with OpenAI get the context block by block; any other model gets it as text.
+
+    Raises:
+        ModelError: `unknown_model` or `auth`; the text says what to write or to set.
+        MissingExtra: a named model needs `remanence[models]`.
+    """
+    if isinstance(source, ChatModel):
+        return source
+    options = options or ModelOptions()
+    if isinstance(source, str):
+        spec = parse_spec(source)
+        if spec.provider in _DIALECTS:
+            return _reached(spec, clock, options, max_output_tokens)
+    elif not callable(source) and not hasattr(source, "complete"):
+        raise ModelError(
+            "unknown_model",
+            f"a {type(source).__name__} is no model of a chat: give a name such as "
+            "anthropic:claude-haiku-4-5, an async function or a Model",
+        )
+    model = open_model(source, options=options, clock=clock)
+    return PromptedModel(model, max_output_tokens=max_output_tokens)
+
+
+def _reached(
+    spec: ModelSpec, clock: Clock, options: ModelOptions, max_output_tokens: int | None
+) -> ChatModel:
+    try:
+        module = importlib.import_module(f"remanence.chat.dialects.{_DIALECTS[spec.provider]}")
+    except ModuleNotFoundError as error:
+        raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
+    opened: ChatModel = module.open_dialect(
+        spec, clock=clock, options=options, max_output_tokens=max_output_tokens
+    )
+    return opened

@@ -1,0 +1,30 @@
+"""One call of a chat's model, and its answer."""
+
+from dataclasses import dataclass
+
+from remanence.chat.tools import Tool
+from remanence.observing.context import Context
+from remanence.types import ConversationRef, Part, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """What a model is asked: a context, and the tools that it may call.
+
+    With `conclude` it has to answer without calling one.
+    """
+
+    context: Context
+    tools: tuple[Tool, ...]
+    conclude: bool
+    conversation: ConversationRef
+    user: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatAnswer:
+    """What a model answered; `complete` is false where it was cut off at the output limit."""
+
+    content: tuple[Part, ...]
+    complete: bool
+    usage: Usage

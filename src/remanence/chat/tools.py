@@ -1,0 +1,49 @@
+"""Tools that a model may call during a chat."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from remanence import telemetry
+from remanence.types import Message, ToolCallPart
+
+JsonObject: TypeAlias = dict[str, Any]  # arguments by the tool's own schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A function that a model may call.
+
+    `parameters` is a JSON schema of an object; `handler` gets such an object and returns the text
+    for the model. What it raises is told to the model as an error result, and the turn goes on.
+    """
+
+    name: str
+    description: str
+    parameters: JsonObject
+    handler: Callable[[JsonObject], Awaitable[str]]
+
+
+async def answered(call: ToolCallPart, tools: Mapping[str, Tool]) -> Message:
+    """The message with the result of a tool call; a failure is a result too."""
+    tool = tools.get(call.name)
+    if tool is None:
+        known = ", ".join(sorted(tools)) or "there are none"
+        return _failed(call, f"there is no tool {call.name!r}; known tools: {known}")
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except ValueError as error:
+        return _failed(call, f"the arguments are no JSON: {error}")
+    if not isinstance(arguments, dict):
+        return _failed(call, f"the arguments are {call.arguments!r}: pass a JSON object")
+    try:
+        text = await tool.handler(arguments)
+    except Exception as error:  # noqa: BLE001 - a handler may raise anything
+        telemetry.tool_failed(call.name, type(error).__name__)
+        return _failed(call, f"{type(error).__name__}: {error}")
+    return Message.tool(call.id, text)
+
+
+def _failed(call: ToolCallPart, text: str) -> Message:
+    return Message.tool(call.id, text, is_error=True)
