@@ -23,7 +23,7 @@ from remanence.clock import Clock
 from remanence.config import Settings
 from remanence.errors import Closed
 from remanence.exchange import ImportReport
-from remanence.models import ModelSource
+from remanence.models import ModelOptions, ModelSource
 from remanence.observing.context import Context
 from remanence.observing.policy import Policy
 from remanence.protocols import Observer, Reflector
@@ -37,6 +37,7 @@ from remanence.types import (
     Problem,
     Segment,
     Snapshot,
+    UsageTotal,
 )
 
 T = TypeVar("T")
@@ -130,6 +131,7 @@ class Memory:
         model: "ModelSource | None" = None,
         settings: Settings | Path | str | None = None,
         clock: Clock | None = None,
+        model_options: ModelOptions | None = None,
     ) -> Iterator[Self]:
         portal = Portal()
         memory = portal.open(
@@ -141,6 +143,7 @@ class Memory:
                 model=model,
                 settings=settings,
                 clock=clock,
+                model_options=model_options,
             )
         )
         try:
@@ -166,6 +169,18 @@ class Memory:
     ) -> tuple[MemoryState, ...]:
         return self._portal.call(
             self._memory.conversations(tenant=tenant, after=after, limit=limit)
+        )
+
+    def usage(
+        self,
+        *,
+        tenant: str | None = None,
+        conversation: str | None = None,
+        user: str | None = None,
+        since: datetime | None = None,
+    ) -> tuple[UsageTotal, ...]:
+        return self._portal.call(
+            self._memory.usage(tenant=tenant, conversation=conversation, user=user, since=since)
         )
 
     def check(self) -> tuple[Problem, ...]:
@@ -256,6 +271,9 @@ class Conversation:
 
     def import_blocks(self, store: BlockStore) -> ImportReport:
         return self._portal.call(self._conversation.import_blocks(store))
+
+    def usage(self) -> tuple[UsageTotal, ...]:
+        return self._portal.call(self._conversation.usage())
 
     def delete(self) -> bool:
         return self._portal.call(self._conversation.delete())

@@ -12,10 +12,13 @@ RemanenceError
 │   ├── NotADatabase          the file is something else, or encrypted
 │   └── NewerSchema           it was written by a later remanence
 ├── ObservationRejected       an observer's answer was not fit to be kept
+├── ObservationSkipped        an observation or reflection was left out on purpose
 ├── ModelError                a model call failed
 ├── MissingExtra              an optional package is not installed (also an ImportError)
 └── Closed                    the memory was closed
 """
+
+from datetime import datetime
 
 
 class RemanenceError(Exception):
@@ -68,6 +71,18 @@ class ObservationRejected(RemanenceError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class ObservationSkipped(RemanenceError):
+    """An observation or reflection was left out on purpose: no failure, but looked at again later.
+
+    `reason` is a short code; `until` is when another look makes sense, if that is known.
+    """
+
+    def __init__(self, reason: str, message: str, *, until: datetime | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.until = until
 
 
 class ModelError(RemanenceError):

@@ -16,12 +16,13 @@ from remanence.blocks import BlockStore
 from remanence.clock import Clock, SystemClock
 from remanence.config import Settings
 from remanence.config.sources import load_settings
+from remanence.engine.ledger import Ledger
 from remanence.engine.local import LocalEngine
 from remanence.engine.reconcile import Reconciler
 from remanence.errors import Closed, ConversationNotFound, InvalidMessage, InvalidPolicy
 from remanence.exchange import ImportReport, export_segments, import_blocks
 from remanence.files import safe_name
-from remanence.models import ModelSource, open_model
+from remanence.models import MeteredModel, ModelOptions, ModelSource, RecordUsage, open_model
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
 from remanence.observing.diagnosis import diagnose
@@ -30,7 +31,7 @@ from remanence.observing.history import snapshot_at, state_at
 from remanence.observing.model import ModelObserver, ModelReflector
 from remanence.observing.policy import Policy
 from remanence.observing.schedule import observation_due
-from remanence.protocols import Observer, Reflector, Store
+from remanence.protocols import Model, Observer, Reflector, Store
 from remanence.stores import open_store
 from remanence.tokens import TokenCounter, counter_for
 from remanence.types import (
@@ -45,6 +46,7 @@ from remanence.types import (
     Segment,
     Snapshot,
     TextPart,
+    UsageTotal,
     check_message,
 )
 
@@ -56,6 +58,7 @@ STAND_IN_SOURCE_TOKENS = 8_000
 
 RECALLED = 5
 DEFAULT_TENANT = "default"
+TRIED_ONCE = ModelOptions(attempts=1)
 CHECK_PAGE = 200
 
 
@@ -74,11 +77,13 @@ class Memory:
         reflector: Reflector,
         clock: Clock,
         settings: Settings,
+        ledger: Ledger,
     ) -> None:
         """Use `Memory.open`, which closes what it opens."""
         self.policy = policy
         self.clock = clock
         self._store = store
+        self._ledger = ledger
         self._clock = clock
         self._counter: TokenCounter = counter_for(policy.token_counter or policy.model)
         self._count_text = functools.lru_cache(maxsize=256)(self._counter.text)
@@ -108,6 +113,7 @@ class Memory:
         model: "ModelSource | None" = None,
         settings: Settings | Path | str | None = None,
         clock: Clock | None = None,
+        model_options: ModelOptions | None = None,
     ) -> AsyncIterator[Self]:
         """Open the tape at *url*, creating it where needed, and start the background work.
 
@@ -122,6 +128,8 @@ class Memory:
             settings: by default `Settings()`; or the path of a file to read, which may also be a
                 `lango.json`, a zora configuration, or one with the names of `MEMORY_CONFIG`.
             clock: the source of time and ids.
+            model_options: how models are called that are given by name or as functions; by
+                default each call is made once, as a failed step is tried again later anyway.
 
         Raises:
             InvalidPolicy: the settings contradict one another.
@@ -135,18 +143,22 @@ class Memory:
                 url or settings.url, clock=clock, durability=settings.durability
             )
             stack.push_async_callback(store.close)
+            ledger = Ledger(store)
+            making = _Making(policy, clock, ledger.record, model_options or TRIED_ONCE)
             memory = cls(
                 store=store,
                 policy=policy,
-                observer=_observer(
-                    observer or settings.observer_model or model or settings.model, policy, clock
+                observer=await making.observer(
+                    observer or settings.observer_model or model or settings.model
                 ),
-                reflector=_reflector(
-                    reflector or settings.reflector_model or model or settings.model, policy, clock
+                reflector=await making.reflector(
+                    reflector or settings.reflector_model or model or settings.model
                 ),
                 clock=clock,
                 settings=settings,
+                ledger=ledger,
             )
+            ledger.start()
             memory._engine.start()
             stack.push_async_callback(memory._stop)
             yield memory
@@ -174,6 +186,29 @@ class Memory:
         """The states of up to *limit* conversations by (tenant, id), for paging with *after*."""
         self._check_open()
         return await self._store.conversations(tenant=tenant, after=after, limit=limit)
+
+    async def usage(
+        self,
+        *,
+        tenant: str | None = None,
+        conversation: str | None = None,
+        user: str | None = None,
+        since: datetime | None = None,
+    ) -> tuple[UsageTotal, ...]:
+        """What model calls took, by purpose and model: of all, or of those that fit.
+
+        Args:
+            tenant: whose calls; with a *conversation* by default `default`.
+            conversation: the id of one; the calls of a deleted one no longer name it.
+            user: whose conversations.
+            since: calls from then on.
+        """
+        self._check_open()
+        await self._ledger.settle()
+        if conversation is None:
+            return await self._store.usage(tenant=tenant, user=user, since=since)
+        ref = ConversationRef(tenant or "default", conversation)
+        return await self._store.usage(conversation=ref, user=user, since=since)
 
     async def check(self) -> tuple[Problem, ...]:
         """What is inconsistent, failing, stuck or overdue, and how to mend it."""
@@ -207,7 +242,9 @@ class Memory:
 
     async def _stop(self) -> None:
         self._closed = True
-        await self._engine.close(timeout_seconds=self._settings.shutdown_timeout_seconds)
+        seconds = self._settings.shutdown_timeout_seconds
+        await self._engine.close(timeout_seconds=seconds)
+        await self._ledger.close(timeout_seconds=seconds)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -438,10 +475,15 @@ class Conversation:
         self._memory._check_open()
         return await import_blocks(store, self.ref, self._memory._reconciler)
 
+    async def usage(self) -> tuple[UsageTotal, ...]:
+        """What the model calls of this conversation took, by purpose and model."""
+        return await self._memory.usage(tenant=self.ref.tenant, conversation=self.id)
+
     async def delete(self) -> bool:
         """Erase messages, notes, log and exported blocks, also of work in progress.
 
-        Returns false if there is no such conversation.
+        Its model calls stay in the ledger, under their user, and no longer name it. Returns false
+        if there is no such conversation.
         """
         self._memory._check_open()
         deleted = await self._store.delete(self.ref)
@@ -504,22 +546,43 @@ def _observation_log(live: Sequence[Segment]) -> ObservationLog | None:
     )
 
 
-def _observer(source: "Observer | ModelSource | None", policy: Policy, clock: Clock) -> Observer:
-    if source is None:
-        return ExtractiveObserver()
-    if isinstance(source, Observer):
-        return source
-    model = open_model(source, clock=clock)
-    return ModelObserver(model, max_output_tokens=policy.max_output_tokens)
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Making:
+    """Makes observers and reflectors of what `Memory.open` was given, with metered models."""
 
+    policy: Policy
+    clock: Clock
+    record: RecordUsage
+    options: ModelOptions
 
-def _reflector(source: "Reflector | ModelSource | None", policy: Policy, clock: Clock) -> Reflector:
-    if source is None:
-        return ExtractiveReflector()
-    if isinstance(source, Reflector):
-        return source
-    model = open_model(source, clock=clock)
-    return ModelReflector(model, max_output_tokens=policy.max_output_tokens)
+    async def observer(self, source: "Observer | ModelSource | None") -> Observer:
+        if source is None:
+            return ExtractiveObserver()
+        if isinstance(source, ModelObserver):
+            return source.asking(self._metered(source.model))
+        if isinstance(source, Observer):
+            return source
+        model = await self._opened(source)
+        return ModelObserver(model, max_output_tokens=self.policy.max_output_tokens)
+
+    async def reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
+        if source is None:
+            return ExtractiveReflector()
+        if isinstance(source, ModelReflector):
+            return source.asking(self._metered(source.model))
+        if isinstance(source, Reflector):
+            return source
+        model = await self._opened(source)
+        return ModelReflector(model, max_output_tokens=self.policy.max_output_tokens)
+
+    async def _opened(self, source: ModelSource) -> Model:
+        # Importing a provider's package takes seconds, and the loop has others to serve.
+        return await asyncio.to_thread(
+            open_model, source, options=self.options, clock=self.clock, record=self.record
+        )
+
+    def _metered(self, model: Model) -> Model:
+        return MeteredModel(model, record=self.record, clock=self.clock)
 
 
 def policy_of(settings: Settings) -> Policy:

@@ -21,6 +21,7 @@ from remanence.types import (
     Segment,
     Snapshot,
     Usage,
+    UsageTotal,
 )
 
 
@@ -45,6 +46,7 @@ class ObserveRequest:
     count_tokens: CountTokens
     note_format: NoteFormat
     now: datetime
+    user: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,7 @@ class ReflectRequest:
     count_tokens: CountTokens
     note_format: NoteFormat
     now: datetime
+    user: str | None = None
 
 
 @runtime_checkable
@@ -213,7 +216,29 @@ class Store(Protocol):
         ...
 
     async def delete(self, ref: ConversationRef) -> bool:
-        """Erase a conversation and all that was made from it; false if there is none."""
+        """Erase a conversation and all that was made from it; false if there is none.
+
+        Its model calls stay in the ledger, under their user, and no longer name it.
+        """
+        ...
+
+    async def record_usage(self, usages: Sequence[Usage]) -> None:
+        """Add model calls to the ledger, all or none.
+
+        A call for a conversation that is not there (any more) is kept without it; one that names
+        no user is that of the conversation's.
+        """
+        ...
+
+    async def usage(
+        self,
+        *,
+        tenant: str | None = None,
+        conversation: ConversationRef | None = None,
+        user: str | None = None,
+        since: datetime | None = None,
+    ) -> tuple[UsageTotal, ...]:
+        """The recorded calls that fit, summed by purpose and model, in the order of their names."""
         ...
 
     async def check(self) -> tuple[Problem, ...]:

@@ -24,6 +24,12 @@ _failed = _meter.create_counter("remanence.steps.failed", unit="{step}")
 _discarded = _meter.create_counter("remanence.steps.discarded", unit="{step}")
 _activated = _meter.create_counter("remanence.activations", unit="{activation}")
 _context_tokens = _meter.create_histogram("remanence.context.tokens", unit="{token}")
+_model_calls = _meter.create_counter("remanence.model.calls", unit="{call}")
+_model_tokens = _meter.create_counter("remanence.model.tokens", unit="{token}")
+_model_cost = _meter.create_counter("remanence.model.cost", unit="USD")
+_ledger_lost = _meter.create_counter("remanence.ledger.lost", unit="{call}")
+_budget_reached = _meter.create_counter("remanence.budgets.reached", unit="{budget}")
+_skipped = _meter.create_counter("remanence.steps.skipped", unit="{step}")
 _omitted = _meter.create_counter("remanence.context.omitted", unit="{message}")
 _chat_tokens = _meter.create_counter("remanence.chat.tokens", unit="{token}")
 _chat_failures = _meter.create_counter("remanence.chat.failed", unit="{call}")
@@ -78,6 +84,63 @@ def step_discarded(step: str, conversation_id: str) -> None:
 def lease_not_prolonged(conversation_id: str, message: str) -> None:
     """Log that another process may take over while this one still works."""
     logger.warning("the lease of conversation %r was not prolonged: %s", conversation_id, message)
+
+
+def model_called(usage: Usage) -> None:
+    """Count a model call with its tokens and price."""
+    about = {"gen_ai.request.model": usage.model, "remanence.purpose": usage.purpose}
+    _model_calls.add(1, {**about, "remanence.outcome": usage.outcome})
+    for kind, tokens in (
+        ("input", usage.input_tokens),
+        ("output", usage.output_tokens),
+        ("cache_read", usage.cache_read_tokens),
+        ("cache_write", usage.cache_write_tokens),
+    ):
+        _model_tokens.add(tokens, {**about, "gen_ai.token.type": kind})
+    _model_cost.add(usage.cost_usd or 0.0, about)
+    logger.info(
+        "model call %s of %s: conversation %r, input %d, output %d, cache write %d, cache read %d "
+        "tokens, outcome %s",
+        usage.purpose,
+        usage.model,
+        usage.conversation.id if usage.conversation else None,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_write_tokens,
+        usage.cache_read_tokens,
+        usage.outcome,
+    )
+
+
+def usage_lost(calls: int, message: str) -> None:
+    """Count and log model calls that the ledger could not take."""
+    _ledger_lost.add(calls)
+    logger.warning("%d model calls are missing in the ledger: %s", calls, message)
+
+
+def budget_reached(scope: str, subject: str, level: str, spent_usd: float, tokens: int) -> None:
+    """Count and log that a budget is at its soft or hard limit."""
+    _budget_reached.add(1, {"scope": scope, "level": level})
+    logger.warning(
+        "the %s budget of %s is at its %s limit: %.4f USD, %d tokens",
+        scope,
+        subject,
+        level,
+        spent_usd,
+        tokens,
+    )
+
+
+def step_skipped(step: str, conversation_id: str, reason: str, message: str) -> None:
+    """Count and log a step that was left out on purpose."""
+    _skipped.add(1, {"step": step, "reason": reason})
+    logger.info(
+        "%s of conversation %r was skipped (%s): %s; messages stay raw",
+        step,
+        conversation_id,
+        reason,
+        message,
+    )
 
 
 def activated(conversation_id: str, active_seq: int) -> None:

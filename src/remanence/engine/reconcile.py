@@ -266,6 +266,7 @@ class Reconciler:
             count_tokens=self.count_text,
             note_format=self.policy.note_format,
             now=self.clock.now(),
+            user=state.user,
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             draft = await self.observer.observe(request) if request.messages else NOTHING
@@ -318,6 +319,7 @@ class Reconciler:
             count_tokens=self.count_text,
             note_format=self.policy.note_format,
             now=self.clock.now(),
+            user=state.user,
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             draft = await self.reflector.reflect(request)

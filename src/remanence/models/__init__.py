@@ -1,6 +1,7 @@
 """How a language model is reached: by name, as a function, or as a chain of several."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias, TypeGuard
 
 from remanence.clock import Clock, SystemClock
@@ -8,20 +9,25 @@ from remanence.errors import MissingExtra, ModelError
 from remanence.models.fallback import FallbackModel
 from remanence.models.function import FunctionModel
 from remanence.models.limits import LimitedModel, Limits
+from remanence.models.metered import MeteredModel, RecordUsage
 from remanence.models.options import ModelOptions
 from remanence.models.retrying import RetryingModel
 from remanence.models.spec import ModelSpec, parse_spec
 from remanence.protocols import Model, ModelRequest
+from remanence.types import Usage
 
 __all__ = [
     "FallbackModel",
     "FunctionModel",
     "LimitedModel",
     "Limits",
+    "MeteredModel",
     "ModelOptions",
     "ModelSource",
+    "RecordUsage",
     "RetryingModel",
     "open_model",
+    "priced",
 ]
 
 ModelFunction: TypeAlias = Callable[[ModelRequest], Awaitable[str]]
@@ -29,28 +35,49 @@ ModelSource: TypeAlias = "str | Model | ModelFunction | Sequence[ModelSource]"
 
 
 def open_model(
-    source: ModelSource, *, options: ModelOptions | None = None, clock: Clock | None = None
+    source: ModelSource,
+    *,
+    options: ModelOptions | None = None,
+    clock: Clock | None = None,
+    record: RecordUsage | None = None,
 ) -> Model:
     """Make a model that can be called.
 
     *source* is `provider:model` (`anthropic:claude-haiku-4-5`; an OpenAI-compatible server as
     `openai:model@http://host/v1`), an async function from a request to a text, a `Model`, which
     comes back as it is, or several of these, tried in order. Keys and base URLs come from the
-    provider's own environment variables.
+    provider's own environment variables. *record* is told of each call and each further try.
 
     Raises:
         ModelError: `unknown_model` or `auth`; the text says what to write or to set.
         MissingExtra: a named model needs `remanence[models]`.
     """
-    return _Opener(options or ModelOptions(), clock or SystemClock()).open(source)
+    return _Opener(options or ModelOptions(), clock or SystemClock(), record).open(source)
+
+
+def priced(usage: Usage) -> Usage:
+    """The usage with the list price where it has none and one is known.
+
+    Loads the price list, which takes a while, when it is first asked for one.
+    """
+    if usage.cost_usd is not None or not (usage.input_tokens or usage.output_tokens):
+        return usage
+    try:
+        from remanence.models.prices import price
+    except ModuleNotFoundError:
+        return usage
+    return replace(usage, cost_usd=price(usage.model, usage))
 
 
 class _Opener:
     """Opens the models of one chain; those of one provider share its limits."""
 
-    def __init__(self, options: ModelOptions, clock: Clock) -> None:
+    def __init__(
+        self, options: ModelOptions, clock: Clock, record: RecordUsage | None = None
+    ) -> None:
         self._options = options
         self._clock = clock
+        self._record = record
         self._limits: dict[str, Limits] = {}
 
     def open(self, source: ModelSource) -> Model:
@@ -63,10 +90,11 @@ class _Opener:
                 cooldown_seconds=self._options.cooldown_seconds,
             )
         if _is_model(source):
-            return source
+            return self._metered(source)
         if _is_function(source):
             seconds = self._options.timeout_seconds
-            return FunctionModel(source, clock=self._clock, timeout_seconds=seconds)
+            function = FunctionModel(source, clock=self._clock, timeout_seconds=seconds)
+            return self._metered(function)
         raise ModelError(
             "unknown_model",
             f"a {type(source).__name__} is no model: give a name, an async function or a Model",
@@ -84,8 +112,13 @@ class _Opener:
             timeout_seconds=self._options.timeout_seconds,
             stream=self._options.stream,
         )
-        limited = LimitedModel(model, self._limits_of(spec.provider))
+        limited = LimitedModel(self._metered(model), self._limits_of(spec.provider))
         return RetryingModel(limited, attempts=self._options.attempts)
+
+    def _metered(self, model: Model) -> Model:
+        if self._record is None:
+            return model
+        return MeteredModel(model, record=self._record, clock=self._clock)
 
     def _limits_of(self, provider: str) -> Limits:
         if provider not in self._limits:

@@ -1,12 +1,21 @@
 """From a provider's response to an answer with its usage."""
 
+from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from pydantic_ai.messages import ModelResponse
 
-from remanence.errors import ModelError
+from remanence.models.metered import UnusableAnswer
+from remanence.models.prices import price
 from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.types import Usage
+
+_PROBLEMS: Final = {
+    "bad_answer": "reported an error in its answer",
+    "empty": "returned no text",
+    "refused": "refused to answer",
+}
 
 
 def to_answer(
@@ -21,16 +30,11 @@ def to_answer(
     """The text and usage of a response.
 
     Raises:
-        ModelError: `refused`, `empty` or `bad_answer`.
+        UnusableAnswer: `refused`, `empty` or `bad_answer`.
     """
-    if response.finish_reason == "content_filter":
-        raise ModelError("refused", f"{name} refused to answer")
-    if response.finish_reason == "error":
-        raise ModelError("bad_answer", f"{name} reported an error in its answer")
     text = response.text or ""
     complete = _is_complete(response, streamed=streamed)
-    if not text.strip():
-        raise ModelError("empty", f"{name} returned no text")
+    problem = _problem(response, text)
     usage = Usage(
         conversation=request.conversation,
         user=request.user,
@@ -41,12 +45,24 @@ def to_answer(
         output_tokens=response.usage.output_tokens,
         cache_read_tokens=response.usage.cache_read_tokens,
         cache_write_tokens=response.usage.cache_write_tokens,
-        cost_usd=_cost_usd(response),
+        cost_usd=None if response.usage.cost is None else float(response.usage.cost),
         duration_seconds=duration_seconds,
-        outcome="ok" if complete else "cut_off",
+        outcome=problem or ("ok" if complete else "cut_off"),
         at=at,
     )
+    if usage.cost_usd is None:
+        usage = replace(usage, cost_usd=price(name, usage))
+    if problem is not None:
+        raise UnusableAnswer(problem, f"{name} {_PROBLEMS[problem]}", usage=usage)
     return ModelAnswer(text=text, complete=complete, usage=usage)
+
+
+def _problem(response: ModelResponse, text: str) -> str | None:
+    if response.finish_reason == "content_filter":
+        return "refused"
+    if response.finish_reason == "error":
+        return "bad_answer"
+    return None if text.strip() else "empty"
 
 
 def _is_complete(response: ModelResponse, *, streamed: bool) -> bool:
@@ -54,13 +70,3 @@ def _is_complete(response: ModelResponse, *, streamed: bool) -> bool:
     if streamed and "finish_reason" not in (response.provider_details or {}):
         return False
     return response.finish_reason in ("stop", None) and response.state == "complete"
-
-
-def _cost_usd(response: ModelResponse) -> float | None:
-    """The price by the table that pydantic-ai brings along; None for a model it does not list."""
-    if response.usage.cost is not None:
-        return float(response.usage.cost)
-    try:
-        return float(response.cost().total_price)
-    except (LookupError, ValueError):
-        return None

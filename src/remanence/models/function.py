@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from remanence.clock import Clock
 from remanence.errors import ModelError
+from remanence.models.metered import UnusableAnswer
 from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.tokens import text_tokens
 from remanence.types import Usage
@@ -32,8 +33,6 @@ class FunctionModel:
         loop = asyncio.get_running_loop()
         started = loop.time()
         text = await self._call(request)
-        if not text.strip():
-            raise ModelError("empty", f"{self.name} returned no text")
         usage = Usage(
             conversation=request.conversation,
             user=request.user,
@@ -45,9 +44,11 @@ class FunctionModel:
             cache_write_tokens=0,
             cost_usd=None,
             duration_seconds=loop.time() - started,
-            outcome="ok",
+            outcome="ok" if text.strip() else "empty",
             at=self._clock.now(),
         )
+        if not text.strip():
+            raise UnusableAnswer("empty", f"{self.name} returned no text", usage=usage)
         return ModelAnswer(text=text, complete=True, usage=usage)
 
     async def _call(self, request: ModelRequest) -> str:

@@ -9,8 +9,8 @@ from remanence.errors import ContextOverflow
 from remanence.observing.context import BlockKind, Context, ContextStats, Omitted, SystemBlock
 from remanence.observing.fitting import FittedTail, fit_tail
 from remanence.observing.policy import Policy
-from remanence.observing.tool_results import short_results
 from remanence.observing.schedule import observation_due, reflection_sources
+from remanence.observing.tool_results import short_results
 from remanence.protocols import CountTokens
 from remanence.types import Message, Segment, Snapshot
 

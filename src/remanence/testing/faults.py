@@ -19,6 +19,8 @@ from remanence.types import (
     Problem,
     Segment,
     Snapshot,
+    Usage,
+    UsageTotal,
 )
 
 T = TypeVar("T")
@@ -176,6 +178,24 @@ class FaultyStore:
 
     async def delete(self, ref: ConversationRef) -> bool:
         return await self._call("delete", lambda: self._inner.delete(ref))
+
+    async def record_usage(self, usages: Sequence[Usage]) -> None:
+        await self._call("record_usage", lambda: self._inner.record_usage(usages))
+
+    async def usage(
+        self,
+        *,
+        tenant: str | None = None,
+        conversation: ConversationRef | None = None,
+        user: str | None = None,
+        since: datetime | None = None,
+    ) -> tuple[UsageTotal, ...]:
+        return await self._call(
+            "usage",
+            lambda: self._inner.usage(
+                tenant=tenant, conversation=conversation, user=user, since=since
+            ),
+        )
 
     async def check(self) -> tuple[Problem, ...]:
         return await self._call("check", self._inner.check)

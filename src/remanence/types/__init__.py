@@ -1,5 +1,6 @@
 """The values that everything else speaks of."""
 
+from remanence.types.budget import Budget, BudgetLevel, BudgetScope, BudgetState
 from remanence.types.diagnostics import Diagnostics, ObservationLog
 from remanence.types.message import Message, MessageKind, check_message
 from remanence.types.parts import (
@@ -25,11 +26,15 @@ from remanence.types.state import (
     Problem,
     Snapshot,
 )
-from remanence.types.usage import Purpose, Usage
+from remanence.types.usage import Purpose, Usage, UsageTotal
 
 __all__ = [
     "ROLES",
     "Appended",
+    "Budget",
+    "BudgetLevel",
+    "BudgetScope",
+    "BudgetState",
     "ConversationRef",
     "Diagnostics",
     "Draft",
@@ -58,5 +63,6 @@ __all__ = [
     "ToolCallPart",
     "ToolResultPart",
     "Usage",
+    "UsageTotal",
     "check_message",
 ]

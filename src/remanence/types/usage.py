@@ -30,3 +30,24 @@ class Usage:
     duration_seconds: float
     outcome: str
     at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageTotal:
+    """What the calls of one purpose took of one model.
+
+    `failed_calls` are those that brought no answer. `cost_usd` sums the known prices, of all but
+    `unpriced_calls`; it is None where none is known.
+    """
+
+    purpose: Purpose
+    model: str
+    calls: int
+    failed_calls: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_usd: float | None
+    unpriced_calls: int
+    duration_seconds: float

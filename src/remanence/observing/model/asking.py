@@ -40,6 +40,7 @@ class Question:
 
     purpose: Purpose
     conversation: ConversationRef
+    user: str | None
     stable: str
     sections: tuple[Section, ...]
     task: str
@@ -88,6 +89,7 @@ async def ask_once(model: Model, question: Question) -> Answer:
             max_output_tokens=question.max_output_tokens,
             purpose=question.purpose,
             conversation=question.conversation,
+            user=question.user,
         )
     )
     text = _THOUGHTS.sub("", _storable(answer.text)).strip()

@@ -1,7 +1,9 @@
 """The observer that asks a language model for notes."""
 
 import asyncio
+import copy
 from collections.abc import Sequence
+from typing import Self
 
 from remanence.observing.model.asking import Question
 from remanence.observing.model.limits import check_limits, in_words, output_limit
@@ -60,6 +62,17 @@ class ModelObserver:
         self._max_output_tokens = max_output_tokens
         self._max_input_tokens = max_input_tokens
 
+    def asking(self, model: Model) -> Self:
+        """The same with another model."""
+        other = copy.copy(self)
+        other._model = model
+        return other
+
+    @property
+    def model(self) -> Model:
+        """What is asked."""
+        return self._model
+
     async def observe(self, request: ObserveRequest) -> Draft:
         if not request.messages:
             return Draft(notes=(), made_by=f"{self._model.name} {OBSERVE_VERSION}", nothing=True)
@@ -91,6 +104,7 @@ class ModelObserver:
             question=Question(
                 purpose="observe",
                 conversation=request.conversation,
+                user=request.user,
                 stable=prompt("observe"),
                 sections=(
                     Section("notes taken already", (Entry("", known),) if known else ()),

@@ -1,9 +1,11 @@
 """The reflector that asks a language model to condense notes."""
 
 import asyncio
+import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Self
 
 from remanence.errors import ObservationRejected
 from remanence.observing.model.asking import Question
@@ -50,6 +52,17 @@ class ModelReflector:
         self._max_output_tokens = max_output_tokens
         self._max_input_tokens = max_input_tokens
 
+    def asking(self, model: Model) -> Self:
+        """The same with another model."""
+        other = copy.copy(self)
+        other._model = model
+        return other
+
+    @property
+    def model(self) -> Model:
+        """What is asked."""
+        return self._model
+
     async def reflect(self, request: ReflectRequest) -> Draft:
         tasks = await asyncio.to_thread(self._tasks, request)
         drafts = [await written(self._model, task) for task in tasks]
@@ -91,6 +104,7 @@ class ModelReflector:
             question=Question(
                 purpose="reflect",
                 conversation=request.conversation,
+                user=request.user,
                 stable=prompt("reflect"),
                 sections=(Section("notes", tuple(piece.entry for piece in pieces)),),
                 task=filled(

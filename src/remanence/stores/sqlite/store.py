@@ -9,7 +9,7 @@ import apsw
 
 from remanence.clock import Clock
 from remanence.stores.rows import state_from_row
-from remanence.stores.sqlite import search, segments, snapshots, states, tape
+from remanence.stores.sqlite import ledger, search, segments, snapshots, states, tape
 from remanence.stores.sqlite.check import check
 from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.upkeep import Upkeep
@@ -25,6 +25,8 @@ from remanence.types import (
     Problem,
     Segment,
     Snapshot,
+    Usage,
+    UsageTotal,
 )
 
 T = TypeVar("T")
@@ -171,6 +173,23 @@ class SQLiteStore:
 
     async def delete(self, ref: ConversationRef) -> bool:
         return await self._write(partial(self._delete, ref))
+
+    async def record_usage(self, usages: Sequence[Usage]) -> None:
+        await self._write(lambda connection: ledger.record(connection, usages))
+
+    async def usage(
+        self,
+        *,
+        tenant: str | None = None,
+        conversation: ConversationRef | None = None,
+        user: str | None = None,
+        since: datetime | None = None,
+    ) -> tuple[UsageTotal, ...]:
+        return await self._read(
+            lambda connection: ledger.totals(
+                connection, tenant=tenant, conversation=conversation, user=user, since=since
+            )
+        )
 
     async def check(self) -> tuple[Problem, ...]:
         if self._database.in_memory:

@@ -14,6 +14,7 @@ from remanence.testing.store_contract.activation import ActivationContract
 from remanence.testing.store_contract.erasure import ErasureContract
 from remanence.testing.store_contract.failures import FailureContract
 from remanence.testing.store_contract.handles import HandleContract, OpenStore
+from remanence.testing.store_contract.ledger import LedgerContract
 from remanence.testing.store_contract.observations import ObservationContract
 from remanence.testing.store_contract.reading import ReadingContract
 from remanence.testing.store_contract.reflections import ReflectionContract
@@ -32,6 +33,7 @@ class StoreContract(
     FailureContract,
     SearchContract,
     ErasureContract,
+    LedgerContract,
     HandleContract,
 ):
     """The whole contract of `remanence.protocols.Store`."""

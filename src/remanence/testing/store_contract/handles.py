@@ -15,6 +15,7 @@ from remanence.testing.store_contract.samples import (
     observation,
     reflection,
     tape,
+    usage,
     user,
     users,
 )
@@ -192,5 +193,7 @@ def _every_call(store: Store, state: MemoryState) -> list[Awaitable[object]]:
         store.conversations(),
         store.search(REF, "x", limit=1),
         store.delete(REF),
+        store.record_usage([usage()]),
+        store.usage(),
         store.check(),
     ]

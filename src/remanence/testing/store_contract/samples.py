@@ -11,6 +11,7 @@ from remanence.types import (
     Message,
     Note,
     Segment,
+    Usage,
 )
 
 REF = ConversationRef("default", "chat")
@@ -71,6 +72,25 @@ def failure(step: str = "observe", **changes: object) -> Failure:
         "last_seq": 4,
     }
     return Failure(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
+
+
+def usage(**changes: object) -> Usage:
+    """A model call for `REF` and its user; *changes* are fields of it."""
+    fields: dict[str, object] = {
+        "conversation": REF,
+        "user": "ana",
+        "purpose": "observe",
+        "model": "a",
+        "input_tokens": 1_000,
+        "output_tokens": 100,
+        "cache_read_tokens": 400,
+        "cache_write_tokens": 200,
+        "cost_usd": 0.01,
+        "duration_seconds": 1.5,
+        "outcome": "ok",
+        "at": at(61),
+    }
+    return Usage(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
 
 
 async def tape(store: Store, count: int, ref: ConversationRef = REF) -> MemoryState:

@@ -1,0 +1,72 @@
+"""Telling what each call of a model took."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeAlias
+
+from remanence.clock import Clock
+from remanence.errors import ModelError
+from remanence.protocols import Model, ModelAnswer, ModelRequest
+from remanence.types import Usage
+
+RecordUsage: TypeAlias = Callable[[Usage], None]
+"""Takes note of a model call; returns at once and never raises."""
+
+
+class UnusableAnswer(ModelError):
+    """What came back is no answer, such as a refusal; `usage` is what it took."""
+
+    def __init__(self, reason: str, message: str, *, usage: Usage) -> None:
+        super().__init__(reason, message)
+        self.usage = usage
+
+
+class MeteredModel:
+    """Hands on the usage of each call, also of one that failed or was cancelled.
+
+    A failed call has the tokens that its error knows of, otherwise none.
+    """
+
+    def __init__(self, model: Model, *, record: RecordUsage, clock: Clock) -> None:
+        self._model = model
+        self._record = record
+        self._clock = clock
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            answer = await self._model.complete(request)
+        except BaseException as error:
+            usage = error.usage if isinstance(error, UnusableAnswer) else None
+            seconds = loop.time() - started
+            self._record(usage or self._unanswered(request, _outcome(error), seconds))
+            raise
+        self._record(answer.usage)
+        return answer
+
+    def _unanswered(self, request: ModelRequest, outcome: str, seconds: float) -> Usage:
+        return Usage(
+            conversation=request.conversation,
+            user=request.user,
+            purpose=request.purpose,
+            model=self.name,
+            input_tokens=0,
+            output_tokens=0,
+            cache_read_tokens=0,
+            cache_write_tokens=0,
+            cost_usd=None,
+            duration_seconds=seconds,
+            outcome=outcome,
+            at=self._clock.now(),
+        )
+
+
+def _outcome(error: BaseException) -> str:
+    if isinstance(error, ModelError):
+        return error.reason
+    return "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"

@@ -1,0 +1,70 @@
+"""What memory may spend on models, and what it has spent."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
+
+from remanence.errors import InvalidPolicy
+
+BudgetScope: TypeAlias = Literal["conversation", "user", "day"]
+BudgetLevel: TypeAlias = Literal["ok", "soft", "hard"]
+
+_LIMITS = ("soft_usd", "hard_usd", "soft_tokens", "hard_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What the calls of observers and reflectors may cost; calls of `Chat` do not count.
+
+    Attributes:
+        scope: each conversation by itself, each user of a tenant, or all calls of a UTC day.
+        daily: whether a conversation or user begins anew each UTC day; a day always does.
+        soft_usd: from here on there is a warning.
+        hard_usd: from here on no model is asked. Calls whose price is not known count 0.
+        soft_tokens: as `soft_usd`, for input and output tokens together.
+        hard_tokens: as `hard_usd`, for input and output tokens together.
+    """
+
+    scope: BudgetScope
+    daily: bool = False
+    soft_usd: float | None = None
+    hard_usd: float | None = None
+    soft_tokens: int | None = None
+    hard_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        limits = {name: getattr(self, name) for name in _LIMITS}
+        given = {name: limit for name, limit in limits.items() if limit is not None}
+        if not given:
+            raise InvalidPolicy(f"a budget of each {self.scope} has no limit: set {_LIMITS[1]!r}")
+        for name, limit in given.items():
+            if limit < 0:
+                raise InvalidPolicy(f"budget {name}={limit!r} is below 0")
+
+    def since(self, now: datetime) -> datetime | None:
+        """From when on calls count; None: from the first."""
+        if not (self.daily or self.scope == "day"):
+            return None
+        return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+    def level(self, *, usd: float, tokens: int) -> BudgetLevel:
+        """Where that much spending stands."""
+        if _reached(self.hard_usd, usd) or _reached(self.hard_tokens, tokens):
+            return "hard"
+        if _reached(self.soft_usd, usd) or _reached(self.soft_tokens, tokens):
+            return "soft"
+        return "ok"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetState:
+    """How much of a budget is spent; at `hard` no model is asked."""
+
+    budget: Budget
+    spent_usd: float
+    spent_tokens: int
+    level: BudgetLevel
+
+
+def _reached(limit: float | None, spent: float) -> bool:
+    return limit is not None and spent >= limit
