@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from remanence.observing.policy import Policy
     from remanence.protocols import Observer, Reflector, Store
     from remanence.tokens import count_tokens
-    from remanence.types import MemoryState, Message, Note, Segment
+    from remanence.types import Fact, MemoryState, Message, Note, Segment
 
 _HOMES = {
     "Chat": "chat",
@@ -23,6 +23,7 @@ _HOMES = {
     "Conversation": "memory",
     "ExtractiveObserver": "observing.extractive",
     "ExtractiveReflector": "observing.extractive",
+    "Fact": "types",
     "Memory": "memory",
     "MemoryState": "types",
     "Message": "types",
@@ -49,6 +50,7 @@ __all__ = [
     "Conversation",
     "ExtractiveObserver",
     "ExtractiveReflector",
+    "Fact",
     "Memory",
     "MemoryState",
     "Message",

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from remanence import memory as awaited
+from remanence import facts as awaited_facts, memory as awaited
 from remanence.blocks import BlockStore
 from remanence.clock import Clock
 from remanence.config import Settings
@@ -26,10 +26,12 @@ from remanence.exchange import ImportReport
 from remanence.models import ModelOptions, ModelSource
 from remanence.observing.context import Context
 from remanence.observing.policy import Policy
-from remanence.protocols import Observer, Reflector
+from remanence.protocols import FactExtractor, Observer, Reflector
 from remanence.types import (
     ConversationRef,
     Diagnostics,
+    Fact,
+    FactType,
     Hit,
     LogEntry,
     MemoryState,
@@ -116,6 +118,7 @@ class Memory:
         """Use `Memory.open`, which closes what it opens."""
         self.policy = memory.policy
         self.clock = memory.clock
+        self.facts = Facts(memory.facts, portal)
         self._memory = memory
         self._portal = portal
 
@@ -129,6 +132,7 @@ class Memory:
         observer: "Observer | ModelSource | None" = None,
         reflector: "Reflector | ModelSource | None" = None,
         model: "ModelSource | None" = None,
+        extractor: "FactExtractor | ModelSource | None" = None,
         settings: Settings | Path | str | None = None,
         clock: Clock | None = None,
         model_options: ModelOptions | None = None,
@@ -141,6 +145,7 @@ class Memory:
                 observer=observer,
                 reflector=reflector,
                 model=model,
+                extractor=extractor,
                 settings=settings,
                 clock=clock,
                 model_options=model_options,
@@ -185,6 +190,60 @@ class Memory:
 
     def check(self) -> tuple[Problem, ...]:
         return self._portal.call(self._memory.check())
+
+
+class Facts:
+    """As `remanence.facts.Facts`, without `await`."""
+
+    def __init__(self, facts: awaited_facts.Facts, portal: Portal) -> None:
+        self._facts = facts
+        self._portal = portal
+
+    def search(
+        self, query: str, *, user: str, tenant: str = "default", limit: int = 5
+    ) -> tuple[Fact, ...]:
+        return self._portal.call(self._facts.search(query, user=user, tenant=tenant, limit=limit))
+
+    def save(
+        self,
+        summary: str,
+        *,
+        user: str,
+        tenant: str = "default",
+        type: FactType = "knowledge",  # noqa: A002 - the field's name
+        tags: Sequence[str] = (),
+        valid_from: datetime | None = None,
+        replaces: str | None = None,
+    ) -> Fact:
+        return self._portal.call(
+            self._facts.save(
+                summary,
+                user=user,
+                tenant=tenant,
+                type=type,
+                tags=tags,
+                valid_from=valid_from,
+                replaces=replaces,
+            )
+        )
+
+    def forget(self, fact_id: str, *, user: str, tenant: str = "default") -> bool:
+        return self._portal.call(self._facts.forget(fact_id, user=user, tenant=tenant))
+
+    def list(
+        self,
+        *,
+        user: str,
+        tenant: str = "default",
+        history: bool = False,
+        limit: int | None = None,
+    ) -> tuple[Fact, ...]:
+        return self._portal.call(
+            self._facts.list(user=user, tenant=tenant, history=history, limit=limit)
+        )
+
+    def get(self, fact_id: str, *, user: str, tenant: str = "default") -> Fact | None:
+        return self._portal.call(self._facts.get(fact_id, user=user, tenant=tenant))
 
 
 class Conversation:

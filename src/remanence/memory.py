@@ -19,29 +19,35 @@ from remanence.config.sources import load_settings
 from remanence.engine.ledger import Ledger
 from remanence.engine.local import LocalEngine
 from remanence.engine.reconcile import Reconciler
+from remanence.engine.remembering import shown_facts
 from remanence.errors import Closed, ConversationNotFound, InvalidMessage, InvalidPolicy
 from remanence.exchange import ImportReport, export_segments, import_blocks
+from remanence.facts import Facts
 from remanence.files import safe_name
 from remanence.models import MeteredModel, ModelOptions, ModelSource, RecordUsage, open_model
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
 from remanence.observing.diagnosis import diagnose
 from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
+from remanence.observing.facts import ExtractiveFacts, ModelFacts
+from remanence.observing.facts.rendering import memories_text
 from remanence.observing.history import snapshot_at, state_at
 from remanence.observing.model import ModelObserver, ModelReflector
 from remanence.observing.policy import Policy
 from remanence.observing.schedule import observation_due
-from remanence.protocols import Model, Observer, Reflector, Store
+from remanence.protocols import FactExtractor, Model, Observer, Reflector, Store
 from remanence.stores import open_store
 from remanence.tokens import TokenCounter, counter_for
 from remanence.types import (
     ConversationRef,
     Diagnostics,
+    Fact,
     Hit,
     LogEntry,
     MemoryState,
     Message,
     ObservationLog,
+    Owner,
     Problem,
     Segment,
     Snapshot,
@@ -75,6 +81,7 @@ class Memory:
         policy: Policy,
         observer: Observer,
         reflector: Reflector,
+        extractor: FactExtractor,
         clock: Clock,
         settings: Settings,
         ledger: Ledger,
@@ -92,6 +99,7 @@ class Memory:
             policy=policy,
             observer=observer,
             reflector=reflector,
+            extractor=extractor,
             clock=clock,
             count_text=self._counter.text,
             owner=clock.new_id("owner"),
@@ -100,6 +108,9 @@ class Memory:
         self._engine = LocalEngine(self._reconciler, workers=settings.workers)
         self._settings = settings
         self._closed = False
+        self.facts = Facts(
+            store=store, clock=clock, search=self._search_facts, check_open=self._check_open
+        )
 
     @classmethod
     @asynccontextmanager
@@ -111,6 +122,7 @@ class Memory:
         observer: "Observer | ModelSource | None" = None,
         reflector: "Reflector | ModelSource | None" = None,
         model: "ModelSource | None" = None,
+        extractor: "FactExtractor | ModelSource | None" = None,
         settings: Settings | Path | str | None = None,
         clock: Clock | None = None,
         model_options: ModelOptions | None = None,
@@ -123,8 +135,10 @@ class Memory:
             observer: makes notes from messages: an `Observer`, or a model to ask, such as
                 `anthropic:claude-haiku-4-5`; by default *model*, else the embedded observer.
             reflector: condenses notes: a `Reflector` or a model, with the same defaults.
-            model: what observer and reflector ask where they name no model of their own: a name,
-                an async function from a request to a text, or several, tried in order.
+            model: what observer, reflector and extractor ask where they name no model of their
+                own: a name, an async function from a request to a text, or several, tried in order.
+            extractor: makes facts that outlive a conversation: a `FactExtractor` or a model, with
+                the same defaults.
             settings: by default `Settings()`; or the path of a file to read, which may also be a
                 `lango.json`, a zora configuration, or one with the names of `MEMORY_CONFIG`.
             clock: the source of time and ids.
@@ -154,6 +168,7 @@ class Memory:
                 reflector=await making.reflector(
                     reflector or settings.reflector_model or model or settings.model
                 ),
+                extractor=await making.extractor(extractor or model or settings.model),
                 clock=clock,
                 settings=settings,
                 ledger=ledger,
@@ -239,6 +254,9 @@ class Memory:
             count_text=self._count_text,
             count_message=self._counter.message,
         )
+
+    async def _search_facts(self, owner: Owner, query: str, limit: int) -> tuple[Fact, ...]:
+        return await self._store.search_facts(owner, query, limit=limit)
 
     async def _stop(self) -> None:
         self._closed = True
@@ -328,7 +346,7 @@ class Conversation:
             messages = await self.messages()
             return plain_context(messages, request, count_text=memory._count_text)
         snapshot = await self._current(now)
-        context = memory._built(snapshot, request)
+        context = memory._built(snapshot, await self._with_facts(request, snapshot, recall))
         hidden = sum(gap.last_seq - gap.first_seq + 1 for gap in context.omitted)
         telemetry.context_built(
             snapshot.state, context, tokens=context.stats.context_tokens, omitted=hidden
@@ -439,16 +457,16 @@ class Conversation:
         """Wait until no background work is due, or what is due waits after a failure.
 
         Args:
-            everything: observe all messages, also those that are not due yet.
+            everything: do also what is not due yet: observe all messages, and keep facts.
         """
         self._memory._check_open()
         await self._engine.settle(self.ref, everything=everything)
         return await self.state()
 
     async def end(self) -> MemoryState:
-        """Close the conversation's accounts: all of it is observed; it may still go on.
+        """Close the conversation's accounts; it may still go on.
 
-        With the setting `blocks_directory` its notes are exported there too, and pruned.
+        All of it is observed, and facts about its user are kept for later conversations. With the setting `blocks_directory` its notes are exported there too, and pruned.
         """
         state = await self.flush(everything=True)
         if (blocks := self._memory._blocks(self.ref.tenant)) is not None:
@@ -480,7 +498,7 @@ class Conversation:
         return await self._memory.usage(tenant=self.ref.tenant, conversation=self.id)
 
     async def delete(self) -> bool:
-        """Erase messages, notes, log and exported blocks, also of work in progress.
+        """Erase messages, notes, log, facts and exported blocks, also of work in progress.
 
         Its model calls stay in the ledger, under their user, and no longer name it. Returns false
         if there is no such conversation.
@@ -521,6 +539,34 @@ class Conversation:
     async def _segments(self) -> tuple[Segment, ...]:
         self._memory._check_open()
         return await self._store.segments(self.ref, live=True)
+
+    async def _with_facts(
+        self, request: ContextRequest, snapshot: Snapshot, recall: str | None
+    ) -> ContextRequest:
+        """The request with what is known about the user, where there is one."""
+        memory, policy = self._memory, self._memory.policy
+        owner = self._owner(snapshot.state)
+        if owner is None or not policy.facts_tokens:
+            return request
+        if policy.facts_place == "prefix":
+            text = await shown_facts(
+                self._store,
+                policy,
+                snapshot,
+                owner,
+                now=request.now,
+                count_text=memory._count_text,
+            )
+            return dataclasses.replace(request, facts=text)
+        query = recall or _newest_question(snapshot.tail)
+        found = await memory._search_facts(owner, query, RECALLED)
+        text = memories_text(found, max_tokens=policy.facts_tokens, count_text=memory._count_text)
+        return dataclasses.replace(request, memories=text)
+
+    def _owner(self, state: MemoryState) -> Owner | None:
+        """Whose facts this conversation may see: those of the user that its tape names."""
+        user = state.user if state.key else self._user
+        return Owner(self.ref.tenant, user) if user else None
 
     async def _recalled(self, query: str | None) -> tuple[str, ...]:
         if not query:
@@ -575,6 +621,14 @@ class _Making:
         model = await self._opened(source)
         return ModelReflector(model, max_output_tokens=self.policy.max_output_tokens)
 
+    async def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
+        if source is None:
+            return ExtractiveFacts()
+        if isinstance(source, FactExtractor):
+            return source
+        model = await self._opened(source)
+        return ModelFacts(model, max_output_tokens=self.policy.max_output_tokens)
+
     async def _opened(self, source: ModelSource) -> Model:
         # Importing a provider's package takes seconds, and the loop has others to serve.
         return await asyncio.to_thread(
@@ -583,6 +637,20 @@ class _Making:
 
     def _metered(self, model: Model) -> Model:
         return MeteredModel(model, record=self.record, clock=self.clock)
+
+
+def _newest_question(tail: Sequence[Message]) -> str:
+    """What the user said last."""
+    return next((m.text for m in reversed(tail) if m.role == "user" and m.text.strip()), "")
+
+
+def _reflector(source: "Reflector | ModelSource | None", policy: Policy, clock: Clock) -> Reflector:
+    if source is None:
+        return ExtractiveReflector()
+    if isinstance(source, Reflector):
+        return source
+    model = open_model(source, clock=clock)
+    return ModelReflector(model, max_output_tokens=policy.max_output_tokens)
 
 
 def policy_of(settings: Settings) -> Policy:

@@ -9,6 +9,10 @@ from remanence.types import (
     Appended,
     ConversationRef,
     Draft,
+    Fact,
+    FactChanges,
+    FactDraft,
+    FactsPin,
     Failure,
     Hit,
     LogEntry,
@@ -16,6 +20,7 @@ from remanence.types import (
     Message,
     Note,
     NoteFormat,
+    Owner,
     Problem,
     Purpose,
     Segment,
@@ -78,6 +83,30 @@ class Reflector(Protocol):
     """Condenses segments. Called concurrently for different conversations; errors as above."""
 
     async def reflect(self, request: ReflectRequest) -> Draft: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractRequest:
+    """Notes of a conversation from which facts about its user are to be kept.
+
+    `known` are facts of that user that hold already, the newest first.
+    """
+
+    conversation: ConversationRef
+    user: str
+    notes: tuple[Note, ...]
+    known: tuple[Fact, ...]
+    now: datetime
+
+
+@runtime_checkable
+class FactExtractor(Protocol):
+    """Makes facts that outlive a conversation. Called concurrently; errors as for `Observer`."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,8 +244,42 @@ class Store(Protocol):
         """Live notes and raw messages that match *query*, best first."""
         ...
 
+    async def facts(
+        self, owner: Owner, *, history: bool = False, limit: int | None = None
+    ) -> tuple[Fact, ...]:
+        """The facts of one owner, the newest first: those that hold, or with *history* all."""
+        ...
+
+    async def fact(self, owner: Owner, fact_id: str) -> Fact | None: ...
+
+    async def search_facts(self, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
+        """Facts of the owner that hold and match *query*, best first."""
+        ...
+
+    async def save_facts(self, changes: FactChanges) -> tuple[Fact, ...] | None:
+        """Write new facts of one owner and end those that they replace, all or none.
+
+        A fact whose words are known already is returned as it is known. None, and nothing
+        written, where a fact that was to be replaced holds no more.
+        """
+        ...
+
+    async def commit_facts(
+        self, state: MemoryState, changes: FactChanges, *, facts_seq: int, at: datetime
+    ) -> MemoryState | None:
+        """The same for facts of a conversation, and move `facts_seq`, if it is still that of *state*."""
+        ...
+
+    async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
+        """Erase a fact and those that it superseded; false if there is none."""
+        ...
+
+    async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
+        """Keep the facts that a conversation's contexts show; false if it was deleted."""
+        ...
+
     async def delete(self, ref: ConversationRef) -> bool:
-        """Erase a conversation and all that was made from it; false if there is none.
+        """Erase a conversation and all that was made from it, facts too; false if there is none.
 
         Its model calls stay in the ledger, under their user, and no longer name it.
         """

@@ -20,6 +20,7 @@ _meter = metrics.get_meter("remanence")
 
 _appended = _meter.create_counter("remanence.messages.appended", unit="{message}")
 _committed = _meter.create_counter("remanence.segments.committed", unit="{segment}")
+_remembered = _meter.create_counter("remanence.facts.committed", unit="{fact}")
 _failed = _meter.create_counter("remanence.steps.failed", unit="{step}")
 _discarded = _meter.create_counter("remanence.steps.discarded", unit="{step}")
 _activated = _meter.create_counter("remanence.activations", unit="{activation}")
@@ -60,6 +61,12 @@ def segment_committed(generation: int, conversation_id: str, first_seq: int, las
         first_seq,
         last_seq,
     )
+
+
+def facts_committed(conversation_id: str, facts: int, replaced: int) -> None:
+    """Count facts that were extracted from a conversation."""
+    _remembered.add(facts)
+    logger.debug("%r gave %d facts, which replaced %d", conversation_id, facts, replaced)
 
 
 def step_failed(step: str, conversation_id: str, reason: str, message: str, failures: int) -> None:

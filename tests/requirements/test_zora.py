@@ -82,7 +82,7 @@ def test_the_defaults_are_those_of_the_document() -> None:
     assert policy.enabled
     assert (policy.tail_tokens, policy.observe_tokens) == (30_000, 30_000)
     assert policy.reflect_tokens == (10_000,)
-    assert policy.cross_session_tokens == 5_000
+    assert policy.facts_tokens == 5_000
     assert (policy.observe_slice, policy.observe_slice_messages) == ("oldest_n", 20)
     assert policy.precompute_at == 0.7
     assert policy.block_after == 2.0

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from remanence import blocking, memory as awaited
+from remanence import blocking, facts as awaited_facts, memory as awaited
 from remanence.blocking import Memory, Portal
 from remanence.config import Settings
 from remanence.errors import Closed, InvalidMessage, StoreUnavailable
@@ -56,7 +56,11 @@ def methods(of: type) -> list[str]:
     return sorted(name for name in public_names(of) if callable(getattr(of, name)))
 
 
-PAIRS = [(awaited.Memory, blocking.Memory), (awaited.Conversation, blocking.Conversation)]
+PAIRS = [
+    (awaited.Memory, blocking.Memory),
+    (awaited.Conversation, blocking.Conversation),
+    (awaited_facts.Facts, blocking.Facts),
+]
 
 
 @pytest.mark.parametrize(("awaited_class", "blocking_class"), PAIRS)
@@ -77,7 +81,7 @@ def test_each_method_takes_the_same_parameters_in_both_apis(
     assert different == []
 
 
-@pytest.mark.parametrize("blocking_class", [blocking.Memory, blocking.Conversation])
+@pytest.mark.parametrize("blocking_class", [blocking.Memory, blocking.Conversation, blocking.Facts])
 def test_no_method_of_the_blocking_api_has_to_be_awaited(blocking_class: type) -> None:
     assert not any(
         inspect.iscoroutinefunction(getattr(blocking_class, name))

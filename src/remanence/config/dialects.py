@@ -161,7 +161,7 @@ ZORA = Dialect(
             },
         ),
         "session_tier_max_tokens": Key(int, lambda value: {"reflect_tokens": (value,)}),
-        "cross_session_tier_max_tokens": Key(int, lambda value: {"cross_session_tokens": value}),
+        "cross_session_tier_max_tokens": Key(int, lambda value: {"facts_tokens": value}),
         "chunk_size": Key(int, lambda value: {"observe_slice_messages": value}),
         "model": Key(str, _nothing),
         "async_buffer": Key(bool, lambda value: {} if value else {"precompute_at": None}),

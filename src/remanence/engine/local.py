@@ -6,7 +6,7 @@ from collections import defaultdict
 from remanence import telemetry
 from remanence.engine.reconcile import Outcome, Reconciler, Step
 from remanence.errors import Closed
-from remanence.observing.schedule import observation_due
+from remanence.observing.schedule import facts_end, observation_due
 from remanence.types import ConversationRef
 
 RETRY_SECONDS = 30.0
@@ -51,7 +51,7 @@ class LocalEngine:
     async def settle(self, ref: ConversationRef, *, everything: bool = False) -> None:
         """Return when nothing is due for a conversation, or what is due has to wait.
 
-        *everything* also observes what is not due yet.
+        *everything* also does what is not due yet.
         """
         if self._closed:
             raise Closed("the memory is closed: no background work is done any more")
@@ -91,7 +91,8 @@ class LocalEngine:
         while not self._closed:
             page = await self._reconciler.store.conversations(after=after, limit=SCAN_PAGE)
             for state in page:
-                if observation_due(self._reconciler.policy, state):
+                policy = self._reconciler.policy
+                if observation_due(policy, state) or facts_end(policy, state) is not None:
                     self.signal(state.ref)
             if len(page) < SCAN_PAGE:
                 return

@@ -2,22 +2,25 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 
 from remanence import telemetry
 from remanence.clock import Clock
+from remanence.engine.remembering import Remembering
 from remanence.errors import ModelError, ObservationRejected, StoreError
 from remanence.observing.checking import check_draft
+from remanence.observing.facts import ExtractiveFacts
 from remanence.observing.literals import LossReport
 from remanence.observing.notes import render_notes
 from remanence.observing.observable import observable
 from remanence.observing.policy import Policy
 from remanence.observing.schedule import (
     activation,
+    facts_sources,
     is_latched,
     may_try,
     observation_due,
@@ -32,6 +35,7 @@ from remanence.observing.schedule import (
 )
 from remanence.protocols import (
     CountTokens,
+    FactExtractor,
     Observer,
     ObserveRequest,
     Reflector,
@@ -58,7 +62,7 @@ LEAST_LIMIT_TOKENS = 32
 """Notes of a source of a few words may be longer than it, with their date and speaker."""
 
 
-StepName: TypeAlias = Literal["observe", "reflect"]
+StepName: TypeAlias = Literal["observe", "reflect", "facts"]
 
 
 class Source(NamedTuple):
@@ -91,6 +95,7 @@ class Step(NamedTuple):
 NOTHING = Draft(notes=(), made_by="nothing", nothing=True)
 IDLE = Step(Outcome.IDLE)
 PROGRESS = Step(Outcome.PROGRESS)
+_NOTHING_DONE = (Outcome.IDLE, Outcome.WAIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +114,11 @@ class Reconciler:
     count_text: CountTokens
     owner: str
     lease_seconds: float
+    extractor: FactExtractor = field(default_factory=ExtractiveFacts)
     jitter: Callable[[], float] = random.random
 
     async def step(self, ref: ConversationRef, *, everything: bool = False) -> Step:
-        """Look once and do at most one thing; *everything* observes also what is not due yet."""
+        """Look once and do at most one thing; *everything* does also what is not due yet."""
         if not self.policy.enabled:
             return IDLE
         snapshot = await self.store.snapshot(ref, tail_tokens=self.policy.tail_tokens)
@@ -121,12 +127,12 @@ class Reconciler:
         now = self.clock.now()
         if await self.activate_if_due(snapshot, now=now):
             return PROGRESS
-        step = await self._observing(snapshot, now, everything=everything)
-        if step.outcome in (Outcome.IDLE, Outcome.WAIT):
-            other = await self._reflecting(snapshot, now)
-            if step is IDLE or other.outcome in (Outcome.PROGRESS, Outcome.LEASED):
-                return other
-        return step
+        steps = [await self._observing(snapshot, now, everything=everything)]
+        if steps[-1].outcome in _NOTHING_DONE:
+            steps.append(await self._reflecting(snapshot, now))
+        if steps[-1].outcome in _NOTHING_DONE:
+            steps.append(await self._remembering(snapshot, now, everything=everything))
+        return steps[-1] if steps[-1].outcome not in _NOTHING_DONE else _soonest(steps)
 
     async def activate_if_due(self, snapshot: Snapshot, *, now: datetime) -> MemoryState | None:
         """Move `active_seq` where it is due; no model is called."""
@@ -162,6 +168,18 @@ class Reconciler:
         if not may_try(self.policy, state, state.reflect_failure, now=now):
             return self._until_next_try(state, state.reflect_failure, now)
         return await self._leased("reflect", state, lambda: self._reflect(snapshot, sources))
+
+    async def _remembering(self, snapshot: Snapshot, now: datetime, *, everything: bool) -> Step:
+        state = snapshot.state
+        sources = facts_sources(self.policy, state, snapshot.segments, everything=everything)
+        if not sources:
+            return IDLE
+        if not may_try(self.policy, state, state.facts_failure, now=now):
+            return self._until_next_try(state, state.facts_failure, now)
+        remembering = Remembering(
+            store=self.store, policy=self.policy, extractor=self.extractor, clock=self.clock
+        )
+        return await self._leased("facts", state, lambda: remembering.remember(state, sources))
 
     def _until_next_try(self, state: MemoryState, failure: Failure | None, now: datetime) -> Step:
         if failure is None or is_latched(self.policy, state, failure):
@@ -220,10 +238,12 @@ class Reconciler:
             current.key,
             current.observed_seq,
             current.reflected_seq,
+            current.facts_seq,
         ) == (
             state.key,
             state.observed_seq,
             state.reflected_seq,
+            state.facts_seq,
         )
 
     async def _prolong(self, state: MemoryState) -> None:
@@ -236,7 +256,7 @@ class Reconciler:
                 telemetry.lease_not_prolonged(state.ref.id, str(error))
 
     async def _failed(self, name: StepName, state: MemoryState, reason: str, message: str) -> Step:
-        before = state.observe_failure if name == "observe" else state.reflect_failure
+        before = _failure(state, name)
         failures = (before.failures if before else 0) + 1
         now = self.clock.now()
         delay = retry_delay(self.policy, failures, jitter=self.jitter())
@@ -374,6 +394,22 @@ class Reconciler:
             segment.generation, state.ref.id, segment.first_seq, segment.last_seq
         )
         return True
+
+
+def _soonest(steps: Sequence[Step]) -> Step:
+    """Of steps that did nothing, the one that is due first."""
+    waiting = [step for step in steps if step.outcome is Outcome.WAIT]
+    return min(waiting, key=lambda step: step.wait_seconds, default=IDLE)
+
+
+def _failure(state: MemoryState, name: StepName) -> Failure | None:
+    match name:
+        case "observe":
+            return state.observe_failure
+        case "reflect":
+            return state.reflect_failure
+        case "facts":
+            return state.facts_failure
 
 
 async def _seen(messages: tuple[Message, ...]) -> tuple[Message, ...]:

@@ -37,7 +37,8 @@ class ContextRequest:
     system: str = ""
     identity: str = ""
     knowledge: tuple[str, ...] = ()
-    facts: tuple[str, ...] = ()
+    facts: str = ""
+    memories: str = ""
     recall: tuple[str, ...] = ()
     channel: str | None = None
 
@@ -56,7 +57,7 @@ def build_context(
         ContextOverflow: the system text leaves no room for messages.
     """
     base = list(_base_blocks(request, count_text))
-    cross_session = list(_facts_blocks(policy, request, count_text))
+    cross_session = list(_facts_blocks(request, count_text))
     notes = _note_blocks(policy, snapshot, count_text)
     volatile = _volatile(policy, snapshot, request, with_notes=bool(notes))
     volatile_tokens = count_text(volatile)
@@ -141,18 +142,9 @@ def _base_blocks(request: ContextRequest, count_text: CountTokens) -> Iterator[S
             yield SystemBlock(kind=kind, text=text, tokens=count_text(text))
 
 
-def _facts_blocks(
-    policy: Policy, request: ContextRequest, count_text: CountTokens
-) -> Iterator[SystemBlock]:
-    """The first of the facts, as many as their budget allows."""
-    facts = list(request.facts)
-    while facts:
-        text = "\n".join(["## Known from earlier conversations", *facts])
-        tokens = count_text(text)
-        if tokens <= policy.cross_session_tokens:
-            yield SystemBlock(kind="facts", text=text, tokens=tokens)
-            return
-        facts.pop()
+def _facts_blocks(request: ContextRequest, count_text: CountTokens) -> Iterator[SystemBlock]:
+    if request.facts:
+        yield SystemBlock(kind="facts", text=request.facts, tokens=count_text(request.facts))
 
 
 def _note_blocks(policy: Policy, snapshot: Snapshot, count_text: CountTokens) -> list[SystemBlock]:
@@ -253,7 +245,7 @@ def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:
 def _volatile(
     policy: Policy, snapshot: Snapshot, request: ContextRequest, *, with_notes: bool
 ) -> str:
-    pieces: list[str] = []
+    pieces: list[str] = [request.memories] if request.memories else []
     if request.recall:
         pieces.append("Retrieved memories:\n" + "\n".join(f"- {text}" for text in request.recall))
     if request.channel and request.channel != PLAIN_CHANNEL:

@@ -10,7 +10,7 @@ from remanence.types import Failure, MemoryState, Problem
 
 def diagnose(policy: Policy, state: MemoryState, *, now: datetime) -> Iterator[Problem]:
     """Yield what a person should know about one conversation."""
-    for failure in (state.observe_failure, state.reflect_failure):
+    for failure in (state.observe_failure, state.reflect_failure, state.facts_failure):
         if failure is not None:
             yield _failing(policy, state, failure)
     if state.lease_owner is not None and state.lease_until is not None and state.lease_until <= now:

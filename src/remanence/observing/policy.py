@@ -39,12 +39,16 @@ class Policy:
         cache_ttl_seconds: a prompt cache that is idle this long is cold, so activation is free.
         reflect_tokens: the budget of each generation's live segments, observations first; the last
             one is the top generation, which condenses into itself. Empty: never reflect.
-        cross_session_tokens: the budget of the facts from other conversations in a context.
         reflect_scope: condense one generation at a time (`generation`), the observations and, as
             another sum, the reflections of all generations (`kind`), or all together (`all`).
         reflect_ratio: tokens of a reflection, at most, for each token of its sources.
         reflect_min_interval_seconds: the least time between two reflections.
         superseded: whether segments that a reflection replaced are kept, or deleted with it.
+        extract_facts: whether facts about the user are kept beyond a conversation.
+        facts_tokens: the most tokens of facts in a context; 0 shows none.
+        facts_place: show a choice of facts before the notes (`prefix`), or those that match the
+            newest user message behind the last cache breakpoint (`volatile`).
+        recall_timeout_seconds: how long a query may wait for its vector; then words alone decide.
         max_context_tokens: what a context may hold, by default nine tenths of the model's window.
         block_after: times `tail_tokens` above which `context` waits for observations; None: never.
         sync_timeout_seconds: how long it waits then.
@@ -79,11 +83,14 @@ class Policy:
     keep_last_tool_results: int | None = None
     cache_ttl_seconds: float = 300.0
     reflect_tokens: tuple[int, ...] = (4_000, 4_000, 24_000)
-    cross_session_tokens: int = 5_000
     reflect_scope: Literal["generation", "kind", "all"] = "generation"
     reflect_ratio: float = 0.55
     reflect_min_interval_seconds: float = 0.0
     superseded: Literal["keep", "purge"] = "keep"
+    extract_facts: bool = True
+    facts_tokens: int = 1_000
+    facts_place: Literal["prefix", "volatile"] = "prefix"
+    recall_timeout_seconds: float = 2.0
     max_context_tokens: int | None = None
     block_after: float | None = None
     sync_timeout_seconds: float = 10.0
@@ -142,6 +149,7 @@ class Policy:
             "keep_last": 0,
             "reflect_tokens": (10_000,),
             "reflect_scope": "all",
+            "facts_tokens": 5_000,
             "block_after": 2.0,
             "heading": "## Earlier in This Session",
         }
@@ -167,6 +175,8 @@ class Policy:
             "reflect_ratio": 0.6,
             "reflect_min_interval_seconds": 3_600.0,
             "max_output_tokens": 32_000,
+            "facts_tokens": 500,
+            "facts_place": "volatile",
             "heading": "## Conversation Context (Observations)",
             "separator": "---",
         }
@@ -194,12 +204,7 @@ def window_tokens(model: str) -> int:
 def _check_ranges(policy: Policy) -> None:
     for name in ("observe_tokens", "observe_slice_messages", "observe_max_tokens", "tail_tokens"):
         _require(getattr(policy, name) > 0, name, getattr(policy, name), "use a positive number")
-    for name in (
-        "tail_keep_tokens",
-        "keep_last",
-        "reflect_min_interval_seconds",
-        "cross_session_tokens",
-    ):
+    for name in ("tail_keep_tokens", "keep_last", "reflect_min_interval_seconds", "facts_tokens"):
         _require(getattr(policy, name) >= 0, name, getattr(policy, name), "use 0 or more")
     for name in ("note_ratio", "reflect_ratio"):
         value = getattr(policy, name)
@@ -225,10 +230,10 @@ def _check_ranges(policy: Policy) -> None:
 def _check_budgets(policy: Policy) -> None:
     window = policy.context_tokens
     _require(
-        policy.tail_tokens + sum(policy.reflect_tokens) <= window,
+        policy.tail_tokens + policy.facts_tokens + sum(policy.reflect_tokens) <= window,
         "tail_tokens",
         policy.tail_tokens,
-        f"with the budgets of notes it exceeds the {window:,} tokens of a context: lower it, or "
+        f"with the budgets of notes and facts it exceeds the {window:,} tokens of a context: lower it, or "
         "raise max_context_tokens",
     )
     _require(

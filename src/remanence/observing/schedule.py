@@ -91,7 +91,7 @@ def activation(policy: Policy, snapshot: Snapshot, *, now: datetime) -> int | No
     if policy.activate == "when_observed":
         return ready[-1].last_seq
     over = state.inactive_tokens > policy.tail_tokens
-    if not over and not _cache_is_cold(policy, snapshot.tail, now):
+    if not over and not cache_is_cold(policy, snapshot.tail, now):
         return None
     leaving = [segment.last_seq for segment in ready if _leaves_enough(policy, state, segment)]
     if leaving:
@@ -125,12 +125,50 @@ def _leaves_enough(policy: Policy, state: MemoryState, segment: Segment) -> bool
     return tokens_left >= policy.tail_keep_tokens and messages_left >= policy.keep_last
 
 
-def _cache_is_cold(policy: Policy, tail: Sequence[Message], now: datetime) -> bool:
-    """Whether the model's last answer is older than a prompt cache lives."""
+def cache_is_cold(
+    policy: Policy, tail: Sequence[Message], now: datetime, *, warmed_at: datetime | None = None
+) -> bool:
+    """Whether the model's last answer is older than a prompt cache lives.
+
+    *warmed_at* is when a context was made last that an answer may still be missing for.
+    """
     for message in reversed(tail):
         if message.role == "assistant" and message.created_at is not None:
-            return (now - message.created_at).total_seconds() > policy.cache_ttl_seconds
+            latest = max(message.created_at, warmed_at or message.created_at)
+            return (now - latest).total_seconds() > policy.cache_ttl_seconds
     return False
+
+
+def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -> int | None:
+    """The message up to which facts of the user should be extracted now, or None.
+
+    That is what was reflected, as its notes are condensed ever more; of *everything*, and after a
+    failure, all that was observed.
+    """
+    if not (policy.enabled and policy.extract_facts) or state.user is None:
+        return None
+    all_of_it = everything or state.facts_failure is not None
+    end = state.observed_seq if all_of_it else state.reflected_seq
+    return end if end > state.facts_seq else None
+
+
+def facts_sources(
+    policy: Policy, state: MemoryState, segments: Sequence[Segment], *, everything: bool = False
+) -> tuple[Segment, ...]:
+    """The live segments of which facts should be extracted next, as many as one reading takes."""
+    end = facts_end(policy, state, everything=everything)
+    if end is None:
+        return ()
+    chosen: list[Segment] = []
+    tokens = 0
+    for segment in segments:
+        if not state.facts_seq < segment.last_seq <= end:
+            continue
+        tokens += segment.tokens
+        if chosen and tokens > policy.observe_max_tokens:
+            break
+        chosen.append(segment)
+    return tuple(chosen)
 
 
 def reflection_sources(

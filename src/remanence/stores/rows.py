@@ -7,6 +7,7 @@ from typing import Any, LiteralString
 
 from remanence.types import (
     ConversationRef,
+    Fact,
     Failure,
     FilePart,
     ImagePart,
@@ -203,7 +204,7 @@ STATE_COLUMNS: LiteralString = (
     "tenant, id, key, user, created_at, observed_seq, active_seq, reflected_seq, tail_seq, "
     "observed_sum_tokens, active_sum_tokens, tail_sum_tokens, last_observed_at, "
     "last_reflected_at, observe_failure, reflect_failure, lock_version, lease_owner, "
-    "lease_until, last_seq, last_sum_tokens, last_message_at"
+    "lease_until, facts_seq, facts_failure, last_seq, last_sum_tokens, last_message_at"
 )
 
 
@@ -228,9 +229,11 @@ def state_from_row(row: Row) -> MemoryState:
         lock_version=row[16],
         lease_owner=row[17],
         lease_until=_time(row[18]),
-        last_seq=row[19],
-        last_sum_tokens=row[20],
-        last_message_at=_time(row[21]),
+        facts_seq=row[19],
+        facts_failure=_failure(row[20]),
+        last_seq=row[21],
+        last_sum_tokens=row[22],
+        last_message_at=_time(row[23]),
     )
 
 
@@ -278,3 +281,39 @@ def log_entry_from_row(row: Row) -> LogEntry:
         detail=row[7],
         last_seq=row[8],
     )
+
+
+FACT_COLUMNS: LiteralString = (
+    "tenant, user, facts.id, summary, type, tags, facts.conversation, first_seq, last_seq, "
+    "made_by, facts.created_at, valid_from, valid_to, superseded_by"
+)
+
+
+def fact_from_row(row: Row) -> Fact:
+    """The fact of a row of FACT_COLUMNS."""
+    return Fact(
+        tenant=row[0],
+        user=row[1],
+        id=row[2],
+        summary=row[3],
+        type=row[4],
+        tags=tuple(json.loads(row[5])),
+        conversation=row[6],
+        first_seq=row[7],
+        last_seq=row[8],
+        made_by=row[9],
+        created_at=decode_time(row[10]),
+        valid_from=decode_time(row[11]),
+        valid_to=_time(row[12]),
+        superseded_by=row[13],
+    )
+
+
+def encode_tags(tags: Sequence[str]) -> str:
+    """Tags as a JSON list."""
+    return _encode(list(tags))
+
+
+def plain_summary(summary: str) -> str:
+    """What two summaries share that say the same in the same words."""
+    return " ".join(summary.casefold().split()).rstrip(".")

@@ -116,17 +116,38 @@ def activated(
     )
 
 
+def remembered(
+    current: MemoryState | None, expected: MemoryState, *, facts_seq: int
+) -> MemoryState | None:
+    """The state after facts were extracted up to *facts_seq*."""
+    if current is None or current.facts_seq != expected.facts_seq:
+        return None
+    if not current.facts_seq <= facts_seq <= current.observed_seq:
+        raise StoreError(
+            f"facts_seq={facts_seq} is not between {current.facts_seq}, where it is, and "
+            f"observed_seq={current.observed_seq}"
+        )
+    return replace(
+        current,
+        facts_seq=facts_seq,
+        facts_failure=None,
+        lock_version=current.lock_version + 1,
+    )
+
+
 def failed(
     current: MemoryState | None, expected: MemoryState, failure: Failure
 ) -> MemoryState | None:
     """The state after a step that did not advance."""
     if current is None:
         return None
-    cursors = (current.observed_seq, current.reflected_seq)
-    if cursors != (expected.observed_seq, expected.reflected_seq):
+    cursors = (current.observed_seq, current.reflected_seq, current.facts_seq)
+    if cursors != (expected.observed_seq, expected.reflected_seq, expected.facts_seq):
         return None
     failure = replace(failure, message=failure.message[:_LONGEST_ERROR])
     version = current.lock_version + 1
+    if failure.step == "facts":
+        return replace(current, facts_failure=failure, lock_version=version)
     if failure.step == "observe":
         return replace(current, observe_failure=failure, lock_version=version)
     return replace(current, reflect_failure=failure, lock_version=version)

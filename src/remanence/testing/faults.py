@@ -11,11 +11,15 @@ from remanence.protocols import Store
 from remanence.types import (
     Appended,
     ConversationRef,
+    Fact,
+    FactChanges,
+    FactsPin,
     Failure,
     Hit,
     LogEntry,
     MemoryState,
     Message,
+    Owner,
     Problem,
     Segment,
     Snapshot,
@@ -175,6 +179,38 @@ class FaultyStore:
 
     async def search(self, ref: ConversationRef, query: str, *, limit: int) -> tuple[Hit, ...]:
         return await self._call("search", lambda: self._inner.search(ref, query, limit=limit))
+
+    async def facts(
+        self, owner: Owner, *, history: bool = False, limit: int | None = None
+    ) -> tuple[Fact, ...]:
+        return await self._call(
+            "facts", lambda: self._inner.facts(owner, history=history, limit=limit)
+        )
+
+    async def fact(self, owner: Owner, fact_id: str) -> Fact | None:
+        return await self._call("fact", lambda: self._inner.fact(owner, fact_id))
+
+    async def search_facts(self, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
+        return await self._call(
+            "search_facts", lambda: self._inner.search_facts(owner, query, limit=limit)
+        )
+
+    async def save_facts(self, changes: FactChanges) -> tuple[Fact, ...] | None:
+        return await self._call("save_facts", lambda: self._inner.save_facts(changes))
+
+    async def commit_facts(
+        self, state: MemoryState, changes: FactChanges, *, facts_seq: int, at: datetime
+    ) -> MemoryState | None:
+        return await self._call(
+            "commit_facts",
+            lambda: self._inner.commit_facts(state, changes, facts_seq=facts_seq, at=at),
+        )
+
+    async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
+        return await self._call("forget_fact", lambda: self._inner.forget_fact(owner, fact_id))
+
+    async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
+        return await self._call("pin_facts", lambda: self._inner.pin_facts(state, owner, pin))
 
     async def delete(self, ref: ConversationRef) -> bool:
         return await self._call("delete", lambda: self._inner.delete(ref))

@@ -2,6 +2,7 @@
 
 from remanence.types.budget import Budget, BudgetLevel, BudgetScope, BudgetState
 from remanence.types.diagnostics import Diagnostics, ObservationLog
+from remanence.types.fact import Fact, FactChanges, FactDraft, FactsPin, FactType, Owner
 from remanence.types.message import Message, MessageKind, check_message
 from remanence.types.parts import (
     ROLES,
@@ -38,6 +39,11 @@ __all__ = [
     "ConversationRef",
     "Diagnostics",
     "Draft",
+    "Fact",
+    "FactChanges",
+    "FactDraft",
+    "FactType",
+    "FactsPin",
     "Failure",
     "FilePart",
     "Hit",
@@ -51,6 +57,7 @@ __all__ = [
     "NoteFormat",
     "ObservationLog",
     "OtherPart",
+    "Owner",
     "Part",
     "Priority",
     "Problem",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
+from remanence.types.fact import FactsPin
 from remanence.types.message import Message
 from remanence.types.segment import Segment
 
@@ -23,7 +24,7 @@ class Failure:
     tape has grown. A step's failure is forgotten when that step succeeds.
     """
 
-    step: Literal["observe", "reflect"]
+    step: Literal["observe", "reflect", "facts"]
     reason: str
     message: str
     at: datetime
@@ -38,7 +39,8 @@ class MemoryState:
 
     `observed_seq`, `active_seq` and `reflected_seq` are the three cursors; `tail_seq` is the first
     message that a context shows raw (at most `active_seq + 1`; less where `keep_last` asks for
-    messages that are observed already). The sums count the tape up to a cursor, so that no counter
+    messages that are observed already). `facts_seq` says up to where facts of the user were
+    extracted. The sums count the tape up to a cursor, so that no counter
     is ever reset. `key` names this life of the conversation: a deleted and re-created one has
     another.
     """
@@ -61,6 +63,8 @@ class MemoryState:
     last_reflected_at: datetime | None = None
     observe_failure: Failure | None = None
     reflect_failure: Failure | None = None
+    facts_seq: int = 0
+    facts_failure: Failure | None = None
     lock_version: int = 0
     lease_owner: str | None = None
     lease_until: datetime | None = None
@@ -83,7 +87,8 @@ class MemoryState:
 
     @property
     def _failed(self) -> tuple[Failure, ...]:
-        return tuple(f for f in (self.observe_failure, self.reflect_failure) if f is not None)
+        steps = (self.observe_failure, self.reflect_failure, self.facts_failure)
+        return tuple(failure for failure in steps if failure is not None)
 
     @property
     def unobserved_tokens(self) -> int:
@@ -108,7 +113,7 @@ class Appended(NamedTuple):
     state: MemoryState
 
 
-LogKind: TypeAlias = Literal["observed", "activated", "reflected", "failed"]
+LogKind: TypeAlias = Literal["observed", "activated", "reflected", "facts", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,12 +139,14 @@ class Snapshot:
     """A conversation as of one instant: state, live segments, and the newest messages.
 
     `segments` are in order of the tape and tile `(0, observed_seq]`. `tail` are the messages from
-    `tail_seq` on; where they exceed what was asked for, only the newest of them.
+    `tail_seq` on; where they exceed what was asked for, only the newest of them. `facts` are those
+    that its contexts show.
     """
 
     state: MemoryState
     segments: tuple[Segment, ...]
     tail: tuple[Message, ...]
+    facts: FactsPin | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,7 @@ def _table(name: str) -> Vocabulary:
     return Vocabulary(
         language=name,
         function_words=sets.get("drop", frozenset()) | sets.get("glue", frozenset()),
-        **openings,
+        filler=openings.get("filler", ()),
+        narration=openings.get("narration", ()),
         **sets,
     )

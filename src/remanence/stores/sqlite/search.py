@@ -100,21 +100,21 @@ def find(
     connection: apsw.Connection, ref: ConversationRef, query: str, *, limit: int
 ) -> tuple[Hit, ...]:
     """Live notes and messages that hold a word of the query, best first."""
-    expression = _expression(query)
+    words = expression(query)
     conversation = connection.execute(
         "SELECT key FROM conversations WHERE tenant = ? AND id = ?", ref
     ).get
-    if not expression or conversation is None or limit < 1:
+    if not words or conversation is None or limit < 1:
         return ()
     rows: Sequence[Row] = connection.execute(
         "SELECT rowid, -bm25(text_index, 0.0, 1.0) AS score FROM text_index "
         "WHERE text_index MATCH ? ORDER BY score DESC, rowid DESC LIMIT ?",
-        (f"scope : {_scope(conversation)} AND terms : ({expression})", limit),
+        (f"scope : {_scope(conversation)} AND terms : ({words})", limit),
     ).fetchall()
     return tuple(_hit(connection, rowid, score) for rowid, score in rows)
 
 
-def _expression(query: str) -> str:
+def expression(query: str) -> str:
     """The query as FTS5 wants it; every term is quoted, so none is an operator."""
     terms = query_terms(query)
     return " OR ".join(f'"{term[:-1]}" *' if term.endswith("*") else f'"{term}"' for term in terms)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import apsw
 
-from remanence.stores.sqlite import segments, states, tape
+from remanence.stores.sqlite import facts, segments, states, tape
 from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
 
 _MOST_CONVERSATIONS = 32
@@ -54,7 +54,8 @@ class Snapshots:
         self._kept[state.key] = _Kept(state.lock_version, live, tail, most_tokens)
         if len(self._kept) > _MOST_CONVERSATIONS:
             self._kept.popitem(last=False)
-        return Snapshot(state=state, segments=live, tail=_newest(tail, tail_tokens))
+        pin = facts.pinned(connection, state.key) if state.user is not None else None
+        return Snapshot(state=state, segments=live, tail=_newest(tail, tail_tokens), facts=pin)
 
 
 def read(connection: apsw.Connection, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:

@@ -63,7 +63,7 @@ def write(connection: apsw.Connection, state: MemoryState, entry: LogEntry) -> N
         "UPDATE states SET observed_seq = ?, active_seq = ?, reflected_seq = ?, tail_seq = ?, "
         "observed_sum_tokens = ?, active_sum_tokens = ?, tail_sum_tokens = ?, "
         "last_observed_at = ?, last_reflected_at = ?, observe_failure = ?, reflect_failure = ?, "
-        "lock_version = ? WHERE conversation = ?",
+        "lock_version = ?, facts_seq = ?, facts_failure = ? WHERE conversation = ?",
         (
             state.observed_seq,
             state.active_seq,
@@ -77,6 +77,8 @@ def write(connection: apsw.Connection, state: MemoryState, entry: LogEntry) -> N
             encode_failure(state.observe_failure),
             encode_failure(state.reflect_failure),
             state.lock_version,
+            state.facts_seq,
+            encode_failure(state.facts_failure),
             state.key,
         ),
     )

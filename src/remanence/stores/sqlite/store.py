@@ -9,7 +9,7 @@ import apsw
 
 from remanence.clock import Clock
 from remanence.stores.rows import state_from_row
-from remanence.stores.sqlite import ledger, search, segments, snapshots, states, tape
+from remanence.stores.sqlite import facts, ledger, search, segments, snapshots, states, tape
 from remanence.stores.sqlite.check import check
 from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.upkeep import Upkeep
@@ -17,11 +17,15 @@ from remanence.stores.sqlite.worker import Work, Worker, commit_together, read_e
 from remanence.types import (
     Appended,
     ConversationRef,
+    Fact,
+    FactChanges,
+    FactsPin,
     Failure,
     Hit,
     LogEntry,
     MemoryState,
     Message,
+    Owner,
     Problem,
     Segment,
     Snapshot,
@@ -171,6 +175,37 @@ class SQLiteStore:
             pass
         return await self._read(lambda connection: search.find(connection, ref, query, limit=limit))
 
+    async def facts(
+        self, owner: Owner, *, history: bool = False, limit: int | None = None
+    ) -> tuple[Fact, ...]:
+        return await self._read(
+            lambda connection: facts.of_owner(connection, owner, history=history, limit=limit)
+        )
+
+    async def fact(self, owner: Owner, fact_id: str) -> Fact | None:
+        return await self._read(lambda connection: facts.one(connection, owner, fact_id))
+
+    async def search_facts(self, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
+        return await self._read(
+            lambda connection: facts.find(connection, owner, query, limit=limit)
+        )
+
+    async def save_facts(self, changes: FactChanges) -> tuple[Fact, ...] | None:
+        return await self._write(lambda connection: facts.save(connection, changes))
+
+    async def commit_facts(
+        self, state: MemoryState, changes: FactChanges, *, facts_seq: int, at: datetime
+    ) -> MemoryState | None:
+        return await self._write(
+            lambda connection: facts.commit(connection, state, changes, facts_seq=facts_seq, at=at)
+        )
+
+    async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
+        return await self._write(lambda connection: facts.forget(connection, owner, fact_id))
+
+    async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
+        return await self._write(lambda connection: facts.pin(connection, state, owner, pin))
+
     async def delete(self, ref: ConversationRef) -> bool:
         return await self._write(partial(self._delete, ref))
 
@@ -234,5 +269,6 @@ class SQLiteStore:
     def _delete(self, ref: ConversationRef, connection: apsw.Connection) -> bool:
         key = tape.delete(connection, ref)
         if key is not None:
+            facts.erase_of_conversation(connection, ref)
             self._upkeep.deleted(connection, key)
         return key is not None

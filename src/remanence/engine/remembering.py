@@ -1,0 +1,101 @@
+"""Extracting facts about the user from notes, and which of them a conversation shows."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from remanence import telemetry
+from remanence.clock import Clock
+from remanence.observing.facts.merging import merged
+from remanence.observing.facts.rendering import facts_text, prefix_marker
+from remanence.observing.policy import Policy
+from remanence.observing.schedule import cache_is_cold
+from remanence.protocols import CountTokens, ExtractRequest, FactExtractor, Store
+from remanence.types import FactChanges, FactsPin, MemoryState, Note, Owner, Segment, Snapshot
+
+KNOWN_FACTS = 2_000
+SHOWN_FACTS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembering:
+    """Makes facts of a conversation's notes. Holds no state of its own."""
+
+    store: Store
+    policy: Policy
+    extractor: FactExtractor
+    clock: Clock
+
+    async def remember(self, state: MemoryState, sources: Sequence[Segment]) -> bool:
+        """Extract and commit the facts of the segments; false if another was first."""
+        assert state.user is not None
+        owner = Owner(state.ref.tenant, state.user)
+        notes = _new_notes(sources, after=state.facts_seq)
+        changes = await self._changes(state, owner, notes) if notes else FactChanges()
+        committed = await self.store.commit_facts(
+            state, changes, facts_seq=sources[-1].last_seq, at=self.clock.now()
+        )
+        if committed is not None:
+            telemetry.facts_committed(state.ref.id, len(changes.facts), len(changes.replaced))
+        return committed is not None
+
+    async def _changes(
+        self, state: MemoryState, owner: Owner, notes: tuple[Note, ...]
+    ) -> FactChanges:
+        known = await self.store.facts(owner, limit=KNOWN_FACTS)
+        request = ExtractRequest(
+            conversation=state.ref,
+            user=owner.user,
+            notes=notes,
+            known=known,
+            now=self.clock.now(),
+        )
+        async with asyncio.timeout(self.policy.observe_timeout_seconds):
+            drafts = await self.extractor.extract(request)
+        # Comparing with thousands of facts takes a while: the event loop goes on meanwhile.
+        return await asyncio.to_thread(
+            merged,
+            drafts,
+            known,
+            owner=owner,
+            source=state.ref,
+            made_by=self.extractor.name,
+            clock=self.clock,
+        )
+
+
+async def shown_facts(
+    store: Store,
+    policy: Policy,
+    snapshot: Snapshot,
+    owner: Owner,
+    *,
+    now: datetime,
+    count_text: CountTokens,
+) -> str:
+    """The block of facts for a context: the same bytes until the prefix changes anyway.
+
+    It is chosen anew when what a context shows of the notes has changed, and when the prompt cache
+    is cold.
+    """
+    state = snapshot.state
+    marker, pin = prefix_marker(state, snapshot.segments), snapshot.facts
+    same = pin is not None and pin.marker == marker
+    if pin and same and not cache_is_cold(policy, snapshot.tail, now, warmed_at=pin.at):
+        return pin.text
+    facts = await store.facts(owner, limit=SHOWN_FACTS)
+    text = facts_text(
+        facts,
+        conversation=state.ref.id,
+        max_tokens=policy.facts_tokens,
+        count_text=count_text,
+    )
+    if state.key:  # before its first message a conversation has nothing to hold a pin
+        await store.pin_facts(state, owner, FactsPin(marker=marker, text=text, at=now))
+    return text
+
+
+def _new_notes(segments: Sequence[Segment], *, after: int) -> tuple[Note, ...]:
+    """The notes that speak of messages after *after*."""
+    return tuple(note for s in segments for note in s.notes if note.last_seq > after)

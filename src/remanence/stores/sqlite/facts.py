@@ -1,0 +1,232 @@
+"""Facts of users: each belongs to one owner, and every statement names that owner."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import LiteralString
+
+import apsw
+
+from remanence.stores import transitions
+from remanence.stores.rows import (
+    FACT_COLUMNS,
+    Row,
+    decode_time,
+    encode_instant,
+    encode_tags,
+    fact_from_row,
+    plain_summary,
+)
+from remanence.stores.sqlite import search, states
+from remanence.stores.terms import index_terms
+from remanence.types import ConversationRef, Fact, FactChanges, FactsPin, MemoryState, Owner
+
+_FROM: LiteralString = "FROM facts JOIN fact_owners ON fact_owners.key = owner "
+_SELECT: LiteralString = f"SELECT {FACT_COLUMNS} " + _FROM
+_OF_OWNER: LiteralString = "WHERE tenant = ? AND user = ? "
+
+
+def of_owner(
+    connection: apsw.Connection, owner: Owner, *, history: bool, limit: int | None
+) -> tuple[Fact, ...]:
+    """The newest facts first: those that hold, or also those that were superseded."""
+    rows = connection.execute(
+        _SELECT + _OF_OWNER + "AND (valid_to IS NULL OR ?) ORDER BY facts.key DESC LIMIT ?",
+        (*owner, history, -1 if limit is None else limit),
+    )
+    return tuple(fact_from_row(row) for row in rows)
+
+
+def one(connection: apsw.Connection, owner: Owner, fact_id: str) -> Fact | None:
+    """The owner's fact of this id."""
+    row = connection.execute(_SELECT + _OF_OWNER + "AND facts.id = ?", (*owner, fact_id)).fetchone()
+    return fact_from_row(row) if row else None
+
+
+def find(connection: apsw.Connection, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
+    """The owner's facts that hold and have a word of the query, best first."""
+    key, words = _key(connection, owner), search.expression(query)
+    if key is None or not words or limit < 1:
+        return ()
+    rows: Sequence[Row] = connection.execute(
+        "SELECT rowid, -bm25(facts_index, 0.0, 1.0) AS score FROM facts_index "
+        "WHERE facts_index MATCH ? ORDER BY score DESC, rowid DESC LIMIT ?",
+        (f"scope : {_scope(key)} AND terms : ({words})", limit),
+    ).fetchall()
+    return tuple(by_key(connection, owner, rowid) for rowid, _ in rows)
+
+
+def by_key(connection: apsw.Connection, owner: Owner, key: int) -> Fact:
+    """The owner's fact of this key, which is there."""
+    row = connection.execute(_SELECT + _OF_OWNER + "AND facts.key = ?", (*owner, key)).fetchone()
+    assert row is not None
+    return fact_from_row(row)
+
+
+def save(connection: apsw.Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
+    """Write new facts, and end those that they replace; None where one of these holds no more.
+
+    In the place of a fact whose words another one has already, that one is returned.
+    """
+    saved: list[Fact] = []
+    for old_id in changes.replaced:
+        owner = changes.facts[0].owner
+        known = one(connection, owner, old_id)
+        if known is None or known.valid_to is not None:
+            return None
+    for fact in changes.facts:
+        owner_key = _made_key(connection, fact.owner)
+        saved.append(_insert(connection, owner_key, fact))
+        for old_id, new_id in changes.replaced.items():
+            if new_id == fact.id:
+                _supersede(connection, owner_key, old_id, saved[-1])
+    return tuple(saved)
+
+
+def commit(
+    connection: apsw.Connection,
+    expected: MemoryState,
+    changes: FactChanges,
+    *,
+    facts_seq: int,
+    at: datetime,
+) -> MemoryState | None:
+    """Write what was extracted from a conversation, and how far it was read."""
+    current = states.by_key(connection, expected.key)
+    state = transitions.remembered(current, expected, facts_seq=facts_seq)
+    if state is None or save(connection, changes) is None:
+        return None
+    detail = (
+        f"notes up to {facts_seq} gave {len(changes.facts)} facts, "
+        f"which replaced {len(changes.replaced)}"
+    )
+    states.write(connection, state, transitions.log_entry(state, "facts", at, detail))
+    return state
+
+
+def forget(connection: apsw.Connection, owner: Owner, fact_id: str) -> bool:
+    """Erase a fact and the earlier ones that it superseded; false if there is none."""
+    key = _key(connection, owner)
+    if key is None:
+        return False
+    rows: Sequence[Row] = connection.execute(
+        "WITH RECURSIVE gone (key, id) AS ("
+        "SELECT key, id FROM facts WHERE owner = ?1 AND id = ?2 UNION "
+        "SELECT facts.key, facts.id FROM facts JOIN gone ON superseded_by = gone.id "
+        "WHERE owner = ?1) SELECT key FROM gone",
+        (key, fact_id),
+    ).fetchall()
+    _erase(connection, key, [row[0] for row in rows])
+    return bool(rows)
+
+
+def erase_of_conversation(connection: apsw.Connection, ref: ConversationRef) -> None:
+    """Erase the facts that come from a conversation; what they superseded holds again."""
+    rows: Sequence[Row] = connection.execute(
+        "SELECT owner, facts.key, facts.id " + _FROM + "WHERE tenant = ? AND conversation = ?", ref
+    ).fetchall()
+    for owner_key, key, fact_id in rows:
+        _erase(connection, owner_key, [key])
+        revived: Sequence[Row] = connection.execute(
+            "UPDATE OR IGNORE facts SET valid_to = NULL, superseded_by = NULL "
+            "WHERE owner = ? AND superseded_by = ? RETURNING key, summary",
+            (owner_key, fact_id),
+        ).fetchall()
+        for revived_key, summary in revived:
+            _index(connection, owner_key, revived_key, summary)
+
+
+def pin(connection: apsw.Connection, state: MemoryState, owner: Owner, chosen: FactsPin) -> bool:
+    """Keep what a conversation's contexts show of the facts; false if it is gone."""
+    if states.by_key(connection, state.key) is None:
+        return False
+    connection.execute(
+        "INSERT OR REPLACE INTO facts_pins (conversation, owner, marker, text, at) "
+        "VALUES (?, ?, ?, ?, ?)",
+        (
+            state.key,
+            _made_key(connection, owner),
+            chosen.marker,
+            chosen.text,
+            encode_instant(chosen.at),
+        ),
+    )
+    return True
+
+
+def pinned(connection: apsw.Connection, conversation: int) -> FactsPin | None:
+    """What a conversation's contexts show of the facts."""
+    row = connection.execute(
+        "SELECT marker, text, at FROM facts_pins WHERE conversation = ?", (conversation,)
+    ).fetchone()
+    return FactsPin(marker=row[0], text=row[1], at=decode_time(row[2])) if row else None
+
+
+def _insert(connection: apsw.Connection, owner_key: int, fact: Fact) -> Fact:
+    plain = plain_summary(fact.summary)
+    known = connection.execute(
+        _SELECT + "WHERE owner = ? AND plain = ? AND valid_to IS NULL", (owner_key, plain)
+    ).fetchone()
+    if known is not None:
+        return fact_from_row(known)
+    connection.execute(
+        "INSERT INTO facts (owner, id, summary, plain, type, tags, conversation, first_seq, "
+        "last_seq, made_by, created_at, valid_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            owner_key,
+            fact.id,
+            fact.summary,
+            plain,
+            fact.type,
+            encode_tags(fact.tags),
+            fact.conversation,
+            fact.first_seq,
+            fact.last_seq,
+            fact.made_by,
+            encode_instant(fact.created_at),
+            encode_instant(fact.valid_from),
+        ),
+    )
+    _index(connection, owner_key, connection.last_insert_rowid(), fact.summary)
+    return fact
+
+
+def _supersede(connection: apsw.Connection, owner_key: int, old_id: str, new: Fact) -> None:
+    key: int = connection.execute(
+        "UPDATE facts SET valid_to = ?, superseded_by = ? WHERE owner = ? AND id = ? RETURNING key",
+        (encode_instant(new.valid_from), new.id, owner_key, old_id),
+    ).get
+    connection.execute("DELETE FROM facts_index WHERE rowid = ?", (key,))
+
+
+def _index(connection: apsw.Connection, owner_key: int, key: int, summary: str) -> None:
+    connection.execute(
+        "INSERT INTO facts_index (rowid, scope, terms) VALUES (?, ?, ?)",
+        (key, _scope(owner_key), index_terms(summary)),
+    )
+
+
+def _erase(connection: apsw.Connection, owner_key: int, keys: Sequence[int]) -> None:
+    """Erase facts with their words, and every pin that may show them."""
+    for key in keys:
+        connection.execute("DELETE FROM facts_index WHERE rowid = ?", (key,))
+        connection.execute("DELETE FROM facts WHERE key = ?", (key,))
+    if keys:
+        connection.execute("DELETE FROM facts_pins WHERE owner = ?", (owner_key,))
+
+
+def _key(connection: apsw.Connection, owner: Owner) -> int | None:
+    key: int | None = connection.execute(
+        "SELECT key FROM fact_owners WHERE tenant = ? AND user = ?", owner
+    ).get
+    return key
+
+
+def _made_key(connection: apsw.Connection, owner: Owner) -> int:
+    connection.execute("INSERT OR IGNORE INTO fact_owners (tenant, user) VALUES (?, ?)", owner)
+    key = _key(connection, owner)
+    assert key is not None
+    return key
+
+
+def _scope(owner_key: int) -> str:
+    return f"u{owner_key}"

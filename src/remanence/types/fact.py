@@ -1,0 +1,83 @@
+"""What outlives a conversation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, NamedTuple, TypeAlias
+
+FactType: TypeAlias = Literal["knowledge", "behavior", "event", "skill", "profile"]
+
+
+class Owner(NamedTuple):
+    """Whose facts they are: a user of a tenant. Nobody else ever sees them."""
+
+    tenant: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactDraft:
+    """A fact as an extractor made it, from the messages `first_seq..last_seq`.
+
+    `supersedes` is the earlier value that it takes back, in the words of an earlier fact, and
+    `replaces` the id of that fact where it is known.
+    """
+
+    summary: str
+    type: FactType = "knowledge"
+    tags: tuple[str, ...] = ()
+    first_seq: int | None = None
+    last_seq: int | None = None
+    valid_from: datetime | None = None
+    supersedes: str | None = None
+    replaces: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A sentence about a user that outlives the conversation it comes from.
+
+    `conversation` with `first_seq..last_seq` are its source; a fact that was saved by hand may have
+    none. It holds from `valid_from` to `valid_to`, which is None while it holds; `superseded_by` is
+    the fact that took its place.
+    """
+
+    id: str
+    tenant: str
+    user: str
+    summary: str
+    type: FactType
+    created_at: datetime
+    valid_from: datetime
+    tags: tuple[str, ...] = ()
+    conversation: str | None = None
+    first_seq: int | None = None
+    last_seq: int | None = None
+    made_by: str = ""
+    valid_to: datetime | None = None
+    superseded_by: str | None = None
+
+    @property
+    def owner(self) -> Owner:
+        """The tenant and the user it belongs to."""
+        return Owner(self.tenant, self.user)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactChanges:
+    """New facts of one owner; `replaced` names for the id of an old one that of the new one."""
+
+    facts: tuple[Fact, ...] = ()
+    replaced: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsPin:
+    """The facts that a conversation's contexts show until its prefix changes anyway.
+
+    `marker` names the prefix for which they were chosen, `at` says when.
+    """
+
+    marker: str
+    text: str
+    at: datetime
