@@ -58,8 +58,10 @@ def weigh(
         candidates.append(
             Candidate(
                 text=p.text,
-                terms=weights((*p.words, *p.context), p.vocabulary, counts),
-                factor=_factor(p) * priors[p.speaker],
+                terms=weights(
+                    (*p.words, *p.context), p.vocabulary, counts, prior=priors[p.speaker]
+                ),
+                factor=_factor(p),
                 stretch=stretch,
             )
         )
@@ -118,14 +120,23 @@ def _size(own: Sequence[Word], p: Passage) -> int:
 
 
 def weights(
-    words: Sequence[Word], vocabulary: Vocabulary, counts: Mapping[str, int]
+    words: Sequence[Word],
+    vocabulary: Vocabulary,
+    counts: Mapping[str, int],
+    *,
+    prior: float = 1.0,
 ) -> tuple[tuple[str, float], ...]:
-    """The terms of words with their weights; *counts* says in how many passages a term stands."""
+    """The terms of words with their weights; *counts* says in how many passages a term stands.
+
+    A *prior* below 1 makes plain words count less: a name or a number tells as much in the mouth
+    of one who talks a lot.
+    """
     weighed: dict[str, float] = {}
     for word in words:
         weight = _word_weight(word, vocabulary)
         if not weight:
             continue
+        weight *= prior if weight <= _PLAIN else max(1.0, prior)
         parts = terms(word.key)
         share = _PART_OF_RUN if len(parts) > 1 else 1.0
         for term in parts:

@@ -42,8 +42,11 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
     it without a space.
     """
     holds = False
-    for chunk in text.split():
+    chunks = text.split()
+    for place, chunk in enumerate(chunks):
         word = _word(chunk, vocabulary, opens)
+        if opens and word is not None and _begins_name(word, chunks[place + 1 :], vocabulary):
+            word = replace(word, is_name=True)
         opens = False
         if word is None:
             glued = False
@@ -54,6 +57,16 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
             holds = word.key in vocabulary.holds
         yield replace(word, glued=True) if glued else word
         glued = False
+
+
+def _begins_name(word: Word, following: Sequence[str], vocabulary: Vocabulary) -> bool:
+    """Whether the capital that opens a sentence is that of a name: another one follows."""
+    if not (word.text[:1].isupper() and following) or word.text[-1:] in _KEPT_TAIL:
+        return False
+    if word.key in vocabulary.function_words or word.key in vocabulary.weak:
+        return False
+    after = _word(following[0], vocabulary, opens=False)
+    return after is not None and after.is_name
 
 
 def wording(parts: Sequence[Word]) -> str:
