@@ -560,7 +560,7 @@ class Conversation:
             return dataclasses.replace(request, facts=text)
         query = recall or _newest_question(snapshot.tail)
         found = await memory._search_facts(owner, query, RECALLED)
-        text = memories_text(found, max_tokens=policy.facts_tokens, count_text=memory._count_text)
+        text = memories_text(found, max_tokens=policy.facts_budget, count_text=memory._count_text)
         return dataclasses.replace(request, memories=text)
 
     def _owner(self, state: MemoryState) -> Owner | None:

@@ -155,5 +155,7 @@ async def test_parts_of_unknown_types_are_kept_whole_counted_and_given_back() ->
         context = await chat.context()
 
     assert stored[0].tokens > 80
-    assert context.to_anthropic()["messages"][0]["content"][1] == unknown
+    text, block = context.to_anthropic()["messages"][0]["content"]
+    assert "cache_control" in text
+    assert block == unknown
     assert context.to_openai()["messages"][0]["content"] == [{"type": "text", "text": "Look:"}]

@@ -88,7 +88,7 @@ async def shown_facts(
     text = facts_text(
         facts,
         conversation=state.ref.id,
-        max_tokens=policy.facts_tokens,
+        max_tokens=policy.facts_budget,
         count_text=count_text,
     )
     if state.key:  # before its first message a conversation has nothing to hold a pin

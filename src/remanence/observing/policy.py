@@ -45,7 +45,7 @@ class Policy:
         reflect_min_interval_seconds: the least time between two reflections.
         superseded: whether segments that a reflection replaced are kept, or deleted with it.
         extract_facts: whether facts about the user are kept beyond a conversation.
-        facts_tokens: the most tokens of facts in a context; 0 shows none.
+        facts_tokens: the most tokens of facts in a context, and at most a tenth of it; 0: none.
         facts_place: show a choice of facts before the notes (`prefix`), or those that match the
             newest user message behind the last cache breakpoint (`volatile`).
         recall_timeout_seconds: how long a query may wait for its vector; then words alone decide.
@@ -191,6 +191,11 @@ class Policy:
         """The most tokens that a context may hold."""
         return self.max_context_tokens or window_tokens(self.model) * 9 // 10
 
+    @property
+    def facts_budget(self) -> int:
+        """The most tokens of facts that a context shows."""
+        return min(self.facts_tokens, self.context_tokens // 10)
+
 
 def window_tokens(model: str) -> int:
     """The size of a model's window in tokens, as its vendor states it; 128,000 if unknown."""
@@ -230,10 +235,10 @@ def _check_ranges(policy: Policy) -> None:
 def _check_budgets(policy: Policy) -> None:
     window = policy.context_tokens
     _require(
-        policy.tail_tokens + policy.facts_tokens + sum(policy.reflect_tokens) <= window,
+        policy.tail_tokens + sum(policy.reflect_tokens) <= window,
         "tail_tokens",
         policy.tail_tokens,
-        f"with the budgets of notes and facts it exceeds the {window:,} tokens of a context: lower it, or "
+        f"with the budgets of notes it exceeds the {window:,} tokens of a context: lower it, or "
         "raise max_context_tokens",
     )
     _require(

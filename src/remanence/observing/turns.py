@@ -24,6 +24,7 @@ JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
 NO_RESULT = "[no result was recorded for this call]"
 LEAD_IN = "[The conversation goes on from the notes above.]"
 VOLATILE_TAG = "memory-context"
+MARKED_TYPES = frozenset({"text", "image", "document", "tool_use", "tool_result"})
 LOOK_BACK_BLOCKS = 20
 """How many blocks before a breakpoint Anthropic's cache looks for an earlier one's prefix."""
 
@@ -185,7 +186,7 @@ def anthropic_turns(
     for index, message in enumerate(messages):
         rendered = anthropic.render(message.role, message.content, message.name)
         if rendered and index in marked:
-            rendered[-1]["content"][-1]["cache_control"] = cache_control
+            _mark(rendered[-1]["content"], cache_control)
         if volatile and index == carrying:
             block = {"type": "text", "text": volatile_block(volatile)}
             rendered.append({"role": "user", "content": [block]})
@@ -195,6 +196,13 @@ def anthropic_turns(
         block = {"type": "text", "text": volatile_block(volatile)}
         _append_turn(turns, {"role": "user", "content": [block]})
     return turns
+
+
+def _mark(blocks: list[JsonObject], cache_control: JsonObject) -> None:
+    """End a cached prefix with the last block that is known to allow it."""
+    allowed = [block for block in blocks if block["type"] in MARKED_TYPES]
+    if allowed:
+        allowed[-1]["cache_control"] = cache_control
 
 
 def _append_turn(turns: list[JsonObject], turn: JsonObject) -> None:
