@@ -41,23 +41,23 @@ def draft(*texts: str, first_seq: int = 1, last_seq: int = 1) -> Draft:
     return Draft(notes=notes, made_by="scripted/1")
 
 
-def noting(tokens: int) -> Callable[[ObserveRequest], Draft]:
-    """An answer of one note of *tokens* that names the messages it was made from."""
+def noting(tokens: int, *, head: str = "") -> Callable[[ObserveRequest], Draft]:
+    """An answer of one note of *tokens*, with the *head* of its format, that names its messages."""
 
     def answer(request: ObserveRequest) -> Draft:
         first, last = request.messages[0].seq, request.messages[-1].seq
-        text = f"notes-of-{first}-to-{last} ".ljust(tokens * CHARACTERS_PER_TOKEN, "n")
+        text = f"notes-of-{first}-to-{last} ".ljust(tokens * CHARACTERS_PER_TOKEN - len(head), "n")
         return draft(text, first_seq=first, last_seq=last)
 
     return answer
 
 
-def condensing(tokens: int) -> Callable[[ReflectRequest], Draft]:
-    """An answer of one note of *tokens* that names the range it was made from."""
+def condensing(tokens: int, *, head: str = "") -> Callable[[ReflectRequest], Draft]:
+    """An answer of one note of *tokens*, with the *head* of its format, that names its range."""
 
     def answer(request: ReflectRequest) -> Draft:
         first, last = request.segments[0].first_seq, request.segments[-1].last_seq
-        text = f"gist-of-{first}-to-{last} ".ljust(tokens * CHARACTERS_PER_TOKEN, "g")
+        text = f"gist-of-{first}-to-{last} ".ljust(tokens * CHARACTERS_PER_TOKEN - len(head), "g")
         return draft(text, first_seq=first, last_seq=last)
 
     return answer
