@@ -213,6 +213,18 @@ async def test_the_tail_begins_after_the_cursor_and_has_twelve_messages_at_least
     check_coverage(later, state, segments)
 
 
+@pytest.mark.req("B-26")
+@pytest.mark.req("X-08")
+async def test_twelve_messages_stay_raw_also_where_they_exceed_the_budget_of_the_tail() -> None:
+    policy = Policy.brain(observe_tokens=2_000, tail_tokens=2_000)
+    async with conversation([noted(100)] * 20, policy=policy) as (chat, _, _):
+        await talked(chat, 40)
+        context = await chat.context()
+
+    assert 12 <= len(context.messages) <= 12 + 2_000 // 400
+    assert sum(message.tokens for message in context.messages) > 2_000
+
+
 @pytest.mark.req("B-03")
 @pytest.mark.req("B-07")
 @pytest.mark.req("B-41")

@@ -121,7 +121,8 @@ class Reconciler:
         """Look once and do at most one thing; *everything* does also what is not due yet."""
         if not self.policy.enabled:
             return IDLE
-        snapshot = await self.store.snapshot(ref, tail_tokens=self.policy.tail_tokens)
+        # Not `tail_tokens`: the newest `keep_last` messages may have more, and stay raw.
+        snapshot = await self.store.snapshot(ref, tail_tokens=self.policy.context_tokens)
         if snapshot is None:
             return IDLE
         now = self.clock.now()

@@ -1,0 +1,39 @@
+"""The list of rows is whole, and each marker names one of them."""
+
+import re
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+ROWS = Path(__file__).with_name("rows.toml")
+TESTS = Path(__file__).parents[1]
+COUNTS = {"L-": 67, "L-N": 4, "L-Q": 3, "LS-": 12, "Z-": 96, "Z-P": 1, "B-": 78, "C-": 29, "X-": 30}
+MARKER = re.compile(r'mark\.req\("([^"]+)"\)')
+
+
+def rows() -> dict[str, dict[str, str]]:
+    return tomllib.loads(ROWS.read_text(encoding="utf-8"))
+
+
+@pytest.mark.req("Z-P1")
+def test_every_row_of_the_requirements_is_listed_once() -> None:
+    expected = chain.from_iterable(
+        (f"{prefix}{number:02}" for number in range(1, count + 1))
+        if prefix.endswith("-")
+        else (f"{prefix}{number}" for number in range(1, count + 1))
+        for prefix, count in COUNTS.items()
+    )
+
+    assert sorted(rows()["title"]) == sorted(expected)
+
+
+def test_what_stands_in_for_another_hosts_code_belongs_to_a_row() -> None:
+    assert set(rows()["stands_in"]) <= set(rows()["title"])
+
+
+def test_every_marker_names_a_row() -> None:
+    text = "\n".join(file.read_text(encoding="utf-8") for file in TESTS.rglob("test_*.py"))
+
+    assert set(MARKER.findall(text)) <= set(rows()["title"])
