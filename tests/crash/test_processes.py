@@ -14,6 +14,7 @@ SHARED = ConversationRef("default", "a")
 Run: TypeAlias = Callable[..., Awaitable[list[list[Any]]]]
 
 
+@pytest.mark.req("X-15")
 @pytest.mark.timeout(120)
 async def test_processes_may_open_a_new_file_at_once(tmp_path: Path, run_processes: Run) -> None:
     for number in range(20):
@@ -29,6 +30,8 @@ async def test_processes_may_open_a_new_file_at_once(tmp_path: Path, run_process
         await store.close()
 
 
+@pytest.mark.req("X-15")
+@pytest.mark.req("L-30")
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("processes", [2, 4])
 async def test_processes_share_a_file_without_gap_or_double_work(

@@ -142,6 +142,7 @@ async def test_a_message_larger_than_the_window_is_shown_without_its_middle_and_
     assert "characters of message 1 left out" in text
 
 
+@pytest.mark.req("X-05")
 async def test_parts_of_unknown_types_are_kept_whole_counted_and_given_back() -> None:
     unknown = {"type": "holograph", "payload": {"depth": 3, "words": "a hundred words " * 30}}
     async with Memory.open("sqlite:///:memory:") as memory:

@@ -266,6 +266,7 @@ def test_config_show_tells_each_value_and_where_it_came_from(
     assert sources["durability"] == ("full", "default")
 
 
+@pytest.mark.req("X-21")
 def test_config_alone_shows_the_settings_with_their_meaning(cli: Cli) -> None:
     run = cli("config")
 
@@ -274,6 +275,7 @@ def test_config_alone_shows_the_settings_with_their_meaning(cli: Cli) -> None:
     assert "the budget of the raw tail; above it, activation is due." in run.stdout
 
 
+@pytest.mark.req("X-21")
 def test_every_setting_has_a_meaning_and_a_variable(cli: Cli) -> None:
     document = parsed(cli("config", "show", "--json"))
 

@@ -57,6 +57,9 @@ def cursors(state: MemoryState) -> tuple[int, int, int]:
     return state.observed_seq, state.active_seq, state.reflected_seq
 
 
+@pytest.mark.req("L-11")
+@pytest.mark.req("B-46")
+@pytest.mark.req("X-01")
 @pytest.mark.parametrize("reason", FAILURES)
 async def test_a_failed_observation_moves_no_cursor_and_leaves_the_messages_raw(
     reason: str,
@@ -89,6 +92,7 @@ async def test_an_observer_that_never_answers_times_out() -> None:
     assert state.observe_failure.reason == "timeout"
 
 
+@pytest.mark.req("L-12")
 @pytest.mark.parametrize("reason", FAILURES)
 async def test_the_next_try_after_the_wait_succeeds_and_forgets_the_failure(reason: str) -> None:
     clock = FixedClock()
@@ -103,6 +107,7 @@ async def test_the_next_try_after_the_wait_succeeds_and_forgets_the_failure(reas
     assert state.last_error is None
 
 
+@pytest.mark.req("X-02")
 async def test_a_lasting_failure_costs_at_most_six_calls_an_hour() -> None:
     clock = FixedClock()
     async with failing(RuntimeError("down"), clock) as (chat, observer):
@@ -114,6 +119,7 @@ async def test_a_lasting_failure_costs_at_most_six_calls_an_hour() -> None:
     assert 3 <= len(observer.requests) <= 6
 
 
+@pytest.mark.req("X-02")
 async def test_tries_end_after_the_last_failure_until_new_messages_come() -> None:
     clock = FixedClock()
     async with failing(RuntimeError("down"), clock) as (chat, observer):
@@ -143,6 +149,8 @@ async def test_waits_grow_and_stay_below_their_cap() -> None:
     assert waits[-1] <= POLICY.retry_max_seconds * 1.25
 
 
+@pytest.mark.req("L-19")
+@pytest.mark.req("X-06")
 @pytest.mark.parametrize(
     "answer",
     [RuntimeError("down"), drafted(), drafted(*[f"{n} {WORDS}" for n in range(90)])],
@@ -191,6 +199,7 @@ async def test_sixty_turns_pass_while_one_observation_takes_its_time() -> None:
     assert state.observed_seq > 60
 
 
+@pytest.mark.req("X-03")
 async def test_nothing_worth_noting_is_no_failure_and_is_named_in_the_context() -> None:
     nothing = Draft(notes=(), made_by="scripted/1", nothing=True)
     observer = ScriptedObserver([nothing])

@@ -51,6 +51,7 @@ async def test_a_conversation_is_observed_activated_and_reflected_in_the_backgro
     assert context.stats.context_tokens < context.stats.history_tokens / 2
 
 
+@pytest.mark.req("LS-10")
 async def test_a_context_without_notes_is_the_system_prompt_and_the_messages() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         chat = memory.conversation("a")
@@ -68,6 +69,9 @@ async def test_a_context_without_notes_is_the_system_prompt_and_the_messages() -
     }
 
 
+@pytest.mark.req("L-42")
+@pytest.mark.req("L-58")
+@pytest.mark.req("X-21")
 async def test_memory_that_is_off_changes_no_byte_and_calls_no_observer() -> None:
     observer = ScriptedObserver()
     policy = SMALL.replace(enabled=False)
@@ -104,6 +108,7 @@ async def test_what_append_returned_is_there_after_a_restart(tmp_path: Path) -> 
     assert again == shown
 
 
+@pytest.mark.req("X-09")
 async def test_a_restart_picks_up_what_was_left_undone(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'memory.db'}"
     patient = SMALL.replace(observe_tokens=10_000, observe_max_tokens=10_000)
@@ -115,6 +120,9 @@ async def test_a_restart_picks_up_what_was_left_undone(tmp_path: Path) -> None:
             await observer.called.wait()
 
 
+@pytest.mark.req("L-25")
+@pytest.mark.req("Z-06")
+@pytest.mark.req("Z-34")
 async def test_turns_do_not_wait_for_a_slow_observer() -> None:
     gate = asyncio.Event()
     observer = ScriptedObserver(gate=gate)
@@ -183,6 +191,7 @@ async def test_conversations_do_not_disturb_one_another() -> None:
     assert other_tenant.last_seq == 0
 
 
+@pytest.mark.req("X-14")
 async def test_a_deleted_conversation_is_gone_also_for_an_observation_in_flight() -> None:
     gate = asyncio.Event()
     observer = ScriptedObserver(gate=gate)
@@ -201,6 +210,7 @@ async def test_a_deleted_conversation_is_gone_also_for_an_observation_in_flight(
         assert hits == ()
 
 
+@pytest.mark.req("X-18")
 async def test_notes_and_messages_are_found_with_their_sources() -> None:
     policy = SMALL
     async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
@@ -220,6 +230,8 @@ async def test_notes_and_messages_are_found_with_their_sources() -> None:
     )
 
 
+@pytest.mark.req("B-66")
+@pytest.mark.req("X-11")
 async def test_recalled_text_the_channel_and_the_clock_stand_behind_the_last_breakpoint() -> None:
     async with Memory.open("sqlite:///:memory:", policy=SMALL, clock=FixedClock()) as memory:
         chat = memory.conversation("a")
@@ -249,6 +261,7 @@ async def test_an_append_under_a_known_id_keeps_one_message() -> None:
         assert (await chat.state()).last_seq == 1
 
 
+@pytest.mark.req("X-12")
 async def test_memory_never_observes_itself_or_the_hosts_control_text() -> None:
     observer = ScriptedObserver()
     async with Memory.open("sqlite:///:memory:", policy=SMALL, observer=observer) as memory:
@@ -306,6 +319,7 @@ async def test_a_conversation_needs_a_name(name: str) -> None:
             memory.conversation(name)
 
 
+@pytest.mark.req("X-17")
 async def test_secrets_reach_neither_the_observer_nor_the_notes_nor_the_loss_report() -> None:
     key = "sk-" + "a1B2" * 8
     observer = ScriptedObserver()

@@ -4,12 +4,15 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 LINT_IMPORTS = (
     "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
 )
 
 
+@pytest.mark.req("L-59")
 def test_every_module_imports_only_from_the_layers_below_it() -> None:
     run = subprocess.run(
         [sys.executable, "-c", LINT_IMPORTS], capture_output=True, check=False, cwd=ROOT, text=True

@@ -10,6 +10,7 @@ DRAFT = Draft(notes=(), made_by="scripted/1")
 PROSE = " ".join(f"word{number}" for number in range(200))
 
 
+@pytest.mark.req("X-07")
 def test_an_answer_that_repeats_itself_is_refused() -> None:
     looping = "\n".join(["- the same thing again"] * 30)
     with pytest.raises(ObservationRejected) as caught:
@@ -17,6 +18,7 @@ def test_an_answer_that_repeats_itself_is_refused() -> None:
     assert caught.value.reason == "degenerate"
 
 
+@pytest.mark.req("X-07")
 def test_notes_of_a_conversation_that_repeats_itself_may_do_so_too() -> None:
     greeting = "are you still there and is everything all right with the pump today"
     source = "\n".join(f"user: {number} {greeting}" for number in range(30))

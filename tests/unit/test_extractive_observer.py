@@ -104,6 +104,7 @@ def test_each_word_of_a_note_stands_in_its_source_messages_dates_aside() -> None
         assert set(invented) <= {"march"}
 
 
+@pytest.mark.req("Z-51")
 def test_a_relative_date_becomes_absolute() -> None:
     note = _notes(_request(Message.user("Yesterday I sold the old piano to Greta."), ratio=4.0))[0]
     assert note.text == "March 1 sold old piano to Greta"
@@ -173,6 +174,8 @@ def test_a_danger_is_critical() -> None:
     assert (note.priority, note.tag) == ("CRITICAL", "Preference")
 
 
+@pytest.mark.req("L-08")
+@pytest.mark.req("Z-49")
 def test_of_a_tool_result_the_error_is_kept_rather_than_the_output() -> None:
     output = "\n".join(f"step {n} ok" for n in range(400))
     log = f"{output}\nError: disk /dev/sdb1 is full\n{output}"

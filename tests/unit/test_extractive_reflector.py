@@ -1,5 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from remanence.observing.extractive import ExtractiveReflector
 from remanence.observing.notes import render_notes
 from remanence.protocols import ReflectRequest
@@ -64,6 +66,7 @@ async def test_notes_stay_in_order_of_time() -> None:
     assert [n.first_seq for n in made] == sorted(n.first_seq for n in made)
 
 
+@pytest.mark.req("Z-57")
 async def test_a_critical_note_stays_word_for_word_before_all_others() -> None:
     critical = _note(5, "Ravi allergic peanuts; tell each kitchen", priority="CRITICAL")
     made = await _reflected(*_MANY, critical, target=60)
@@ -75,6 +78,7 @@ async def test_of_two_equal_notes_one_stays() -> None:
     assert [note.text for note in made] == ["Ana lives in Turku"]
 
 
+@pytest.mark.req("B-56")
 async def test_a_superseded_note_goes() -> None:
     made = await _reflected(
         _note(1, "dinner with Olga 7pm"), _note(2, "dinner with Olga 8pm", supersedes="7pm")

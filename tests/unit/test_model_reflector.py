@@ -64,6 +64,9 @@ async def _reflect(script: Iterable[ModelScript], *notes: Note, repair: bool = F
     return await reflector.reflect(_request(_segment(*notes)))
 
 
+@pytest.mark.req("B-52")
+@pytest.mark.req("B-58")
+@pytest.mark.req("B-59")
 async def test_notes_are_shown_as_lines_in_order_with_size_and_target() -> None:
     model = ScriptedModel(["{#3-#4} rent is 1,250 EUR"])
     await ModelReflector(model, language="French").reflect(
@@ -91,6 +94,7 @@ async def test_lines_are_read_back_with_their_fields() -> None:
     assert draft == Draft(notes=(_LEASE,), made_by="scripted-model reflect/1")
 
 
+@pytest.mark.req("Z-57")
 async def test_a_critical_note_that_is_missing_comes_back_word_for_word() -> None:
     draft = await _reflect(["{#7} weather was nice"], _LEASE, _CAT, _CHAT)
 
@@ -134,6 +138,8 @@ async def test_lost_values_of_weighty_notes_are_asked_for_and_those_of_others_no
     assert [note.text for note in draft.notes] == ["there is an order", "order QF-7781"]
 
 
+@pytest.mark.req("B-53")
+@pytest.mark.req("X-06")
 @pytest.mark.parametrize("answer", ["NOTHING", "", "I'm sorry, I can't help with that."])
 async def test_an_empty_reflection_never_replaces_memory(answer: str) -> None:
     with pytest.raises(ObservationRejected):
@@ -146,6 +152,7 @@ async def test_a_reflection_that_stays_cut_off_is_not_complete() -> None:
     assert not draft.complete
 
 
+@pytest.mark.req("X-17")
 async def test_secrets_of_older_notes_are_taken_out() -> None:
     note = Note(text="db password is hunter2", first_seq=1, last_seq=1, priority="CRITICAL")
     model = ScriptedModel(["{#1} a password was given"])

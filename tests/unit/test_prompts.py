@@ -23,6 +23,8 @@ _DIGESTS = {
 }
 
 
+@pytest.mark.req("L-13")
+@pytest.mark.req("L-N3")
 @pytest.mark.parametrize("version", sorted(_WORDING))
 def test_another_wording_has_another_version(version: str) -> None:
     text = "\0".join(prompt(name) for name in _WORDING[version])
@@ -31,6 +33,15 @@ def test_another_wording_has_another_version(version: str) -> None:
     assert digest == _DIGESTS[version], "raise the version beside the new digest"
 
 
+@pytest.mark.req("L-07")
+@pytest.mark.req("L-08")
+@pytest.mark.req("L-13")
+@pytest.mark.req("Z-42")
+@pytest.mark.req("Z-48")
+@pytest.mark.req("B-44")
+@pytest.mark.req("B-45")
+@pytest.mark.req("X-24")
+@pytest.mark.req("X-25")
 @pytest.mark.parametrize(
     "asked",
     [
@@ -61,6 +72,10 @@ def test_the_observer_is_asked_for(asked: str) -> None:
     assert asked in prompt("observe")
 
 
+@pytest.mark.req("B-56")
+@pytest.mark.req("B-57")
+@pytest.mark.req("Z-57")
+@pytest.mark.req("X-25")
 @pytest.mark.parametrize(
     "asked",
     [
@@ -79,6 +94,8 @@ def test_the_reflector_is_asked_for(asked: str) -> None:
     assert asked in prompt("reflect")
 
 
+@pytest.mark.req("L-Q3")
+@pytest.mark.req("X-22")
 def test_the_language_follows_the_conversation_or_the_setting() -> None:
     assert language_rule("conversation").endswith("in the language of the conversation.")
     assert language_rule("German").endswith("in German.")

@@ -84,6 +84,10 @@ KNOWN = {
 }  # fmt: skip
 
 
+@pytest.mark.req("L-50")
+@pytest.mark.req("Z-20")
+@pytest.mark.req("Z-78")
+@pytest.mark.req("Z-96")
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN.keys())
 def test_an_estimate_is_within_a_fifth_of_the_known_count(known: Known, family: Family) -> None:

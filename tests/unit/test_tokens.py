@@ -57,6 +57,7 @@ def of_part(part: Part, *, counter: str = "claude") -> int:
     return counter_named(counter).message(message) - counter_named(counter).message(empty)
 
 
+@pytest.mark.req("LS-01")
 @pytest.mark.parametrize("name", COUNTERS)
 def test_empty_text_has_no_tokens(name: str) -> None:
     assert counter_named(name).text("") == 0
@@ -112,6 +113,11 @@ def test_the_default_model_is_a_claude_of_today() -> None:
     assert count_tokens(text) == text_tokens(text) == counter_named("claude").text(text)
 
 
+@pytest.mark.req("L-48")
+@pytest.mark.req("L-49")
+@pytest.mark.req("LS-01")
+@pytest.mark.req("Z-17")
+@pytest.mark.req("B-12")
 @pytest.mark.parametrize(
     ("name", "text", "tokens"),
     [
@@ -133,12 +139,14 @@ def test_a_rule_counts_by_characters(name: str, text: str, tokens: int) -> None:
     assert counter_named(name).text(text) == tokens
 
 
+@pytest.mark.req("Z-17")
 def test_the_split_rule_counts_results_of_tools_denser_than_text() -> None:
     result = ToolResultPart(call_id="c1", content=(TextPart(text="x" * 42),))
     assert of_part(TextPart(text="x" * 42), counter="split") == 12
     assert of_part(result, counter="split") == 14
 
 
+@pytest.mark.req("LS-02")
 def test_the_cjk_rule_adds_four_tokens_for_the_role_and_counts_calls_and_results() -> None:
     counter = counter_named("cjk")
     call = ToolCallPart(id="c1", name="find", arguments='{"q": 1}')
@@ -163,6 +171,7 @@ def test_a_tool_call_counts_its_name_and_arguments(name: str) -> None:
     assert inside < of_part(call, counter=name) <= inside + 20
 
 
+@pytest.mark.req("X-05")
 @pytest.mark.parametrize("name", COUNTERS)
 def test_the_result_of_a_tool_counts_in_full(name: str) -> None:
     short = ToolResultPart(call_id="c1", content=(TextPart(text="a line of output\n" * 10),))
@@ -170,6 +179,7 @@ def test_the_result_of_a_tool_counts_in_full(name: str) -> None:
     assert of_part(long, counter=name) > 500 * of_part(short, counter=name)
 
 
+@pytest.mark.req("X-05")
 @pytest.mark.parametrize(
     ("counter", "size", "tokens"),
     [
@@ -265,6 +275,7 @@ def test_a_part_of_unknown_type_counts_the_texts_in_it() -> None:
     assert of_part(OtherPart(dialect="openai", raw=raw)) == sum(map(counter.text, texts))
 
 
+@pytest.mark.req("X-05")
 @given(st.text(max_size=60))
 def test_a_part_of_unknown_type_never_raises(raw: str) -> None:
     assert of_part(OtherPart(dialect="anthropic", raw=raw)) >= 0
@@ -329,6 +340,7 @@ def test_a_vocabulary_that_tiktoken_would_replace_is_not_at_hand(
     assert not is_at_hand("o200k")
 
 
+@pytest.mark.req("L-51")
 def test_with_its_vocabulary_on_disk_counts_are_exact() -> None:
     pytest.importorskip("tiktoken")
     if not is_at_hand("o200k"):

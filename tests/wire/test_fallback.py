@@ -33,6 +33,7 @@ async def test_the_next_model_is_asked_when_one_fails(ask: ModelRequest, clock: 
     assert answer.text == "from the second"
 
 
+@pytest.mark.req("X-29")
 async def test_a_model_that_failed_is_left_alone_until_it_has_cooled_down(
     ask: ModelRequest, clock: FixedClock
 ) -> None:
@@ -102,6 +103,7 @@ async def test_when_all_are_cooling_the_error_says_when_to_come_again(
     assert (len(first.calls), len(second.calls)) == (1, 1)
 
 
+@pytest.mark.req("X-29")
 async def test_a_chain_of_names_falls_back_over_the_wire(wire: Wire, ask: ModelRequest) -> None:
     wire.server.script(Fail(529))
     clock = FixedClock()

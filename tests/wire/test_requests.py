@@ -46,6 +46,7 @@ async def test_only_the_stable_text_is_marked_for_caching(
     assert str(body).count("cache_control") == 1
 
 
+@pytest.mark.req("X-16")
 async def test_a_request_asks_for_short_repeatable_text_and_gives_no_tools(
     wire: Wire, ask: ModelRequest
 ) -> None:
@@ -77,6 +78,7 @@ async def test_a_reasoning_model_is_asked_without_temperature(
     assert "temperature" not in server.received[0].body
 
 
+@pytest.mark.req("B-37")
 async def test_base_url_and_key_come_from_the_providers_own_variables(
     wire: Wire, ask: ModelRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
