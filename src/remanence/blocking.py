@@ -21,6 +21,7 @@ from remanence import facts as awaited_facts, memory as awaited
 from remanence.blocks import BlockStore
 from remanence.clock import Clock
 from remanence.config import Settings
+from remanence.daily import Consolidation
 from remanence.errors import Closed
 from remanence.exchange import ImportReport
 from remanence.models import ModelOptions, ModelSource
@@ -187,6 +188,14 @@ class Memory:
         return self._portal.call(
             self._memory.usage(tenant=tenant, conversation=conversation, user=user, since=since)
         )
+
+    def note(self, text: str, *, user: str, tenant: str = "default") -> Path:
+        return self._portal.call(self._memory.note(text, user=user, tenant=tenant))
+
+    def consolidate(
+        self, *, user: str | None = None, tenant: str | None = None
+    ) -> tuple[Consolidation, ...]:
+        return self._portal.call(self._memory.consolidate(user=user, tenant=tenant))
 
     def check(self) -> tuple[Problem, ...]:
         return self._portal.call(self._memory.check())

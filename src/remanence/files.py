@@ -3,8 +3,15 @@
 import hashlib
 import os
 import re
+import sys
 from collections.abc import Collection
 from pathlib import Path
+from types import TracebackType
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 LONGEST_NAME = 120
 _UNSAFE = re.compile(r"[^a-z0-9_-]")
@@ -79,6 +86,44 @@ def move(path: Path, target: Path) -> None:
     path.replace(target)
     _sync_directory(target.parent)
     _sync_directory(path.parent)
+
+
+class Lock:
+    """The right to work on files, which one holder has at a time, in whatever process.
+
+    Left with `with`; a process that ends gives it back, however it ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """Take it now; false while another holds it."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, FILE_MODE)
+        try:
+            if sys.platform == "win32":
+                msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+            else:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            return False
+        self._descriptor = descriptor
+        return True
+
+    def __enter__(self) -> None:
+        """Hold it, as `take` took it."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
 
 def remove(path: Path) -> bool:

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import difflib
 import functools
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from remanence.blocks import BlockStore
 from remanence.clock import Clock, SystemClock
 from remanence.config import Settings
 from remanence.config.sources import load_settings
+from remanence.daily import Consolidation, DailyNotes
 from remanence.engine.ledger import Ledger
 from remanence.engine.local import LocalEngine
 from remanence.engine.reconcile import Reconciler
@@ -111,6 +112,7 @@ class Memory:
         self.facts = Facts(
             store=store, clock=clock, search=self._search_facts, check_open=self._check_open
         )
+        self._daily = self._daily_notes(reflector)
 
     @classmethod
     @asynccontextmanager
@@ -176,6 +178,8 @@ class Memory:
             ledger.start()
             memory._engine.start()
             stack.push_async_callback(memory._stop)
+            if memory._daily is not None and settings.workers:
+                await stack.enter_async_context(_running(memory._daily.keep_up()))
             yield memory
 
     def conversation(
@@ -257,6 +261,57 @@ class Memory:
 
     async def _search_facts(self, owner: Owner, query: str, limit: int) -> tuple[Fact, ...]:
         return await self._store.search_facts(owner, query, limit=limit)
+
+    async def note(self, text: str, *, user: str, tenant: str = "default") -> Path:
+        """Add a line to a user's daily notes, and tell in which file it stands.
+
+        Raises:
+            InvalidPolicy: the setting `daily_directory` is missing.
+            StoreUnavailable: the file cannot be written.
+        """
+        return await self._require_daily().add(text, user=user, tenant=tenant)
+
+    async def consolidate(
+        self, *, user: str | None = None, tenant: str | None = None
+    ) -> tuple[Consolidation, ...]:
+        """Summarise old daily notes into `MEMORY.md`, keep their facts, archive them.
+
+        A memory that is open does it by itself once a day. May be repeated and interrupted.
+
+        Args:
+            user: whose notes, of *tenant* (`default`); by default those of everybody.
+            tenant: without a user: only its users.
+
+        Raises:
+            InvalidPolicy: the setting `daily_directory` is missing.
+            ObservationRejected, ModelError: a summary could not be made; that day's file stays.
+            StoreUnavailable: a file cannot be read or written.
+        """
+        daily = self._require_daily()
+        if user is not None:
+            return (await daily.consolidate(user=user, tenant=tenant or DEFAULT_TENANT),)
+        users = [each for each in await daily.users() if tenant in (None, each[0])]
+        return tuple([await daily.consolidate(user=name, tenant=of) for of, name in users])
+
+    def _daily_notes(self, reflector: Reflector) -> DailyNotes | None:
+        if self._settings.daily_directory is None:
+            return None
+        return DailyNotes(
+            directory=Path(self._settings.daily_directory).expanduser(),
+            keep_days=self._settings.daily_keep_days,
+            reflector=reflector,
+            policy=self.policy,
+            count_text=self._counter.text,
+            clock=self._clock,
+        )
+
+    def _require_daily(self) -> DailyNotes:
+        self._check_open()
+        if self._daily is None:
+            raise InvalidPolicy(
+                "daily_directory=None has no daily notes: set it to a directory of yours"
+            )
+        return self._daily
 
     async def _stop(self) -> None:
         self._closed = True
@@ -644,13 +699,15 @@ def _newest_question(tail: Sequence[Message]) -> str:
     return next((m.text for m in reversed(tail) if m.role == "user" and m.text.strip()), "")
 
 
-def _reflector(source: "Reflector | ModelSource | None", policy: Policy, clock: Clock) -> Reflector:
-    if source is None:
-        return ExtractiveReflector()
-    if isinstance(source, Reflector):
-        return source
-    model = open_model(source, clock=clock)
-    return ModelReflector(model, max_output_tokens=policy.max_output_tokens)
+@asynccontextmanager
+async def _running(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Do *work* beside the body, and end it with it."""
+    task = asyncio.create_task(work, name="remanence-daily")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 def policy_of(settings: Settings) -> Policy:

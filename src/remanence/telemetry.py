@@ -150,6 +150,17 @@ def step_skipped(step: str, conversation_id: str, reason: str, message: str) -> 
     )
 
 
+def daily_notes_failed(user: str, message: str) -> None:
+    """Count and log a consolidation that will be tried again."""
+    _failed.add(1, {"step": "daily", "reason": "error"})
+    logger.warning("the daily notes of %r were not consolidated: %s", user, message)
+
+
+def memory_file_edited(path: str) -> None:
+    """Log that a signed memory file was changed by hand; the change is kept."""
+    logger.warning("%s was edited since its last summary; the edit is kept", path)
+
+
 def activated(conversation_id: str, active_seq: int) -> None:
     """Count an activation."""
     _activated.add(1)

@@ -194,6 +194,20 @@ def import_(
 
 
 @app.command()
+def consolidate(
+    user: Annotated[str | None, typer.Option(help="Whose notes; by default everybody's.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Of which tenant.")] = None,
+    db: Database = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Summarise old daily notes into MEMORY.md, and archive them."""
+    from remanence.cli import consolidate_command, settings
+
+    loaded = settings.load(url=db).settings
+    raise typer.Exit(consolidate_command.run(loaded, user=user, tenant=tenant, as_json=as_json))
+
+
+@app.command()
 def doctor(db: Database = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag
     """Look for what is inconsistent, failing, stuck or overdue, and say how to mend it."""
     from remanence.cli import doctor_command, settings

@@ -27,6 +27,8 @@ class Settings:
         blocks_directory: where a conversation's notes are also kept as JSON Lines when it ends, such
             as `~/.zora/memory/observations`; none by default.
         blocks_keep_last: how many blocks of a conversation are kept there.
+        daily_directory: where daily notes are, a Markdown file a day for each user; none by default.
+        daily_keep_days: days after which a day's notes are summarised and archived.
     """
 
     url: str = "sqlite:///remanence.db"
@@ -41,3 +43,5 @@ class Settings:
     shutdown_timeout_seconds: float = 10.0
     blocks_directory: str | None = None
     blocks_keep_last: int = 200
+    daily_directory: str | None = None
+    daily_keep_days: int = 7

@@ -133,6 +133,7 @@ def _models(policy_type: type) -> _Models:
     fields = _fields(Settings)
     fields["policy"] = (changes, None)
     fields["workers"] = (int, Field(default=None, ge=1))
+    fields["daily_keep_days"] = (int, Field(default=None, ge=1))
     fields["blocks_keep_last"] = (int, Field(default=None, ge=0))
     fields["shutdown_timeout_seconds"] = (float, Field(default=None, ge=0))
     return _Models(

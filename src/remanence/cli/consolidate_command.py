@@ -1,0 +1,51 @@
+"""`remanence consolidate`: old daily notes into MEMORY.md."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from remanence.cli.output import Printer, warn, write_json
+from remanence.config import Settings
+from remanence.daily import Consolidation
+from remanence.memory import Memory
+
+
+def run(settings: Settings, *, user: str | None, tenant: str | None, as_json: bool) -> int:
+    """Consolidate, and tell what became of whose days."""
+    done = asyncio.run(_consolidated(settings, user, tenant))
+    if as_json:
+        write_json({"consolidated": [_document(each) for each in done]})
+    else:
+        _print(Printer(), done)
+    for each in done:
+        if each.signature == "edited":
+            warn(f"{each.memory_file} was edited since its last summary; the edit is kept")
+    return 0
+
+
+async def _consolidated(
+    settings: Settings, user: str | None, tenant: str | None
+) -> tuple[Consolidation, ...]:
+    async with Memory.open(settings=replace(settings, workers=0)) as memory:
+        return await memory.consolidate(user=user, tenant=tenant)
+
+
+def _document(done: Consolidation) -> dict[str, object]:
+    return {
+        "tenant": done.tenant,
+        "user": done.user,
+        "days": [day.isoformat() for day in done.days],
+        "facts": done.facts,
+        "signature": done.signature,
+        "memory_file": str(done.memory_file),
+    }
+
+
+def _print(printer: Printer, done: Sequence[Consolidation]) -> None:
+    if not done:
+        printer.line("there are no daily notes yet")
+        return
+    printer.table(
+        ("tenant", "user", "days#", "facts#", "memory file~"),
+        [(each.tenant, each.user, len(each.days), each.facts, each.memory_file) for each in done],
+    )

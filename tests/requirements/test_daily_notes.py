@@ -1,0 +1,312 @@
+"""Daily notes: written day by day, summarised into a curated file, archived."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remanence import Memory, Policy, Settings
+from remanence.cli import main
+from remanence.daily import DailyNotes
+from remanence.errors import InvalidMessage, InvalidPolicy, ObservationRejected
+from remanence.observing.daily_notes import notes_of_day, read_memory
+from remanence.testing import FixedClock, ScriptedReflector
+from remanence.types import Draft
+
+MONDAY = datetime(2027, 1, 4, 9, 30, tzinfo=UTC)
+DAY = 86_400
+CRASH = Path(__file__).with_name("daily_crash.py")
+
+
+@asynccontextmanager
+async def opened(
+    directory: Path, clock: FixedClock, *, workers: int = 0, **changes: Any
+) -> AsyncIterator[Memory]:
+    settings = Settings(
+        url="sqlite:///:memory:",
+        workers=workers,
+        daily_directory=str(directory),
+        daily_keep_days=2,
+    )
+    async with Memory.open(settings=settings, clock=clock, **changes) as memory:
+        yield memory
+
+
+async def write_days(memory: Memory, clock: FixedClock, count: int) -> None:
+    for number in range(count):
+        await memory.note(f"Flight LH {450 + number} is booked for Ana.", user="ana")
+        await memory.note(f"The deploy of release {number} went well.", user="ana")
+        clock.advance(DAY)
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.glob("[!.]*"))
+
+
+@pytest.mark.req("Z-92")
+async def test_notes_of_a_day_are_one_markdown_file_of_the_user(tmp_path: Path) -> None:
+    clock = FixedClock(MONDAY)
+    async with opened(tmp_path, clock) as memory:
+        file = await memory.note("The launch moved\nto Friday.", user="ana", tenant="acme")
+        clock.advance(3_600)
+        await memory.note("오늘 회의는 취소되었다.", user="ana", tenant="acme")
+
+    assert file == tmp_path / "acme" / "ana" / "2027-01-04.md"
+    assert file.read_text() == (
+        "# 2027-01-04\n- 09:30 The launch moved to Friday.\n- 10:30 오늘 회의는 취소되었다.\n"
+    )
+
+
+@pytest.mark.req("Z-55", "Z-76", "Z-77")
+async def test_old_days_are_reflected_into_the_memory_file_and_archived(tmp_path: Path) -> None:
+    clock = FixedClock(MONDAY)
+    reflector = ScriptedReflector()
+    folder = tmp_path / "default" / "ana"
+    async with opened(tmp_path, clock, reflector=reflector) as memory:
+        await write_days(memory, clock, 4)
+        raw = (folder / "2027-01-04.md").read_bytes()
+        [done] = await memory.consolidate(user="ana")
+
+    assert done.days == (date(2027, 1, 4), date(2027, 1, 5), date(2027, 1, 6))
+    assert names(folder) == ["2027-01-07.md", "MEMORY.md", "archive"]
+    assert names(folder / "archive") == [f"2027-01-0{day}.md" for day in (4, 5, 6)]
+    assert (folder / "archive" / "2027-01-04.md").read_bytes() == raw
+    text = (folder / "MEMORY.md").read_text()
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        "## 2027-01-04",
+        "## 2027-01-05",
+        "## 2027-01-06",
+    ]
+    assert "Flight LH 450" in text
+    first = reflector.requests[0].segments[0]
+    assert [note.text for note in first.notes] == [
+        "09:30 Flight LH 450 is booked for Ana.",
+        "09:30 The deploy of release 0 went well.",
+    ]
+
+
+async def test_the_embedded_reflector_keeps_the_facts_of_a_day(tmp_path: Path) -> None:
+    clock = FixedClock(MONDAY)
+    async with opened(tmp_path, clock) as memory:
+        await write_days(memory, clock, 4)
+        await memory.consolidate(user="ana")
+
+    assert "LH 450" in (tmp_path / "default" / "ana" / "MEMORY.md").read_text()
+
+
+async def test_consolidating_again_changes_nothing(tmp_path: Path) -> None:
+    clock = FixedClock(MONDAY)
+    memory_file = tmp_path / "default" / "ana" / "MEMORY.md"
+    async with opened(tmp_path, clock) as memory:
+        await write_days(memory, clock, 4)
+        await memory.consolidate(user="ana")
+        before = memory_file.read_bytes()
+        [again] = await memory.consolidate(user="ana")
+
+    assert (again.days, again.signature) == ((), "intact")
+    assert memory_file.read_bytes() == before
+
+
+@pytest.mark.req("Z-91", "X-27")
+async def test_an_edit_by_hand_is_kept_and_reported(tmp_path: Path) -> None:
+    clock = FixedClock(MONDAY)
+    memory_file = tmp_path / "default" / "ana" / "MEMORY.md"
+    async with opened(tmp_path, clock) as memory:
+        await write_days(memory, clock, 4)
+        memory_file.write_text("# Ana\n\nPrefers trains.")
+        [first] = await memory.consolidate(user="ana")
+        edited = memory_file.read_text().replace("Flight LH 450", "Flight LH 450 (cancelled)")
+        memory_file.write_text(edited)
+        clock.advance(DAY)
+        [second] = await memory.consolidate(user="ana")
+        [third] = await memory.consolidate(user="ana")
+
+    text = memory_file.read_text()
+    assert [first.signature, second.signature, third.signature] == ["unsigned", "edited", "intact"]
+    assert text.partition("\n")[2].startswith("# Ana\n\nPrefers trains.\n")
+    assert text.partition("\n")[2].startswith(edited.partition("\n")[2])
+    assert text.count("(cancelled)") == 1
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda text: text + "x",
+        lambda text: text.partition("\n")[2],
+        lambda text: "# Title first\n" + text,
+        lambda text: text.replace("Flight", "Train"),
+        lambda text: text.replace("sha256 of the rest is ", "sha256 of the rest is 0"),
+    ],
+)
+async def test_every_kind_of_edit_is_noticed(tmp_path: Path, edit: Callable[[str], str]) -> None:
+    clock = FixedClock(MONDAY)
+    memory_file = tmp_path / "default" / "ana" / "MEMORY.md"
+    async with opened(tmp_path, clock) as memory:
+        await write_days(memory, clock, 3)
+        await memory.consolidate(user="ana")
+        memory_file.write_text(edit(memory_file.read_text()))
+        [done] = await memory.consolidate(user="ana")
+
+    assert done.signature in ("edited", "unsigned")
+
+
+async def test_a_day_that_is_written_again_after_its_archive_is_added_to_it(
+    tmp_path: Path,
+) -> None:
+    clock = FixedClock(MONDAY)
+    folder = tmp_path / "default" / "ana"
+    async with opened(tmp_path, clock) as memory:
+        await write_days(memory, clock, 3)
+        await memory.consolidate(user="ana")
+        (folder / "2027-01-04.md").write_text("Late: the badge is K-7.\n")
+        await memory.consolidate(user="ana")
+
+    assert names(folder / "archive") == ["2027-01-04-2.md", "2027-01-04.md", "2027-01-05.md"]
+    assert "badge is K-7" in (folder / "MEMORY.md").read_text()
+
+
+async def test_a_day_whose_summary_fails_stays_as_it_is(tmp_path: Path) -> None:
+    clock = FixedClock(MONDAY)
+    folder = tmp_path / "default" / "ana"
+    reflector = ScriptedReflector([Draft(notes=(), made_by="bad")])
+    async with opened(tmp_path, clock, reflector=reflector) as memory:
+        await write_days(memory, clock, 3)
+        with pytest.raises(ObservationRejected):
+            await memory.consolidate(user="ana")
+        assert names(folder) == [f"2027-01-0{day}.md" for day in (4, 5, 6)]
+        [done] = await memory.consolidate(user="ana")
+
+    assert len(done.days) == 2
+
+
+async def test_an_open_memory_consolidates_what_became_old_while_it_was_closed(
+    tmp_path: Path,
+) -> None:
+    clock = FixedClock(MONDAY)
+    async with opened(tmp_path, clock) as memory:
+        await write_days(memory, clock, 3)
+        await memory.note("Milan is fine.", user="Bob", tenant="acme")
+        clock.advance(3 * DAY)
+
+    archives = [tmp_path / "default" / "ana" / "archive", tmp_path / "acme" / "%42ob" / "archive"]
+    async with opened(tmp_path, clock, workers=1), asyncio.timeout(10):
+        while [len(names(archive)) for archive in archives] != [3, 1]:  # noqa: ASYNC110 - files do not tell
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.req("Z-55")
+async def test_the_facts_of_a_day_are_extracted_before_it_is_archived(tmp_path: Path) -> None:
+    folder = tmp_path / "acme" / "ana"
+    asked: list[tuple[str, str, str]] = []
+
+    async def extract(text: str, *, user: str, tenant: str) -> int:
+        assert (folder / "2027-01-01.md").exists()
+        asked.append((text, user, tenant))
+        return 2
+
+    daily = DailyNotes(
+        directory=tmp_path,
+        keep_days=1,
+        reflector=ScriptedReflector(),
+        policy=Policy.default(),
+        count_text=len,
+        clock=FixedClock(MONDAY),
+        extract=extract,
+    )
+    folder.mkdir(parents=True)
+    (folder / "2027-01-01.md").write_text("- Ana likes oat milk\n")
+
+    done = await daily.consolidate(user="ana", tenant="acme")
+
+    assert asked == [("- Ana likes oat milk\n", "ana", "acme")]
+    assert (done.facts, done.days) == (2, (date(2027, 1, 1),))
+
+
+async def test_secrets_of_a_day_do_not_reach_the_summary(tmp_path: Path) -> None:
+    clock = FixedClock(MONDAY)
+    folder = tmp_path / "default" / "ana"
+    async with opened(tmp_path, clock) as memory:
+        await memory.note("The password is hunter2-7731 for the router.", user="ana")
+        clock.advance(3 * DAY)
+        await memory.consolidate(user="ana")
+
+    assert "router" in (folder / "MEMORY.md").read_text()
+    assert "hunter2" not in (folder / "MEMORY.md").read_text()
+
+
+@pytest.mark.parametrize("user", ["", "x" * 500])
+async def test_a_user_without_a_folder_is_refused(tmp_path: Path, user: str) -> None:
+    async with opened(tmp_path, FixedClock(MONDAY)) as memory:
+        with pytest.raises(InvalidMessage, match="has no folder"):
+            await memory.note("hello", user=user)
+
+
+async def test_daily_notes_need_a_directory() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        with pytest.raises(InvalidPolicy, match="daily_directory"):
+            await memory.consolidate(user="ana")
+
+
+def test_headings_of_a_day_are_topics_of_the_lines_below() -> None:
+    notes = notes_of_day("# 2027-01-04\nplain\n## Travel\n* LH 454\n\n1. RE 5\n", date(2027, 1, 4))
+
+    assert [(note.text, note.topic, note.first_seq) for note in notes] == [
+        ("plain", None, 2),
+        ("LH 454", "Travel", 4),
+        ("RE 5", "Travel", 6),
+    ]
+
+
+@pytest.mark.timeout(120)
+def test_a_kill_before_any_change_of_a_file_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, CRASH, tmp_path], capture_output=True, check=False, text=True
+    )
+    assert run.returncode == 0, run.stderr
+
+    kills = json.loads(run.stdout)
+
+    assert len(kills) > 12
+    for number in kills:
+        folder = tmp_path / str(number) / "default" / "ana"
+        text = (folder / "MEMORY.md").read_text()
+        body, signature = read_memory(text)
+        assert signature == "intact"
+        assert body.startswith("Curated by hand.\n")
+        assert [line for line in body.splitlines() if line.startswith("## ")] == [
+            "## 2027-01-04",
+            "## 2027-01-05",
+        ]
+        for day in (4, 5):
+            archived = (folder / "archive" / f"2027-01-0{day}.md").read_text()
+            assert archived == f"- the badge of day {day} is K-{day}\n"
+        assert names(folder / "archive") == ["2027-01-04.md", "2027-01-05.md"]
+        assert names(folder) == ["MEMORY.md", "archive"]
+
+
+def test_days_are_consolidated_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in os.environ if name.startswith("REMANENCE_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "notes" / "default" / "ana"
+    folder.mkdir(parents=True)
+    (folder / "2020-02-03.md").write_text("- the badge is K-7\n")
+    (tmp_path / "remanence.toml").write_text('url = "sqlite:///m.db"\ndaily_directory = "notes"\n')
+
+    assert main(["consolidate", "--json"]) == 0
+    [done] = json.loads(capsys.readouterr().out)["consolidated"]
+    (folder / "MEMORY.md").write_text((folder / "MEMORY.md").read_text() + "more\n")
+    assert main(["consolidate", "--user", "ana"]) == 0
+
+    assert (done["user"], done["days"], done["signature"]) == ("ana", ["2020-02-03"], "absent")
+    assert "was edited since its last summary" in capsys.readouterr().err
