@@ -282,6 +282,7 @@ class Conversation:
         recall: str | None = None,
         channel: str | None = None,
         now: datetime | None = None,
+        model: str | None = None,
     ) -> Context:
         return self._portal.call(
             self._conversation.context(
@@ -291,6 +292,7 @@ class Conversation:
                 recall=recall,
                 channel=channel,
                 now=now,
+                model=model,
             )
         )
 

@@ -26,6 +26,7 @@ from remanence.exchange import ImportReport, export_segments, import_blocks
 from remanence.facts import Facts
 from remanence.files import safe_name
 from remanence.models import MeteredModel, ModelOptions, ModelSource, RecordUsage, open_model
+from remanence.observing.asked import AskedModels
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
 from remanence.observing.diagnosis import diagnose
@@ -113,6 +114,7 @@ class Memory:
             store=store, clock=clock, search=self._search_facts, check_open=self._check_open
         )
         self._daily = self._daily_notes(reflector)
+        self._asked = AskedModels()
 
     @classmethod
     @asynccontextmanager
@@ -372,6 +374,7 @@ class Conversation:
         recall: str | None = None,
         channel: str | None = None,
         now: datetime | None = None,
+        model: str | None = None,
     ) -> Context:
         """What the model should see now. Never waits for a model, unless `block_after` is set.
 
@@ -382,6 +385,8 @@ class Conversation:
             recall: a query; what it finds goes to the volatile block.
             channel: where the user writes from, for the volatile block; `web` needs no hint.
             now: the time that the volatile block tells, by default the clock's.
+            model: which one is asked; where it is another than before, no prompt cache is lost, so
+                notes that are ready are used.
 
         Raises:
             ContextOverflow: the system text leaves no room for messages.
@@ -400,7 +405,7 @@ class Conversation:
         if not memory.policy.enabled:
             messages = await self.messages()
             return plain_context(messages, request, count_text=memory._count_text)
-        snapshot = await self._current(now)
+        snapshot = await self._current(now, model_changed=memory._asked.changed(self.ref, model))
         context = memory._built(snapshot, await self._with_facts(request, snapshot, recall))
         hidden = sum(gap.last_seq - gap.first_seq + 1 for gap in context.omitted)
         telemetry.context_built(
@@ -570,7 +575,7 @@ class Conversation:
         tokens = await asyncio.to_thread(count, message) if size > LONG_TEXT else count(message)
         return message.replace(tokens=tokens)
 
-    async def _current(self, now: datetime) -> Snapshot:
+    async def _current(self, now: datetime, *, model_changed: bool) -> Snapshot:
         """A snapshot with what is ready activated, after a bounded wait where one is asked for."""
         policy = self._memory.policy
         snapshot = await self._snapshot()
@@ -581,7 +586,9 @@ class Conversation:
                     async with asyncio.timeout(policy.sync_timeout_seconds):
                         await self._engine.settle(self.ref)
                 snapshot = await self._snapshot()
-        if await self._memory._reconciler.activate_if_due(snapshot, now=now):
+        if await self._memory._reconciler.activate_if_due(
+            snapshot, now=now, model_changed=model_changed
+        ):
             self._engine.signal(self.ref)
             snapshot = await self._snapshot()
         return snapshot

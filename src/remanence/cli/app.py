@@ -244,8 +244,23 @@ def config_path(as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag
     raise typer.Exit(config_command.run_path(Path.cwd(), as_json=as_json))
 
 
+@config_app.command("cache")
+def config_cache(
+    model: Annotated[
+        str | None, typer.Option(help="The model that reads the prompts; by default the policy's.")
+    ] = None,
+    preset: Annotated[Preset | None, typer.Option(help="The preset to show.")] = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Show when activation pays: the prompt cache's lifetime and prices, and the break-even."""
+    from remanence.cli import cache_command, settings
+
+    loaded = settings.load(preset=preset)
+    raise typer.Exit(cache_command.run(loaded.settings, model=model, as_json=as_json))
+
+
 @config_app.callback(invoke_without_command=True)
 def config(context: typer.Context) -> None:
-    """Show the settings: `show` each of them, or the `path` of their file."""
+    """Show the settings: `show` each of them, the `path` of their file, or what the `cache` costs."""
     if context.invoked_subcommand is None:
         config_show()

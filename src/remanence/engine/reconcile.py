@@ -135,10 +135,12 @@ class Reconciler:
             steps.append(await self._remembering(snapshot, now, everything=everything))
         return steps[-1] if steps[-1].outcome not in _NOTHING_DONE else _soonest(steps)
 
-    async def activate_if_due(self, snapshot: Snapshot, *, now: datetime) -> MemoryState | None:
+    async def activate_if_due(
+        self, snapshot: Snapshot, *, now: datetime, model_changed: bool = False
+    ) -> MemoryState | None:
         """Move `active_seq` where it is due; no model is called."""
         state = snapshot.state
-        active_seq = activation(self.policy, snapshot, now=now)
+        active_seq = activation(self.policy, snapshot, now=now, model_changed=model_changed)
         if active_seq is None:
             return None
         start = tail_start(self.policy, snapshot.tail, active_seq)

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from remanence import telemetry
 from remanence.clock import Clock
+from remanence.observing.cache_economics import is_cold
 from remanence.observing.facts.merging import merged
 from remanence.observing.facts.rendering import facts_text, prefix_marker
 from remanence.observing.policy import Policy
-from remanence.observing.schedule import cache_is_cold
 from remanence.protocols import CountTokens, ExtractRequest, FactExtractor, Store
 from remanence.types import FactChanges, FactsPin, MemoryState, Note, Owner, Segment, Snapshot
 
@@ -82,7 +82,13 @@ async def shown_facts(
     state = snapshot.state
     marker, pin = prefix_marker(state, snapshot.segments), snapshot.facts
     same = pin is not None and pin.marker == marker
-    if pin and same and not cache_is_cold(policy, snapshot.tail, now, warmed_at=pin.at):
+    if (
+        pin
+        and same
+        and not is_cold(
+            snapshot.tail, lifetime=policy.cache_lifetime_seconds, now=now, warmed_at=pin.at
+        )
+    ):
         return pin.text
     facts = await store.facts(owner, limit=SHOWN_FACTS)
     text = facts_text(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from remanence.errors import InvalidPolicy
+from remanence.observing.cache_economics import lifetime_seconds
 from remanence.types import NoteFormat
 
 
@@ -36,7 +37,8 @@ class Policy:
         keep_last: messages that are always raw, at least.
         keep_last_tool_results: of the raw tool results that notes cover already, so many of the
             newest stay whole, older ones are shown in short; None: all whole.
-        cache_ttl_seconds: a prompt cache that is idle this long is cold, so activation is free.
+        cache_ttl_seconds: a prompt cache that is idle this long is cold, so activation is free; by
+            default what the vendor of `model` states.
         reflect_tokens: the budget of each generation's live segments, observations first; the last
             one is the top generation, which condenses into itself. Empty: never reflect.
         reflect_scope: condense one generation at a time (`generation`), the observations and, as
@@ -81,7 +83,7 @@ class Policy:
     tail_keep_tokens: int = 1_500
     keep_last: int = 4
     keep_last_tool_results: int | None = None
-    cache_ttl_seconds: float = 300.0
+    cache_ttl_seconds: float | None = None
     reflect_tokens: tuple[int, ...] = (4_000, 4_000, 24_000)
     reflect_scope: Literal["generation", "kind", "all"] = "generation"
     reflect_ratio: float = 0.55
@@ -185,6 +187,12 @@ class Policy:
     def replace(self, **changes: Any) -> Self:  # the fields' own types
         """A copy with some fields changed; checked like a new policy."""
         return dataclasses.replace(self, **changes)
+
+    @property
+    def cache_lifetime_seconds(self) -> float:
+        """How long a prompt cache lives after its last use."""
+        given = self.cache_ttl_seconds
+        return lifetime_seconds(self.model) if given is None else given
 
     @property
     def context_tokens(self) -> int:

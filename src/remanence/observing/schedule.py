@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from remanence.observing.boundaries import groups, safe_ends
+from remanence.observing.cache_economics import is_cold
 from remanence.observing.policy import Policy
 from remanence.types import Failure, MemoryState, Message, Segment, Snapshot
 
@@ -77,11 +78,13 @@ def _fits(policy: Policy, messages: int, tokens: int) -> bool:
             return True
 
 
-def activation(policy: Policy, snapshot: Snapshot, *, now: datetime) -> int | None:
+def activation(
+    policy: Policy, snapshot: Snapshot, *, now: datetime, model_changed: bool = False
+) -> int | None:
     """The seq that `active_seq` should move to now, or None.
 
     Due when the tail is over its budget, when the prompt cache is
-    cold, or (`when_observed`) as soon as there is anything to activate. It moves as far as leaves
+    cold (so also when *model_changed*), or (`when_observed`) as soon as there is anything to activate. It moves as far as leaves
     `tail_keep_tokens` and `keep_last`; a tail over its budget moves by one segment at least.
     """
     state = snapshot.state
@@ -91,7 +94,9 @@ def activation(policy: Policy, snapshot: Snapshot, *, now: datetime) -> int | No
     if policy.activate == "when_observed":
         return ready[-1].last_seq
     over = state.inactive_tokens > policy.tail_tokens
-    if not over and not cache_is_cold(policy, snapshot.tail, now):
+    lifetime = policy.cache_lifetime_seconds
+    cold = model_changed or is_cold(snapshot.tail, lifetime=lifetime, now=now)
+    if not over and not cold:
         return None
     leaving = [segment.last_seq for segment in ready if _leaves_enough(policy, state, segment)]
     if leaving:
@@ -123,20 +128,6 @@ def _leaves_enough(policy: Policy, state: MemoryState, segment: Segment) -> bool
     tokens_left = state.last_sum_tokens - segment.sum_tokens
     messages_left = state.last_seq - segment.last_seq
     return tokens_left >= policy.tail_keep_tokens and messages_left >= policy.keep_last
-
-
-def cache_is_cold(
-    policy: Policy, tail: Sequence[Message], now: datetime, *, warmed_at: datetime | None = None
-) -> bool:
-    """Whether the model's last answer is older than a prompt cache lives.
-
-    *warmed_at* is when a context was made last that an answer may still be missing for.
-    """
-    for message in reversed(tail):
-        if message.role == "assistant" and message.created_at is not None:
-            latest = max(message.created_at, warmed_at or message.created_at)
-            return (now - latest).total_seconds() > policy.cache_ttl_seconds
-    return False
 
 
 def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -> int | None:

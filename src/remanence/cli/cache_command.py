@@ -1,0 +1,79 @@
+"""`remanence config cache`: what an activation costs and saves by today's prices."""
+
+import dataclasses
+
+from remanence.cli.output import Printer, write_json
+from remanence.clock import SystemClock
+from remanence.config import Settings
+from remanence.errors import MissingExtra, ModelError
+from remanence.memory import policy_of
+from remanence.observing.cache_economics import (
+    BreakEven,
+    break_even,
+    least_cached_tokens,
+    lifetime_seconds,
+)
+from remanence.observing.policy import Policy
+from remanence.types.prices import CachePrices
+
+
+def run(settings: Settings, *, model: str | None, as_json: bool) -> int:
+    """Show the arithmetic of one activation, with a warm cache and with a cold one."""
+    policy = policy_of(settings)
+    name = model or policy.model
+    prices = _prices(name)
+    even = {warm: _even(policy, prices, warm=warm == "warm") for warm in ("warm", "cold")}
+    lifetime = policy.cache_ttl_seconds or lifetime_seconds(name)
+    if as_json:
+        write_json(
+            {
+                "prices": dataclasses.asdict(prices),
+                "lifetime_seconds": lifetime,
+                "least_cached_tokens": least_cached_tokens(name),
+                "break_even": {warm: dataclasses.asdict(value) for warm, value in even.items()},
+            }
+        )
+        return 0
+    printer = Printer()
+    printer.line(
+        f"{name}: input ${prices.plain:g} a million tokens, read from the cache ${prices.read:g}, "
+        f"written to it ${prices.write:g}; a prompt of {least_cached_tokens(name):,} tokens or more "
+        f"is cached for {lifetime:g} s"
+    )
+    for warm, value in even.items():
+        printer.line(f"activation while the cache is {warm}: {_told(value)}")
+    return 0
+
+
+def _prices(model: str) -> CachePrices:
+    try:
+        from remanence.models.cache_prices import cache_prices
+    except ImportError as error:
+        raise MissingExtra("models", "genai-prices") from error
+    prices = cache_prices(model, at=SystemClock().now())
+    if prices is None:
+        raise ModelError(
+            "unknown_model", f"the price list has no {model!r}: name a model of it with --model"
+        )
+    return prices
+
+
+def _even(policy: Policy, prices: CachePrices, *, warm: bool) -> BreakEven:
+    """That of a tail which has just reached its budget."""
+    freed = policy.tail_tokens - policy.tail_keep_tokens
+    return break_even(
+        prices,
+        tail_tokens=policy.tail_tokens,
+        kept_tokens=policy.tail_keep_tokens,
+        note_tokens=int(freed * policy.note_ratio),
+        warm=warm,
+    )
+
+
+def _told(even: BreakEven) -> str:
+    saved = f"each later call saves ${even.saved_per_call:.6f}"
+    if even.calls is None:
+        return f"costs ${even.cost:.6f} once, and saves nothing"
+    if even.calls == 0:
+        return f"saves ${-even.cost:.6f} at once, and {saved}"
+    return f"costs ${even.cost:.6f} once; {saved}; even after {even.calls:.1f} calls"

@@ -1,0 +1,118 @@
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from remanence import Memory, Message, Policy
+from remanence.cli import main
+from remanence.models.cache_prices import cache_prices
+from remanence.observing.cache_economics import break_even, least_cached_tokens, lifetime_seconds
+from remanence.testing import FixedClock, ScriptedObserver
+from remanence.types.prices import CachePrices
+
+NOW = datetime(2027, 1, 4, tzinfo=UTC)
+PRICES = CachePrices(model="x", plain=2.0, read=0.1, write=2.5, output=10.0)
+POLICY = Policy.default(
+    observe_tokens=60,
+    observe_max_tokens=150,
+    note_ratio=1.0,
+    tail_tokens=4_000,
+    tail_keep_tokens=20,
+    keep_last=2,
+)
+
+
+@pytest.mark.req("B-75")
+def test_read_input_costs_a_tenth_or_less_and_written_input_a_quarter_more() -> None:
+    for model in ("anthropic:claude-sonnet-4-5", "claude-sonnet-5-5", "claude-haiku-4-5"):
+        prices = cache_prices(model, at=NOW)
+        assert prices is not None
+        assert prices.read / prices.plain <= 0.1
+        assert prices.write / prices.plain == pytest.approx(1.25)
+    assert lifetime_seconds("claude-sonnet-5-5") == 300
+
+
+def test_an_hour_in_the_cache_costs_double() -> None:
+    prices = cache_prices("claude-sonnet-5-5", at=NOW, lifetime_seconds=3_600)
+
+    assert prices is not None
+    assert prices.write / prices.plain == pytest.approx(2.0)
+
+
+def test_a_model_without_a_price_has_none() -> None:
+    assert cache_prices("nobody:nothing-1", at=NOW) is None
+
+
+def test_the_shortest_cached_prompt_is_that_of_the_model() -> None:
+    assert least_cached_tokens("anthropic:claude-haiku-4-5-20251001") == 4_096
+    assert least_cached_tokens("gpt-5.4") == 1_024
+
+
+def test_a_warm_activation_is_paid_back_by_later_calls() -> None:
+    even = break_even(PRICES, tail_tokens=8_000, kept_tokens=1_500, note_tokens=650)
+
+    assert even.cost == pytest.approx((2_150 * 2.5 - 8_000 * 0.1) / 1e6)
+    assert even.saved_per_call == pytest.approx(5_850 * 0.1 / 1e6)
+    assert even.calls == pytest.approx(even.cost / even.saved_per_call)
+
+
+def test_a_cold_activation_is_free() -> None:
+    even = break_even(PRICES, tail_tokens=8_000, kept_tokens=1_500, note_tokens=650, warm=False)
+
+    assert even.calls == 0
+    assert even.cost < 0
+
+
+def test_notes_as_long_as_their_source_are_never_paid_back() -> None:
+    even = break_even(PRICES, tail_tokens=8_000, kept_tokens=1_500, note_tokens=6_500)
+
+    assert even.calls is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "idle_seconds", "models", "activated"),
+    [
+        (POLICY, 299, (None, None), False),
+        (POLICY, 301, (None, None), True),
+        (POLICY.replace(model="gpt-5.4"), 301, (None, None), False),
+        (POLICY.replace(model="gpt-5.4"), 601, (None, None), True),
+        (POLICY.replace(cache_ttl_seconds=3_600.0), 3_599, (None, None), False),
+        (POLICY, 10, ("anthropic:a", "anthropic:a"), False),
+        (POLICY, 10, ("anthropic:a", "openai:b"), True),
+        (POLICY, 10, (None, "openai:b"), False),
+    ],
+)
+async def test_ready_notes_are_used_when_the_cache_is_cold_or_the_model_changed(
+    policy: Policy, idle_seconds: float, models: tuple[str | None, str | None], activated: bool
+) -> None:
+    clock = FixedClock()
+    async with Memory.open(
+        "sqlite:///:memory:", policy=policy, observer=ScriptedObserver(), clock=clock
+    ) as memory:
+        chat = memory.conversation("chat")
+        for number in range(8):
+            await chat.append(Message.user(f"In town {number} I stay at the Hotel Linde."))
+            await chat.context(model=models[0])
+            await chat.append(Message.assistant(f"Noted: the Hotel Linde in town {number}."))
+            await chat.flush()
+        assert (await chat.state()).active_seq == 0
+
+        clock.advance(idle_seconds)
+        context = await chat.context(model=models[1])
+
+    assert any(block.kind == "observation" for block in context.system) == activated
+
+
+def test_the_command_line_shows_the_break_even(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["config", "cache", "--model", "claude-sonnet-5-5", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert main(["config", "cache", "--model", "claude-sonnet-5-5"]) == 0
+    told = capsys.readouterr().out
+    assert main(["config", "cache", "--model", "nobody-1"]) == 1
+
+    assert shown["break_even"]["warm"]["calls"] > 1
+    assert shown["break_even"]["cold"]["calls"] == 0
+    assert "even after" in told
+    assert "the price list has no 'nobody-1'" in capsys.readouterr().err
