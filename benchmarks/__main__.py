@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from benchmarks import appends, context_size, full_history, imports, prompt_cost, turns
+from benchmarks import appends, context_size, cost, full_history, imports, prompt_cost, turns
 from benchmarks.rows import Row, as_json, as_markdown
 
 Measure: TypeAlias = Callable[[], list[Row]]
@@ -24,6 +24,7 @@ def sections(*, full: bool) -> dict[str, Measure]:
         "imports": imports.measure,
         "crash": lambda: [not_measured("kill -9 and races over many seeds: `make crash`")],
         "full_history": full_history.measure,
+        "cost": cost.measure,
     }
 
 
