@@ -42,7 +42,9 @@ from remanence.types import ConversationRef, Note, Segment
 
 T = TypeVar("T")
 
-LEAST_LIMIT_TOKENS = 32
+LEAST_TARGET_TOKENS = 200
+"""A day of a few lines is kept whole, with the headings of its notes."""
+
 WAIT_SECONDS = 0.1
 LOOK_SECONDS = 3_600.0
 """How often a running memory looks for days that have become old."""
@@ -183,7 +185,7 @@ class DailyNotes:
             conversation=ConversationRef(tenant, f"daily notes of {user}"),
             segments=(self._segment(notes, text, tokens),),
             generation=1,
-            target_tokens=max(LEAST_LIMIT_TOKENS, int(tokens * self.policy.reflect_ratio)),
+            target_tokens=max(LEAST_TARGET_TOKENS, int(tokens * self.policy.reflect_ratio)),
             count_tokens=self.count_text,
             note_format=self.policy.note_format,
             now=self.clock.now(),
@@ -195,7 +197,7 @@ class DailyNotes:
             draft,
             rendered,
             tokens=self.count_text(rendered),
-            limit_tokens=tokens + LEAST_LIMIT_TOKENS,
+            limit_tokens=tokens + LEAST_TARGET_TOKENS,
             source_text=text,
         )
         return draft.notes

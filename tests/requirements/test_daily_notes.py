@@ -102,6 +102,18 @@ async def test_the_embedded_reflector_keeps_the_facts_of_a_day(tmp_path: Path) -
     assert "LH 450" in (tmp_path / "default" / "ana" / "MEMORY.md").read_text()
 
 
+async def test_a_day_of_one_line_is_kept_whole(tmp_path: Path) -> None:
+    clock = FixedClock(MONDAY)
+    async with opened(tmp_path, clock) as memory:
+        await memory.note("Flight LH 454 leaves at 13:25 from gate B42.", user="ana")
+        clock.advance(3 * DAY)
+        await memory.consolidate(user="ana")
+
+    text = (tmp_path / "default" / "ana" / "MEMORY.md").read_text()
+    for value in ("LH 454", "13:25", "B42"):
+        assert value in text
+
+
 async def test_consolidating_again_changes_nothing(tmp_path: Path) -> None:
     clock = FixedClock(MONDAY)
     memory_file = tmp_path / "default" / "ana" / "MEMORY.md"
