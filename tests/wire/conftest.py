@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 # They take seconds to import: here, before the time of a test runs.
+import genai_prices  # noqa: F401
 import pydantic_ai.models.anthropic
 import pydantic_ai.models.openai  # noqa: F401
 import pytest

@@ -1,7 +1,8 @@
 """The two protocols that most models are reached by: rules of a request, shapes of an answer.
 
 A token is a word here, so that a test can count. A provider's cache is a set of prefixes: as far
-as marked for Anthropic, as far as equal for OpenAI.
+as marked for Anthropic, which looks back from a mark for an earlier one, and as far as equal for
+OpenAI.
 """
 
 import itertools
@@ -14,6 +15,7 @@ Body: TypeAlias = dict[str, Any]  # JSON
 Ending: TypeAlias = Literal["complete", "length", "refusal", "filter"]
 
 MAX_BREAKPOINTS = 4
+LOOK_BACK_BLOCKS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,9 @@ class Anthropic:
         "filter": "refusal",
     }
 
-    def __init__(self) -> None:
+    def __init__(self, *, cache_minimum: int = 0) -> None:
         self._cached: set[tuple[str, ...]] = set()
+        self._cache_minimum = cache_minimum
 
     def problem(self, body: Body) -> str | None:
         messages = body.get("messages") or []
@@ -131,8 +134,14 @@ class Anthropic:
     def _input_usage(self, body: Body) -> Body:
         blocks = _blocks(body)
         texts = tuple(_text(block) for block in blocks)
-        marked = [texts[:end] for end, block in enumerate(blocks, 1) if block.get("cache_control")]
-        read = max((_words(*prefix) for prefix in marked if prefix in self._cached), default=0)
+        ends = [end for end, block in enumerate(blocks, 1) if block.get("cache_control")]
+        seen = {
+            texts[:start]
+            for end in ends
+            for start in range(max(1, end - LOOK_BACK_BLOCKS), end + 1)
+        }
+        read = max((_words(*prefix) for prefix in seen & self._cached), default=0)
+        marked = [prefix for end in ends if _words(*(prefix := texts[:end])) >= self._cache_minimum]
         cached = max((_words(*prefix) for prefix in marked), default=0)
         self._cached.update(marked)
         return {
@@ -276,7 +285,9 @@ def _tool_call_deltas(index: int, call: Call) -> list[Body]:
 
 def _text(block: Body) -> str:
     text = block.get("text")
-    return text if isinstance(text, str) else json.dumps(block)
+    if isinstance(text, str):
+        return text
+    return json.dumps({key: value for key, value in block.items() if key != "cache_control"})
 
 
 def _unpaired(calls: list[str], results: list[str]) -> str | None:

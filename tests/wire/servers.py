@@ -43,12 +43,12 @@ Step: TypeAlias = Reply | Fail | Trouble
 class ModelServer:
     """Answers as scripted, and with a short note when the script has run out."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, cache_minimum: int = 0) -> None:
         self.received: list[Received] = []
         self.most_at_once = 0
         self._script: deque[Step] = deque()
         self._dialects: dict[str, Dialect] = {
-            "/v1/messages": Anthropic(),
+            "/v1/messages": Anthropic(cache_minimum=cache_minimum),
             "/v1/chat/completions": OpenAI(),
         }
         self._handlers: set[asyncio.Task[None]] = set()
