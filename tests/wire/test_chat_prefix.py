@@ -1,6 +1,7 @@
 """P3 on the wire: over many turns, what a provider may cache is sent again byte for byte."""
 
 import itertools
+import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -130,6 +131,25 @@ async def test_consecutive_turns_read_the_cache_of_either_provider(wire: Wire) -
     read = [turn.usage.cache_read_tokens / turn.usage.input_tokens for turn in turns[5:]]
 
     assert sum(share > 0.8 for share in read) >= 8
+
+
+@pytest.mark.req("X-11")
+async def test_each_change_of_the_prefix_is_told_in_the_log(
+    whole_wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="remanence"):
+        turns = await turns_of(whole_wire, turns=24)
+    lines = [line for line in caplog.messages if line.startswith("chat call")]
+    changed = [index for index, line in enumerate(lines) if "prefix=changed" in line]
+    activated = [
+        index
+        for index, (earlier, later) in enumerate(itertools.pairwise(turns), start=1)
+        if (later.active_seq, later.notes) != (earlier.active_seq, earlier.notes)
+    ]
+
+    assert len(lines) == 24
+    assert changed
+    assert set(changed) <= set(activated)
 
 
 async def test_a_prompt_below_the_least_length_is_sent_and_costs_no_cache(

@@ -1,0 +1,204 @@
+"""A call that fails: the user's message is kept, nothing else is, and the turn can go on."""
+
+import logging
+import traceback
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.wire.dialects import Call, Reply
+from tests.wire.reach import KEY, Wire
+from tests.wire.servers import Fail, ModelServer, Step
+from tests.wire.talking import ONE_TRY, chat_of, conversing, said
+
+from remanence import Conversation, Tool
+from remanence.chat import ChatEvent, TextDelta
+from remanence.errors import InvalidMessage, ModelError
+from remanence.models import ModelOptions
+
+SHORT = ModelOptions(attempts=1, timeout_seconds=0.2)
+NEVER_ENDING = ("slow header", "stall")
+
+
+def impatient(step: Step) -> ModelOptions:
+    """A short time for what would never end, and enough for the rest."""
+    return SHORT if step in NEVER_ENDING else ONE_TRY
+
+
+async def kept(conversation: Conversation) -> list[str]:
+    return [message.text for message in await conversation.messages()]
+
+
+async def collect(stream: AsyncIterator[ChatEvent], events: list[ChatEvent]) -> None:
+    async for event in stream:
+        events.append(event)  # noqa: PERF401 - what comes before an error is kept
+
+
+FAILURES: list[tuple[Step, str]] = [
+    (Fail(401, "bad key {key}", "authentication_error"), "auth"),
+    (Fail(403, "not for you"), "auth"),
+    (Fail(404, "no such model", "not_found_error"), "unknown_model"),
+    (Fail(400, "prompt is too long: 250000 tokens"), "too_long"),
+    (Fail(400, "temperature is odd"), "bad_request"),
+    (Fail(413, "too large"), "too_long"),
+    (Fail(429, "slow down", "rate_limit_error"), "rate_limit"),
+    (Fail(429, "no credit", "insufficient_quota"), "quota"),
+    (Fail(500, "oops"), "server"),
+    (Fail(529, "busy", "overloaded_error"), "overloaded"),
+    (Fail(503, "busy"), "overloaded"),
+    ("reset", "connection"),
+    ("broken off", "connection"),
+    ("slow header", "timeout"),
+    ("stall", "timeout"),
+    ("garbage", "bad_answer"),
+    ("no json", "bad_answer"),
+    (Reply(""), "empty"),
+    (Reply("I cannot help with that.", ending="refusal"), "refused"),
+    (Reply("That is", ending="filter"), "refused"),
+]
+
+
+@pytest.mark.parametrize(("step", "reason"), FAILURES, ids=str)
+async def test_a_failed_call_keeps_the_users_message_and_nothing_else(
+    wire: Wire, step: Step, reason: str
+) -> None:
+    if wire.stream and step in ("garbage", "no json"):
+        reason = "connection"  # no event of the protocol came
+    wire.server.script(step)
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire, options=impatient(step))
+        with pytest.raises(ModelError) as caught:
+            await said(chat, wire, "Which gate?")
+        before = await kept(conversation)
+        reply = await said(chat_of(conversation, wire), wire)
+        after = await kept(conversation)
+
+    assert caught.value.reason == reason
+    assert wire.name in str(caught.value)
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+    assert before == ["Which gate?"]
+    assert after == ["Which gate?", reply.text]
+
+
+@pytest.mark.parametrize("trouble", ["ends early", "error event", "broken off", "stall"])
+async def test_a_stream_that_breaks_after_some_text_leaves_no_part_of_it(
+    stream_wire: Wire, trouble: Step
+) -> None:
+    stream_wire.server.script(trouble)
+    async with conversing() as conversation:
+        chat = chat_of(conversation, stream_wire, options=impatient(trouble))
+        events: list[ChatEvent] = []
+        with pytest.raises(ModelError) as caught:
+            await collect(chat.stream("Which gate?"), events)
+        before = await kept(conversation)
+        await chat_of(conversation, stream_wire).send("Which gate?")
+
+        assert before == ["Which gate?"]
+        assert await kept(conversation) == ["Which gate?", "- noted"]
+    assert caught.value.reason in {"connection", "overloaded", "timeout"}
+    assert all(isinstance(event, TextDelta) for event in events)
+
+
+async def test_a_message_that_waits_for_its_answer_is_not_appended_twice(wire: Wire) -> None:
+    wire.server.script(Fail(500))
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire)
+        with pytest.raises(ModelError):
+            await said(chat, wire, "Hello.")
+        await said(chat, wire, "Hello.")
+        await said(chat, wire, "Hello.")
+
+        assert await kept(conversation) == ["Hello.", "- noted", "Hello.", "- noted"]
+
+
+async def test_a_run_of_tools_goes_on_where_a_call_failed(wire: Wire) -> None:
+    asked: list[object] = []
+
+    async def gate(arguments: dict[str, object]) -> str:
+        asked.append(arguments)
+        return "B42"
+
+    tool = Tool(name="gate", description="", parameters={"type": "object"}, handler=gate)
+    wire.server.script(Reply("", calls=(Call("a", "gate"),)), Fail(500), Reply("Gate B42."))
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire, tools=[tool])
+        with pytest.raises(ModelError):
+            await said(chat, wire, "Which gate?")
+        reply = await said(chat, wire)
+        roles = [message.role for message in await conversation.messages()]
+
+    assert reply.text == "Gate B42."
+    assert len(asked) == 1
+    assert roles == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_going_on_is_refused_where_nothing_waits_for_an_answer(wire: Wire) -> None:
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire)
+        with pytest.raises(InvalidMessage, match="nothing to answer"):
+            await said(chat, wire)
+        await said(chat, wire, "Hello.")
+        with pytest.raises(InvalidMessage, match="nothing to answer"):
+            await said(chat, wire)
+
+    assert len(wire.server.received) == 1
+
+
+async def test_whoever_stops_reading_a_stream_leaves_no_part_of_the_answer(
+    stream_wire: Wire,
+) -> None:
+    async with conversing() as conversation:
+        chat = chat_of(conversation, stream_wire)
+        stream = chat.stream("Which gate?")
+        first = await anext(stream)
+        await stream.aclose()
+        reply = await chat.send()
+
+        assert isinstance(first, TextDelta)
+        assert await kept(conversation) == ["Which gate?", reply.text]
+
+
+async def test_an_answer_at_the_output_limit_is_kept_and_told(wire: Wire) -> None:
+    wire.server.script(Reply("The gate is", ending="length"))
+    async with conversing() as conversation:
+        reply = await said(chat_of(conversation, wire), wire, "Which gate?")
+
+        assert await kept(conversation) == ["Which gate?", "The gate is"]
+    assert (reply.complete, reply.usage.outcome) == (False, "cut_off")
+
+
+async def test_a_pause_that_the_provider_asks_for_is_told(wire: Wire) -> None:
+    wire.server.script(Fail(429, headers={"retry-after": "41"}))
+    async with conversing() as conversation:
+        with pytest.raises(ModelError) as caught:
+            await said(chat_of(conversation, wire), wire, "Which gate?")
+
+    assert caught.value.retry_after_seconds == 41
+
+
+async def test_a_server_that_is_not_there_cannot_be_reached(wire: Wire) -> None:
+    gone = await gone_server()
+    async with conversing() as conversation:
+        absent = Wire(provider=wire.provider, stream=wire.stream, server=gone)
+        with pytest.raises(ModelError) as caught:
+            await said(chat_of(conversation, absent), absent, "Which gate?")
+
+    assert caught.value.reason == "connection"
+
+
+async def gone_server() -> ModelServer:
+    async with ModelServer().running() as server:
+        return server
+
+
+async def test_a_failure_is_logged_without_key_and_words(
+    wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
+    wire.server.script(Fail(401, "the key {key} is wrong", "authentication_error"))
+    with caplog.at_level(logging.DEBUG):
+        async with conversing() as conversation:
+            with pytest.raises(ModelError):
+                await said(chat_of(conversation, wire), wire, "My secret flight is LH 454.")
+
+    ours = [record.getMessage() for record in caplog.records if record.name == "remanence"]
+    assert f"chat call of conversation 'trip' to {wire.name} failed: auth" in ours
+    assert not any(KEY in line or "LH 454" in line for line in ours)

@@ -1,0 +1,85 @@
+"""What a chat tells of its calls: tokens by one count for every provider, prices, one log line."""
+
+import logging
+import re
+
+import pytest
+from tests.wire.dialects import Reply
+from tests.wire.reach import Wire
+from tests.wire.talking import SYSTEM, chat_of, conversing, said
+
+from remanence.testing import FixedClock
+from remanence.types import ConversationRef
+
+# In the tests' servers a token is a word: 10 of the system text, 4 of the first question.
+QUESTION = "Which gate has LH454?"
+
+
+async def test_input_counts_all_input_whatever_the_cache_did(wire: Wire) -> None:
+    wire.server.script(Reply("Gate B42."), Reply("At nine."))
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire)
+        first = (await said(chat, wire, QUESTION)).usage
+        second = (await said(chat, wire, "And when?")).usage
+
+    assert len(SYSTEM.split()) == 10
+    assert (first.input_tokens, first.output_tokens, first.cache_read_tokens) == (14, 2, 0)
+    assert (second.input_tokens, second.output_tokens, second.cache_read_tokens) == (18, 2, 14)
+
+
+async def test_what_anthropic_wrote_to_its_cache_is_told(anthropic_wire: Wire) -> None:
+    async with conversing() as conversation:
+        chat = chat_of(conversation, anthropic_wire)
+        first = (await said(chat, anthropic_wire, QUESTION)).usage
+        second = (await said(chat, anthropic_wire, "And when?")).usage
+
+    assert first.cache_write_tokens == 14
+    assert second.cache_write_tokens == 4
+    assert second.cache_read_tokens == 14
+
+
+async def test_a_usage_names_the_call(wire: Wire) -> None:
+    clock = FixedClock()
+    async with conversing(clock=clock) as conversation:
+        reply = await said(chat_of(conversation, wire), wire, QUESTION)
+
+    usage = reply.usage
+    assert usage.conversation == ConversationRef("default", "trip")
+    assert (usage.user, usage.purpose, usage.model) == ("ana", "chat", wire.name)
+    assert (usage.at, usage.outcome) == (clock.now(), "ok")
+    assert usage.duration_seconds > 0
+    assert usage.cost_usd is not None
+    assert reply.calls == (usage,)
+
+
+async def test_reading_the_cache_costs_less_than_fresh_input(wire: Wire) -> None:
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire, system="word " * 3_000)
+        first = (await said(chat, wire, QUESTION)).usage
+        second = (await said(chat, wire, "And when?")).usage
+
+    assert second.input_tokens > first.input_tokens
+    assert first.cost_usd is not None
+    assert second.cost_usd is not None
+    assert second.cost_usd < first.cost_usd
+
+
+@pytest.mark.req("B-67")
+@pytest.mark.req("B-73")
+async def test_each_call_is_logged_with_its_tokens_and_hit_ratio(
+    wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="remanence"):
+        async with conversing() as conversation:
+            chat = chat_of(conversation, wire)
+            await said(chat, wire, QUESTION)
+            await said(chat, wire, "And when?")
+
+    lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("chat call")]
+    written = [re.findall(r"(\w+)=([\w.:-]+)", line) for line in lines]
+    first, second = (dict(pairs) for pairs in written)
+    assert all("conversation 'trip'" in line for line in lines)
+    assert (first["input"], first["output"], first["cache_read"]) == ("14", "2", "0")
+    assert second["cache_read"] == "14"
+    assert float(second["hit_ratio"]) == pytest.approx(14 / 18, abs=0.01)
+    assert first["cache_creation"] == ("14" if wire.provider == "anthropic" else "0")
