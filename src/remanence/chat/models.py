@@ -35,7 +35,7 @@ class ChatModel(Protocol):
         ...
 
 
-ChatSource: TypeAlias = "str | ChatModel | Model | Callable[[ModelRequest], Awaitable[str]]"
+ChatSource: TypeAlias = str | ChatModel | Model | Callable[[ModelRequest], Awaitable[str]]
 
 
 def open_chat_model(

@@ -101,6 +101,52 @@ def replay(
 
 
 @app.command()
+def chat(
+    model: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Who answers: anthropic:claude-haiku-4-5, openai:gpt-5-mini, ollama:llama3.2, "
+            "openai:my-model@http://host/v1.",
+        ),
+    ],
+    db: Database = None,
+    conversation: Annotated[
+        str, typer.Option(metavar="ID", help="The conversation to go on with.")
+    ] = "chat",
+    user: Annotated[str | None, typer.Option(help="Whose conversation it is.")] = None,
+    system: Annotated[str, typer.Option(metavar="TEXT", help="The system prompt.")] = "",
+) -> None:
+    """Talk to a model that has the memory; each line of stdin is a message."""
+    from remanence.cli import chat_command, settings
+
+    loaded = settings.load(url=db)
+    raise typer.Exit(
+        chat_command.run(
+            loaded.settings, model=model, conversation=conversation, user=user, system=system
+        )
+    )
+
+
+@app.command()
+def serve(
+    db: Database = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="The port on 127.0.0.1; 0 takes a free one.")
+    ] = 8765,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who answers a chat, as for `chat`.")
+    ] = None,
+    system: Annotated[str, typer.Option(metavar="TEXT", help="The system prompt of a chat.")] = "",
+) -> None:
+    """Serve the memory over HTTP, to this machine alone."""
+    from remanence.cli import serve_command, settings
+
+    loaded = settings.load(url=db)
+    raise typer.Exit(serve_command.run(loaded.settings, port=port, model=model, system=system))
+
+
+@app.command()
 def inspect(
     conversation: Annotated[
         str | None, typer.Argument(help="Its id; without it, all are listed.")

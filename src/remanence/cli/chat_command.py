@@ -1,0 +1,95 @@
+"""`remanence chat`: talking to a model that has the memory."""
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+
+from rich.console import Console
+from rich.text import Text
+
+from remanence.blocking import Portal
+from remanence.chat import Chat, Done, TextDelta, ToolCalled, ToolReturned
+from remanence.cli.failures import explain
+from remanence.config import Settings
+from remanence.errors import ModelError
+from remanence.memory import Memory
+from remanence.types import Usage
+
+FAILED = 1
+_CONTROL = {code: None for code in (*range(32), 127) if chr(code) not in "\n\t"}
+"""Control characters of a model's text could drive the terminal."""
+
+
+def run(settings: Settings, *, model: str, conversation: str, user: str | None, system: str) -> int:
+    """Talk until stdin ends; gives the exit code: 1 if a message of a pipe got no answer."""
+    # The loop has a thread of its own, so that memory works while the prompt waits for a line.
+    portal = Portal()
+    chat = portal.open(lambda: _opened(settings, model, conversation, user, system))
+    try:
+        return _talk(portal, chat)
+    finally:
+        portal.close()
+
+
+@asynccontextmanager
+async def _opened(
+    settings: Settings, model: str, conversation: str, user: str | None, system: str
+) -> AsyncIterator[Chat]:
+    async with Memory.open(settings=settings) as memory:
+        yield Chat(memory.conversation(conversation, user=user), model=model, system=system)
+
+
+def _talk(portal: Portal, chat: Chat) -> int:
+    interactive = sys.stdin.isatty() and sys.stdout.isatty()
+    notes = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    for line in _prompted() if interactive else _piped():
+        text = line.strip()
+        if not text:
+            continue
+        try:
+            portal.call(_turn(chat, text, notes))
+        except KeyboardInterrupt:
+            if not interactive:
+                return FAILED
+            print()
+        except ModelError as error:
+            explain(error)
+            if not interactive:
+                return FAILED
+    return 0
+
+
+def _prompted() -> Iterator[str]:
+    with suppress(EOFError, KeyboardInterrupt):
+        while True:
+            yield input("> ")
+
+
+def _piped() -> Iterator[str]:
+    reconfigure = getattr(sys.stdin, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
+    yield from sys.stdin
+
+
+async def _turn(chat: Chat, text: str, notes: Console) -> None:
+    """One message and its answer, printed as it comes; what it took goes to stderr."""
+    async for event in chat.stream(text):
+        match event:
+            case TextDelta():
+                print(event.text.translate(_CONTROL), end="", flush=True)
+            case ToolCalled() | ToolReturned():
+                pass  # the command gives the model no tools
+            case Done():
+                print(flush=True)
+                for usage in event.reply.calls:
+                    notes.print(Text(_words(usage)), style="dim")
+
+
+def _words(usage: Usage) -> str:
+    cost = "" if usage.cost_usd is None else f", ${usage.cost_usd:.4f}"
+    cut = ", cut off at the output limit" if usage.outcome == "cut_off" else ""
+    return (
+        f"[{usage.model}: input {usage.input_tokens:,} (cache: {usage.cache_read_tokens:,} read, "
+        f"{usage.cache_write_tokens:,} written), output {usage.output_tokens:,}{cost}{cut}]"
+    )

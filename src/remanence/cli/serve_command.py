@@ -1,0 +1,35 @@
+"""`remanence serve`: the memory over HTTP, for this machine."""
+
+import asyncio
+import importlib
+
+from remanence.cli.documents import masked
+from remanence.cli.output import Printer
+from remanence.config import Settings
+from remanence.errors import MissingExtra
+from remanence.memory import Memory
+
+
+def run(settings: Settings, *, port: int, model: str | None, system: str) -> int:
+    """Serve until an interrupt or a request to end."""
+    try:
+        app_module = importlib.import_module("remanence.server.app")
+        serving = importlib.import_module("remanence.server.serving")
+    except ModuleNotFoundError as error:
+        raise MissingExtra("server", error.name or "fastapi") from error
+    printer = Printer()
+
+    async def serve() -> None:
+        async with Memory.open(settings=settings) as memory:
+            app = app_module.create_app(memory, model=model, system=system)
+            await serving.serve(
+                app,
+                port=port,
+                started=lambda url: printer.line(f"{url} serves {masked(settings.url)}"),
+            )
+
+    try:
+        asyncio.run(serve())
+    except KeyboardInterrupt:
+        return 0
+    return 0

@@ -1,0 +1,1 @@
+"""The memory as a service over HTTP; needs the extra `server`."""

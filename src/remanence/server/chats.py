@@ -1,0 +1,47 @@
+"""The chats of a server: one for each conversation, so that its turns do not mix."""
+
+from collections import deque
+from typing import Final
+from weakref import WeakValueDictionary
+
+from remanence.chat import Chat, ChatModel, ChatSource, open_chat_model
+from remanence.errors import ModelError
+from remanence.memory import Memory
+from remanence.types import ConversationRef
+
+RECENT: Final = 1_000
+
+
+class Chats:
+    """Gives the same chat for a conversation while it is in use or was lately."""
+
+    def __init__(self, memory: Memory, *, model: ChatSource | None, system: str) -> None:
+        self._memory = memory
+        self._model: ChatModel | None = None
+        if model is not None:
+            self._model = open_chat_model(model, clock=memory.clock)
+        self._system = system
+        self._chats: WeakValueDictionary[tuple[ConversationRef, str | None], Chat] = (
+            WeakValueDictionary()
+        )
+        self._recent: deque[Chat] = deque(maxlen=RECENT)
+
+    def get(self, conversation_id: str, *, tenant: str, user: str | None) -> Chat:
+        """The chat of a conversation.
+
+        Raises:
+            InvalidMessage: a name is none.
+            ModelError: `no_model`; the server was started without one.
+        """
+        conversation = self._memory.conversation(conversation_id, user=user, tenant=tenant)
+        if self._model is None:
+            raise ModelError(
+                "no_model", "this server has no model to chat with: start it with --model"
+            )
+        key = (conversation.ref, user)
+        chat = self._chats.get(key)
+        if chat is None:
+            chat = Chat(conversation, model=self._model, system=self._system)
+            self._chats[key] = chat
+        self._recent.append(chat)
+        return chat

@@ -1,0 +1,107 @@
+"""Errors as problem details (RFC 9457)."""
+
+from http import HTTPStatus
+from typing import Any, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from remanence.errors import (
+    Closed,
+    ContextOverflow,
+    ConversationNotFound,
+    DuplicateMessage,
+    InvalidMessage,
+    ModelError,
+    RemanenceError,
+    StoreUnavailable,
+)
+
+JsonObject = dict[str, Any]  # a problem may have members of its own
+
+MEDIA_TYPE: Final = "application/problem+json"
+
+# The first that fits.
+_KINDS: Final[tuple[tuple[type[RemanenceError], int, str], ...]] = (
+    (InvalidMessage, 422, "invalid_message"),
+    (DuplicateMessage, 409, "duplicate_message"),
+    (ConversationNotFound, 404, "not_found"),
+    (ContextOverflow, 413, "context_overflow"),
+    (StoreUnavailable, 503, "store_unavailable"),
+    (Closed, 503, "closed"),
+    (RemanenceError, 500, "failed"),
+)
+_MODEL_STATUSES: Final = {
+    "cooling": 503,
+    "no_model": 503,
+    "overloaded": 503,
+    "rate_limit": 503,
+    "timeout": 504,
+}
+_MODEL_STATUS: Final = 502
+
+
+def handle_problems(app: FastAPI) -> None:
+    """Let *app* tell each error as a problem."""
+    app.add_exception_handler(RemanenceError, _of_ours)
+    app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(Exception, _of_anything)
+
+
+def document(error: RemanenceError) -> JsonObject:
+    """The problem that an error of ours is."""
+    if isinstance(error, ModelError):
+        status = _MODEL_STATUSES.get(error.reason, _MODEL_STATUS)
+        more = {"reason": error.reason, "retry_after_seconds": error.retry_after_seconds}
+        return _document(status, "model_failed", str(error), **more)
+    status, code = next((status, code) for kind, status, code in _KINDS if isinstance(error, kind))
+    return _document(status, code, str(error))
+
+
+def problem(
+    status: int, code: str, detail: str, *, headers: dict[str, str] | None = None, **more: object
+) -> JSONResponse:
+    """A response that is a problem."""
+    content = _document(status, code, detail, **more)
+    return JSONResponse(content, status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def _document(status: int, code: str, detail: str, **more: object) -> JsonObject:
+    return {
+        "type": f"urn:remanence:problem:{code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        **{key: value for key, value in more.items() if value is not None},
+    }
+
+
+async def _of_ours(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001 - its shape
+    assert isinstance(error, RemanenceError)
+    content = document(error)
+    seconds = content.get("retry_after_seconds")
+    headers = None if seconds is None else {"retry-after": str(round(seconds))}
+    return JSONResponse(content, content["status"], headers=headers, media_type=MEDIA_TYPE)
+
+
+async def _of_validation(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001
+    assert isinstance(error, RequestValidationError)
+    errors = [
+        {"pointer": "/".join(["#", *map(str, found["loc"][1:])]), "detail": found["msg"]}
+        for found in error.errors()
+    ]
+    detail = "; ".join(f"{found['pointer']}: {found['detail']}" for found in errors)
+    return problem(422, "invalid_request", detail, errors=errors)
+
+
+async def _of_http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    detail = f"{request.method} {request.url.path}: {error.detail}"
+    return problem(error.status_code, "http", detail, headers=dict(error.headers or {}))
+
+
+async def _of_anything(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001
+    return problem(500, "failed", f"the request failed: {type(error).__name__}")
