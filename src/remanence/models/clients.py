@@ -5,6 +5,9 @@ from functools import cache
 
 import httpx2
 
+OLLAMA_URL = "http://localhost:11434/v1"
+"""Where Ollama listens by default."""
+
 _CONNECT_SECONDS = 10.0
 
 # A proxy set in the environment is for other machines. None: connect without one.

@@ -1,7 +1,6 @@
 """From what pydantic-ai raises to `ModelError`, without anything secret in its text."""
 
 import json
-import os
 import re
 from typing import Final
 
@@ -11,8 +10,13 @@ from pydantic_ai import exceptions as wire
 
 from remanence.errors import ModelError
 from remanence.models.spec import ModelSpec
-
-MESSAGE_LENGTH: Final = 200
+from remanence.models.wording import (
+    described,
+    is_too_long,
+    provider_words,
+    reason_of_status,
+    without_secrets,
+)
 
 # The first that fits; the narrower stand before the wider.
 _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
@@ -34,48 +38,10 @@ _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (json.JSONDecodeError, "bad_answer"),
     (ValidationError, "bad_answer"),
 )
-_STATUS_REASONS: Final = {
-    401: "auth",
-    402: "quota",
-    403: "auth",
-    404: "unknown_model",
-    408: "timeout",
-    413: "too_long",
-    429: "rate_limit",
-    503: "overloaded",
-    529: "overloaded",
-}
+
 # Those that pydantic-ai does not tell by a type of its own.
 _OWN_STATUS_REASONS: Final = frozenset({408, 413})
-SERVER_ERROR: Final = 500
-
-_WORDS: Final = {
-    "auth": "refused the key",
-    "bad_answer": "sent an answer that is not of its protocol",
-    "bad_request": "rejected the request",
-    "connection": "could not be reached, or broke off",
-    "overloaded": "is overloaded",
-    "quota": "has no quota or credit left",
-    "rate_limit": "asks for fewer calls",
-    "refused": "refused to answer",
-    "server": "failed",
-    "timeout": "took too long",
-    "too_long": "cannot take so long a request",
-    "unknown_model": "is not known to its provider",
-}
-# Only here does the provider's own text help; elsewhere it may repeat a key or an answer.
-_QUOTED: Final = frozenset({"bad_request", "quota", "too_long", "unknown_model"})
-
-# Words of servers that send no code of their own for a request that is too long.
-_TOO_LONG: Final = re.compile(
-    r"context (?:length|size|window)|maximum context|prompt is too long|input is too long"
-    r"|too many (?:input )?tokens",
-    re.IGNORECASE,
-)
-_KEY_LIKE: Final = re.compile(r"\b(?:sk|pk|AIza|key|gsk|xai)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}")
-_SECRET_NAME: Final = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
 _KEY_VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
-_SHORTEST_SECRET: Final = 6
 
 
 def to_model_error(error: Exception, spec: ModelSpec) -> ModelError:
@@ -89,32 +55,6 @@ def to_model_error(error: Exception, spec: ModelSpec) -> ModelError:
     )
 
 
-def described(
-    reason: str,
-    spec: ModelSpec,
-    *,
-    status: int | None = None,
-    quote: str = "",
-    retry_after_seconds: float | None = None,
-) -> ModelError:
-    """A failed call; what the provider wrote is quoted only where that tells no secret."""
-    text = f"{spec.name} {_WORDS[reason]}"
-    if status is not None:
-        text += f" (HTTP {status})"
-    if reason in _QUOTED and quote:
-        text += f": {without_secrets(quote, spec)[:MESSAGE_LENGTH]}"
-    return ModelError(reason, text, retry_after_seconds=retry_after_seconds)
-
-
-def reason_of_status(status: int, quote: str) -> str:
-    """The reason that an HTTP status and the provider's words tell."""
-    if status in _STATUS_REASONS:
-        return _STATUS_REASONS[status]
-    if status >= SERVER_ERROR:
-        return "server"
-    return "too_long" if _TOO_LONG.search(quote) else "bad_request"
-
-
 def opening_failure(error: Exception, spec: ModelSpec) -> ModelError:
     """Why a model cannot be used: no key, or no such provider."""
     if variable := _KEY_VARIABLE.search(str(error)):
@@ -122,33 +62,10 @@ def opening_failure(error: Exception, spec: ModelSpec) -> ModelError:
     return ModelError("unknown_model", f"{spec.name}: {without_secrets(str(error), spec)}")
 
 
-def without_secrets(text: str, spec: ModelSpec) -> str:
-    """The text without the keys of the environment, passwords of the URL, and what looks so."""
-    secrets = {value for name, value in os.environ.items() if _SECRET_NAME.search(name)}
-    if spec.base_url:
-        url = httpx2.URL(spec.base_url)
-        secrets |= {spec.base_url, url.password, url.query.decode(errors="replace")}
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "***")
-    return _KEY_LIKE.sub("***", text)
-
-
 def _reason(error: Exception) -> str:
     if isinstance(error, wire.ModelHTTPError) and error.status_code in _OWN_STATUS_REASONS:
-        return _STATUS_REASONS[error.status_code]
+        return reason_of_status(error.status_code, "")
     reason = next((code for kind, code in _REASONS if isinstance(error, kind)), "bad_answer")
-    if reason == "bad_request" and _TOO_LONG.search(provider_words(getattr(error, "body", None))):
+    if reason == "bad_request" and is_too_long(provider_words(getattr(error, "body", None))):
         return "too_long"
     return reason
-
-
-def provider_words(body: object) -> str:
-    """The message in the body of the provider's error, '' if there is none."""
-    for _ in range(2):
-        if isinstance(body, dict):
-            message = body.get("message")
-            if isinstance(message, str):
-                return message
-            body = body.get("error")
-    return body if isinstance(body, str) else ""

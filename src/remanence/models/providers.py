@@ -16,13 +16,10 @@ from pydantic_ai.settings import ModelSettings
 from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.models.answers import to_answer
-from remanence.models.clients import http_client
+from remanence.models.clients import OLLAMA_URL, http_client
 from remanence.models.failures import opening_failure, to_model_error
 from remanence.models.spec import ModelSpec
 from remanence.protocols import ModelAnswer, ModelRequest
-
-OLLAMA_URL = "http://localhost:11434/v1"
-"""Where Ollama listens by default."""
 
 _FAILURES = (AgentRunError, httpx2.TransportError, json.JSONDecodeError, ValidationError)
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from remanence.errors import ModelError
-from remanence.models.failures import described, provider_words, reason_of_status
 from remanence.models.spec import ModelSpec
+from remanence.models.wording import described, provider_words, reason_of_status
 
 # What providers write in `type` or `code` of an error, where it says more than the status.
 _CODES: Final = {

@@ -16,8 +16,7 @@ from remanence.chat.requests import ChatRequest
 from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.models import ModelOptions
-from remanence.models.clients import http_client
-from remanence.models.providers import OLLAMA_URL
+from remanence.models.clients import OLLAMA_URL, http_client
 from remanence.models.spec import ModelSpec
 from remanence.types import ConversationRef, Part, TextPart, ToolCallPart
 

@@ -15,8 +15,8 @@ from remanence.chat.dialects.spoken import Dialect, Spoken, Tokens
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.clock import Clock
 from remanence.errors import ModelError
-from remanence.models.failures import described
 from remanence.models.spec import ModelSpec
+from remanence.models.wording import described
 from remanence.tokens import count_tokens
 from remanence.types import Message, Usage
 

@@ -1,0 +1,130 @@
+"""The service on a real socket, with a model that does as it is told."""
+
+import asyncio
+import json
+import socket
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+import uvicorn
+from fastapi import FastAPI
+
+from remanence import Memory, Policy
+from remanence.chat import ChatAnswer, ChatRequest
+from remanence.errors import ModelError
+from remanence.server.app import create_app
+from remanence.testing import FixedClock
+from remanence.types import TextPart, Usage
+
+
+class Speaker:
+    """A chat model that gives one scripted answer a call, in two pieces; an error is raised.
+
+    With `gate`, an answer waits before its second piece until that event is set.
+    """
+
+    name = "speaker"
+
+    def __init__(self) -> None:
+        self.requests: list[ChatRequest] = []
+        self.script: deque[str | ModelError] = deque()
+        self.gate: asyncio.Event | None = None
+        self.broken_off = asyncio.Event()
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        pieces = [piece async for piece in self.stream(request)]
+        answer = pieces[-1]
+        assert isinstance(answer, ChatAnswer)
+        return answer
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
+        self.requests.append(request)
+        text = self.script.popleft() if self.script else "Gate B42."
+        if isinstance(text, ModelError):
+            raise text
+        try:
+            yield text[:4]
+            if self.gate is not None:
+                await self.gate.wait()
+            yield text[4:]
+            yield ChatAnswer(content=(TextPart(text=text),), complete=True, usage=_usage(request))
+        except (GeneratorExit, asyncio.CancelledError):
+            self.broken_off.set()
+            raise
+
+
+def _usage(request: ChatRequest) -> Usage:
+    return Usage(
+        conversation=request.conversation,
+        user=request.user,
+        purpose="chat",
+        model="speaker",
+        input_tokens=100,
+        output_tokens=3,
+        cache_read_tokens=80,
+        cache_write_tokens=0,
+        cost_usd=None,
+        duration_seconds=0.0,
+        outcome="ok",
+        at=FixedClock().now(),
+    )
+
+
+class Client:
+    """Requests to the service."""
+
+    def __init__(self, http: httpx2.AsyncClient) -> None:
+        self.http = http
+
+    async def get(self, path: str, **headers: str) -> httpx2.Response:
+        return await self.http.get(path, headers=headers)
+
+    async def post(self, path: str, **body: object) -> httpx2.Response:
+        return await self.http.post(path, json=body)
+
+    async def events(self, path: str, **body: object) -> list[tuple[str, dict[str, object]]]:
+        """The names and data of the events that a request gives."""
+        response = await self.post(path, **body, stream=True)
+        assert response.headers["content-type"].startswith("text/event-stream")
+        return [_event(block) for block in response.text.strip().split("\n\n")]
+
+
+def _event(block: str) -> tuple[str, dict[str, object]]:
+    name, data = block.split("\n")
+    return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+
+
+@asynccontextmanager
+async def served(app: FastAPI) -> AsyncIterator[Client]:
+    """The application on a free port of loopback."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="warning"))
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    async with asyncio.TaskGroup() as group:
+        group.create_task(server.serve(sockets=[listening]), name="server")
+        try:
+            async with httpx2.AsyncClient(base_url=url, timeout=10, trust_env=False) as http:
+                yield Client(http)
+        finally:
+            server.should_exit = True
+
+
+@pytest.fixture
+def speaker() -> Speaker:
+    return Speaker()
+
+
+@pytest.fixture
+async def memory() -> AsyncIterator[Memory]:
+    policy = Policy(observe_tokens=200, tail_tokens=400, tail_keep_tokens=100, keep_last=2)
+    async with Memory.open("sqlite:///:memory:", policy=policy, clock=FixedClock()) as memory:
+        yield memory
+
+
+@pytest.fixture
+async def client(memory: Memory, speaker: Speaker) -> AsyncIterator[Client]:
+    async with served(create_app(memory, model=speaker, system="You help.")) as client:
+        yield client

@@ -1,0 +1,136 @@
+import asyncio
+
+import pytest
+from tests.server.conftest import Client, Speaker, served
+
+from remanence import Memory
+from remanence.errors import ModelError
+from remanence.server.app import create_app
+
+CHAT = "/v1/conversations/trip/chat"
+
+
+async def kept(memory: Memory) -> list[str]:
+    return [message.text for message in await memory.conversation("trip").messages()]
+
+
+async def test_a_turn_is_answered_and_kept(
+    client: Client, memory: Memory, speaker: Speaker
+) -> None:
+    response = await client.post(CHAT, text="Which gate?", user="ana")
+
+    assert response.status_code == 200
+    assert (response.json()["text"], response.json()["complete"]) == ("Gate B42.", True)
+    assert response.json()["usage"]["cache_read_tokens"] == 80
+    assert await kept(memory) == ["Which gate?", "Gate B42."]
+    assert (await memory.conversation("trip").state()).user == "ana"
+    assert [block.text for block in speaker.requests[0].context.system] == ["You help."]
+
+
+async def test_a_turn_is_streamed_as_events(client: Client, memory: Memory) -> None:
+    events = await client.events(CHAT, text="Which gate?")
+
+    assert events[:2] == [("text", {"text": "Gate"}), ("text", {"text": " B42."})]
+    assert (events[2][0], events[2][1]["text"]) == ("done", "Gate B42.")
+    assert await kept(memory) == ["Which gate?", "Gate B42."]
+
+
+async def test_a_piece_is_sent_before_the_answer_is_complete(
+    client: Client, speaker: Speaker
+) -> None:
+    speaker.gate = asyncio.Event()
+    body = {"text": "Which gate?", "stream": True}
+    async with asyncio.timeout(5), client.http.stream("POST", CHAT, json=body) as response:
+        lines = response.aiter_lines()
+        first = [await anext(lines), await anext(lines)]
+        speaker.gate.set()
+        rest = [line async for line in lines]
+
+    assert first == ["event: text", 'data: {"text": "Gate"}']
+    assert "event: done" in rest
+
+
+async def test_a_client_that_goes_away_leaves_no_part_of_the_answer(
+    client: Client, memory: Memory, speaker: Speaker
+) -> None:
+    speaker.gate = asyncio.Event()
+    body = {"text": "Which gate?", "stream": True}
+    async with asyncio.timeout(5):
+        async with client.http.stream("POST", CHAT, json=body) as response:
+            await anext(response.aiter_lines())
+        await speaker.broken_off.wait()
+    speaker.gate = None
+    before = await kept(memory)
+    response = await client.post(CHAT)
+
+    assert before == ["Which gate?"]
+    assert response.json()["text"] == "Gate B42."
+    assert await kept(memory) == ["Which gate?", "Gate B42."]
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"), [("auth", 502), ("overloaded", 503), ("timeout", 504), ("refused", 502)]
+)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_model_that_fails_is_a_problem_and_the_turn_can_go_on(
+    client: Client, memory: Memory, speaker: Speaker, reason: str, status: int, stream: bool
+) -> None:
+    speaker.script.append(ModelError(reason, f"speaker: {reason}"))
+    response = await client.post(CHAT, text="Which gate?", stream=stream)
+    again = await client.post(CHAT, text="Which gate?")
+
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+    assert (response.json()["reason"], response.json()["status"]) == (reason, status)
+    assert again.status_code == 200
+    assert await kept(memory) == ["Which gate?", "Gate B42."]
+
+
+async def test_a_pause_that_the_model_asks_for_is_passed_on(
+    client: Client, speaker: Speaker
+) -> None:
+    speaker.script.append(ModelError("rate_limit", "slow down", retry_after_seconds=41))
+    response = await client.post(CHAT, text="Which gate?")
+
+    assert (response.status_code, response.headers["retry-after"]) == (503, "41")
+
+
+async def test_turns_of_one_conversation_do_not_mix(
+    client: Client, memory: Memory, speaker: Speaker
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        for number in range(4):
+            group.create_task(client.post(CHAT, text=f"Question {number}", stream=number % 2 == 0))
+
+    messages = await memory.conversation("trip").messages()
+    assert [message.role for message in messages] == ["user", "assistant"] * 4
+
+
+async def test_a_server_without_a_model_says_how_to_get_one(memory: Memory) -> None:
+    async with served(create_app(memory)) as client:
+        response = await client.post(CHAT, text="Which gate?")
+
+    assert response.status_code == 503
+    assert "--model" in response.json()["detail"]
+    assert await kept(memory) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"txt": "Hello."}, "#/txt"),
+        ({"text": 7}, "#/text"),
+        ({"text": " "}, "is empty"),
+        ({}, "nothing to answer"),
+        ({"text": "Hi.", "tenant": "a\nb"}, "is not a name"),
+    ],
+)
+async def test_a_wrong_request_is_a_problem_that_names_what_is_wrong(
+    client: Client, memory: Memory, body: dict[str, object], words: str
+) -> None:
+    response = await client.post(CHAT, **body)
+
+    assert response.status_code == 422
+    assert response.headers["content-type"] == "application/problem+json"
+    assert words in response.json()["detail"]
+    assert await kept(memory) == []

@@ -1,0 +1,84 @@
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+from tests.server.conftest import Client
+from tests.wire.dialects import Reply
+from tests.wire.servers import ModelServer
+
+
+async def test_it_tells_that_it_runs(client: Client) -> None:
+    response = await client.get("/healthz")
+
+    assert response.status_code == 200
+    assert response.json()["status"] == "ok"
+
+
+async def test_its_openapi_names_the_routes(client: Client) -> None:
+    document = (await client.get("/openapi.json")).json()
+
+    assert set(document["paths"]) >= {
+        "/healthz",
+        "/v1/conversations/{id}/memory",
+        "/v1/conversations/{id}/chat",
+    }
+
+
+@pytest.mark.parametrize("host", ["example.com", "127.0.0.1.example.com:80", "10.0.0.1:8765", ""])
+async def test_a_request_to_another_name_is_refused(client: Client, host: str) -> None:
+    response = await client.get("/healthz", host=host)
+
+    assert response.status_code == 421
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8765", "[::1]:80"])
+async def test_a_request_to_a_name_of_this_machine_is_answered(client: Client, host: str) -> None:
+    assert (await client.get("/healthz", host=host)).status_code == 200
+
+
+async def test_an_unknown_path_is_a_problem(client: Client) -> None:
+    response = await client.get("/nowhere")
+
+    assert response.status_code == 404
+    assert response.headers["content-type"] == "application/problem+json"
+    assert "/nowhere" in response.json()["detail"]
+
+
+async def test_a_method_that_a_path_does_not_take_is_a_problem_with_those_it_does(
+    client: Client,
+) -> None:
+    response = await client.post("/healthz")
+
+    assert (response.status_code, response.headers["allow"]) == (405, "GET")
+
+
+@pytest.mark.timeout(60)  # it loads the clients of providers, in a process of its own
+async def test_the_command_serves_until_it_is_asked_to_end(tmp_path: Path) -> None:
+    async with ModelServer().running() as models, asyncio.timeout(50):
+        models.script(Reply("Gate B42."))
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "remanence.cli", "serve", "--port", "0"),
+            *("--model", f"openai:mine@{models.url}/v1", "--db", "sqlite:///memory.db"),
+            cwd=tmp_path,
+            env={**os.environ, "OPENAI_API_KEY": "zz-test-0123456789abcdef"},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        try:
+            url = (await process.stdout.readline()).decode().split()[0]
+            async with httpx2.AsyncClient(base_url=url, timeout=10, trust_env=False) as http:
+                reply = await http.post("/v1/conversations/trip/chat", json={"text": "Which gate?"})
+                memory = await http.get("/conversations/trip/memory")
+        finally:
+            process.send_signal(signal.SIGINT)
+            code = await process.wait()
+
+    assert reply.json()["text"] == "Gate B42."
+    assert memory.json()["memoryState"]["last_seq"] == 2
+    assert url.startswith("http://127.0.0.1:")
+    assert code == 0

@@ -1,0 +1,78 @@
+"""`remanence chat` in a pipe, with a model on loopback."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+from tests.wire.dialects import Reply
+from tests.wire.reach import KEY
+from tests.wire.servers import Fail, ModelServer
+
+from remanence import Memory
+
+# Each runs in a process of its own, which loads the clients of providers.
+pytestmark = pytest.mark.timeout(60)
+
+
+async def typed(
+    directory: Path, model: str, lines: str, *options: str, key: str = KEY
+) -> "CompletedProcess[str]":
+    """The command after some lines on its stdin."""
+    arguments = ["chat", "--model", model, "--db", "sqlite:///memory.db", *options]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "remanence.cli", *arguments),
+        cwd=directory,
+        env={**os.environ, "OPENAI_API_KEY": key},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate(lines.encode())
+    assert process.returncode is not None
+    return CompletedProcess(arguments, process.returncode, out.decode(), err.decode())
+
+
+async def test_each_line_of_a_pipe_is_answered_and_kept(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    server.script(Reply("Gate B42.\x1b[31m"), Reply("At nine."))
+    model = f"openai:gpt-4o-mini@{server.url}/v1"
+    options = ("--conversation", "trip", "--user", "ana", "--system", "You help.")
+    run = await typed(tmp_path, model, "Which gate?\n\nWhen?\n", *options)
+    async with Memory.open(f"sqlite:///{tmp_path / 'memory.db'}") as memory:
+        trip = memory.conversation("trip")
+        kept = [message.text for message in await trip.messages()]
+        user = (await trip.state()).user
+
+    assert (run.returncode, run.stdout) == (0, "Gate B42.[31m\nAt nine.\n")
+    assert run.stderr.count("openai:gpt-4o-mini: input") == 2
+    assert "\x1b" not in run.stdout + run.stderr
+    assert kept[0::2] == ["Which gate?", "When?"]
+    assert user == "ana"
+    assert server.received[0].body["messages"][0] == {"role": "system", "content": "You help."}
+    assert server.received[0].body["stream"] is True
+
+
+async def test_a_line_that_gets_no_answer_ends_a_pipe_with_the_reason(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    server.script(Fail(404, "no such model", "not_found_error"))
+    model = f"openai:nope@{server.url}/v1"
+    run = await typed(tmp_path, model, "Which gate?\nWhen?\n")
+
+    assert (run.returncode, run.stdout) == (1, "")
+    assert (
+        run.stderr
+        == "remanence: openai:nope is not known to its provider (HTTP 404): no such model\n"
+    )
+    assert len(server.received) == 1
+
+
+async def test_a_missing_key_is_told_in_one_line(tmp_path: Path) -> None:
+    run = await typed(tmp_path, "openai:gpt-4o-mini", "Hello.\n", key="")
+
+    assert run.returncode == 1
+    assert run.stderr == "remanence: openai:gpt-4o-mini needs a key: set OPENAI_API_KEY\n"
