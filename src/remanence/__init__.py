@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from remanence.chat import Chat, Reply, Tool
     from remanence.clock import Clock, SystemClock
     from remanence.config import Settings
+    from remanence.engine.hooks import Hooks
     from remanence.errors import RemanenceError
     from remanence.memory import Conversation, Memory
     from remanence.observing.context import Context
@@ -14,9 +15,10 @@ if TYPE_CHECKING:
     from remanence.observing.policy import Policy
     from remanence.protocols import Observer, Reflector, Store
     from remanence.tokens import count_tokens
-    from remanence.types import Fact, MemoryState, Message, Note, Segment
+    from remanence.types import Budget, Fact, MemoryState, Message, Note, Segment
 
 _HOMES = {
+    "Budget": "types",
     "Chat": "chat",
     "Clock": "clock",
     "Context": "observing.context",
@@ -24,6 +26,7 @@ _HOMES = {
     "ExtractiveObserver": "observing.extractive",
     "ExtractiveReflector": "observing.extractive",
     "Fact": "types",
+    "Hooks": "engine.hooks",
     "Memory": "memory",
     "MemoryState": "types",
     "Message": "types",
@@ -44,6 +47,7 @@ _HOMES = {
 prints its help does not wait for the database and telemetry packages."""
 
 __all__ = [
+    "Budget",
     "Chat",
     "Clock",
     "Context",
@@ -51,6 +55,7 @@ __all__ = [
     "ExtractiveObserver",
     "ExtractiveReflector",
     "Fact",
+    "Hooks",
     "Memory",
     "MemoryState",
     "Message",

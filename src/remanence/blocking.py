@@ -22,6 +22,7 @@ from remanence.blocks import BlockStore
 from remanence.clock import Clock
 from remanence.config import Settings
 from remanence.daily import Consolidation
+from remanence.engine.hooks import Hooks
 from remanence.errors import Closed
 from remanence.exchange import ImportReport
 from remanence.models import ModelOptions, ModelSource
@@ -29,6 +30,8 @@ from remanence.observing.context import Context
 from remanence.observing.policy import Policy
 from remanence.protocols import FactExtractor, Observer, Reflector
 from remanence.types import (
+    Budget,
+    BudgetState,
     ConversationRef,
     Diagnostics,
     Fact,
@@ -137,6 +140,8 @@ class Memory:
         settings: Settings | Path | str | None = None,
         clock: Clock | None = None,
         model_options: ModelOptions | None = None,
+        budgets: Sequence[Budget] | None = None,
+        hooks: Hooks | None = None,
     ) -> Iterator[Self]:
         portal = Portal()
         memory = portal.open(
@@ -150,6 +155,8 @@ class Memory:
                 settings=settings,
                 clock=clock,
                 model_options=model_options,
+                budgets=budgets,
+                hooks=hooks,
             )
         )
         try:
@@ -344,6 +351,9 @@ class Conversation:
 
     def usage(self) -> tuple[UsageTotal, ...]:
         return self._portal.call(self._conversation.usage())
+
+    def budget(self) -> tuple[BudgetState, ...]:
+        return self._portal.call(self._conversation.budget())
 
     def delete(self) -> bool:
         return self._portal.call(self._conversation.delete())

@@ -17,6 +17,8 @@ from remanence.clock import Clock, SystemClock
 from remanence.config import Settings
 from remanence.config.sources import load_settings
 from remanence.daily import Consolidation, DailyNotes
+from remanence.engine.budgets import BudgetedObserver, BudgetedReflector, Budgets
+from remanence.engine.hooks import NO_HOOKS, Hooks
 from remanence.engine.ledger import Ledger
 from remanence.engine.local import LocalEngine
 from remanence.engine.reconcile import Reconciler
@@ -29,7 +31,7 @@ from remanence.models import MeteredModel, ModelOptions, ModelSource, RecordUsag
 from remanence.observing.asked import AskedModels
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
-from remanence.observing.diagnosis import diagnose
+from remanence.observing.diagnosis import diagnose, diagnose_budget
 from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.observing.facts import ExtractiveFacts, ModelFacts
 from remanence.observing.facts.rendering import memories_text
@@ -41,6 +43,8 @@ from remanence.protocols import FactExtractor, Model, Observer, Reflector, Store
 from remanence.stores import open_store
 from remanence.tokens import TokenCounter, counter_for
 from remanence.types import (
+    Budget,
+    BudgetState,
     ConversationRef,
     Diagnostics,
     Fact,
@@ -87,12 +91,15 @@ class Memory:
         clock: Clock,
         settings: Settings,
         ledger: Ledger,
+        budgets: Budgets,
+        hooks: Hooks,
     ) -> None:
         """Use `Memory.open`, which closes what it opens."""
         self.policy = policy
         self.clock = clock
         self._store = store
         self._ledger = ledger
+        self._budgets = budgets
         self._clock = clock
         self._counter: TokenCounter = counter_for(policy.token_counter or policy.model)
         self._count_text = functools.lru_cache(maxsize=256)(self._counter.text)
@@ -106,6 +113,7 @@ class Memory:
             count_text=self._counter.text,
             owner=clock.new_id("owner"),
             lease_seconds=settings.lease_seconds,
+            hooks=hooks,
         )
         self._engine = LocalEngine(self._reconciler, workers=settings.workers)
         self._settings = settings
@@ -130,6 +138,8 @@ class Memory:
         settings: Settings | Path | str | None = None,
         clock: Clock | None = None,
         model_options: ModelOptions | None = None,
+        budgets: Sequence[Budget] | None = None,
+        hooks: Hooks | None = None,
     ) -> AsyncIterator[Self]:
         """Open the tape at *url*, creating it where needed, and start the background work.
 
@@ -148,6 +158,8 @@ class Memory:
             clock: the source of time and ids.
             model_options: how models are called that are given by name or as functions; by
                 default each call is made once, as a failed step is tried again later anyway.
+            budgets: what observers and reflectors may spend; by default those of *settings*.
+            hooks: what is called before and after each observation and reflection.
 
         Raises:
             InvalidPolicy: the settings contradict one another.
@@ -162,20 +174,27 @@ class Memory:
             )
             stack.push_async_callback(store.close)
             ledger = Ledger(store)
+            spending = Budgets(
+                settings.budgets if budgets is None else budgets, ledger=ledger, clock=clock
+            )
             making = _Making(policy, clock, ledger.record, model_options or TRIED_ONCE)
+            made_observer = await making.observer(
+                observer or settings.observer_model or model or settings.model
+            )
+            made_reflector = await making.reflector(
+                reflector or settings.reflector_model or model or settings.model
+            )
             memory = cls(
                 store=store,
                 policy=policy,
-                observer=await making.observer(
-                    observer or settings.observer_model or model or settings.model
-                ),
-                reflector=await making.reflector(
-                    reflector or settings.reflector_model or model or settings.model
-                ),
+                observer=_within_budget(made_observer, spending, settings),
+                reflector=_reflecting_within_budget(made_reflector, spending, settings),
                 extractor=await making.extractor(extractor or model or settings.model),
                 clock=clock,
                 settings=settings,
                 ledger=ledger,
+                budgets=spending,
+                hooks=hooks or NO_HOOKS,
             )
             ledger.start()
             memory._engine.start()
@@ -225,11 +244,10 @@ class Memory:
             since: calls from then on.
         """
         self._check_open()
-        await self._ledger.settle()
         if conversation is None:
-            return await self._store.usage(tenant=tenant, user=user, since=since)
+            return await self._ledger.usage(tenant=tenant, user=user, since=since)
         ref = ConversationRef(tenant or "default", conversation)
-        return await self._store.usage(conversation=ref, user=user, since=since)
+        return await self._ledger.usage(conversation=ref, user=user, since=since)
 
     async def check(self) -> tuple[Problem, ...]:
         """What is inconsistent, failing, stuck or overdue, and how to mend it."""
@@ -239,6 +257,8 @@ class Memory:
         while page := await self._store.conversations(after=after, limit=CHECK_PAGE):
             for state in page:
                 problems += diagnose(self.policy, state, now=self._clock.now())
+                for budget in await self._budgets.states(state.ref, state.user):
+                    problems += diagnose_budget(state.ref, budget)
             after = page[-1].ref
         return tuple(problems)
 
@@ -557,6 +577,11 @@ class Conversation:
         """What the model calls of this conversation took, by purpose and model."""
         return await self._memory.usage(tenant=self.ref.tenant, conversation=self.id)
 
+    async def budget(self) -> tuple[BudgetState, ...]:
+        """How much is spent of each budget that this conversation draws on."""
+        user = (await self.state()).user
+        return await self._memory._budgets.states(self.ref, user or self._user)
+
     async def delete(self) -> bool:
         """Erase messages, notes, log, facts and exported blocks, also of work in progress.
 
@@ -715,6 +740,22 @@ async def _running(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
     finally:
         task.cancel()
         await asyncio.wait({task})
+
+
+def _within_budget(observer: Observer, budgets: Budgets, settings: Settings) -> Observer:
+    if not budgets or isinstance(observer, ExtractiveObserver):
+        return observer
+    instead = ExtractiveObserver() if settings.over_budget == "extractive" else None
+    return BudgetedObserver(observer, instead=instead, budgets=budgets)
+
+
+def _reflecting_within_budget(
+    reflector: Reflector, budgets: Budgets, settings: Settings
+) -> Reflector:
+    if not budgets or isinstance(reflector, ExtractiveReflector):
+        return reflector
+    instead = ExtractiveReflector() if settings.over_budget == "extractive" else None
+    return BudgetedReflector(reflector, instead=instead, budgets=budgets)
 
 
 def policy_of(settings: Settings) -> Policy:

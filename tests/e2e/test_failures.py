@@ -97,8 +97,9 @@ async def test_an_observer_that_never_answers_times_out() -> None:
 async def test_the_next_try_after_the_wait_succeeds_and_forgets_the_failure(reason: str) -> None:
     clock = FixedClock()
     async with failing(FAILURES[reason], clock, times=1) as (chat, _):
-        await chat.flush()
-        clock.advance(80)
+        state = await chat.flush()
+        assert state.next_attempt_at is not None
+        clock.advance((state.next_attempt_at - clock.now()).total_seconds())
         state = await chat.flush()
 
     assert state.observed_seq > 0

@@ -1,5 +1,6 @@
 """The commands and their options. What a command needs is imported when it runs."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -251,6 +252,35 @@ def consolidate(
 
     loaded = settings.load(url=db).settings
     raise typer.Exit(consolidate_command.run(loaded, user=user, tenant=tenant, as_json=as_json))
+
+
+@app.command()
+def usage(
+    conversation: Annotated[
+        str | None, typer.Argument(help="Its id; without it, all calls are summed.")
+    ] = None,
+    db: Database = None,
+    tenant: Annotated[
+        str | None, typer.Option(help="Whose calls; for a conversation by default 'default'.")
+    ] = None,
+    user: Annotated[str | None, typer.Option(help="The calls for this user.")] = None,
+    since: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"], help="Calls since then, in UTC."),
+    ] = None,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Show what model calls took: tokens, price and time, by purpose and model."""
+    from remanence.cli import settings, usage_command
+
+    loaded = settings.load(url=db).settings
+    wanted = usage_command.Wanted(
+        tenant=tenant,
+        conversation=conversation,
+        user=user,
+        since=since.replace(tzinfo=UTC) if since else None,
+    )
+    raise typer.Exit(usage_command.run(loaded, wanted, as_json=as_json))
 
 
 @app.command()

@@ -14,6 +14,7 @@ from remanence.config import Settings
 from remanence.config.sources import FILE_NAMES, Loaded, config_file, variable
 from remanence.memory import policy_of
 from remanence.observing.policy import Policy
+from remanence.types import Budget
 
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.DOTALL | re.MULTILINE)
 
@@ -67,7 +68,7 @@ def settings_of(loaded: Loaded) -> Iterator[Setting]:
     for field in dataclasses.fields(Settings):
         if field.name != "policy":
             value = getattr(settings, field.name)
-            shown = masked(value) if field.name == "url" else value
+            shown = masked(value) if field.name == "url" else _plain(value)
             source = loaded.origins.get(field.name, "default")
             yield Setting(field.name, shown, source, meanings[field.name])
     meanings = attribute_meanings(Policy)
@@ -87,12 +88,24 @@ def attribute_meanings(documented: type) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}
 
 
+def _plain(value: object) -> object:
+    """The value; budgets as tables of what they set."""
+    if isinstance(value, tuple):
+        return tuple(_table(item) if isinstance(item, Budget) else item for item in value)
+    return value
+
+
+def _table(budget: Budget) -> dict[str, object]:
+    fields = dataclasses.asdict(budget).items()
+    return {name: value for name, value in fields if value is not None and value is not False}
+
+
 def _shown(value: object) -> str:
     match value:
         case None:
             return "none"
         case tuple():
-            return ", ".join(f"{item:,}" for item in value)
+            return ", ".join(_shown(item) for item in value) or "none"
         case bool() | str():
             return str(value)
         case int():

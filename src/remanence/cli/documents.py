@@ -5,7 +5,16 @@ import re
 from typing import Any
 
 from remanence.observing.context import Context
-from remanence.types import Failure, LogEntry, MemoryState, Message, Note, Problem, Segment
+from remanence.types import (
+    BudgetState,
+    Failure,
+    LogEntry,
+    MemoryState,
+    Message,
+    Note,
+    Problem,
+    Segment,
+)
 
 JsonObject = dict[str, Any]  # JSON: its values are of many types
 
@@ -71,6 +80,7 @@ def _failure(failure: Failure | None) -> JsonObject | None:
         "at": failure.at.isoformat(),
         "next_attempt_at": failure.next_attempt_at.isoformat(),
         "failures": failure.failures,
+        "skips": failure.skips,
     }
 
 
@@ -116,6 +126,11 @@ def problem_document(problem: Problem) -> JsonObject:
         "what": problem.what,
         "remedy": problem.remedy,
     }
+
+
+def budget_document(state: BudgetState) -> JsonObject:
+    """A budget and what is spent of it."""
+    return dataclasses.asdict(state)
 
 
 def masked(url: str) -> str:

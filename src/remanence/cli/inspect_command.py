@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from remanence.cli.documents import (
+    budget_document,
     context_document,
     log_document,
     masked,
@@ -20,7 +21,7 @@ from remanence.config import Settings
 from remanence.errors import ConversationNotFound
 from remanence.memory import Memory
 from remanence.observing.context import Context
-from remanence.types import LogEntry, MemoryState, Message, Segment
+from remanence.types import BudgetState, LogEntry, MemoryState, Message, Segment
 
 PAGE = 200
 SHOWN_LOG = 20
@@ -29,12 +30,13 @@ SHOWN_TEXT = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspected:
-    """One conversation: its state, live segments and log, and what its model sees of it."""
+    """One conversation: its state, live segments, log, budgets, and what its model sees."""
 
     state: MemoryState
     segments: tuple[Segment, ...]
     log: tuple[LogEntry, ...]
     context: Context
+    budgets: tuple[BudgetState, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,7 @@ def run_one(
                 "log": [log_document(entry) for entry in found.log],
                 "context": context_document(found.context),
                 "stats": stats_document(found.context),
+                "budgets": [budget_document(budget) for budget in found.budgets],
             }
         )
     else:
@@ -127,6 +130,7 @@ async def _inspected(
             segments=snapshot.segments,
             log=await chat.log(shown),
             context=await chat.context_at(shown),
+            budgets=await chat.budget(),
         )
 
 
@@ -186,10 +190,20 @@ def _print_one(printer: Printer, found: Inspected) -> None:
     )
     printer.line()
     printer.tape(state)
+    for budget in found.budgets:
+        printer.line(
+            f"{budget.budget.scope} budget: {budget.spent_usd:.4f} USD, "
+            f"{budget.spent_tokens:,} tokens spent ({budget.level})"
+        )
     for failure in (state.observe_failure, state.reflect_failure):
         if failure is not None:
+            happened = (
+                f"was left out {failure.skips} times"
+                if failure.skips
+                else f"failed {failure.failures} times"
+            )
             printer.line(
-                f"{failure.step} failed {failure.failures} times: {failure.reason}: "
+                f"{failure.step} {happened}: {failure.reason}: "
                 f"{failure.message}; next try at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC",
                 style="yellow",
             )

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from remanence.types import Budget
+
 Preset: TypeAlias = Literal["default", "lango", "zora", "brain"]
 PolicyValue: TypeAlias = bool | int | float | str | tuple[int, ...] | None
 
@@ -29,6 +31,8 @@ class Settings:
         blocks_keep_last: how many blocks of a conversation are kept there.
         daily_directory: where daily notes are, a Markdown file a day for each user; none by default.
         daily_keep_days: days after which a day's notes are summarised and archived.
+        budgets: what observers and reflectors may spend on models; see `Budget`.
+        over_budget: beyond a hard budget notes are `extractive`, or messages stay `raw`.
     """
 
     url: str = "sqlite:///remanence.db"
@@ -45,3 +49,5 @@ class Settings:
     blocks_keep_last: int = 200
     daily_directory: str | None = None
     daily_keep_days: int = 7
+    budgets: tuple[Budget, ...] = ()
+    over_budget: Literal["extractive", "raw"] = "extractive"

@@ -1,15 +1,18 @@
 """The ledger: what each model call took, written while nobody waits for it."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from remanence import telemetry
 from remanence.models import priced
 from remanence.protocols import Store
-from remanence.types import Usage
+from remanence.types import ConversationRef, Usage, UsageTotal
 
 _MOST_ROWS: Final = 500
+_LONGEST_WAIT_SECONDS: Final = 5.0
 
 
 class Ledger:
@@ -39,6 +42,22 @@ class Ledger:
         """Return when every call noted so far is written, or lost."""
         if not self._closed:
             await self._queue.join()
+
+    async def usage(
+        self,
+        *,
+        tenant: str | None = None,
+        conversation: ConversationRef | None = None,
+        user: str | None = None,
+        since: datetime | None = None,
+    ) -> tuple[UsageTotal, ...]:
+        """As `Store.usage`, with what was noted before; a store that hangs is waited for briefly."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LONGEST_WAIT_SECONDS):
+                await self.settle()
+        return await self._store.usage(
+            tenant=tenant, conversation=conversation, user=user, since=since
+        )
 
     async def close(self, *, timeout_seconds: float) -> None:
         """Write what was noted, within the time, and take no more."""

@@ -10,8 +10,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from remanence import telemetry
 from remanence.clock import Clock
+from remanence.engine.hooks import NO_HOOKS, Hooks, observed, reflected
 from remanence.engine.remembering import Remembering
-from remanence.errors import ModelError, ObservationRejected, StoreError
+from remanence.errors import ModelError, ObservationRejected, ObservationSkipped, StoreError
 from remanence.observing.checking import check_draft
 from remanence.observing.facts import ExtractiveFacts
 from remanence.observing.literals import LossReport
@@ -26,6 +27,7 @@ from remanence.observing.schedule import (
     observation_due,
     observation_slice,
     observation_target,
+    reflecting_waits,
     reflection_generation,
     reflection_limit,
     reflection_sources,
@@ -92,7 +94,6 @@ class Step(NamedTuple):
     wait_seconds: float = 0.0
 
 
-NOTHING = Draft(notes=(), made_by="nothing", nothing=True)
 IDLE = Step(Outcome.IDLE)
 PROGRESS = Step(Outcome.PROGRESS)
 _NOTHING_DONE = (Outcome.IDLE, Outcome.WAIT)
@@ -115,6 +116,7 @@ class Reconciler:
     owner: str
     lease_seconds: float
     extractor: FactExtractor = field(default_factory=ExtractiveFacts)
+    hooks: Hooks = NO_HOOKS
     jitter: Callable[[], float] = random.random
 
     async def step(self, ref: ConversationRef, *, everything: bool = False) -> Step:
@@ -168,6 +170,8 @@ class Reconciler:
         sources = reflection_sources(self.policy, state, snapshot.segments, now=now)
         if not sources:
             return IDLE
+        if reflecting_waits(state, now=now):
+            return self._until_next_try(state, state.observe_failure, now)
         if not may_try(self.policy, state, state.reflect_failure, now=now):
             return self._until_next_try(state, state.reflect_failure, now)
         return await self._leased("reflect", state, lambda: self._reflect(snapshot, sources))
@@ -220,8 +224,15 @@ class Reconciler:
         except TimeoutError:
             seconds = self.policy.observe_timeout_seconds
             return await self._failed(name, state, "timeout", f"no answer within {seconds:g} s")
-        except (ObservationRejected, ModelError) as error:
+        except ObservationSkipped as skip:
+            return await self._skipped(name, state, skip)
+        except ObservationRejected as error:
             return await self._failed(name, state, error.reason, str(error))
+        except ModelError as error:
+            asked_seconds = error.retry_after_seconds or 0.0
+            return await self._failed(
+                name, state, error.reason, str(error), asked_seconds=asked_seconds
+            )
         except Exception as error:  # noqa: BLE001 - an observer may raise anything
             return await self._failed(name, state, "error", f"{type(error).__name__}: {error}")
         finally:
@@ -258,11 +269,21 @@ class Reconciler:
             except StoreError as error:
                 telemetry.lease_not_prolonged(state.ref.id, str(error))
 
-    async def _failed(self, name: StepName, state: MemoryState, reason: str, message: str) -> Step:
+    async def _failed(
+        self,
+        name: StepName,
+        state: MemoryState,
+        reason: str,
+        message: str,
+        *,
+        asked_seconds: float = 0.0,
+    ) -> Step:
         before = _failure(state, name)
         failures = (before.failures if before else 0) + 1
         now = self.clock.now()
-        delay = retry_delay(self.policy, failures, jitter=self.jitter())
+        delay = retry_delay(
+            self.policy, failures, jitter=self.jitter(), reason=reason, asked_seconds=asked_seconds
+        )
         failure = Failure(
             step=name,
             reason=reason,
@@ -275,6 +296,25 @@ class Reconciler:
         await self.store.record_failure(state, failure)
         telemetry.step_failed(name, state.ref.id, reason, message, failures)
         return Step(Outcome.WAIT, delay.total_seconds())
+
+    async def _skipped(self, name: StepName, state: MemoryState, skip: ObservationSkipped) -> Step:
+        before = state.observe_failure if name == "observe" else state.reflect_failure
+        skips = (before.skips if before else 0) + 1
+        now = self.clock.now()
+        again_at = skip.until or now + retry_delay(self.policy, skips, jitter=self.jitter())
+        skipped = Failure(
+            step=name,
+            reason=skip.reason,
+            message=str(skip)[:LONGEST_ERROR],
+            at=now,
+            next_attempt_at=again_at,
+            failures=0,
+            last_seq=state.last_seq,
+            skips=skips,
+        )
+        await self.store.record_failure(state, skipped)
+        telemetry.step_skipped(name, state.ref.id, skip.reason, str(skip))
+        return Step(Outcome.WAIT, (again_at - now).total_seconds())
 
     async def _observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
         """Make and commit an observation; false if another was first."""
@@ -292,7 +332,7 @@ class Reconciler:
             user=state.user,
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
-            draft = await self.observer.observe(request) if request.messages else NOTHING
+            request, draft = await observed(self.observer, request, self.hooks)
         segment = await self._segment(
             draft,
             generation=0,
@@ -300,7 +340,7 @@ class Reconciler:
                 first_seq=messages[0].seq,
                 last_seq=messages[-1].seq,
                 limit_tokens=max(source_tokens, LEAST_LIMIT_TOKENS),
-                texts=tuple(message.full_text for message in seen),
+                texts=tuple(message.full_text for message in request.messages),
                 sum_tokens=state.observed_sum_tokens + source_tokens,
                 message_tokens=source_tokens,
             ),
@@ -334,10 +374,11 @@ class Reconciler:
     async def _reflect(self, snapshot: Snapshot, sources: tuple[Segment, ...]) -> bool:
         """Make and commit a reflection; false if its sources were replaced meanwhile."""
         state = snapshot.state
+        generation = reflection_generation(self.policy, sources)
         request = ReflectRequest(
             conversation=state.ref,
             segments=sources,
-            generation=reflection_generation(self.policy, sources),
+            generation=generation,
             target_tokens=reflection_target(self.policy, sources),
             count_tokens=self.count_text,
             note_format=self.policy.note_format,
@@ -345,15 +386,15 @@ class Reconciler:
             user=state.user,
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
-            draft = await self.reflector.reflect(request)
+            request, draft = await reflected(self.reflector, request, self.hooks)
         segment = await self._segment(
             draft,
-            generation=request.generation,
+            generation=generation,
             source=Source(
                 first_seq=sources[0].first_seq,
                 last_seq=sources[-1].last_seq,
                 limit_tokens=reflection_limit(self.policy, sources),
-                texts=tuple(segment.text for segment in sources),
+                texts=tuple(segment.text for segment in request.segments),
                 sum_tokens=sources[-1].sum_tokens,
                 message_tokens=sum(segment.source_tokens for segment in sources),
             ),

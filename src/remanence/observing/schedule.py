@@ -8,6 +8,27 @@ from remanence.observing.cache_economics import is_cold
 from remanence.observing.policy import Policy
 from remanence.types import Failure, MemoryState, Message, Segment, Snapshot
 
+UNREACHABLE = frozenset(
+    {
+        "auth",
+        "connection",
+        "cooling",
+        "overloaded",
+        "quota",
+        "rate_limit",
+        "server",
+        "timeout",
+        "unknown_model",
+    }
+)
+"""Failures of an observer that a reflector would most likely meet, too."""
+
+COSTLY_FACTOR = 10
+_COSTLY = frozenset({"cut_off"})
+"""Failures of a try that takes two calls and would most likely end the same way soon after."""
+
+LONGEST_ASKED_SECONDS = 86_400.0
+
 LEAST_SLICE = 0.25
 """The share of `observe_tokens` below which a slice also takes the next message, however long:
 a few words alone are not worth a segment."""
@@ -232,8 +253,20 @@ def is_latched(policy: Policy, state: MemoryState, failure: Failure) -> bool:
     return failure.failures >= policy.max_failures and state.last_seq <= failure.last_seq
 
 
-def retry_delay(policy: Policy, failures: int, *, jitter: float) -> timedelta:
-    """The wait after the *failures*-th failure in a row; *jitter* in 0..1 adds up to a quarter."""
+def retry_delay(
+    policy: Policy, failures: int, *, jitter: float, reason: str = "", asked_seconds: float = 0.0
+) -> timedelta:
+    """The wait after the *failures*-th failure in a row; *jitter* in 0..1 adds up to a quarter.
+
+    It is at least what a provider *asked* for, within a day.
+    """
     exponent = min(failures - 1, 30)
-    seconds = min(policy.retry_seconds * 2**exponent, policy.retry_max_seconds)
-    return timedelta(seconds=seconds * (1 + jitter / 4))
+    first_seconds = policy.retry_seconds * (COSTLY_FACTOR if reason in _COSTLY else 1)
+    seconds = min(first_seconds * 2**exponent, policy.retry_max_seconds) * (1 + jitter / 4)
+    return timedelta(seconds=max(seconds, min(asked_seconds, LONGEST_ASKED_SECONDS)))
+
+
+def reflecting_waits(state: MemoryState, *, now: datetime) -> bool:
+    """Whether the observer's model was unreachable lately: then the reflector's is not asked."""
+    failure = state.observe_failure
+    return failure is not None and failure.reason in UNREACHABLE and now < failure.next_attempt_at

@@ -250,6 +250,7 @@ def encode_failure(failure: Failure | None) -> str | None:
             "next_attempt_at": encode_instant(failure.next_attempt_at),
             "failures": failure.failures,
             "last_seq": failure.last_seq,
+            "skips": failure.skips,
         }
     )
 

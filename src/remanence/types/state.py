@@ -21,7 +21,8 @@ class Failure:
     """Why a step did not advance, how often in a row, and when the next try is due.
 
     `last_seq` is the end of the tape at that time: a step that gave up is tried again when the
-    tape has grown. A step's failure is forgotten when that step succeeds.
+    tape has grown. A step's failure is forgotten when that step succeeds. A step that was left out
+    on purpose has no `failures`, but `skips`: how often in a row.
     """
 
     step: Literal["observe", "reflect", "facts"]
@@ -31,6 +32,7 @@ class Failure:
     next_attempt_at: datetime
     failures: int
     last_seq: int
+    skips: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +115,7 @@ class Appended(NamedTuple):
     state: MemoryState
 
 
-LogKind: TypeAlias = Literal["observed", "activated", "reflected", "facts", "failed"]
+LogKind: TypeAlias = Literal["observed", "activated", "reflected", "facts", "failed", "skipped"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from remanence.stores.rows import (
     segment_from_row,
 )
 from remanence.stores.sqlite import search, states, tape
-from remanence.types import ConversationRef, Failure, MemoryState, Segment
+from remanence.types import ConversationRef, Failure, LogKind, MemoryState, Segment
 
 _SELECT: LiteralString = f"SELECT {SEGMENT_COLUMNS} FROM segments "  # noqa: S608 - a constant
 _OF_REF: LiteralString = (
@@ -128,8 +128,9 @@ def record_failure(
     """Write a failure to the state."""
     state = transitions.failed(states.by_key(connection, expected.key), expected, failure)
     if state is not None:
+        kind: LogKind = "skipped" if failure.skips else "failed"
         detail = f"{failure.step}: {failure.reason}: {failure.message}"
-        states.write(connection, state, transitions.log_entry(state, "failed", failure.at, detail))
+        states.write(connection, state, transitions.log_entry(state, kind, failure.at, detail))
     return state
 
 

@@ -41,6 +41,18 @@ class FailureContract(Handles):
         assert after.observe_failure == failure("observe", failures=2)
         assert after.reflect_failure == failure("reflect", failures=5)
 
+    async def test_what_was_left_out_on_purpose_is_kept_and_logged_as_such(
+        self, store: Store
+    ) -> None:
+        state = await tape(store, 4)
+
+        after = committed(await store.record_failure(state, failure(failures=0, skips=2)))
+
+        assert after.observe_failure == failure(failures=0, skips=2)
+        assert after.failures == 0
+        assert after.next_attempt_at == at(62)
+        assert [entry.kind for entry in await store.log(REF)] == ["skipped"]
+
     async def test_a_long_message_is_cut(self, store: Store) -> None:
         state = await tape(store, 4)
 

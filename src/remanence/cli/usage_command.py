@@ -1,0 +1,83 @@
+"""`remanence usage`: what the model calls of a memory took."""
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from remanence.cli.documents import masked
+from remanence.cli.output import Printer, write_json
+from remanence.cli.settings import opened
+from remanence.config import Settings
+from remanence.types import UsageTotal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which calls are summed; None stands for all."""
+
+    tenant: str | None
+    conversation: str | None
+    user: str | None
+    since: datetime | None
+
+
+def run(settings: Settings, wanted: Wanted, *, as_json: bool) -> int:
+    """Show the totals."""
+    totals = asyncio.run(_totals(settings, wanted))
+    if as_json:
+        write_json({"usage": [dataclasses.asdict(total) for total in totals]})
+    elif not totals:
+        Printer().line(f"{masked(settings.url)} has no such model call")
+    else:
+        _print(Printer(), totals)
+    return 0
+
+
+async def _totals(settings: Settings, wanted: Wanted) -> tuple[UsageTotal, ...]:
+    async with opened(settings, works=False) as memory:
+        return await memory.usage(
+            tenant=wanted.tenant,
+            conversation=wanted.conversation,
+            user=wanted.user,
+            since=wanted.since,
+        )
+
+
+def _print(printer: Printer, totals: Sequence[UsageTotal]) -> None:
+    printer.table(
+        (
+            "purpose",
+            "model",
+            "calls#",
+            "failed#",
+            "input#",
+            "output#",
+            "cache read#",
+            "cache write#",
+            "USD#",
+            "seconds#",
+        ),
+        [
+            (
+                total.purpose,
+                total.model,
+                total.calls,
+                total.failed_calls,
+                total.input_tokens,
+                total.output_tokens,
+                total.cache_read_tokens,
+                total.cache_write_tokens,
+                "unknown" if total.cost_usd is None else f"{total.cost_usd:.4f}",
+                f"{total.duration_seconds:.1f}",
+            )
+            for total in totals
+        ],
+    )
+    known = [total.cost_usd for total in totals if total.cost_usd is not None]
+    unpriced = sum(total.unpriced_calls for total in totals)
+    printer.line(
+        f"{sum(known):.4f} USD in all"
+        + (f"; the price of {unpriced:,} calls is not known" if unpriced else "")
+    )

@@ -1,0 +1,100 @@
+"""What an application may do before and after an observation or reflection."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from remanence.errors import ObservationRejected, ObservationSkipped
+from remanence.protocols import Observer, ObserveRequest, Reflector, ReflectRequest
+from remanence.types import Draft
+
+T = TypeVar("T")
+
+BeforeObserve: TypeAlias = Callable[[ObserveRequest], Awaitable[ObserveRequest | None]]
+AfterObserve: TypeAlias = Callable[[ObserveRequest, Draft], Awaitable[Draft | None]]
+BeforeReflect: TypeAlias = Callable[[ReflectRequest], Awaitable[ReflectRequest | None]]
+AfterReflect: TypeAlias = Callable[[ReflectRequest, Draft], Awaitable[Draft | None]]
+
+NOTHING = Draft(notes=(), made_by="nothing", nothing=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """Async functions that see each request and each draft, and may change or veto it.
+
+    A hook returns what is to be used, changed or not, or None as a veto: then nothing is written,
+    which is no failure, and the stretch is looked at again later. One that raises, or takes longer
+    than `timeout_seconds`, makes the step fail. What `before_*` takes out of a request is known to
+    no observer, note or loss report.
+    """
+
+    before_observe: BeforeObserve | None = None
+    after_observe: AfterObserve | None = None
+    before_reflect: BeforeReflect | None = None
+    after_reflect: AfterReflect | None = None
+    timeout_seconds: float = 5.0
+
+
+NO_HOOKS = Hooks()
+
+
+async def observed(
+    observer: Observer, request: ObserveRequest, hooks: Hooks
+) -> tuple[ObserveRequest, Draft]:
+    """The request that was made in the end, and the draft that came of it."""
+    if before := hooks.before_observe:
+        changed = await _asked("before_observe", before(request), hooks)
+        request = _of_type("before_observe", changed, ObserveRequest)
+    draft = await observer.observe(request) if request.messages else NOTHING
+    if after := hooks.after_observe:
+        changed_draft = await _asked("after_observe", after(request, draft), hooks)
+        draft = _of_type("after_observe", changed_draft, Draft)
+    return request, draft
+
+
+async def reflected(
+    reflector: Reflector, request: ReflectRequest, hooks: Hooks
+) -> tuple[ReflectRequest, Draft]:
+    """The request that was made in the end, and the draft that came of it."""
+    if before := hooks.before_reflect:
+        changed = await _asked("before_reflect", before(request), hooks)
+        request = _of_type("before_reflect", changed, ReflectRequest)
+    draft = await reflector.reflect(request)
+    if after := hooks.after_reflect:
+        changed_draft = await _asked("after_reflect", after(request, draft), hooks)
+        draft = _of_type("after_reflect", changed_draft, Draft)
+    return request, draft
+
+
+async def _asked(name: str, answer: Awaitable[T | None], hooks: Hooks) -> T:
+    """What a hook returns.
+
+    Raises:
+        ObservationSkipped: it vetoed.
+        ObservationRejected: it raised, or took too long.
+    """
+    deadline = asyncio.timeout(hooks.timeout_seconds)
+    try:
+        async with deadline:
+            value = await answer
+    except ObservationSkipped:
+        raise
+    except Exception as error:
+        if deadline.expired():
+            message = f"hook {name} took longer than {hooks.timeout_seconds:g} s"
+            raise ObservationRejected("hook_timeout", message) from error
+        message = f"hook {name} raised {type(error).__name__}: {error}"
+        raise ObservationRejected("hook_failed", message) from error
+    if value is None:
+        raise ObservationSkipped("vetoed", f"hook {name} vetoed it")
+    return value
+
+
+def _of_type(name: str, value: object, wanted: type[T]) -> T:
+    if isinstance(value, wanted):
+        return value
+    raise ObservationRejected(
+        "hook_failed",
+        f"hook {name} returned a {type(value).__name__}: return a {wanted.__name__}, or None",
+    )

@@ -1,0 +1,154 @@
+"""P5 over the wire: whatever a provider does, turns go on and nobody pays for a loop."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+from tests.wire.dialects import Reply
+from tests.wire.reach import Wire
+from tests.wire.servers import Fail, Step
+
+from remanence import Memory, Message, Policy
+from remanence.memory import Conversation
+from remanence.models import ModelOptions
+from remanence.testing import FixedClock
+
+HOUR = 3_600
+STEP = 60
+POLICY = Policy(observe_tokens=60, keep_last=2, tail_tokens=400, tail_keep_tokens=50)
+LOOP = "- the same line again and again\n" * 40
+CUT_OFF = "{#1} IMPORTANT (Fact) user: sails\n{#1} NOTE (Fact) user: and th"
+
+FAILURES: dict[str, tuple[Step, str]] = {
+    "401": (Fail(401), "auth"),
+    "404": (Fail(404, "no such model"), "unknown_model"),
+    "400 too long": (Fail(400, "prompt is too long: 210000 tokens > 200000"), "too_long"),
+    "429": (Fail(429), "rate_limit"),
+    "429 retry-after": (Fail(429, headers={"retry-after": "1200"}), "rate_limit"),
+    "500": (Fail(500), "server"),
+    "529": (Fail(529), "overloaded"),
+    "reset": ("reset", "connection"),
+    "broken off": ("broken off", "connection"),
+    "slow header": ("slow header", "timeout"),
+    "stalled body": ("stall", "timeout"),
+    "invalid JSON": ("garbage", "bad_answer|empty"),
+    "empty": (Reply(""), "empty"),
+    "refusal": (Reply("I will not do that.", ending="refusal"), "refused"),
+    "refusal in words": (Reply("I'm sorry, but I can't help with that."), "refused"),
+    "repetition": (Reply(LOOP), "degenerate"),
+    "cut off": (Reply(CUT_OFF, ending="length"), "cut_off"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A conversation whose observer's model fails, with the clock that it lives by."""
+
+    chat: Conversation
+    memory: Memory
+    clock: FixedClock
+
+    async def turn(self, number: int) -> None:
+        """One turn of the user, as an application makes it."""
+        words = f"seven brave sailors crossed the quiet bay number {number} before the bell rang"
+        await self.chat.append(Message.user(words))
+        context = await self.chat.context(system="Be brief.")
+        assert context.messages[-1].text == words
+        await self.chat.append(Message.assistant(f"Noted, that was bay number {number}."))
+        await self.chat.flush()
+
+
+@asynccontextmanager
+async def failing(spec: str, *, stream: bool) -> AsyncIterator[Failing]:
+    clock = FixedClock()
+    options = ModelOptions(attempts=1, timeout_seconds=0.5, stream=stream)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, model=spec, clock=clock, model_options=options
+    ) as memory:
+        yield Failing(memory.conversation("bay", user="ana"), memory, clock)
+
+
+@pytest.mark.req("X-01", "X-02", "X-03", "L-11", "L-12")
+@pytest.mark.parametrize("name", FAILURES)
+async def test_a_failing_provider_costs_no_turn_and_at_most_six_calls_an_hour(
+    wire: Wire, name: str
+) -> None:
+    step, reasons = FAILURES[name]
+    wire.server.script(*[step] * 50)
+    async with failing(wire.spec, stream=wire.stream) as it:
+        for number in range(HOUR // STEP):
+            await it.turn(number)
+            it.clock.advance(STEP)
+        state = await it.chat.state()
+        context = await it.chat.context(system="Be brief.")
+        log = await it.chat.log()
+        usage = await it.chat.usage()
+
+    assert (state.observed_seq, state.active_seq, state.reflected_seq) == (0, 0, 0)
+    assert state.observe_failure is not None
+    assert state.observe_failure.reason in reasons.split("|")
+    assert state.next_attempt_at is not None
+    assert state.next_attempt_at > state.observe_failure.at
+    assert [message.seq for message in context.messages] == list(range(1, 121))
+    assert context.omitted == ()
+    assert {entry.kind for entry in log} == {"failed"}
+    assert 2 <= len(wire.server.received) <= 6
+    assert sum(total.calls for total in usage) == len(wire.server.received)
+
+
+@pytest.mark.req("X-01", "X-02")
+async def test_a_connection_that_is_refused_costs_no_turn_and_is_tried_again_later(
+    whole_wire: Wire, unused_tcp_port: int
+) -> None:
+    spec = whole_wire.spec.replace(str(whole_wire.server.port), str(unused_tcp_port))
+    async with failing(spec, stream=False) as it:
+        for number in range(HOUR // STEP):
+            await it.turn(number)
+            it.clock.advance(STEP)
+        state = await it.chat.state()
+        (usage,) = await it.chat.usage()
+
+    assert state.observed_seq == 0
+    assert state.observe_failure is not None
+    assert state.observe_failure.reason == "connection"
+    assert 2 <= usage.calls <= 6
+    assert usage.failed_calls == usage.calls
+
+
+@pytest.mark.parametrize("seconds", [1_200, 7_200])
+async def test_the_pause_that_a_provider_asks_for_is_kept(whole_wire: Wire, seconds: int) -> None:
+    whole_wire.server.script(*[Fail(429, headers={"retry-after": str(seconds)})] * 9)
+    async with failing(whole_wire.spec, stream=False) as it:
+        for number in range(3):
+            await it.turn(number)
+        state = await it.chat.state()
+        assert state.next_attempt_at is not None
+        wait = (state.next_attempt_at - it.clock.now()).total_seconds()
+        it.clock.advance(seconds - 1)
+        await it.chat.flush()
+        calls_before = len(whole_wire.server.received)
+        it.clock.advance(2)
+        await it.chat.flush()
+
+    assert wait == seconds
+    assert (calls_before, len(whole_wire.server.received)) == (1, 2)
+
+
+@pytest.mark.req("L-12")
+@pytest.mark.parametrize("name", ["500", "reset", "cut off", "repetition"])
+async def test_what_failed_is_made_good_by_the_next_try(whole_wire: Wire, name: str) -> None:
+    step, _ = FAILURES[name]
+    times = 2 if name == "cut off" else 1
+    whole_wire.server.script(*[step] * times, Reply("{#1} NOTE (Fact) user: sails"))
+    async with failing(whole_wire.spec, stream=False) as it:
+        for number in range(3):
+            await it.turn(number)
+        it.clock.advance(800)
+        state = await it.chat.flush()
+        observations = await it.chat.observations()
+
+    assert state.observed_seq > 0
+    assert state.observe_failure is None
+    assert state.next_attempt_at is None
+    assert observations[0].notes[0].text == "sails"
