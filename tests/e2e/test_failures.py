@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from remanence import Memory, Message, Note, Policy
+from remanence.errors import ModelError
 from remanence.memory import Conversation
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.observers import ObserveAnswer, ReflectAnswer
@@ -118,6 +120,36 @@ async def test_a_lasting_failure_costs_at_most_six_calls_an_hour() -> None:
             clock.advance(10)
 
     assert 3 <= len(observer.requests) <= 6
+
+
+@pytest.mark.req("X-02")
+async def test_an_outage_of_both_models_costs_no_more_than_that_of_one(tmp_path: Path) -> None:
+    clock = FixedClock()
+    down = ModelError("overloaded", "the provider is overloaded")
+    observer, reflector = ScriptedObserver(), ScriptedReflector([down] * 99)
+    policy = POLICY.replace(reflect_tokens=(10_000, 10_000))
+    url = f"sqlite:///{tmp_path}/memory.db"
+    async with Memory.open(url, policy=policy, observer=observer, clock=clock) as memory:
+        chat = memory.conversation("a")
+        for number in range(60):
+            await chat.append(
+                Message.user(f"{number} {WORDS}"), Message.assistant(f"ok {number} {WORDS}")
+            )
+            await chat.flush()
+    broken = ScriptedObserver([down] * 99)
+    async with Memory.open(
+        url, policy=POLICY, observer=broken, reflector=reflector, clock=clock
+    ) as memory:
+        chat = memory.conversation("a")
+        for number in range(360):
+            await chat.append(Message.user(f"and {number} {WORDS}"))
+            await chat.flush()
+            clock.advance(10)
+        state = await chat.state()
+
+    assert state.observe_failure is not None
+    assert state.next_attempt_at is not None
+    assert 3 <= len(broken.requests) + len(reflector.requests) <= 7
 
 
 @pytest.mark.req("X-02")

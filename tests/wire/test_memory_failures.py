@@ -15,7 +15,7 @@ from remanence.models import ModelOptions
 from remanence.testing import FixedClock
 
 HOUR = 3_600
-STEP = 60
+STEP = 120
 POLICY = Policy(observe_tokens=60, keep_last=2, tail_tokens=400, tail_keep_tokens=50)
 LOOP = "- the same line again and again\n" * 40
 CUT_OFF = "{#1} IMPORTANT (Fact) user: sails\n{#1} NOTE (Fact) user: and th"
@@ -60,9 +60,11 @@ class Failing:
 
 
 @asynccontextmanager
-async def failing(spec: str, *, stream: bool) -> AsyncIterator[Failing]:
+async def failing(
+    spec: str, *, stream: bool, timeout_seconds: float = 10
+) -> AsyncIterator[Failing]:
     clock = FixedClock()
-    options = ModelOptions(attempts=1, timeout_seconds=0.5, stream=stream)
+    options = ModelOptions(attempts=1, timeout_seconds=timeout_seconds, stream=stream)
     async with Memory.open(
         "sqlite:///:memory:", policy=POLICY, model=spec, clock=clock, model_options=options
     ) as memory:
@@ -76,7 +78,8 @@ async def test_a_failing_provider_costs_no_turn_and_at_most_six_calls_an_hour(
 ) -> None:
     step, reasons = FAILURES[name]
     wire.server.script(*[step] * 50)
-    async with failing(wire.spec, stream=wire.stream) as it:
+    timeout_seconds = 0.2 if reasons == "timeout" else 10
+    async with failing(wire.spec, stream=wire.stream, timeout_seconds=timeout_seconds) as it:
         for number in range(HOUR // STEP):
             await it.turn(number)
             it.clock.advance(STEP)
@@ -90,7 +93,7 @@ async def test_a_failing_provider_costs_no_turn_and_at_most_six_calls_an_hour(
     assert state.observe_failure.reason in reasons.split("|")
     assert state.next_attempt_at is not None
     assert state.next_attempt_at > state.observe_failure.at
-    assert [message.seq for message in context.messages] == list(range(1, 121))
+    assert [message.seq for message in context.messages] == list(range(1, 61))
     assert context.omitted == ()
     assert {entry.kind for entry in log} == {"failed"}
     assert 2 <= len(wire.server.received) <= 6

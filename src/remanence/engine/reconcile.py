@@ -27,7 +27,7 @@ from remanence.observing.schedule import (
     observation_due,
     observation_slice,
     observation_target,
-    reflecting_waits,
+    later_steps_wait,
     reflection_generation,
     reflection_limit,
     reflection_sources,
@@ -132,10 +132,19 @@ class Reconciler:
             return PROGRESS
         steps = [await self._observing(snapshot, now, everything=everything)]
         if steps[-1].outcome in _NOTHING_DONE:
+            snapshot = await self._reread(snapshot, steps[-1])
             steps.append(await self._reflecting(snapshot, now))
         if steps[-1].outcome in _NOTHING_DONE:
+            snapshot = await self._reread(snapshot, steps[-1])
             steps.append(await self._remembering(snapshot, now, everything=everything))
         return steps[-1] if steps[-1].outcome not in _NOTHING_DONE else _soonest(steps)
+
+    async def _reread(self, snapshot: Snapshot, step: Step) -> Snapshot:
+        """The snapshot after a step that may just have failed."""
+        if step.outcome is not Outcome.WAIT:
+            return snapshot
+        tail_tokens = self.policy.tail_tokens
+        return await self.store.snapshot(snapshot.state.ref, tail_tokens=tail_tokens) or snapshot
 
     async def activate_if_due(
         self, snapshot: Snapshot, *, now: datetime, model_changed: bool = False
@@ -170,7 +179,7 @@ class Reconciler:
         sources = reflection_sources(self.policy, state, snapshot.segments, now=now)
         if not sources:
             return IDLE
-        if reflecting_waits(state, now=now):
+        if later_steps_wait(state, now=now):
             return self._until_next_try(state, state.observe_failure, now)
         if not may_try(self.policy, state, state.reflect_failure, now=now):
             return self._until_next_try(state, state.reflect_failure, now)
@@ -181,6 +190,8 @@ class Reconciler:
         sources = facts_sources(self.policy, state, snapshot.segments, everything=everything)
         if not sources:
             return IDLE
+        if later_steps_wait(state, now=now):
+            return self._until_next_try(state, state.observe_failure, now)
         if not may_try(self.policy, state, state.facts_failure, now=now):
             return self._until_next_try(state, state.facts_failure, now)
         remembering = Remembering(

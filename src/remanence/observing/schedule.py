@@ -266,7 +266,7 @@ def retry_delay(
     return timedelta(seconds=max(seconds, min(asked_seconds, LONGEST_ASKED_SECONDS)))
 
 
-def reflecting_waits(state: MemoryState, *, now: datetime) -> bool:
-    """Whether the observer's model was unreachable lately: then the reflector's is not asked."""
+def later_steps_wait(state: MemoryState, *, now: datetime) -> bool:
+    """Whether the model of the observer was unreachable lately: then no other one is asked."""
     failure = state.observe_failure
     return failure is not None and failure.reason in UNREACHABLE and now < failure.next_attempt_at

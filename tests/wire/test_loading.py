@@ -1,0 +1,44 @@
+"""Opening a memory with a named model leaves the event loop to others."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import asyncio, sys, threading
+
+class Watch:
+    seen = []
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("pydantic_ai", "anthropic", "genai_prices"):
+            self.seen.append((name, threading.current_thread() is threading.main_thread()))
+
+sys.meta_path.insert(0, Watch())
+from remanence import Memory
+
+async def main():
+    async with Memory.open("sqlite:///:memory:", model="anthropic:claude-haiku-4-5"):
+        pass
+
+asyncio.run(main())
+assert any(name == "pydantic_ai" for name, _ in Watch.seen), Watch.seen
+on_loop = [name for name, is_main in Watch.seen if is_main]
+assert not on_loop, on_loop
+"""
+
+
+@pytest.mark.timeout(120)  # the package takes seconds to import on a busy machine
+def test_a_providers_package_is_imported_by_another_thread_than_the_loops() -> None:
+    environment = {**os.environ, "ANTHROPIC_API_KEY": "zz-test"}
+
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        check=False,
+        env=environment,
+        text=True,
+    )
+
+    assert run.returncode == 0, run.stderr
