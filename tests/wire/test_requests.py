@@ -132,3 +132,26 @@ async def test_concurrent_calls_of_one_model_do_not_mix(wire: Wire, ask: ModelRe
 
     assert {call.result().text for call in calls} == {"- noted"}
     assert len(wire.server.received) == 5
+
+
+async def test_openai_is_told_a_cache_key_that_depends_on_the_stable_text_alone(
+    server: ModelServer, ask: ModelRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+    model = open_model("openai:gpt-4o-mini")
+
+    await model.complete(ask)
+    await model.complete(replace(ask, prompt="User: another matter"))
+    await model.complete(replace(ask, stable="Other instructions."))
+
+    first, second, third = (received.body["prompt_cache_key"] for received in server.received)
+    assert first == second != third
+    assert first.startswith("remanence-")
+
+
+async def test_an_openai_compatible_server_is_told_no_cache_key(
+    server: ModelServer, ask: ModelRequest
+) -> None:
+    await open_model(f"openai:my-model@{server.url}/v1").complete(ask)
+
+    assert "prompt_cache_key" not in server.received[0].body

@@ -1,8 +1,10 @@
 """Models of the providers that pydantic-ai reaches."""
 
 import asyncio
+import hashlib
 import json
 import os
+from typing import cast
 
 import httpx2
 from pydantic import ValidationError
@@ -78,6 +80,8 @@ class ProviderModel:
             WireRequest.user_text_prompt(request.prompt, instructions=request.stable or None)
         ]
         settings = _settings(model, request)
+        if self._spec.provider == "openai" and self._spec.base_url is None:
+            settings = _with_cache_key(settings, request)
         if not self._stream:
             return await model_request(model, messages, model_settings=settings)
         async with model_request_stream(model, messages, model_settings=settings) as stream:
@@ -112,6 +116,13 @@ def _local_url(provider: str) -> str | None:
     if provider == "ollama" and "OLLAMA_BASE_URL" not in os.environ:
         return OLLAMA_URL
     return None
+
+
+def _with_cache_key(settings: ModelSettings, request: ModelRequest) -> ModelSettings:
+    """Requests that begin alike go where their beginning is cached; other servers know no key."""
+    digest = hashlib.sha256(request.stable.encode(errors="replace")).hexdigest()
+    named = {**settings, "openai_prompt_cache_key": f"remanence-{digest[:16]}"}
+    return cast("ModelSettings", named)  # the key is of OpenAI's settings, which derive from these
 
 
 def _settings(model: WireModel, request: ModelRequest) -> ModelSettings:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from remanence.observing.model.asking import Question
-from remanence.observing.model.limits import check_limits, in_words, output_limit
+from remanence.observing.model.limits import check_limits, in_words, input_limit, output_limit
 from remanence.observing.model.lines import Origin
 from remanence.observing.model.prompting import (
     OBSERVE_VERSION,
@@ -40,7 +40,8 @@ class ModelObserver:
         language: of the notes: `conversation`, or the name of a language such as `German`.
         repair: whether a second, short call asks for exact values that the notes lost.
         max_output_tokens: the most that one answer may have.
-        max_input_tokens: the most that one request may have; longer messages are shown in part.
+        max_input_tokens: the most that one request may have; longer messages are shown in part. By
+            default three eighths of the model's window, by its name.
 
     Raises:
         InvalidPolicy: a limit is too small to work with.
@@ -53,8 +54,10 @@ class ModelObserver:
         language: str = "conversation",
         repair: bool = True,
         max_output_tokens: int = 8_192,
-        max_input_tokens: int = 48_000,
+        max_input_tokens: int | None = None,
     ) -> None:
+        if max_input_tokens is None:
+            max_input_tokens = input_limit(model.name)
         check_limits(max_output_tokens=max_output_tokens, max_input_tokens=max_input_tokens)
         self._model = model
         self._language_rule = language_rule(language)

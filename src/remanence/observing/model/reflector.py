@@ -9,7 +9,7 @@ from typing import Self
 
 from remanence.errors import ObservationRejected
 from remanence.observing.model.asking import Question
-from remanence.observing.model.limits import check_limits, in_words, output_limit
+from remanence.observing.model.limits import check_limits, in_words, input_limit, output_limit
 from remanence.observing.model.lines import Origin, in_order, written_line
 from remanence.observing.model.prompting import (
     REFLECT_VERSION,
@@ -43,8 +43,10 @@ class ModelReflector:
         language: str = "conversation",
         repair: bool = True,
         max_output_tokens: int = 8_192,
-        max_input_tokens: int = 48_000,
+        max_input_tokens: int | None = None,
     ) -> None:
+        if max_input_tokens is None:
+            max_input_tokens = input_limit(model.name)
         check_limits(max_output_tokens=max_output_tokens, max_input_tokens=max_input_tokens)
         self._model = model
         self._language_rule = language_rule(language)

@@ -1,0 +1,77 @@
+"""Prices from the list that is installed: never fetched, never guessed."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import genai_prices
+import pytest
+
+from remanence.models import priced
+from remanence.models.prices import price
+from remanence.types import Usage
+
+CALL = Usage(
+    conversation=None,
+    user=None,
+    purpose="observe",
+    model="anthropic:claude-haiku-4-5",
+    input_tokens=1_000_000,
+    output_tokens=0,
+    cache_read_tokens=0,
+    cache_write_tokens=0,
+    cost_usd=None,
+    duration_seconds=1.0,
+    outcome="ok",
+    at=datetime(2026, 3, 2, tzinfo=UTC),
+)
+
+
+def of(**changes: int) -> float:
+    found = price(CALL.model, replace(CALL, **changes))  # type: ignore[arg-type]  # fields by name
+    assert found is not None
+    return found
+
+
+@pytest.mark.req("B-67")
+def test_cached_input_is_part_of_the_input_and_is_not_paid_twice() -> None:
+    fresh, read = of(), of(cache_read_tokens=1_000_000)
+    written, half = of(cache_write_tokens=1_000_000), of(cache_read_tokens=500_000)
+
+    assert read == pytest.approx(fresh * 0.1)
+    assert written == pytest.approx(fresh * 1.25)
+    assert half == pytest.approx((fresh + read) / 2)
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["ollama:llama3.2", "openai:my-own-model", "function:answer", "scripted-model", ":", ""],
+)
+def test_a_model_that_is_not_listed_has_no_price(model: str) -> None:
+    assert price(model, CALL) is None
+
+
+def test_a_call_that_was_not_answered_has_no_price() -> None:
+    assert price(CALL.model, replace(CALL, input_tokens=0)) is None
+
+
+@pytest.mark.req("L-67")
+@pytest.mark.parametrize(
+    "model",
+    ["anthropic:claude-haiku-4-5", "openai:gpt-5-mini", "google:gemini-2.5-flash"],
+)
+def test_the_models_that_the_docs_name_are_listed(model: str) -> None:
+    found = price(model, CALL)
+
+    assert found is not None
+    assert found > 0
+
+
+def test_a_price_that_the_provider_told_is_kept() -> None:
+    assert priced(replace(CALL, cost_usd=0.5)).cost_usd == 0.5
+    assert priced(CALL).cost_usd == of()
+
+
+def test_the_price_list_is_the_installed_one() -> None:
+    of()
+
+    assert not genai_prices.data_snapshot.get_snapshot().from_auto_update
