@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from remanence.observing.context import Context
     from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
     from remanence.observing.policy import Policy
-    from remanence.protocols import Observer, Reflector, Store
+    from remanence.protocols import Embedder, Observer, Reflector, Store
     from remanence.tokens import count_tokens
+    from remanence.tools import memory_tools
     from remanence.types import Budget, Fact, MemoryState, Message, Note, Segment
 
 _HOMES = {
@@ -23,6 +24,7 @@ _HOMES = {
     "Clock": "clock",
     "Context": "observing.context",
     "Conversation": "memory",
+    "Embedder": "protocols",
     "ExtractiveObserver": "observing.extractive",
     "ExtractiveReflector": "observing.extractive",
     "Fact": "types",
@@ -42,6 +44,7 @@ _HOMES = {
     "SystemClock": "clock",
     "Tool": "chat",
     "count_tokens": "tokens",
+    "memory_tools": "tools",
 }
 """Where each public name lives. They are loaded on first use, so that a command line that only
 prints its help does not wait for the database and telemetry packages."""
@@ -52,6 +55,7 @@ __all__ = [
     "Clock",
     "Context",
     "Conversation",
+    "Embedder",
     "ExtractiveObserver",
     "ExtractiveReflector",
     "Fact",
@@ -71,6 +75,7 @@ __all__ = [
     "SystemClock",
     "Tool",
     "count_tokens",
+    "memory_tools",
 ]
 
 

@@ -26,6 +26,7 @@ from remanence.engine.hooks import Hooks
 from remanence.errors import Closed
 from remanence.exchange import ImportReport
 from remanence.models import ModelOptions, ModelSource
+from remanence.models.embedding import EmbedderSource
 from remanence.observing.context import Context
 from remanence.observing.policy import Policy
 from remanence.protocols import FactExtractor, Observer, Reflector
@@ -40,9 +41,13 @@ from remanence.types import (
     LogEntry,
     MemoryState,
     Message,
+    Owner,
+    Priority,
     Problem,
+    Role,
     Segment,
     Snapshot,
+    Tag,
     UsageTotal,
 )
 
@@ -137,6 +142,7 @@ class Memory:
         reflector: "Reflector | ModelSource | None" = None,
         model: "ModelSource | None" = None,
         extractor: "FactExtractor | ModelSource | None" = None,
+        embedder: "EmbedderSource | None" = None,
         settings: Settings | Path | str | None = None,
         clock: Clock | None = None,
         model_options: ModelOptions | None = None,
@@ -152,6 +158,7 @@ class Memory:
                 reflector=reflector,
                 model=model,
                 extractor=extractor,
+                embedder=embedder,
                 settings=settings,
                 clock=clock,
                 model_options=model_options,
@@ -277,6 +284,14 @@ class Conversation:
         """The conversation's id."""
         return self.ref.id
 
+    @property
+    def facts(self) -> Facts:
+        """The facts of all users of this memory."""
+        return Facts(self._conversation.facts, self._portal)
+
+    def owner(self) -> Owner | None:
+        return self._portal.call(self._conversation.owner())
+
     def append(self, *messages: Message) -> tuple[Message, ...]:
         return self._portal.call(self._conversation.append(*messages))
 
@@ -321,8 +336,32 @@ class Conversation:
     def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
         return self._portal.call(self._conversation.log(version))
 
-    def recall(self, query: str, *, limit: int = 5) -> tuple[Hit, ...]:
-        return self._portal.call(self._conversation.recall(query, limit=limit))
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        max_tokens: int | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        tag: Tag | None = None,
+        priority: Priority | None = None,
+        role: Role | None = None,
+        conversation: str | None = None,
+    ) -> tuple[Hit, ...]:
+        return self._portal.call(
+            self._conversation.recall(
+                query,
+                limit=limit,
+                max_tokens=max_tokens,
+                since=since,
+                until=until,
+                tag=tag,
+                priority=priority,
+                role=role,
+                conversation=conversation,
+            )
+        )
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         return self._portal.call(self._conversation.snapshot(version))
@@ -334,8 +373,17 @@ class Conversation:
             self._conversation.context_at(version, system=system, knowledge=knowledge)
         )
 
-    def source(self, segment_id: str) -> tuple[Message, ...]:
-        return self._portal.call(self._conversation.source(segment_id))
+    def source(
+        self,
+        segment_id: str,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        max_tokens: int | None = None,
+    ) -> tuple[Message, ...]:
+        return self._portal.call(
+            self._conversation.source(segment_id, after=after, limit=limit, max_tokens=max_tokens)
+        )
 
     def flush(self, *, everything: bool = False) -> MemoryState:
         return self._portal.call(self._conversation.flush(everything=everything))

@@ -6,6 +6,7 @@ from datetime import datetime
 from remanence.clock import Clock
 from remanence.errors import InvalidMessage, StoreError
 from remanence.observing.facts.merging import merged
+from remanence.observing.secrets import scrubbed
 from remanence.protocols import Store
 from remanence.types import Fact, FactChanges, FactDraft, FactType, Owner
 
@@ -20,12 +21,19 @@ class Facts:
     """Facts by user: each call names a user of a tenant, and sees nobody else's."""
 
     def __init__(
-        self, *, store: Store, clock: Clock, search: Search, check_open: Callable[[], None]
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        search: Search,
+        changed: Callable[[], None],
+        check_open: Callable[[], None],
     ) -> None:
         """Use `memory.facts`."""
         self._store = store
         self._clock = clock
         self._search = search
+        self._changed = changed
         self._check_open = check_open
 
     async def search(
@@ -69,6 +77,7 @@ class Facts:
                 return await self._the_same(owner, draft)
             saved = await self._store.save_facts(changes)
             if saved is not None:
+                self._changed()
                 return saved[0]
         raise StoreError(f"the facts of user {user!r} changed {TRIES} times meanwhile: save again")
 
@@ -117,4 +126,4 @@ def _checked(summary: str) -> str:
             f"the fact has {len(text):,} characters, more than {LONGEST_SUMMARY:,}: a fact is a "
             "sentence; keep the rest elsewhere and name it"
         )
-    return text
+    return scrubbed(text)

@@ -18,9 +18,11 @@ from remanence.config import Settings
 from remanence.config.sources import load_settings
 from remanence.daily import Consolidation, DailyNotes
 from remanence.engine.budgets import BudgetedObserver, BudgetedReflector, Budgets
+from remanence.engine.embedding import Embedding
 from remanence.engine.hooks import NO_HOOKS, Hooks
 from remanence.engine.ledger import Ledger
 from remanence.engine.local import LocalEngine
+from remanence.engine.recalling import Recalling
 from remanence.engine.reconcile import Reconciler
 from remanence.engine.remembering import shown_facts
 from remanence.errors import Closed, ConversationNotFound, InvalidMessage, InvalidPolicy
@@ -28,6 +30,7 @@ from remanence.exchange import ImportReport, export_segments, import_blocks
 from remanence.facts import Facts
 from remanence.files import safe_name
 from remanence.models import MeteredModel, ModelOptions, ModelSource, RecordUsage, open_model
+from remanence.models.embedding import EmbedderSource, open_embedder
 from remanence.observing.asked import AskedModels
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
@@ -38,8 +41,9 @@ from remanence.observing.facts.rendering import memories_text
 from remanence.observing.history import snapshot_at, state_at
 from remanence.observing.model import ModelObserver, ModelReflector
 from remanence.observing.policy import Policy
+from remanence.observing.recall import within
 from remanence.observing.schedule import observation_due
-from remanence.protocols import FactExtractor, Model, Observer, Reflector, Store
+from remanence.protocols import Embedder, FactExtractor, Model, Observer, Reflector, Store
 from remanence.stores import open_store
 from remanence.tokens import TokenCounter, counter_for
 from remanence.types import (
@@ -47,16 +51,19 @@ from remanence.types import (
     BudgetState,
     ConversationRef,
     Diagnostics,
-    Fact,
     Hit,
     LogEntry,
     MemoryState,
     Message,
     ObservationLog,
     Owner,
+    Priority,
     Problem,
+    RecallFilter,
+    Role,
     Segment,
     Snapshot,
+    Tag,
     TextPart,
     UsageTotal,
     check_message,
@@ -88,6 +95,7 @@ class Memory:
         observer: Observer,
         reflector: Reflector,
         extractor: FactExtractor,
+        embedder: Embedder | None,
         clock: Clock,
         settings: Settings,
         ledger: Ledger,
@@ -115,11 +123,19 @@ class Memory:
             lease_seconds=settings.lease_seconds,
             hooks=hooks,
         )
-        self._engine = LocalEngine(self._reconciler, workers=settings.workers)
+        self._recalling = Recalling(store=store, embedder=embedder, policy=policy)
+        self._embedding = Embedding(store, embedder, policy) if embedder else None
+        self._engine = LocalEngine(
+            self._reconciler, workers=settings.workers, progressed=self._changed
+        )
         self._settings = settings
         self._closed = False
         self.facts = Facts(
-            store=store, clock=clock, search=self._search_facts, check_open=self._check_open
+            store=store,
+            clock=clock,
+            search=self._recalling.facts,
+            changed=self._changed,
+            check_open=self._check_open,
         )
         self._daily = self._daily_notes(reflector)
         self._asked = AskedModels()
@@ -135,6 +151,7 @@ class Memory:
         reflector: "Reflector | ModelSource | None" = None,
         model: "ModelSource | None" = None,
         extractor: "FactExtractor | ModelSource | None" = None,
+        embedder: "EmbedderSource | None" = None,
         settings: Settings | Path | str | None = None,
         clock: Clock | None = None,
         model_options: ModelOptions | None = None,
@@ -153,6 +170,9 @@ class Memory:
                 own: a name, an async function from a request to a text, or several, tried in order.
             extractor: makes facts that outlive a conversation: a `FactExtractor` or a model, with
                 the same defaults.
+            embedder: makes vectors, so that recall also finds what says the same in other words: a
+                name such as `openai:text-embedding-3-small`, an async function from texts to
+                vectors, or an `Embedder`; by default words alone are searched.
             settings: by default `Settings()`; or the path of a file to read, which may also be a
                 `lango.json`, a zora configuration, or one with the names of `MEMORY_CONFIG`.
             clock: the source of time and ids.
@@ -190,6 +210,7 @@ class Memory:
                 observer=_within_budget(made_observer, spending, settings),
                 reflector=_reflecting_within_budget(made_reflector, spending, settings),
                 extractor=await making.extractor(extractor or model or settings.model),
+                embedder=open_embedder(embedder) if embedder is not None else None,
                 clock=clock,
                 settings=settings,
                 ledger=ledger,
@@ -198,6 +219,8 @@ class Memory:
             )
             ledger.start()
             memory._engine.start()
+            if memory._embedding is not None:
+                memory._embedding.start()
             stack.push_async_callback(memory._stop)
             if memory._daily is not None and settings.workers:
                 await stack.enter_async_context(_running(memory._daily.keep_up()))
@@ -281,8 +304,10 @@ class Memory:
             count_message=self._counter.message,
         )
 
-    async def _search_facts(self, owner: Owner, query: str, limit: int) -> tuple[Fact, ...]:
-        return await self._store.search_facts(owner, query, limit=limit)
+    def _changed(self) -> None:
+        """Have vectors made of what is new."""
+        if self._embedding is not None:
+            self._embedding.signal()
 
     async def note(self, text: str, *, user: str, tenant: str = "default") -> Path:
         """Add a line to a user's daily notes, and tell in which file it stands.
@@ -339,6 +364,8 @@ class Memory:
         self._closed = True
         seconds = self._settings.shutdown_timeout_seconds
         await self._engine.close(timeout_seconds=seconds)
+        if self._embedding is not None:
+            await self._embedding.close()
         await self._ledger.close(timeout_seconds=seconds)
 
     def _check_open(self) -> None:
@@ -362,6 +389,15 @@ class Conversation:
     def id(self) -> str:
         """The conversation's id."""
         return self.ref.id
+
+    @property
+    def facts(self) -> Facts:
+        """The facts of all users of this memory."""
+        return self._memory.facts
+
+    async def owner(self) -> Owner | None:
+        """Whose facts this conversation knows: those of the user whom its tape names."""
+        return self._owner(await self.state())
 
     async def append(self, *messages: Message) -> tuple[Message, ...]:
         """Put messages at the end of the tape, all or none; durable when it returns.
@@ -512,13 +548,56 @@ class Conversation:
         entries = await self._store.log(self.ref)
         return tuple(entry for entry in entries if version is None or entry.version <= version)
 
-    async def recall(self, query: str, *, limit: int = 5) -> tuple[Hit, ...]:
-        """Notes and raw messages that match *query*, best first, with the messages they cover."""
-        self._memory._check_open()
-        return await self._store.search(self.ref, query, limit=limit)
+    async def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        max_tokens: int | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        tag: Tag | None = None,
+        priority: Priority | None = None,
+        role: Role | None = None,
+        conversation: str | None = None,
+    ) -> tuple[Hit, ...]:
+        """Notes, raw messages and facts of the user that match *query*, best first, with sources.
 
-    async def source(self, segment_id: str) -> tuple[Message, ...]:
-        """The messages that a segment stands for.
+        Args:
+            query: words, or with an embedder also what means the same.
+            limit: the most hits.
+            max_tokens: the most tokens of all snippets together.
+            since: only what was said or held at this time or later.
+            until: only what was said or held before this time.
+            tag: only notes of this tag.
+            priority: only notes of this priority.
+            role: only messages of this role.
+            conversation: search another conversation of the same user instead of this one.
+
+        Raises:
+            ConversationNotFound: this user has no such conversation.
+        """
+        self._memory._check_open()
+        ref, owner = await self._searched(conversation)
+        hits = await self._memory._recalling.search(
+            ref,
+            owner,
+            query,
+            limit=limit,
+            only=RecallFilter(since=since, until=until, tag=tag, priority=priority, role=role),
+            source=conversation,
+        )
+        return within(hits, max_tokens, self._memory._count_text)
+
+    async def source(
+        self,
+        segment_id: str,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        max_tokens: int | None = None,
+    ) -> tuple[Message, ...]:
+        """The messages that a segment stands for: those after the seq *after*, for paging.
 
         Raises:
             ConversationNotFound: this conversation has no such segment.
@@ -530,8 +609,15 @@ class Conversation:
                 f"conversation {self.id!r} has no segment {segment_id!r}: list observations() and "
                 "reflections()"
             )
-        length = segment.last_seq - segment.first_seq + 1
-        return await self._store.messages(self.ref, after=segment.first_seq - 1, limit=length)
+        start = max(after, segment.first_seq - 1)
+        length = max(0, segment.last_seq - start)
+        if limit is not None:
+            length = min(length, limit)
+        if length < 1:
+            return ()
+        return await self._store.messages(
+            self.ref, after=start, limit=length, max_tokens=max_tokens
+        )
 
     async def flush(self, *, everything: bool = False) -> MemoryState:
         """Wait until no background work is due, or what is due waits after a failure.
@@ -541,6 +627,8 @@ class Conversation:
         """
         self._memory._check_open()
         await self._engine.settle(self.ref, everything=everything)
+        if self._memory._embedding is not None:
+            await self._memory._embedding.settle()
         return await self.state()
 
     async def end(self) -> MemoryState:
@@ -646,7 +734,7 @@ class Conversation:
             )
             return dataclasses.replace(request, facts=text)
         query = recall or _newest_question(snapshot.tail)
-        found = await memory._search_facts(owner, query, RECALLED)
+        found = await memory._recalling.facts(owner, query, RECALLED)
         text = memories_text(found, max_tokens=policy.facts_budget, count_text=memory._count_text)
         return dataclasses.replace(request, memories=text)
 
@@ -655,11 +743,29 @@ class Conversation:
         user = state.user if state.key else self._user
         return Owner(self.ref.tenant, user) if user else None
 
+    async def _searched(self, conversation: str | None) -> tuple[ConversationRef, Owner | None]:
+        """What a recall looks through: this conversation or another one, and the user's facts."""
+        owner = await self.owner()
+        if conversation is None or conversation == self.id:
+            return self.ref, owner
+        ref = ConversationRef(self.ref.tenant, conversation)
+        other = await self._store.state(ref)
+        if owner is None or other is None or other.user != owner.user:
+            raise ConversationNotFound(
+                f"the user of {self.id!r} has no conversation {conversation!r}: recall names "
+                "another conversation of the same user"
+            )
+        return ref, owner
+
     async def _recalled(self, query: str | None) -> tuple[str, ...]:
+        """What a query finds, as lines of the volatile block."""
         if not query:
             return ()
-        hits = await self._store.search(self.ref, query, limit=RECALLED)
-        return tuple(f"{hit.text} (message {hit.first_seq})" for hit in hits)
+        hits = await self.recall(query, limit=2 * RECALLED)
+        # A fact, a note and the message that both come from say the same: the best of them is shown.
+        said = {(hit.conversation, hit.first_seq or hit.source_id): hit for hit in reversed(hits)}
+        shown = [hit for hit in hits if hit in said.values()][:RECALLED]
+        return tuple(f"{hit.snippet} ({_place(hit)})" for hit in shown)
 
 
 def _settings(source: Settings | Path | str | None) -> Settings:
@@ -724,6 +830,11 @@ class _Making:
 
     def _metered(self, model: Model) -> Model:
         return MeteredModel(model, record=self.record, clock=self.clock)
+
+
+def _place(hit: Hit) -> str:
+    """Where a hit is from, in a few words."""
+    return f"fact {hit.source_id}" if hit.kind == "fact" else f"message {hit.first_seq}"
 
 
 def _newest_question(tail: Sequence[Message]) -> str:

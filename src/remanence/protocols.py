@@ -23,10 +23,12 @@ from remanence.types import (
     Owner,
     Problem,
     Purpose,
+    RecallFilter,
     Segment,
     Snapshot,
     Usage,
     UsageTotal,
+    VectorTask,
 )
 
 
@@ -148,6 +150,25 @@ class Model(Protocol):
     async def complete(self, request: ModelRequest) -> ModelAnswer: ...
 
 
+class Embedder(Protocol):
+    """Makes vectors of texts, all of one length. Called concurrently.
+
+    `name` tells its vectors from those of others; `dimensions` is their length where it is known.
+    Any exception counts as a failed try: words alone are searched, and vectors are made later.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int | None: ...
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+
+
+EVERYTHING = RecallFilter()
+
+
 class Store(Protocol):
     """The durable tape and what was made from it.
 
@@ -240,8 +261,10 @@ class Store(Protocol):
         """States in order of (tenant, id), for paging."""
         ...
 
-    async def search(self, ref: ConversationRef, query: str, *, limit: int) -> tuple[Hit, ...]:
-        """Live notes and raw messages that match *query*, best first."""
+    async def search(
+        self, ref: ConversationRef, query: str, *, limit: int, only: RecallFilter = EVERYTHING
+    ) -> tuple[Hit, ...]:
+        """Live notes and raw messages that match *query* and the filter, best first."""
         ...
 
     async def facts(
@@ -276,6 +299,32 @@ class Store(Protocol):
 
     async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
         """Keep the facts that a conversation's contexts show; false if it was deleted."""
+        ...
+
+    async def unembedded(self, model: str) -> VectorTask | None:
+        """Notes and messages that were observed, or facts, that have no vectors of *model* yet."""
+        ...
+
+    async def save_vectors(self, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
+        """Keep the vectors of a task, one for each item; of what was deleted since, none."""
+        ...
+
+    async def nearest(
+        self,
+        ref: ConversationRef,
+        model: str,
+        vector: Sequence[float],
+        *,
+        limit: int,
+        only: RecallFilter = EVERYTHING,
+    ) -> tuple[Hit, ...]:
+        """Live notes and raw messages by the cosine of their vectors, nearest first."""
+        ...
+
+    async def nearest_facts(
+        self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
+    ) -> tuple[Fact, ...]:
+        """Facts of the owner that hold, by the cosine of their vectors, nearest first."""
         ...
 
     async def delete(self, ref: ConversationRef) -> bool:

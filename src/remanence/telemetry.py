@@ -82,6 +82,17 @@ def step_failed(step: str, conversation_id: str, reason: str, message: str, fail
     )
 
 
+def embedding_failed(reason: str, message: str, failures: int) -> None:
+    """Count and log a failed call of the embedder."""
+    _failed.add(1, {"step": "embed", "reason": reason})
+    logger.warning(
+        "the embedder failed (%s, %d in a row): %s; words alone are searched",
+        reason,
+        failures,
+        message,
+    )
+
+
 def step_discarded(step: str, conversation_id: str) -> None:
     """Count a result that lost a race."""
     _discarded.add(1, {"step": step})

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable
 
 from remanence import telemetry
 from remanence.engine.reconcile import Outcome, Reconciler, Step
@@ -17,10 +18,17 @@ class LocalEngine:
     """Looks at conversations until nothing is due for them.
 
     A signal only names a conversation, so a lost or doubled one does no harm. Conversations take
-    turns, one step each; at most *workers* are worked on at once, each by one worker.
+    turns, one step each, after which *progressed* is called; at most *workers* are worked on at once, each by one worker.
     """
 
-    def __init__(self, reconciler: Reconciler, *, workers: int) -> None:
+    def __init__(
+        self,
+        reconciler: Reconciler,
+        *,
+        workers: int,
+        progressed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._progressed = progressed
         self._reconciler = reconciler
         self._workers = workers
         self._queue: asyncio.Queue[ConversationRef | None] = asyncio.Queue()
@@ -122,6 +130,8 @@ class LocalEngine:
         """Queue the conversation again where there is more to do; else it has settled."""
         again = ref in self._again
         self._again.discard(ref)
+        if step.outcome is Outcome.PROGRESS:
+            self._progressed()
         if step.outcome is Outcome.PROGRESS or again:
             self.signal(ref)
             return

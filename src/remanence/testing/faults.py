@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias, TypeVar
 
-from remanence.protocols import Store
+from remanence.protocols import EVERYTHING, Store
 from remanence.types import (
     Appended,
     ConversationRef,
@@ -21,10 +21,12 @@ from remanence.types import (
     Message,
     Owner,
     Problem,
+    RecallFilter,
     Segment,
     Snapshot,
     Usage,
     UsageTotal,
+    VectorTask,
 )
 
 T = TypeVar("T")
@@ -177,8 +179,12 @@ class FaultyStore:
             lambda: self._inner.conversations(tenant=tenant, after=after, limit=limit),
         )
 
-    async def search(self, ref: ConversationRef, query: str, *, limit: int) -> tuple[Hit, ...]:
-        return await self._call("search", lambda: self._inner.search(ref, query, limit=limit))
+    async def search(
+        self, ref: ConversationRef, query: str, *, limit: int, only: RecallFilter = EVERYTHING
+    ) -> tuple[Hit, ...]:
+        return await self._call(
+            "search", lambda: self._inner.search(ref, query, limit=limit, only=only)
+        )
 
     async def facts(
         self, owner: Owner, *, history: bool = False, limit: int | None = None
@@ -211,6 +217,32 @@ class FaultyStore:
 
     async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
         return await self._call("pin_facts", lambda: self._inner.pin_facts(state, owner, pin))
+
+    async def unembedded(self, model: str) -> VectorTask | None:
+        return await self._call("unembedded", lambda: self._inner.unembedded(model))
+
+    async def save_vectors(self, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
+        await self._call("save_vectors", lambda: self._inner.save_vectors(task, found))
+
+    async def nearest(
+        self,
+        ref: ConversationRef,
+        model: str,
+        vector: Sequence[float],
+        *,
+        limit: int,
+        only: RecallFilter = EVERYTHING,
+    ) -> tuple[Hit, ...]:
+        return await self._call(
+            "nearest", lambda: self._inner.nearest(ref, model, vector, limit=limit, only=only)
+        )
+
+    async def nearest_facts(
+        self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
+    ) -> tuple[Fact, ...]:
+        return await self._call(
+            "nearest_facts", lambda: self._inner.nearest_facts(owner, model, vector, limit=limit)
+        )
 
     async def delete(self, ref: ConversationRef) -> bool:
         return await self._call("delete", lambda: self._inner.delete(ref))

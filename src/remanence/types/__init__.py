@@ -15,12 +15,12 @@ from remanence.types.parts import (
     ToolCallPart,
     ToolResultPart,
 )
+from remanence.types.recall import Hit, HitKind, RecallFilter, VectorItem, VectorTask
 from remanence.types.segment import Draft, Note, NoteFormat, Priority, Segment, Tag
 from remanence.types.state import (
     Appended,
     ConversationRef,
     Failure,
-    Hit,
     LogEntry,
     LogKind,
     MemoryState,
@@ -47,6 +47,7 @@ __all__ = [
     "Failure",
     "FilePart",
     "Hit",
+    "HitKind",
     "ImagePart",
     "LogEntry",
     "LogKind",
@@ -62,6 +63,7 @@ __all__ = [
     "Priority",
     "Problem",
     "Purpose",
+    "RecallFilter",
     "Role",
     "Segment",
     "Snapshot",
@@ -71,5 +73,7 @@ __all__ = [
     "ToolResultPart",
     "Usage",
     "UsageTotal",
+    "VectorItem",
+    "VectorTask",
     "check_message",
 ]

@@ -152,19 +152,6 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """A found note or raw message, with the messages it comes from."""
-
-    kind: Literal["note", "message"]
-    text: str
-    first_seq: int
-    last_seq: int
-    at: datetime | None
-    score: float
-    source_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """Something that is not as it should be, and how to mend it."""
 

@@ -133,6 +133,7 @@ def erase_of_conversation(connection: apsw.Connection, ref: ConversationRef) -> 
         ).fetchall()
         for revived_key, summary in revived:
             _index(connection, owner_key, revived_key, summary)
+            _let_vectors_be_made(connection, revived_key)
 
 
 def pin(connection: apsw.Connection, state: MemoryState, owner: Owner, chosen: FactsPin) -> bool:
@@ -196,12 +197,20 @@ def _supersede(connection: apsw.Connection, owner_key: int, old_id: str, new: Fa
         (encode_instant(new.valid_from), new.id, owner_key, old_id),
     ).get
     connection.execute("DELETE FROM facts_index WHERE rowid = ?", (key,))
+    connection.execute("DELETE FROM fact_vectors WHERE fact = ?", (key,))
 
 
 def _index(connection: apsw.Connection, owner_key: int, key: int, summary: str) -> None:
     connection.execute(
         "INSERT INTO facts_index (rowid, scope, terms) VALUES (?, ?, ?)",
         (key, _scope(owner_key), index_terms(summary)),
+    )
+
+
+def _let_vectors_be_made(connection: apsw.Connection, key: int) -> None:
+    """Have the search for facts without vectors begin again at this one."""
+    connection.execute(
+        "UPDATE vector_cursors SET cursor = min(cursor, ?) WHERE subject = 'fact'", (key - 1,)
     )
 
 

@@ -5,13 +5,14 @@ steps that keep no append waiting; a search first lets in what its conversation 
 so it finds every committed message.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import apsw
 
 from remanence.stores.rows import Row, decode_content, decode_notes, decode_time
 from remanence.stores.terms import index_terms, query_terms, searchable_text
-from remanence.types import ConversationRef, Hit, Segment
+from remanence.types import ConversationRef, Hit, RecallFilter, Segment
 
 _STEP_MESSAGES = 64
 _STEP_CHARACTERS = 16_000
@@ -27,7 +28,7 @@ def add_segment(
     connection.executemany(
         "INSERT INTO text_index (rowid, scope, terms) VALUES (?, ?, ?)",
         [
-            (_note_rowid(segment_key, place), _scope(conversation), index_terms(text))
+            (note_rowid(segment_key, place), _scope(conversation), index_terms(text))
             for place, text in enumerate(texts[:MOST_NOTES])
         ],
     )
@@ -41,7 +42,7 @@ def remove_segment(connection: apsw.Connection, segment_key: int) -> None:
     places = range(min(max(1, notes), MOST_NOTES))
     connection.executemany(
         "DELETE FROM text_index WHERE rowid = ?",
-        [(_note_rowid(segment_key, place),) for place in places],
+        [(note_rowid(segment_key, place),) for place in places],
     )
 
 
@@ -97,7 +98,12 @@ def _merge(connection: apsw.Connection, pages: int) -> bool:
 
 
 def find(
-    connection: apsw.Connection, ref: ConversationRef, query: str, *, limit: int
+    connection: apsw.Connection,
+    ref: ConversationRef,
+    query: str,
+    *,
+    limit: int,
+    only: RecallFilter,
 ) -> tuple[Hit, ...]:
     """Live notes and messages that hold a word of the query, best first."""
     words = expression(query)
@@ -106,12 +112,15 @@ def find(
     ).get
     if not words or conversation is None or limit < 1:
         return ()
-    rows: Sequence[Row] = connection.execute(
+    rows = connection.execute(
         "SELECT rowid, -bm25(text_index, 0.0, 1.0) AS score FROM text_index "
-        "WHERE text_index MATCH ? ORDER BY score DESC, rowid DESC LIMIT ?",
-        (f"scope : {_scope(conversation)} AND terms : ({words})", limit),
-    ).fetchall()
-    return tuple(_hit(connection, rowid, score) for rowid, score in rows)
+        "WHERE text_index MATCH ? ORDER BY score DESC, rowid DESC",
+        (f"scope : {_scope(conversation)} AND terms : ({words})",),
+    )
+    allowed = (found for row in rows if only.allows(found := hit(connection, ref, *row)))
+    hits = tuple(itertools.islice(allowed, limit))
+    rows.close()
+    return hits
 
 
 def expression(query: str) -> str:
@@ -120,18 +129,18 @@ def expression(query: str) -> str:
     return " OR ".join(f'"{term[:-1]}" *' if term.endswith("*") else f'"{term}"' for term in terms)
 
 
-def _hit(connection: apsw.Connection, rowid: int, score: float) -> Hit:
-    return (
-        _message_hit(connection, rowid, score) if rowid > 0 else _note_hit(connection, rowid, score)
-    )
+def hit(connection: apsw.Connection, ref: ConversationRef, rowid: int, score: float) -> Hit:
+    """The message or note of a rowid, which belongs to the conversation."""
+    make = _message_hit if rowid > 0 else _note_hit
+    return make(connection, ref.id, rowid, score)
 
 
-def _message_hit(connection: apsw.Connection, rowid: int, score: float) -> Hit:
+def _message_hit(connection: apsw.Connection, conversation: str, rowid: int, score: float) -> Hit:
     row = connection.execute(
-        "SELECT seq, id, content, created_at FROM messages WHERE key = ?", (rowid,)
+        "SELECT seq, id, role, content, created_at FROM messages WHERE key = ?", (rowid,)
     ).fetchone()
     assert row is not None
-    seq, id_, content, created_at = row
+    seq, id_, role, content, created_at = row
     return Hit(
         kind="message",
         text=searchable_text(decode_content(content)),
@@ -140,10 +149,12 @@ def _message_hit(connection: apsw.Connection, rowid: int, score: float) -> Hit:
         at=decode_time(created_at),
         score=score,
         source_id=id_,
+        conversation=conversation,
+        role=role,
     )
 
 
-def _note_hit(connection: apsw.Connection, rowid: int, score: float) -> Hit:
+def _note_hit(connection: apsw.Connection, conversation: str, rowid: int, score: float) -> Hit:
     segment_key, place = divmod(-rowid, MOST_NOTES)
     row = connection.execute(
         "SELECT id, first_seq, last_seq, text, notes, created_at FROM segments WHERE key = ?",
@@ -151,11 +162,11 @@ def _note_hit(connection: apsw.Connection, rowid: int, score: float) -> Hit:
     ).fetchone()
     assert row is not None
     id_, first_seq, last_seq, text, encoded_notes, created_at = row
-    at = decode_time(created_at)
+    at, tag, priority = decode_time(created_at), None, None
     if notes := decode_notes(encoded_notes):
         note = notes[place]
         text, first_seq, last_seq = note.text, note.first_seq, note.last_seq
-        at = note.observed_at or at
+        at, tag, priority = note.observed_at or at, note.tag, note.priority
     return Hit(
         kind="note",
         text=text,
@@ -164,10 +175,14 @@ def _note_hit(connection: apsw.Connection, rowid: int, score: float) -> Hit:
         at=at,
         score=score,
         source_id=id_,
+        conversation=conversation,
+        tag=tag,
+        priority=priority,
     )
 
 
-def _note_rowid(segment_key: int, place: int) -> int:
+def note_rowid(segment_key: int, place: int) -> int:
+    """Where the index has a note of a segment."""
     return -(segment_key * MOST_NOTES + place)
 
 

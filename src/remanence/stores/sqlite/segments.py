@@ -16,7 +16,7 @@ from remanence.stores.rows import (
     encode_notes,
     segment_from_row,
 )
-from remanence.stores.sqlite import search, states, tape
+from remanence.stores.sqlite import search, states, tape, vectors
 from remanence.types import ConversationRef, Failure, LogKind, MemoryState, Segment
 
 _SELECT: LiteralString = f"SELECT {SEGMENT_COLUMNS} FROM segments "  # noqa: S608 - a constant
@@ -193,3 +193,4 @@ def _supersede(connection: apsw.Connection, state: MemoryState, replaced: Sequen
             (state.lock_version, state.key, segment_id),
         ).get
         search.remove_segment(connection, key)
+        vectors.remove_segment(connection, key)

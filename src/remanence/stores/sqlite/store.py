@@ -1,15 +1,27 @@
 """The store: each method is one job of the writer, or one of the reader."""
 
-from collections.abc import Sequence
+import importlib
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar, cast
 
 import apsw
 
 from remanence.clock import Clock
+from remanence.errors import MissingExtra
+from remanence.protocols import EVERYTHING
 from remanence.stores.rows import state_from_row
-from remanence.stores.sqlite import facts, ledger, search, segments, snapshots, states, tape
+from remanence.stores.sqlite import (
+    facts,
+    ledger,
+    search,
+    segments,
+    snapshots,
+    states,
+    tape,
+    vectors,
+)
 from remanence.stores.sqlite.check import check
 from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.upkeep import Upkeep
@@ -27,10 +39,12 @@ from remanence.types import (
     Message,
     Owner,
     Problem,
+    RecallFilter,
     Segment,
     Snapshot,
     Usage,
     UsageTotal,
+    VectorTask,
 )
 
 T = TypeVar("T")
@@ -166,14 +180,23 @@ class SQLiteStore:
             lambda connection: states.page(connection, tenant=tenant, after=after, limit=limit)
         )
 
-    async def search(self, ref: ConversationRef, query: str, *, limit: int) -> tuple[Hit, ...]:
+    async def search(
+        self,
+        ref: ConversationRef,
+        query: str,
+        *,
+        limit: int,
+        only: RecallFilter = EVERYTHING,
+    ) -> tuple[Hit, ...]:
         state = await self.state(ref)
         if state is None:
             return ()
         key = state.key
         while await self._write(lambda connection: search.index_some(connection, key)):
             pass
-        return await self._read(lambda connection: search.find(connection, ref, query, limit=limit))
+        return await self._read(
+            lambda connection: search.find(connection, ref, query, limit=limit, only=only)
+        )
 
     async def facts(
         self, owner: Owner, *, history: bool = False, limit: int | None = None
@@ -205,6 +228,34 @@ class SQLiteStore:
 
     async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
         return await self._write(lambda connection: facts.pin(connection, state, owner, pin))
+
+    async def unembedded(self, model: str) -> VectorTask | None:
+        return await self._read(lambda connection: vectors.next_task(connection, model))
+
+    async def save_vectors(self, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
+        await self._write(lambda connection: vectors.save(connection, task, found))
+
+    async def nearest(
+        self,
+        ref: ConversationRef,
+        model: str,
+        vector: Sequence[float],
+        *,
+        limit: int,
+        only: RecallFilter = EVERYTHING,
+    ) -> tuple[Hit, ...]:
+        find = _nearest().find
+        return await self._read(
+            lambda connection: find(connection, ref, model, vector, limit=limit, only=only)
+        )
+
+    async def nearest_facts(
+        self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
+    ) -> tuple[Fact, ...]:
+        find = _nearest().find_facts
+        return await self._read(
+            lambda connection: find(connection, owner, model, vector, limit=limit)
+        )
 
     async def delete(self, ref: ConversationRef) -> bool:
         return await self._write(partial(self._delete, ref))
@@ -272,3 +323,18 @@ class SQLiteStore:
             facts.erase_of_conversation(connection, ref)
             self._upkeep.deleted(connection, key)
         return key is not None
+
+
+class _Nearest(Protocol):
+    """The module that needs numpy."""
+
+    find: Callable[..., tuple[Hit, ...]]
+    find_facts: Callable[..., tuple[Fact, ...]]
+
+
+def _nearest() -> _Nearest:
+    try:
+        module = importlib.import_module("remanence.stores.sqlite.nearest")
+    except ModuleNotFoundError as error:
+        raise MissingExtra("vectors", error.name or "numpy") from error
+    return cast(_Nearest, module)  # a module has its functions as attributes

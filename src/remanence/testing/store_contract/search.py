@@ -78,6 +78,8 @@ class SearchContract(Handles):
             at=at(3),
             score=hit.score,
             source_id="m1",
+            conversation=REF.id,
+            role="user",
         )
 
     async def test_a_note_hit_names_its_segment_and_source(self, store: Store) -> None:

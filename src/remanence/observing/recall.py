@@ -1,0 +1,103 @@
+"""What several searches found, as one answer: fused by rank, cut to snippets and to a budget."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from remanence.protocols import CountTokens
+from remanence.types import Fact, Hit
+
+RANK_CONSTANT = 60
+"""Of reciprocal rank fusion: how little the first ranks outweigh the next (Cormack et al., 2009)."""
+
+SNIPPET_CHARACTERS = 400
+_WORD = re.compile(r"[^\W_]+")
+_SHORTEST_WORD = 3
+
+
+def fused(rankings: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
+    """The hits of all rankings, best first: each counts for 1 / (60 + its rank) in each of them."""
+    scores: dict[tuple[str, str, int, str], float] = {}
+    found: dict[tuple[str, str, int, str], Hit] = {}
+    for ranking in rankings:
+        for rank, hit in enumerate(ranking, start=1):
+            key = (hit.kind, hit.source_id, hit.first_seq, hit.text)
+            scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + rank)
+            found.setdefault(key, hit)
+    order = sorted(found, key=lambda key: -scores[key])
+    return tuple(replace(found[key], score=scores[key]) for key in order)
+
+
+def fact_hit(fact: Fact) -> Hit:
+    """A fact as something found."""
+    return Hit(
+        kind="fact",
+        text=fact.summary,
+        first_seq=fact.first_seq or 0,
+        last_seq=fact.last_seq or 0,
+        at=fact.valid_from,
+        score=0.0,
+        source_id=fact.id,
+        conversation=fact.conversation,
+    )
+
+
+def with_snippets(hits: Iterable[Hit], query: str) -> tuple[Hit, ...]:
+    """The hits with the part of their text that matches the query."""
+    return tuple(replace(hit, snippet=snippet(hit.text, query)) for hit in hits)
+
+
+def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> str:
+    """A short text whole; of a long one the stretch around the densest words of the query."""
+    flat = " ".join(text.split())
+    if len(flat) <= characters:
+        return flat
+    places = sorted(_places(flat.casefold(), query.casefold()))
+    start = _densest(places, characters * 3 // 4) - characters // 8
+    start = max(0, min(start, len(flat) - characters))
+    cut = flat[start : start + characters]
+    head, tail = start > 0, start + characters < len(flat)
+    if head and " " in cut[:40]:
+        cut = cut[cut.index(" ") + 1 :]
+    if tail and " " in cut[-40:]:
+        cut = cut[: cut.rindex(" ")]
+    return f"{'… ' if head else ''}{cut}{' …' if tail else ''}"
+
+
+def within(hits: Sequence[Hit], max_tokens: int | None, count_text: CountTokens) -> tuple[Hit, ...]:
+    """The first hits whose snippets fit together; one that does not is passed over."""
+    if max_tokens is None:
+        return tuple(hits)
+    kept: list[Hit] = []
+    for hit in hits:
+        tokens = count_text(hit.snippet)
+        if tokens <= max_tokens:
+            kept.append(hit)
+            max_tokens -= tokens
+    return tuple(kept)
+
+
+def _places(text: str, query: str) -> Iterator[int]:
+    """Where words of the query begin, also as a part of a word, as scripts without spaces need."""
+    for word in set(_WORD.findall(query)):
+        if word.isascii() and len(word) < _SHORTEST_WORD:
+            continue
+        for part in {word} if word.isascii() else {word, *_pairs(word)}:
+            place = text.find(part)
+            while place >= 0:
+                yield place
+                place = text.find(part, place + len(part))
+
+
+def _pairs(word: str) -> Iterator[str]:
+    yield from (word[place : place + 2] for place in range(len(word) - 1))
+
+
+def _densest(places: Sequence[int], width: int) -> int:
+    """The first place of the stretch of *width* that holds the most of them; 0 without any."""
+    best, most = 0, 0
+    for index, place in enumerate(places):
+        count = sum(1 for other in places[index:] if other < place + width)
+        if count > most:
+            best, most = place, count
+    return best

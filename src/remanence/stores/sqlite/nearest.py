@@ -1,0 +1,63 @@
+"""Exact search for the nearest vectors, with numpy."""
+
+from collections.abc import Iterator, Sequence
+
+import apsw
+import numpy as np
+
+from remanence.stores.rows import Row
+from remanence.stores.sqlite import facts, search
+from remanence.stores.sqlite.vectors import blob
+from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter
+
+_FLOAT_BYTES = 4
+
+
+def find(
+    connection: apsw.Connection,
+    ref: ConversationRef,
+    model: str,
+    vector: Sequence[float],
+    *,
+    limit: int,
+    only: RecallFilter,
+) -> tuple[Hit, ...]:
+    """The notes and messages of a conversation that are nearest to a vector, nearest first."""
+    rows = connection.execute(
+        "SELECT item, vector FROM vectors JOIN conversations ON key = conversation "
+        "WHERE tenant = ? AND id = ? AND model = ? AND length(vector) = ?",
+        (*ref, model, _FLOAT_BYTES * len(vector)),
+    ).fetchall()
+    hits: list[Hit] = []
+    for item, score in _ranked(rows, vector):
+        if len(hits) >= limit:
+            break
+        hit = search.hit(connection, ref, item, score)
+        if only.allows(hit):
+            hits.append(hit)
+    return tuple(hits)
+
+
+def find_facts(
+    connection: apsw.Connection, owner: Owner, model: str, vector: Sequence[float], *, limit: int
+) -> tuple[Fact, ...]:
+    """The owner's facts that hold and are nearest to a vector, nearest first."""
+    rows = connection.execute(
+        "SELECT fact, vector FROM fact_vectors JOIN facts ON facts.key = fact "
+        "JOIN fact_owners ON fact_owners.key = owner "
+        "WHERE tenant = ? AND user = ? AND valid_to IS NULL AND model = ? AND length(vector) = ?",
+        (*owner, model, _FLOAT_BYTES * len(vector)),
+    ).fetchall()
+    ranked = list(_ranked(rows, vector))[:limit]
+    return tuple(facts.by_key(connection, owner, key) for key, _ in ranked)
+
+
+def _ranked(rows: Sequence[Row], vector: Sequence[float]) -> Iterator[tuple[int, float]]:
+    """The keys by similarity to a vector; equal ones in the order of their keys."""
+    if not rows:
+        return
+    width = len(vector)
+    matrix = np.frombuffer(b"".join(value for _, value in rows), dtype="<f4").reshape(-1, width)
+    scores = matrix @ np.frombuffer(blob(vector), dtype="<f4")
+    for place in np.argsort(-scores, kind="stable"):
+        yield rows[place][0], float(scores[place])

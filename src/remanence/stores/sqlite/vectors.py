@@ -1,0 +1,119 @@
+"""Vectors of notes, messages and facts: what has none yet, and writing them."""
+
+import sys
+from array import array
+from collections.abc import Iterator, Sequence
+from math import sqrt
+
+import apsw
+
+from remanence.stores.rows import Row, decode_content, decode_notes
+from remanence.stores.sqlite.search import MOST_NOTES, note_rowid
+from remanence.stores.terms import searchable_text
+from remanence.types import VectorItem, VectorTask
+
+_LONGEST = 8_000  # characters of a text; embedders cut or refuse longer ones
+_FACTS = 256
+
+
+def next_task(connection: apsw.Connection, model: str) -> VectorTask | None:
+    """The oldest segment, then the oldest facts, that have no vectors of *model* yet."""
+    return _segment_task(connection, model) or _facts_task(connection, model)
+
+
+def save(connection: apsw.Connection, task: VectorTask, vectors: Sequence[Sequence[float]]) -> None:
+    """Write the vectors of what still lives, and move on to the next task."""
+    for item, vector in zip(task.items, vectors, strict=True):
+        if task.subject == "fact":
+            connection.execute(
+                "INSERT OR REPLACE INTO fact_vectors (fact, model, vector) "
+                "SELECT key, ?, ? FROM facts WHERE key = ? AND valid_to IS NULL",
+                (task.model, blob(vector), item.key),
+            )
+        elif item.key > 0:
+            connection.execute(
+                "INSERT OR REPLACE INTO vectors (item, model, conversation, vector) "
+                "SELECT key, ?, conversation, ? FROM messages WHERE key = ?",
+                (task.model, blob(vector), item.key),
+            )
+        else:
+            connection.execute(
+                "INSERT OR REPLACE INTO vectors (item, model, conversation, vector) "
+                "SELECT ?, ?, conversation, ? FROM segments WHERE key = ? AND superseded IS NULL",
+                (item.key, task.model, blob(vector), -item.key // MOST_NOTES),
+            )
+    connection.execute(
+        "INSERT OR REPLACE INTO vector_cursors (model, subject, cursor) VALUES (?, ?, ?)",
+        (task.model, task.subject, task.cursor),
+    )
+
+
+def remove_segment(connection: apsw.Connection, segment_key: int) -> None:
+    """Remove the vectors of a segment's notes."""
+    connection.execute(
+        "DELETE FROM vectors WHERE item BETWEEN ? AND ?",
+        (note_rowid(segment_key, MOST_NOTES - 1), note_rowid(segment_key, 0)),
+    )
+
+
+def blob(vector: Sequence[float]) -> bytes:
+    """The vector at length 1, as it is stored."""
+    length = sqrt(sum(value * value for value in vector)) or 1.0
+    values = array("f", [value / length for value in vector])
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values.tobytes()
+
+
+def _cursor(connection: apsw.Connection, model: str, subject: str) -> int:
+    cursor: int | None = connection.execute(
+        "SELECT cursor FROM vector_cursors WHERE model = ? AND subject = ?", (model, subject)
+    ).get
+    return cursor or 0
+
+
+def _segment_task(connection: apsw.Connection, model: str) -> VectorTask | None:
+    row = connection.execute(
+        "SELECT key, conversation, generation, first_seq, last_seq, superseded, text, notes "
+        "FROM segments WHERE key > ? ORDER BY key LIMIT 1",
+        (_cursor(connection, model, "segment"),),
+    ).fetchone()
+    if row is None:
+        return None
+    key, conversation, generation, first_seq, last_seq, superseded, text, notes = row
+    items: list[VectorItem] = []
+    if superseded is None:
+        texts = [note.text for note in decode_notes(notes)] or [text]
+        items += [VectorItem(note_rowid(key, place), text) for place, text in enumerate(texts)]
+    if generation == 0:  # each message is observed once, so it gets its vector with that segment
+        items += _messages(connection, conversation, first_seq, last_seq)
+    return VectorTask(model=model, subject="segment", cursor=key, items=tuple(_cut(items)))
+
+
+def _messages(
+    connection: apsw.Connection, conversation: int, first_seq: int, last_seq: int
+) -> Iterator[VectorItem]:
+    rows = connection.execute(
+        "SELECT key, content FROM messages WHERE conversation = ? AND seq BETWEEN ? AND ?",
+        (conversation, first_seq, last_seq),
+    )
+    for key, content in rows:
+        yield VectorItem(key, searchable_text(decode_content(content)))
+
+
+def _facts_task(connection: apsw.Connection, model: str) -> VectorTask | None:
+    rows: Sequence[Row] = connection.execute(
+        "SELECT key, summary FROM facts WHERE key > ? AND valid_to IS NULL ORDER BY key LIMIT ?",
+        (_cursor(connection, model, "fact"), _FACTS),
+    ).fetchall()
+    if not rows:
+        return None
+    items = [VectorItem(key, summary) for key, summary in rows]
+    return VectorTask(model=model, subject="fact", cursor=items[-1].key, items=tuple(_cut(items)))
+
+
+def _cut(items: Sequence[VectorItem]) -> Iterator[VectorItem]:
+    """The items that have a text, none longer than an embedder takes."""
+    for item in items:
+        if text := item.text.strip():
+            yield VectorItem(item.key, text[:_LONGEST])

@@ -1,0 +1,243 @@
+"""Memory as tools that a model calls, for any agent loop.
+
+```python
+tools = memory_tools(conversation)
+definitions = [tool.to_openai() for tool in tools]
+answer = await next(tool for tool in tools if tool.name == call.name).handler(call.arguments)
+```
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeAlias, get_args
+
+from remanence.errors import RemanenceError
+from remanence.memory import Conversation
+from remanence.types import Fact, FactType, Hit, Role, Tag
+
+JsonObject: TypeAlias = dict[str, Any]  # a JSON schema, or what a model made of one
+Handler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[str]]  # as above
+
+MOST_HITS = 20
+RECALL_TOKENS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTool:
+    """A tool: `parameters` is a JSON schema, `handler` takes what the model gave for it.
+
+    The handler answers in words also where something is wrong, so that the model can mend it.
+    """
+
+    name: str
+    description: str
+    parameters: JsonObject
+    handler: Handler
+
+    def to_openai(self) -> JsonObject:
+        """The definition as OpenAI's Chat Completions take it."""
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+        }
+        return {"type": "function", "function": function}
+
+    def to_anthropic(self) -> JsonObject:
+        """The definition as Anthropic's Messages API takes it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.parameters,
+        }
+
+
+def memory_tools(conversation: Conversation) -> tuple[MemoryTool, ...]:
+    """`memory_search`, `memory_save`, `memory_forget` and `recall` for one conversation.
+
+    The first three know the facts of the conversation's user, and of nobody else.
+    """
+    calls = _Calls(conversation)
+    return (
+        MemoryTool(
+            name="memory_search",
+            description=(
+                "Search what is known about the user from past conversations. Use it before you "
+                "say that you do not know something about them."
+            ),
+            parameters=_schema(
+                {"query": _text("What to look for."), "limit": _limit()}, required=("query",)
+            ),
+            handler=_answering(calls.search),
+        ),
+        MemoryTool(
+            name="memory_save",
+            description=(
+                "Keep a fact about the user for later conversations: who they are, what they "
+                "prefer, what was decided. Never keep passwords or keys."
+            ),
+            parameters=_schema(
+                {
+                    "summary": _text("One sentence that is understood without this conversation."),
+                    "type": {"type": "string", "enum": list(get_args(FactType))},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                    "replaces": _text("The id of a fact that this one corrects."),
+                },
+                required=("summary",),
+            ),
+            handler=_answering(calls.save),
+        ),
+        MemoryTool(
+            name="memory_forget",
+            description="Erase a fact about the user for good, by the id that a search gave.",
+            parameters=_schema({"id": _text("The fact's id.")}, required=("id",)),
+            handler=_answering(calls.forget),
+        ),
+        MemoryTool(
+            name="recall",
+            description=(
+                "Look up what was said earlier in this conversation, word for word where needed, "
+                "and facts about the user. Answers name the messages they come from."
+            ),
+            parameters=_schema(
+                {
+                    "query": _text("What to look for."),
+                    "limit": _limit(),
+                    "since": _text("Only from this day or time on, such as 2026-05-31."),
+                    "until": _text("Only before this day or time."),
+                    "tag": {"type": "string", "enum": list(get_args(Tag))},
+                    "role": {"type": "string", "enum": list(get_args(Role))},
+                },
+                required=("query",),
+            ),
+            handler=_answering(calls.recall),
+        ),
+    )
+
+
+class _Refused(ValueError):
+    """Arguments that the tool cannot work with; the text goes to the model."""
+
+
+class _Calls:
+    """What the tools do."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    async def search(self, given: Mapping[str, Any]) -> str:  # as the schema says, or not
+        user, tenant = await self._owner()
+        facts = await self._conversation.facts.search(
+            _string(given, "query"), user=user, tenant=tenant, limit=_number(given, "limit")
+        )
+        return "\n".join(_fact_line(fact) for fact in facts) or "Nothing is known about that."
+
+    async def save(self, given: Mapping[str, Any]) -> str:  # as above
+        user, tenant = await self._owner()
+        tags = given.get("tags") or ()
+        fact = await self._conversation.facts.save(
+            _string(given, "summary"),
+            user=user,
+            tenant=tenant,
+            type=_fact_type(given.get("type")),
+            tags=[str(tag) for tag in tags] if isinstance(tags, list | tuple) else [str(tags)],
+            replaces=_optional(given, "replaces"),
+        )
+        return f"Kept: {fact.summary} (id: {fact.id})"
+
+    async def forget(self, given: Mapping[str, Any]) -> str:  # as above
+        user, tenant = await self._owner()
+        fact_id = _string(given, "id")
+        if await self._conversation.facts.forget(fact_id, user=user, tenant=tenant):
+            return f"Forgotten: {fact_id}"
+        return f"There is no fact with the id {fact_id!r}: search for it first."
+
+    async def recall(self, given: Mapping[str, Any]) -> str:  # as above
+        hits = await self._conversation.recall(
+            _string(given, "query"),
+            limit=_number(given, "limit"),
+            max_tokens=RECALL_TOKENS,
+            since=_moment(given, "since"),
+            until=_moment(given, "until"),
+            tag=next((tag for tag in get_args(Tag) if tag == given.get("tag")), None),
+            role=next((role for role in get_args(Role) if role == given.get("role")), None),
+        )
+        return "\n".join(_hit_line(hit) for hit in hits) or "Nothing was found."
+
+    async def _owner(self) -> tuple[str, str]:
+        owner = await self._conversation.owner()
+        if owner is None:
+            raise _Refused("this conversation has no user, so nothing is kept beyond it")
+        return owner.user, owner.tenant
+
+
+def _answering(call: Handler) -> Handler:
+    async def handler(given: Mapping[str, Any]) -> str:  # as above
+        try:
+            return await call(given)
+        except (_Refused, RemanenceError) as error:
+            return f"Error: {error}"
+
+    return handler
+
+
+def _schema(properties: JsonObject, *, required: tuple[str, ...]) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _text(description: str) -> JsonObject:
+    return {"type": "string", "description": description}
+
+
+def _limit() -> JsonObject:
+    return {"type": "integer", "minimum": 1, "maximum": MOST_HITS, "default": 5}
+
+
+def _string(given: Mapping[str, Any], name: str) -> str:  # as above
+    value = given.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise _Refused(f"{name} is missing: give a text")
+    return value
+
+
+def _optional(given: Mapping[str, Any], name: str) -> str | None:  # as above
+    return _string(given, name) if given.get(name) else None
+
+
+def _number(given: Mapping[str, Any], name: str) -> int:  # as above
+    value = given.get(name)
+    return max(1, min(value, MOST_HITS)) if isinstance(value, int) else 5
+
+
+def _fact_type(value: object) -> FactType:
+    return next((kind for kind in get_args(FactType) if kind == value), "knowledge")
+
+
+def _moment(given: Mapping[str, Any], name: str) -> datetime | None:  # as above
+    value = _optional(given, name)
+    if value is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise _Refused(f"{name}={value!r} is no date: write one such as 2026-05-31") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _fact_line(fact: Fact) -> str:
+    return f"- [{fact.type}] {fact.summary} ({fact.valid_from:%Y-%m-%d}, id: {fact.id})"
+
+
+def _hit_line(hit: Hit) -> str:
+    day = f"{hit.at:%Y-%m-%d} " if hit.at else ""
+    if hit.kind == "fact":
+        return f"- {day}fact (id: {hit.source_id}): {hit.snippet}"
+    last = f"-{hit.last_seq}" if hit.last_seq != hit.first_seq else ""
+    kind = f"{hit.role} message" if hit.role else "note of message"
+    return f"- {day}{kind} {hit.first_seq}{last}: {hit.snippet}"
