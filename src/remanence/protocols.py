@@ -89,13 +89,15 @@ class Reflector(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractRequest:
-    """Notes of a conversation from which facts about its user are to be kept.
+    """A stretch of a conversation from which facts about its user are to be kept.
 
-    `known` are facts of that user that hold already, the newest first.
+    `messages` are what may be observed of it, and `notes` what was noted of them. `known` are facts
+    of that user that hold already, the newest first.
     """
 
     conversation: ConversationRef
     user: str
+    messages: tuple[Message, ...]
     notes: tuple[Note, ...]
     known: tuple[Fact, ...]
     now: datetime

@@ -12,16 +12,16 @@ from remanence import telemetry
 from remanence.clock import Clock
 from remanence.engine.hooks import NO_HOOKS, Hooks, observed, reflected
 from remanence.engine.remembering import Remembering
+from remanence.engine.seeing import seen_messages
 from remanence.errors import ModelError, ObservationRejected, ObservationSkipped, StoreError
 from remanence.observing.checking import check_draft
 from remanence.observing.facts import ExtractiveFacts
 from remanence.observing.literals import LossReport
 from remanence.observing.notes import render_notes
-from remanence.observing.observable import observable
 from remanence.observing.policy import Policy
 from remanence.observing.schedule import (
     activation,
-    facts_sources,
+    facts_end,
     is_latched,
     later_steps_wait,
     may_try,
@@ -187,8 +187,8 @@ class Reconciler:
 
     async def _remembering(self, snapshot: Snapshot, now: datetime, *, everything: bool) -> Step:
         state = snapshot.state
-        sources = facts_sources(self.policy, state, snapshot.segments, everything=everything)
-        if not sources:
+        end = facts_end(self.policy, state, everything=everything)
+        if end is None:
             return IDLE
         if later_steps_wait(state, now=now):
             return self._until_next_try(state, state.observe_failure, now)
@@ -197,7 +197,7 @@ class Reconciler:
         remembering = Remembering(
             store=self.store, policy=self.policy, extractor=self.extractor, clock=self.clock
         )
-        return await self._leased("facts", state, lambda: remembering.remember(state, sources))
+        return await self._leased("facts", state, lambda: remembering.remember(snapshot, end))
 
     def _until_next_try(self, state: MemoryState, failure: Failure | None, now: datetime) -> Step:
         if failure is None or is_latched(self.policy, state, failure):
@@ -331,7 +331,7 @@ class Reconciler:
         """Make and commit an observation; false if another was first."""
         state = snapshot.state
         source_tokens = sum(message.tokens for message in messages)
-        seen = await _seen(messages)
+        seen = await seen_messages(messages)
         request = ObserveRequest(
             conversation=state.ref,
             messages=seen,
@@ -465,15 +465,6 @@ def _failure(state: MemoryState, name: StepName) -> Failure | None:
             return state.reflect_failure
         case "facts":
             return state.facts_failure
-
-
-async def _seen(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What an observer may see, made message by message so that the event loop goes on."""
-    seen: list[Message] = []
-    for message in messages:
-        seen += observable((message,))
-        await asyncio.sleep(0)
-    return tuple(seen)
 
 
 async def _lost(texts: tuple[str, ...], note_text: str) -> tuple[str, ...]:

@@ -1,18 +1,28 @@
 """Extracting facts about the user from notes, and which of them a conversation shows."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from remanence import telemetry
 from remanence.clock import Clock
+from remanence.engine.seeing import seen_messages
 from remanence.observing.cache_economics import is_cold
 from remanence.observing.facts.merging import merged
 from remanence.observing.facts.rendering import facts_text, prefix_marker
 from remanence.observing.policy import Policy
 from remanence.protocols import CountTokens, ExtractRequest, FactExtractor, Store
-from remanence.types import FactChanges, FactsPin, MemoryState, Note, Owner, Segment, Snapshot
+from remanence.types import (
+    FactChanges,
+    FactsPin,
+    MemoryState,
+    Message,
+    Note,
+    Owner,
+    Segment,
+    Snapshot,
+)
 
 KNOWN_FACTS = 2_000
 SHOWN_FACTS = 1_000
@@ -27,26 +37,39 @@ class Remembering:
     extractor: FactExtractor
     clock: Clock
 
-    async def remember(self, state: MemoryState, sources: Sequence[Segment]) -> bool:
-        """Extract and commit the facts of the segments; false if another was first."""
-        assert state.user is not None
-        owner = Owner(state.ref.tenant, state.user)
-        notes = _new_notes(sources, after=state.facts_seq)
-        changes = await self._changes(state, owner, notes) if notes else FactChanges()
+    async def remember(self, snapshot: Snapshot, end: int) -> bool:
+        """Extract and commit the facts of the next messages up to *end*; false if another was first."""
+        state = snapshot.state
+        messages = await self.store.messages(
+            state.ref,
+            after=state.facts_seq,
+            limit=end - state.facts_seq,
+            max_tokens=self.policy.observe_max_tokens,
+        )
+        if not messages:
+            return False
+        last_seq = messages[-1].seq
+        changes = FactChanges()
+        if seen := await seen_messages(messages):
+            notes = tuple(_notes(snapshot.segments, after=state.facts_seq, last_seq=last_seq))
+            changes = await self._changes(state, seen, notes)
         committed = await self.store.commit_facts(
-            state, changes, facts_seq=sources[-1].last_seq, at=self.clock.now()
+            state, changes, facts_seq=last_seq, at=self.clock.now()
         )
         if committed is not None:
             telemetry.facts_committed(state.ref.id, len(changes.facts), len(changes.replaced))
         return committed is not None
 
     async def _changes(
-        self, state: MemoryState, owner: Owner, notes: tuple[Note, ...]
+        self, state: MemoryState, messages: tuple[Message, ...], notes: tuple[Note, ...]
     ) -> FactChanges:
+        assert state.user is not None
+        owner = Owner(state.ref.tenant, state.user)
         known = await self.store.facts(owner, limit=KNOWN_FACTS)
         request = ExtractRequest(
             conversation=state.ref,
             user=owner.user,
+            messages=messages,
             notes=notes,
             known=known,
             now=self.clock.now(),
@@ -102,6 +125,8 @@ async def shown_facts(
     return text
 
 
-def _new_notes(segments: Sequence[Segment], *, after: int) -> tuple[Note, ...]:
-    """The notes that speak of messages after *after*."""
-    return tuple(note for s in segments for note in s.notes if note.last_seq > after)
+def _notes(segments: Sequence[Segment], *, after: int, last_seq: int) -> Iterator[Note]:
+    """The notes whose messages end in the range."""
+    for segment in segments:
+        if segment.last_seq > after and segment.first_seq <= last_seq:
+            yield from (note for note in segment.notes if after < note.last_seq <= last_seq)

@@ -164,25 +164,6 @@ def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -
     return end if end > state.facts_seq else None
 
 
-def facts_sources(
-    policy: Policy, state: MemoryState, segments: Sequence[Segment], *, everything: bool = False
-) -> tuple[Segment, ...]:
-    """The live segments of which facts should be extracted next, as many as one reading takes."""
-    end = facts_end(policy, state, everything=everything)
-    if end is None:
-        return ()
-    chosen: list[Segment] = []
-    tokens = 0
-    for segment in segments:
-        if not state.facts_seq < segment.last_seq <= end:
-            continue
-        tokens += segment.tokens
-        if chosen and tokens > policy.observe_max_tokens:
-            break
-        chosen.append(segment)
-    return tuple(chosen)
-
-
 def reflection_sources(
     policy: Policy, state: MemoryState, segments: Sequence[Segment], *, now: datetime
 ) -> tuple[Segment, ...]:

@@ -1,17 +1,19 @@
-"""The embedded extractor: clauses of notes that speak of a person, a decision or a dated event."""
+"""The embedded extractor: clauses that speak of a person, a decision or a dated event."""
 
 import re
+import sys
 from collections.abc import Generator, Iterator
 from datetime import UTC, datetime
 
 from remanence.observing.dates import find_dates
 from remanence.observing.extractive.cues import cue_of
+from remanence.observing.extractive.observer import extract
 from remanence.observing.extractive.slicing import in_slices
 from remanence.observing.extractive.vocabulary import vocabulary_of
 from remanence.observing.extractive.wording import words
 from remanence.observing.facts.cues import fact_cues
 from remanence.observing.secrets import scrubbed
-from remanence.protocols import ExtractRequest
+from remanence.protocols import ExtractRequest, ObserveRequest
 from remanence.types import FactDraft, FactType, Note
 
 _LONGEST = 300
@@ -23,7 +25,10 @@ _CORRECTION_TAG = "correction"
 
 
 class ExtractiveFacts:
-    """Keeps clauses word for word, with no model; every word of a fact is one of its note."""
+    """Keeps clauses of the messages, with no model: every word of a fact was said, dates apart.
+
+    It reads the messages and not their notes, which in a short conversation have room for little.
+    """
 
     @property
     def name(self) -> str:
@@ -35,7 +40,8 @@ class ExtractiveFacts:
 
 def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, ...]]:
     found: list[FactDraft] = []
-    for note in request.notes:
+    notes = yield from extract(_all_there_is(request))
+    for note in notes:
         yield
         for clause in _clauses(note):
             draft = _draft(note, clause)
@@ -43,6 +49,19 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
                 found.append(draft)
             yield
     return tuple(found)
+
+
+def _all_there_is(request: ExtractRequest) -> ObserveRequest:
+    """The request for notes that leave out nothing but courtesy."""
+    return ObserveRequest(
+        conversation=request.conversation,
+        messages=request.messages,
+        known=(),
+        target_tokens=sys.maxsize,
+        count_tokens=len,
+        note_format="compact",
+        now=request.now,
+    )
 
 
 def _clauses(note: Note) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """New facts beside those that are known: what repeats one, and what takes its place."""
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,14 +16,19 @@ _ALIKE = 0.8
 _MOST_DIFFERENT = 4
 """Terms in which two values of one thing may differ on each side."""
 
+_MEASURE = re.compile(
+    r"\d{1,2}:\d\d|\d{1,2}[.h]?(?:am|pm|uhr)|[$€£¥]\d[\d.,]*|\d[\d.,]*[%$€£¥]", re.IGNORECASE
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """The terms of a summary: all, those with a digit, and the words of a thing that has one value."""
+    """The terms of a summary: all, those with a digit, and the words of a thing with one value."""
 
     speaker: str
     bag: frozenset[str]
     numbers: frozenset[str]
+    measures: frozenset[str]
     single: frozenset[str]
     is_home: bool
     asks_topic: bool
@@ -128,7 +134,7 @@ def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
     if new.valid_from < old.valid_from:
         return False
     return _other_value(mine, theirs) or (
-        "event" not in (new.type, old.type) and _other_number(mine, theirs)
+        "event" not in (new.type, old.type) and _other_measure(mine, theirs)
     )
 
 
@@ -149,11 +155,14 @@ def _other_value(mine: _Meaning, theirs: _Meaning) -> bool:
     return few and bool(common or not mine.asks_topic)
 
 
-def _other_number(mine: _Meaning, theirs: _Meaning) -> bool:
-    """Whether both say the same of one thing, except for one number."""
-    if len(mine.numbers) != 1 or len(theirs.numbers) != 1 or mine.numbers == theirs.numbers:
+def _other_measure(mine: _Meaning, theirs: _Meaning) -> bool:
+    """Whether both say the same of one thing, except for its time, price or share.
+
+    Other numbers tell things apart: garden 3 and garden 4 are two gardens.
+    """
+    if len(mine.measures) != 1 or len(theirs.measures) != 1 or mine.measures == theirs.measures:
         return False
-    about, other = mine.bag - mine.numbers, theirs.bag - theirs.numbers
+    about, other = mine.bag - mine.measures, theirs.bag - theirs.measures
     return len(about) > 1 and about == other
 
 
@@ -173,6 +182,7 @@ def _meaning(summary: str) -> _Meaning:
         numbers=frozenset(
             term for key in keys if any(c.isdigit() for c in key) for term in terms(key)
         ),
+        measures=frozenset(term for key in keys if _MEASURE.fullmatch(key) for term in terms(key)),
         single=frozenset(term for word in single.split() for term in terms(word)),
         is_home="home" in cues,
         asks_topic=single.startswith(("favo", "prefer", "bevorz", "préf", "pref", "предпоч")),

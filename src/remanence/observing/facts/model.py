@@ -1,7 +1,7 @@
 """The extractor that asks a language model."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib.resources import files
 from string import Template
 
@@ -10,13 +10,17 @@ from remanence.observing.facts.answers import AnsweredFact, read_facts
 from remanence.observing.model.asking import NOTHING, Question, ask_once, is_word
 from remanence.observing.model.lines import written_line
 from remanence.observing.model.prompting import Entry, Section, language_rule
+from remanence.observing.model.transcript import transcript
 from remanence.observing.secrets import scrubbed
 from remanence.protocols import ExtractRequest, Model
-from remanence.types import Fact, FactDraft, Note
+from remanence.tokens import text_tokens
+from remanence.types import FactDraft
 
 EXTRACT_VERSION = "extract/1"
 KNOWN_FACTS = 100
-PORTION_CHARACTERS = 60_000
+FEW_TOKENS = 2_000
+ROOM_TOKENS = 12_000
+MESSAGE_TOKENS = 4_000
 _NUMBER = re.compile(r"\d+")
 
 
@@ -35,19 +39,7 @@ class ModelFacts:
         return f"{EXTRACT_VERSION} {self._model.name}"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
-        known = request.known[:KNOWN_FACTS]
-        return tuple(
-            [
-                draft
-                for notes in _portions(request.notes)
-                for draft in await self._asked(request, notes, known)
-            ]
-        )
-
-    async def _asked(
-        self, request: ExtractRequest, notes: Sequence[Note], known: Sequence[Fact]
-    ) -> list[FactDraft]:
-        answer = await ask_once(self._model, self._question(request, notes, known))
+        answer = await ask_once(self._model, self._question(request))
         found = () if is_word(answer.text, NOTHING) else read_facts(answer.text)
         if found is None:
             raise ObservationRejected(
@@ -55,22 +47,18 @@ class ModelFacts:
             )
         if not answer.complete:
             raise ObservationRejected("cut_off", f"the answer of {answer.model} was cut off")
-        return [_draft(fact, notes, known) for fact in found if _is_supported(fact, notes, known)]
+        return tuple(_draft(fact, request) for fact in found if _is_supported(fact, request))
 
-    def _question(
-        self, request: ExtractRequest, notes: Sequence[Note], known: Sequence[Fact]
-    ) -> Question:
-        shown = tuple(
-            Entry("", f"{number}. {scrubbed(fact.summary)}")
-            for number, fact in enumerate(known, start=1)
-        )
-        lines = tuple(Entry("", scrubbed(written_line(note))) for note in notes)
+    def _question(self, request: ExtractRequest) -> Question:
         return Question(
             purpose="facts",
             conversation=request.conversation,
             user=request.user,
             stable=_prompt("extract"),
-            sections=(Section("known facts", shown), Section("notes", lines)),
+            sections=(
+                Section("known facts", tuple(_known_entries(request))),
+                _source_section(request),
+            ),
             task=Template(_prompt("extract-task")).substitute(language=self._language_rule).strip(),
             max_output_tokens=self._max_output_tokens,
         )
@@ -80,49 +68,55 @@ def _prompt(name: str) -> str:
     return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 
-def _portions(notes: Sequence[Note]) -> Iterator[list[Note]]:
-    portion: list[Note] = []
-    size = 0
-    for note in notes:
-        size += len(note.text)
-        if portion and size > PORTION_CHARACTERS:
-            yield portion
-            portion, size = [], len(note.text)
-        portion.append(note)
-    if portion:
-        yield portion
+def _known_entries(request: ExtractRequest) -> Iterator[Entry]:
+    for number, fact in enumerate(request.known[:KNOWN_FACTS], start=1):
+        yield Entry("", f"{number}. {scrubbed(fact.summary)}")
 
 
-def _is_supported(fact: AnsweredFact, notes: Sequence[Note], known: Sequence[Fact]) -> bool:
-    """Whether each number of the summary occurs in what the model was shown."""
+def _source_section(request: ExtractRequest) -> Section:
+    """The notes; where there are few messages, these, as their notes have room for little."""
+    if request.notes and sum(message.tokens for message in request.messages) > FEW_TOKENS:
+        return Section("notes", tuple(Entry("", scrubbed(written_line(n))) for n in request.notes))
+    shown = transcript(
+        request.messages, message_tokens=MESSAGE_TOKENS, room_tokens=ROOM_TOKENS, count=text_tokens
+    )
+    return Section("messages", tuple(item.entry for item in shown))
+
+
+def _is_supported(fact: AnsweredFact, request: ExtractRequest) -> bool:
+    """Whether each number of the summary occurs in the source, or in a fact that is known."""
     numbers = set(_NUMBER.findall(fact.summary))
     if not numbers:
         return True
-    shown = "\n".join([*(written_line(note) for note in notes), *(f.summary for f in known)])
-    return numbers <= set(_NUMBER.findall(shown))
+    texts = [known.summary for known in request.known[:KNOWN_FACTS]]
+    texts += [written_line(note) for note in request.notes]
+    for message in request.messages:
+        texts += [message.full_text, str(message.created_at)]
+    return numbers <= set(_NUMBER.findall("\n".join(texts)))
 
 
-def _draft(fact: AnsweredFact, notes: Sequence[Note], known: Sequence[Fact]) -> FactDraft:
-    note = _source(fact, notes)
+def _draft(fact: AnsweredFact, request: ExtractRequest) -> FactDraft:
     place = fact.replaces or 0
-    replaced = known[place - 1] if 0 < place <= len(known) else None
+    replaced = request.known[place - 1] if 0 < place <= len(request.known) else None
+    first_seq, last_seq = _source(fact, request)
+    times = {message.seq: message.created_at for message in request.messages}
     return FactDraft(
         summary=fact.summary,
         type=fact.type,
         tags=fact.tags,
-        first_seq=note.first_seq if note else notes[0].first_seq,
-        last_seq=note.last_seq if note else notes[-1].last_seq,
-        valid_from=note.observed_at if note else None,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        valid_from=times.get(first_seq),
         replaces=replaced.id if replaced else None,
     )
 
 
-def _source(fact: AnsweredFact, notes: Sequence[Note]) -> Note | None:
-    """The note that the model named, or that shares most of the words."""
-    for seq in fact.source:
-        for note in notes:
-            if note.first_seq <= seq <= note.last_seq:
-                return note
+def _source(fact: AnsweredFact, request: ExtractRequest) -> tuple[int, int]:
+    """The messages that the model named, or the one that shares most of the words."""
+    seqs = {message.seq for message in request.messages}
+    named = [seq for seq in fact.source if seq in seqs]
+    if named:
+        return min(named), max(named)
     mine = set(fact.summary.casefold().split())
-    best = max(notes, key=lambda note: len(mine & set(note.text.casefold().split())))
-    return best if mine & set(best.text.casefold().split()) else None
+    best = max(request.messages, key=lambda m: (len(mine & set(m.text.casefold().split())), -m.seq))
+    return best.seq, best.seq

@@ -1,0 +1,449 @@
+"""Facts: what one conversation leaves behind is known in the next one of the same user."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from remanence import Fact, Memory, Message, Policy
+from remanence.errors import InvalidMessage, ModelError
+from remanence.protocols import ExtractRequest
+from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
+from remanence.testing.models import ScriptedModel
+from remanence.types import FactDraft
+
+IN_MEMORY = "sqlite:///:memory:"
+FULL = Policy.default(note_ratio=1.0)
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+TOLD = (
+    "My name is Ana and I live in Lisbon.",
+    "I prefer window seats and I'm allergic to peanuts.",
+    "My flight LH 454 leaves on 2026-05-08 at 13:25.",
+    "We decided to use PostgreSQL for the tracker.",
+)
+
+
+class ScriptedFacts:
+    """An extractor that gives scripted facts, then none; an exception in the script is raised."""
+
+    def __init__(self, *script: "tuple[FactDraft, ...] | Exception") -> None:
+        self.requests: list[ExtractRequest] = []
+        self._script = list(script)
+
+    @property
+    def name(self) -> str:
+        return "scripted/1"
+
+    async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
+        self.requests.append(request)
+        answer = self._script.pop(0) if self._script else ()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def tell(memory: Memory, name: str, *texts: str, user: str | None = "ana") -> None:
+    """A conversation in which the user says some things, and which ends."""
+    chat = memory.conversation(name, user=user)
+    for text in texts:
+        await chat.append(Message.user(text), Message.assistant("I see."))
+    await chat.end()
+
+
+def question(number: int) -> str:
+    return f"Question {number} about the harbour, the ships, and the fish of the day. " * 3
+
+
+def summaries(facts: tuple[Fact, ...]) -> list[str]:
+    return [fact.summary for fact in facts]
+
+
+@pytest.mark.req("Z-04")
+@pytest.mark.req("Z-54")
+@pytest.mark.req("Z-74")
+@pytest.mark.req("Z-87")
+async def test_what_a_user_said_is_known_in_their_next_conversation() -> None:
+    async with Memory.open(IN_MEMORY, policy=FULL) as memory:
+        await tell(memory, "first", *TOLD)
+        (flight,) = await memory.facts.search("flight", user="ana")
+        chat = memory.conversation("second", user="ana")
+        await chat.append(Message.user("Hello again."))
+        request = (await chat.context(system="You help.")).to_anthropic()
+
+    assert (flight.type, flight.conversation, flight.first_seq) == ("event", "first", 5)
+    assert "LH 454" in flight.summary
+    shown = request["system"][1]["text"]
+    assert all(word in shown for word in ("Lisbon", "peanuts", "LH 454", "PostgreSQL"))
+    assert "past conversations" in shown
+
+
+@pytest.mark.req("Z-05")
+@pytest.mark.req("Z-68")
+@pytest.mark.req("Z-89")
+async def test_the_context_window_has_all_three_tiers_in_order() -> None:
+    policy = Policy.zora(
+        observe_tokens=300,
+        observe_slice_messages=6,
+        tail_tokens=400,
+        tail_keep_tokens=100,
+        note_ratio=1.0,
+        token_counter=None,
+    )
+    async with Memory.open(IN_MEMORY, policy=policy, observer=ScriptedObserver()) as memory:
+        await memory.facts.save("Ana lives in Lisbon", user="ana", type="profile")
+        chat = memory.conversation("a", user="ana")
+        for number in range(20):
+            text = question(number)
+            await chat.append(Message.user(text), Message.assistant(f"Answer {number}."))
+        await chat.flush()
+        context = await chat.context(system="You are the identity.")
+
+    kinds = [block.kind for block in context.system]
+    assert kinds[:2] == ["system", "facts"]
+    assert set(kinds[2:]) == {"observation"}
+    assert context.stats.cross_session_tokens > 0
+    assert context.stats.session_tokens > 0
+    assert context.messages[-1].text == "Answer 19."
+    sent = context.to_anthropic()
+    assert "Lisbon" in sent["system"][1]["text"]
+    assert sent["messages"][-1]["content"][0]["text"].endswith("Answer 19.")
+
+
+async def test_a_conversation_without_a_user_has_no_facts_and_shows_none() -> None:
+    extractor = ScriptedFacts()
+    async with Memory.open(IN_MEMORY, policy=FULL, extractor=extractor) as memory:
+        await memory.facts.save("Ana lives in Lisbon", user="ana")
+        await tell(memory, "nobody", *TOLD, user=None)
+        context = await memory.conversation("nobody").context(system="You help.")
+
+    assert extractor.requests == []
+    assert "facts" not in {block.kind for block in context.system}
+
+
+async def test_without_facts_a_context_of_a_user_is_as_it_was_before() -> None:
+    requests = []
+    for user in ("ana", None):
+        async with Memory.open(IN_MEMORY, policy=FULL, clock=FixedClock()) as memory:
+            chat = memory.conversation("a", user=user)
+            await chat.append(Message.user("Hello."), Message.assistant("Hi."))
+            requests.append((await chat.context(system="You help.")).to_anthropic())
+
+    assert requests[0] == requests[1]
+
+
+async def test_the_user_of_the_tape_decides_whose_facts_are_shown() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        await memory.facts.save("Bob keeps bees", user="bob")
+        await memory.conversation("a", user="ana").append(Message.user("Hello."))
+        context = await memory.conversation("a", user="bob").context()
+
+    assert "bees" not in context.to_text()
+
+
+async def test_facts_of_a_conversation_are_not_shown_beside_its_own_messages() -> None:
+    async with Memory.open(IN_MEMORY, policy=FULL) as memory:
+        await tell(memory, "first", *TOLD)
+        context = await memory.conversation("first", user="ana").context()
+
+    assert "facts" not in {block.kind for block in context.system}
+
+
+async def test_ending_twice_keeps_nothing_twice() -> None:
+    extractor = ScriptedFacts((FactDraft(summary="Ana keeps bees"),))
+    async with Memory.open(IN_MEMORY, policy=FULL, extractor=extractor) as memory:
+        await tell(memory, "a", TOLD[0])
+        state = await memory.conversation("a", user="ana").end()
+        log = await memory.conversation("a").log()
+
+    assert len(extractor.requests) == 1
+    assert state.facts_seq == state.last_seq == 2
+    assert [entry.kind for entry in log].count("facts") == 1
+
+
+async def test_a_later_end_reads_only_what_is_new() -> None:
+    extractor = ScriptedFacts()
+    async with Memory.open(IN_MEMORY, policy=FULL, extractor=extractor) as memory:
+        await tell(memory, "a", TOLD[0])
+        await tell(memory, "a", TOLD[2])
+
+    assert [[m.seq for m in r.messages] for r in extractor.requests] == [[1, 2], [3, 4]]
+
+
+@pytest.mark.req("Z-52")
+@pytest.mark.req("Z-53")
+async def test_facts_are_kept_when_notes_are_condensed_without_an_end() -> None:
+    policy = Policy(
+        observe_tokens=300,
+        observe_max_tokens=600,
+        tail_tokens=600,
+        tail_keep_tokens=100,
+        reflect_tokens=(150, 150, 400),
+        note_ratio=0.5,
+    )
+    extractor = ScriptedFacts((FactDraft(summary="Ana keeps bees", first_seq=1, last_seq=2),))
+    async with Memory.open(
+        IN_MEMORY,
+        policy=policy,
+        observer=ScriptedObserver(),
+        reflector=ScriptedReflector(),
+        extractor=extractor,
+    ) as memory:
+        chat = memory.conversation("a", user="ana")
+        for number in range(40):
+            text = question(number)
+            await chat.append(Message.user(text), Message.assistant(f"Answer {number}. " * 5))
+            await chat.context()
+        state = await chat.flush()
+        (fact,) = await memory.facts.list(user="ana")
+
+    assert state.reflected_seq > 0
+    assert state.facts_seq >= state.reflected_seq
+    assert (fact.conversation, fact.first_seq, fact.last_seq) == ("a", 1, 2)
+
+
+async def test_a_failed_extraction_changes_nothing_and_is_tried_again() -> None:
+    clock = FixedClock()
+    extractor = ScriptedFacts(ModelError("overloaded", "busy"), (FactDraft(summary="Likes tea"),))
+    async with Memory.open(IN_MEMORY, policy=FULL, extractor=extractor, clock=clock) as memory:
+        await tell(memory, "a", TOLD[0])
+        failed = await memory.conversation("a").state()
+        before = await memory.facts.list(user="ana")
+        clock.advance(3_600)
+        state = await memory.conversation("a").flush()
+        after = await memory.facts.list(user="ana")
+
+    assert failed.facts_seq == 0
+    assert failed.observed_seq == failed.last_seq
+    assert failed.last_error == "facts: overloaded: busy"
+    assert before == ()
+    assert state.facts_failure is None
+    assert summaries(after) == ["Likes tea"]
+
+
+async def test_a_failed_extraction_is_tried_again_after_a_restart(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    clock = FixedClock()
+    failing = ScriptedFacts(ModelError("overloaded", "busy"))
+    async with Memory.open(url, policy=FULL, extractor=failing, clock=clock) as memory:
+        await tell(memory, "a", TOLD[0])
+    clock.advance(3_600)
+    async with Memory.open(url, policy=FULL, clock=clock) as memory:
+        await memory.conversation("a").flush()
+        facts = await memory.facts.list(user="ana")
+
+    assert any("Lisbon" in summary for summary in summaries(facts))
+
+
+async def test_a_new_value_supersedes_the_old_one_which_stays_in_history() -> None:
+    clock = FixedClock(NOON)
+    async with Memory.open(IN_MEMORY, policy=FULL, clock=clock) as memory:
+        await tell(memory, "first", "I live in Lisbon with two cats.")
+        clock.advance(86_400)
+        await tell(memory, "second", "I live in Porto with two cats.")
+        now = await memory.facts.list(user="ana")
+        history = await memory.facts.list(user="ana", history=True)
+
+    assert ["Porto" in summary for summary in summaries(now)] == [True]
+    old = history[-1]
+    assert "Lisbon" in old.summary
+    assert old.superseded_by == now[0].id
+    assert old.valid_to == now[0].valid_from > old.valid_from
+
+
+@pytest.mark.req("Z-58")
+@pytest.mark.req("Z-90")
+async def test_facts_are_saved_found_and_forgotten_by_hand() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        saved = await memory.facts.save("Ana plays the cello", user="ana", type="skill", tags=["m"])
+        again = await memory.facts.save("ana  plays the CELLO.", user="ana")
+        found = await memory.facts.search("cello", user="ana")
+        forgotten = await memory.facts.forget(saved.id, user="ana")
+        left = await memory.facts.list(user="ana", history=True)
+
+    assert (saved.type, saved.tags, saved.conversation) == ("skill", ("m",), None)
+    assert again == saved
+    assert found == (saved,)
+    assert forgotten
+    assert left == ()
+
+
+async def test_a_fact_can_replace_another_by_its_id() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        old = await memory.facts.save("The office dog is called Rex", user="ana")
+        new = await memory.facts.save("There is no dog any more", user="ana", replaces=old.id)
+        known = await memory.facts.get(old.id, user="ana")
+        await memory.facts.forget(new.id, user="ana")
+        left = await memory.facts.list(user="ana", history=True)
+
+    assert known is not None
+    assert known.superseded_by == new.id
+    assert left == ()
+
+
+async def test_secrets_are_not_kept() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        fact = await memory.facts.save(f"The key is sk-{'a1B2' * 8}", user="ana")
+
+    assert fact.summary == "The key is [secret]"
+
+
+@pytest.mark.parametrize("summary", ["", "  \n", "x" * 5_000])
+async def test_what_is_no_sentence_is_refused(summary: str) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        with pytest.raises(InvalidMessage):
+            await memory.facts.save(summary, user="ana")
+
+
+async def test_a_deleted_conversation_takes_its_facts_along_and_revives_what_they_replaced() -> (
+    None
+):
+    clock = FixedClock(NOON)
+    async with Memory.open(IN_MEMORY, policy=FULL, clock=clock) as memory:
+        await tell(memory, "first", "I live in Lisbon with two cats.")
+        clock.advance(60)
+        await tell(memory, "second", "I live in Porto with two cats.")
+        await memory.conversation("second").delete()
+        left = await memory.facts.list(user="ana", history=True)
+        found = await memory.facts.search("Lisbon", user="ana")
+
+    assert left == found
+    assert [(fact.conversation, fact.valid_to) for fact in left] == [("first", None)]
+
+
+async def test_shown_facts_stay_the_same_bytes_until_the_prefix_changes_anyway() -> None:
+    policy = Policy(
+        observe_tokens=300,
+        observe_max_tokens=600,
+        tail_tokens=600,
+        tail_keep_tokens=100,
+        note_ratio=0.5,
+    )
+    clock = FixedClock()
+    async with Memory.open(
+        IN_MEMORY, policy=policy, observer=ScriptedObserver(), clock=clock
+    ) as memory:
+        await memory.facts.save("Ana keeps bees", user="ana")
+        chat = memory.conversation("a", user="ana")
+        seen = []
+        for number in range(30):
+            await memory.facts.save(f"Ana owns boat number {number} named B{number}", user="ana")
+            text = question(number)
+            await chat.append(Message.user(text), Message.assistant(f"Answer {number}."))
+            await chat.flush()
+            context = await chat.context()
+            seen.append(
+                (
+                    tuple(b.segment_id for b in context.system if b.segment_id),
+                    next(b.text for b in context.system if b.kind == "facts"),
+                )
+            )
+
+    assert len({notes for notes, _ in seen}) > 2
+    assert len({text for _, text in seen}) == len({notes for notes, _ in seen})
+
+
+async def test_shown_facts_are_renewed_when_the_prompt_cache_is_cold(tmp_path: Path) -> None:
+    clock = FixedClock()
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    async with Memory.open(url, clock=clock) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("Hello."), Message.assistant("Hi."))
+        await chat.context()
+        await memory.facts.save("Ana keeps bees", user="ana")
+        warm = await chat.context()
+    async with Memory.open(url, clock=clock) as memory:
+        chat = memory.conversation("a", user="ana")
+        restarted = await chat.context()
+        clock.advance(400)
+        cold = await chat.context()
+        await memory.facts.save("Ana keeps geese", user="ana")
+        warm_again = await chat.context()
+
+    assert "bees" not in warm.to_text() + restarted.to_text()
+    assert "bees" in cold.to_text()
+    assert warm_again.to_text() == cold.to_text()
+
+
+async def test_a_forgotten_fact_is_shown_no_more_at_once() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        fact = await memory.facts.save("Ana keeps bees", user="ana")
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("Hello."), Message.assistant("Hi."))
+        before = await chat.context()
+        await memory.facts.forget(fact.id, user="ana")
+        after = await chat.context()
+
+    assert "bees" in before.to_text()
+    assert "bees" not in after.to_text()
+
+
+async def test_shown_facts_keep_to_their_budget() -> None:
+    async with Memory.open(IN_MEMORY, policy=Policy.default(facts_tokens=200)) as memory:
+        for number in range(60):
+            await memory.facts.save(f"Boat {number} of Ana is named Bella{number}", user="ana")
+        chat = memory.conversation("a", user="ana")
+        context = await chat.context()
+
+    assert 100 < context.stats.cross_session_tokens <= 200
+    assert "Bella59" in context.to_text()
+    assert "Bella0 " not in context.to_text()
+
+
+@pytest.mark.req("B-21")
+@pytest.mark.req("B-66")
+@pytest.mark.req("B-74")
+@pytest.mark.req("B-78")
+async def test_brain_puts_matching_memories_behind_the_last_breakpoint() -> None:
+    async with Memory.open(IN_MEMORY, policy=Policy.brain()) as memory:
+        fact = await memory.facts.save("Ana keeps bees", user="ana", type="behavior")
+        for number in range(8):
+            await memory.facts.save(f"Ana keeps bees in garden {number}", user="ana")
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("How are my bees?"))
+        context = await chat.context(system="You help.")
+        other = memory.conversation("b", user="ana")
+        await other.append(Message.user("Hello."))
+        without = await other.context(system="You help.")
+
+    request = context.to_anthropic()
+    memories = request["messages"][-1]["content"]
+    assert "facts" not in {block.kind for block in context.system}
+    assert "## Long-Term Memories" in json.dumps(memories)
+    assert f"- [behavior] Ana keeps bees (id: {fact.id})" in context.volatile
+    assert context.volatile.count("(id: ") == 5
+    assert context.stats.volatile_tokens <= 600
+    assert "Long-Term" not in without.to_text()
+
+
+@pytest.mark.req("X-26")
+async def test_memory_of_other_conversations_is_not_kept_as_this_ones_own() -> None:
+    extractor = ScriptedFacts()
+    async with Memory.open(IN_MEMORY, policy=FULL, extractor=extractor) as memory:
+        await memory.facts.save("Project Heron ships in June", user="ana")
+        chat = memory.conversation("a", user="ana")
+        await chat.append(
+            Message.user("Injected: project Heron ships in June.", kind="control"),
+            Message.user("What is the weather in Lisbon?"),
+        )
+        await chat.context(recall="Heron")
+        await chat.end()
+
+    (request,) = extractor.requests
+    assert [message.text for message in request.messages] == ["What is the weather in Lisbon?"]
+    assert "Heron" not in "".join(note.text for note in request.notes)
+
+
+@pytest.mark.req("Z-56")
+async def test_a_model_is_asked_for_facts_at_the_end() -> None:
+    answer = '[{"summary": "Lives in Lisbon", "type": "profile", "tags": ["home"], "source": [1]}]'
+    model = ScriptedModel([answer])
+    async with Memory.open(IN_MEMORY, policy=FULL, extractor=model) as memory:
+        await tell(memory, "a", TOLD[0])
+        (fact,) = await memory.facts.list(user="ana")
+
+    (request,) = model.requests
+    assert request.purpose == "facts"
+    assert "Lisbon" in request.prompt
+    assert (fact.summary, fact.type, fact.tags) == ("Lives in Lisbon", "profile", ("home",))
+    assert (fact.first_seq, fact.made_by) == (1, "extract/1 scripted-model")
