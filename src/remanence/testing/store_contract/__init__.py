@@ -12,6 +12,7 @@
 
 from remanence.testing.store_contract.activation import ActivationContract
 from remanence.testing.store_contract.erasure import ErasureContract
+from remanence.testing.store_contract.facts import FactContract
 from remanence.testing.store_contract.failures import FailureContract
 from remanence.testing.store_contract.handles import HandleContract, OpenStore
 from remanence.testing.store_contract.ledger import LedgerContract
@@ -20,6 +21,7 @@ from remanence.testing.store_contract.reading import ReadingContract
 from remanence.testing.store_contract.reflections import ReflectionContract
 from remanence.testing.store_contract.search import SearchContract
 from remanence.testing.store_contract.tape import TapeContract
+from remanence.testing.store_contract.vectors import VectorContract
 
 __all__ = ["OpenStore", "StoreContract"]
 
@@ -32,6 +34,8 @@ class StoreContract(
     ReflectionContract,
     FailureContract,
     SearchContract,
+    FactContract,
+    VectorContract,
     ErasureContract,
     LedgerContract,
     HandleContract,

@@ -19,7 +19,14 @@ from remanence.testing.store_contract.samples import (
     user,
     users,
 )
-from remanence.types import ConversationRef, MemoryState
+from remanence.types import (
+    ConversationRef,
+    FactChanges,
+    FactsPin,
+    MemoryState,
+    Owner,
+    VectorTask,
+)
 
 OpenStore: TypeAlias = Callable[[], Awaitable[Store]]
 
@@ -192,6 +199,17 @@ def _every_call(store: Store, state: MemoryState) -> list[Awaitable[object]]:
         store.log(REF),
         store.conversations(),
         store.search(REF, "x", limit=1),
+        store.facts(Owner("default", "ana")),
+        store.fact(Owner("default", "ana"), "x"),
+        store.search_facts(Owner("default", "ana"), "x", limit=1),
+        store.save_facts(FactChanges()),
+        store.commit_facts(state, FactChanges(), facts_seq=0, at=at(0)),
+        store.forget_fact(Owner("default", "ana"), "x"),
+        store.pin_facts(state, Owner("default", "ana"), FactsPin(marker="", text="", at=at(0))),
+        store.unembedded("model"),
+        store.save_vectors(VectorTask(model="m", subject="fact", cursor=0, items=()), []),
+        store.nearest(REF, "model", (1.0,), limit=1),
+        store.nearest_facts(Owner("default", "ana"), "model", (1.0,), limit=1),
         store.delete(REF),
         store.record_usage([usage()]),
         store.usage(),

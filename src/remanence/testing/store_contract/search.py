@@ -13,7 +13,7 @@ from remanence.testing.store_contract.samples import (
     tape,
     user,
 )
-from remanence.types import ConversationRef, Hit, Message, Note, ToolCallPart
+from remanence.types import ConversationRef, Hit, Message, Note, RecallFilter, ToolCallPart
 
 TEXTS = [
     "My flight LH 454 leaves on Friday from Munich.",
@@ -148,6 +148,22 @@ class SearchContract(Handles):
         hits = await store.search(REF, "umbrella", limit=5)
 
         assert [hit.text for hit in hits] == ["umbrella of default chat"]
+
+    async def test_a_filter_is_kept_also_behind_better_hits(self, store: Store) -> None:
+        for minute in range(40):
+            message = Message.user(f"umbrella {minute}", created_at=at(minute))
+            await store.append(REF, [message], user=None)
+        last = Message.assistant("one umbrella among many other words", created_at=at(50))
+        await store.append(REF, [last], user=None)
+
+        by_role = await store.search(REF, "umbrella", limit=1, only=RecallFilter(role="assistant"))
+        by_time = await store.search(
+            REF, "umbrella", limit=9, only=RecallFilter(since=at(3), until=at(5))
+        )
+
+        assert [hit.first_seq for hit in by_role] == [41]
+        assert sorted(hit.first_seq for hit in by_time) == [4, 5]
+        assert await store.search(REF, "umbrella", limit=9, only=RecallFilter(tag="Fact")) == ()
 
     async def test_no_more_hits_than_asked_for(self, store: Store) -> None:
         await store.append(REF, [user(f"umbrella {n}") for n in range(9)], user=None)

@@ -1,0 +1,239 @@
+"""Facts: one owner's, superseded with dates, erased with their conversation."""
+
+import asyncio
+
+import pytest
+
+from remanence.errors import StoreError
+from remanence.protocols import Store
+from remanence.testing.store_contract.handles import Handles
+from remanence.testing.store_contract.samples import REF, at, committed, failure, observed, tape
+from remanence.types import ConversationRef, Fact, FactChanges, FactsPin, Owner
+
+ANA = Owner("default", "ana")
+BOB = Owner("default", "bob")
+ANA_ELSEWHERE = Owner("other", "ana")
+
+
+def fact(id_: str, summary: str, owner: Owner = ANA, **changes: object) -> Fact:
+    """A fact that holds; *changes* are fields of it."""
+    fields: dict[str, object] = {
+        "id": id_,
+        "tenant": owner.tenant,
+        "user": owner.user,
+        "summary": summary,
+        "type": "knowledge",
+        "tags": ("a tag", "another"),
+        "created_at": at(5),
+        "valid_from": at(4),
+        "made_by": "contract/1",
+    }
+    return Fact(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
+
+
+def new(*facts: Fact, **replaced: str) -> FactChanges:
+    """These facts; *replaced* names for the id of an old one that of a new one."""
+    return FactChanges(facts=facts, replaced=replaced)
+
+
+class FactContract(Handles):
+    """`save_facts`, `commit_facts`, `facts`, `fact`, `search_facts`, `forget_fact`, `pin_facts`."""
+
+    async def test_a_saved_fact_is_read_as_it_was_written(self, store: Store, other: Store) -> None:
+        whole = fact("f1", "keeps bees", conversation="chat", first_seq=3, last_seq=4, type="skill")
+
+        assert await store.save_facts(new(whole)) == (whole,)
+        assert await other.facts(ANA) == (whole,)
+        assert await other.fact(ANA, "f1") == whole
+
+    async def test_facts_come_newest_first_and_no_more_than_asked_for(self, store: Store) -> None:
+        await store.save_facts(new(*(fact(f"f{n}", f"fact {n}") for n in range(4))))
+
+        assert [f.id for f in await store.facts(ANA)] == ["f3", "f2", "f1", "f0"]
+        assert [f.id for f in await store.facts(ANA, limit=2)] == ["f3", "f2"]
+
+    async def test_nobody_sees_facts_of_others(self, store: Store) -> None:
+        await store.save_facts(new(fact("f1", "keeps bees")))
+
+        for stranger in (BOB, ANA_ELSEWHERE):
+            assert await store.facts(stranger, history=True) == ()
+            assert await store.fact(stranger, "f1") is None
+            assert await store.search_facts(stranger, "bees", limit=5) == ()
+            assert not await store.forget_fact(stranger, "f1")
+        assert len(await store.facts(ANA)) == 1
+
+    async def test_equal_words_are_one_fact(self, store: Store) -> None:
+        (first,) = await store.save_facts(new(fact("f1", "Keeps bees"))) or ()
+
+        assert await store.save_facts(new(fact("f2", "keeps  BEES."))) == (first,)
+        assert await store.facts(ANA) == (first,)
+
+    async def test_a_replaced_fact_ends_and_stays_in_history(self, store: Store) -> None:
+        await store.save_facts(new(fact("f1", "lives in Rome")))
+        await store.save_facts(new(fact("f2", "lives in Oslo", valid_from=at(9)), f1="f2"))
+
+        assert [f.id for f in await store.facts(ANA)] == ["f2"]
+        now, old = await store.facts(ANA, history=True)
+        assert (now.valid_to, old.valid_to, old.superseded_by) == (None, at(9), "f2")
+        assert await store.search_facts(ANA, "Rome", limit=5) == ()
+
+    async def test_what_holds_no_more_cannot_be_replaced_again(self, store: Store) -> None:
+        await store.save_facts(new(fact("f1", "lives in Rome")))
+        await store.save_facts(new(fact("f2", "lives in Oslo"), f1="f2"))
+
+        assert await store.save_facts(new(fact("f3", "lives in Bonn"), f1="f3")) is None
+        assert [f.id for f in await store.facts(ANA)] == ["f2"]
+
+    async def test_one_of_two_rivals_replaces_a_fact(self, store: Store, other: Store) -> None:
+        await store.save_facts(new(fact("f1", "lives in Rome")))
+        async with asyncio.TaskGroup() as group:
+            tries = [
+                group.create_task(handle.save_facts(new(fact(id_, f"lives in {id_}"), f1=id_)))
+                for handle, id_ in ((store, "f2"), (other, "f3"))
+            ]
+
+        assert sorted(task.result() is None for task in tries) == [False, True]
+        assert len(await store.facts(ANA)) == 1
+
+    @pytest.mark.parametrize("query", ["bees", "BEE", "꿀벌", "蜜蜂"])
+    async def test_a_word_of_any_script_is_found(self, store: Store, query: str) -> None:
+        keeper = fact("f1", "keeps bees / 꿀벌을 길러요 / 我养蜜蜂")
+        await store.save_facts(new(keeper, fact("f2", "plays the cello")))
+
+        assert await store.search_facts(ANA, query, limit=5) == (keeper,)
+
+    async def test_a_search_gives_the_best_first_and_no_more_than_asked_for(
+        self, store: Store
+    ) -> None:
+        texts = ("red wine", "red bicycle", "a bicycle", "tea")
+        await store.save_facts(new(*(fact(text, text) for text in texts)))
+
+        assert [f.id for f in await store.search_facts(ANA, "red bicycle", limit=1)] == [
+            "red bicycle"
+        ]
+        assert await store.search_facts(ANA, "red bicycle", limit=0) == ()
+        assert await store.search_facts(ANA, '"(', limit=5) == ()
+
+    async def test_forgetting_takes_along_what_was_superseded(self, store: Store) -> None:
+        await store.save_facts(new(fact("f1", "lives in Rome")))
+        await store.save_facts(new(fact("f2", "lives in Oslo"), f1="f2"))
+        await store.save_facts(new(fact("f3", "lives in Bonn"), f2="f3"))
+        await store.save_facts(new(fact("f4", "keeps bees")))
+
+        assert await store.forget_fact(ANA, "f3")
+        assert not await store.forget_fact(ANA, "f3")
+        assert [f.id for f in await store.facts(ANA, history=True)] == ["f4"]
+        assert await store.search_facts(ANA, "Bonn", limit=5) == ()
+
+    async def test_a_commit_brings_facts_and_moves_the_cursor(self, store: Store) -> None:
+        state = await observed(store, [(1, 2), (3, 4)])
+        kept = fact("f1", "keeps bees", conversation=REF.id)
+
+        after = committed(await store.commit_facts(state, new(kept), facts_seq=2, at=at(80)))
+
+        assert (after.facts_seq, after.lock_version) == (2, state.lock_version + 1)
+        assert await store.state(REF) == after
+        assert await store.facts(ANA) == (kept,)
+        assert (await store.log(REF))[-1].kind == "facts"
+
+    async def test_a_second_commit_of_the_same_range_writes_nothing(self, store: Store) -> None:
+        state = await observed(store, [(1, 2)])
+        await store.commit_facts(state, new(fact("f1", "keeps bees")), facts_seq=2, at=at(80))
+
+        late = await store.commit_facts(state, new(fact("f2", "is late")), facts_seq=2, at=at(81))
+
+        assert late is None
+        assert [f.id for f in await store.facts(ANA)] == ["f1"]
+
+    async def test_a_commit_that_would_replace_what_is_gone_writes_nothing(
+        self, store: Store
+    ) -> None:
+        state = await observed(store, [(1, 2)])
+
+        late = await store.commit_facts(
+            state, new(fact("f2", "lives in Oslo"), f1="f2"), facts_seq=2, at=at(80)
+        )
+
+        assert late is None
+        assert await store.state(REF) == state
+        assert await store.facts(ANA) == ()
+
+    async def test_facts_cannot_be_extracted_from_what_was_not_observed(self, store: Store) -> None:
+        state = await observed(store, [(1, 2)])
+        await tape(store, 4)
+
+        with pytest.raises(StoreError, match="facts_seq=4"):
+            await store.commit_facts(state, FactChanges(), facts_seq=4, at=at(80))
+
+    async def test_a_failure_of_facts_is_kept_and_forgotten_with_success(
+        self, store: Store
+    ) -> None:
+        state = await observed(store, [(1, 2)])
+
+        failed = committed(await store.record_failure(state, failure("facts")))
+        mended = committed(await store.commit_facts(failed, FactChanges(), facts_seq=2, at=at(80)))
+
+        assert failed.facts_failure == failure("facts")
+        assert (mended.facts_failure, mended.failures) == (None, 0)
+
+    async def test_a_deleted_conversation_takes_its_facts_along(self, store: Store) -> None:
+        await tape(store, 1)
+        elsewhere = fact("f2", "plays the cello", conversation="another")
+        namesake = fact("f3", "reads", ANA_ELSEWHERE, conversation=REF.id)
+        await store.save_facts(new(fact("f1", "keeps bees", conversation=REF.id), elsewhere))
+        await store.save_facts(new(namesake))
+
+        await store.delete(REF)
+
+        assert await store.facts(ANA, history=True) == (elsewhere,)
+        assert await store.facts(ANA_ELSEWHERE) == (namesake,)
+        assert await store.search_facts(ANA, "bees", limit=5) == ()
+
+    async def test_what_an_erased_fact_had_replaced_holds_again(self, store: Store) -> None:
+        await tape(store, 1)
+        old = fact("f1", "lives in Rome")
+        await store.save_facts(new(old))
+        await store.save_facts(new(fact("f2", "lives in Oslo", conversation=REF.id), f1="f2"))
+
+        await store.delete(REF)
+
+        assert await store.facts(ANA, history=True) == (old,)
+        assert await store.search_facts(ANA, "Rome", limit=5) == (old,)
+
+    async def test_work_on_a_deleted_conversation_brings_no_facts(
+        self, store: Store, other: Store
+    ) -> None:
+        state = await observed(store, [(1, 2)])
+        await other.delete(REF)
+        pin = FactsPin(marker="m", text="text", at=at(1))
+
+        late = await store.commit_facts(state, new(fact("f1", "late")), facts_seq=2, at=at(80))
+
+        assert late is None
+        assert await store.facts(ANA) == ()
+        assert not await store.pin_facts(state, ANA, pin)
+
+    async def test_pinned_facts_come_with_the_snapshot(self, store: Store, other: Store) -> None:
+        state = await tape(store, 1)
+        first, second = (FactsPin(marker=m, text=f"text {m}", at=at(1)) for m in "ab")
+
+        assert await store.pin_facts(state, ANA, first)
+        assert await other.pin_facts(state, ANA, second)
+
+        snapshot = await store.snapshot(REF, tail_tokens=100)
+        assert snapshot is not None
+        assert snapshot.facts == second
+
+    async def test_erasing_a_fact_unpins_what_may_show_it(self, store: Store) -> None:
+        mine = await tape(store, 1)
+        theirs_ref = ConversationRef("default", "bobs")
+        theirs = await tape(store, 1, theirs_ref)
+        pin = FactsPin(marker="m", text="keeps bees", at=at(1))
+        await store.save_facts(new(fact("f1", "keeps bees")))
+        await store.pin_facts(mine, ANA, pin)
+        await store.pin_facts(theirs, BOB, pin)
+
+        await store.forget_fact(ANA, "f1")
+
+        snapshots = [await store.snapshot(ref, tail_tokens=9) for ref in (REF, theirs_ref)]
+        assert [s.facts if s else None for s in snapshots] == [None, pin]

@@ -1,0 +1,155 @@
+"""Vectors: each note, observed message and fact gets one, and loses it with itself."""
+
+from remanence.protocols import Store
+from remanence.testing.store_contract.facts import ANA, BOB, fact, new
+from remanence.testing.store_contract.handles import Handles
+from remanence.testing.store_contract.samples import (
+    REF,
+    active,
+    at,
+    committed,
+    observation,
+    observed,
+    reflection,
+    user,
+)
+from remanence.types import ConversationRef, Note, RecallFilter
+
+MODEL = "contract"
+RED, GREEN, BLUE = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+
+
+def vector(text: str) -> tuple[float, ...]:
+    """The colours that a text names."""
+    return tuple(float(name in text) + 0.01 for name in ("red", "green", "blue"))
+
+
+async def embed_all(store: Store, model: str = MODEL) -> list[str]:
+    """Give every text its vector; the texts in the order in which they came."""
+    texts: list[str] = []
+    while (task := await store.unembedded(model)) is not None:
+        texts += [item.text for item in task.items]
+        await store.save_vectors(task, [vector(item.text) for item in task.items])
+    return texts
+
+
+async def colours(store: Store, *names: str, ref: ConversationRef = REF) -> None:
+    """A conversation that names colours, all observed in one note each."""
+    appended = await store.append(ref, [user(f"message {name}") for name in names], user="ana")
+    notes = tuple(
+        Note(text=f"note {name}", first_seq=seq, last_seq=seq, observed_at=at(seq))
+        for seq, name in enumerate(names, start=1)
+    )
+    segment = observation(1, len(names), notes=notes)
+    committed(await store.commit_observation(appended.state, segment))
+
+
+class VectorContract(Handles):
+    """`unembedded`, `save_vectors`, `nearest`, `nearest_facts`."""
+
+    async def test_each_text_gets_one_vector_of_each_model(self, store: Store) -> None:
+        await colours(store, "red", "green")
+        await store.save_facts(new(fact("f1", "likes blue")))
+        everything = ["message green", "message red", "likes blue", "note green", "note red"]
+
+        first, again = await embed_all(store), await embed_all(store)
+        other = await embed_all(store, "another")
+
+        assert sorted(first) == sorted(other) == sorted(everything)
+        assert again == []
+
+    async def test_what_is_not_observed_yet_has_no_vector(self, store: Store) -> None:
+        await store.append(REF, [user("message red")], user="ana")
+
+        assert await store.unembedded(MODEL) is None
+
+    async def test_the_nearest_come_first(self, store: Store, other: Store) -> None:
+        await colours(store, "red", "green", "blue")
+        await embed_all(store)
+
+        hits = await other.nearest(REF, MODEL, GREEN, limit=2)
+
+        assert {hit.text for hit in hits} == {"note green", "message green"}
+        assert all(0.9 < hit.score <= 1.001 for hit in hits)
+        assert await other.nearest(REF, "another", GREEN, limit=2) == ()
+        assert await other.nearest(REF, MODEL, (1.0, 0.0), limit=2) == ()
+
+    async def test_a_filter_keeps_the_nearest_that_are_allowed(self, store: Store) -> None:
+        await colours(store, "red", "green", "blue")
+        await embed_all(store)
+        only = RecallFilter(role="user", since=at(-1))
+
+        hits = await store.nearest(REF, MODEL, GREEN, limit=1, only=only)
+
+        assert [(hit.kind, hit.text) for hit in hits] == [("message", "message green")]
+
+    async def test_vectors_stay_in_their_conversation(self, store: Store) -> None:
+        other = ConversationRef("other", REF.id)
+        await colours(store, "red")
+        await colours(store, "green", ref=other)
+        await embed_all(store)
+
+        assert {hit.text for hit in await store.nearest(REF, MODEL, GREEN, limit=9)} == {
+            "note red",
+            "message red",
+        }
+
+    async def test_replaced_notes_have_no_vectors(self, store: Store) -> None:
+        state = await active(store, [(1, 2)])
+        await embed_all(store)
+        new_note = (Note(text="note blue", first_seq=1, last_seq=2),)
+        condensed = reflection(1, 2, notes=new_note)
+        committed(await store.commit_reflection(state, condensed, ["g0-1-2"]))
+
+        made = await embed_all(store)
+        hits = await store.nearest(REF, MODEL, BLUE, limit=9)
+
+        assert made == ["note blue"]
+        assert [hit.text for hit in hits if hit.kind == "note"] == ["note blue"]
+
+    async def test_a_task_of_what_was_deleted_meanwhile_writes_nothing(
+        self, store: Store, other: Store
+    ) -> None:
+        await observed(store, [(1, 2)])
+        task = await store.unembedded(MODEL)
+        assert task is not None
+        await other.delete(REF)
+
+        await store.save_vectors(task, [RED for _ in task.items])
+
+        assert await store.unembedded(MODEL) is None
+        assert await store.nearest(REF, MODEL, RED, limit=9) == ()
+
+    async def test_a_deleted_conversation_takes_its_vectors_along(self, store: Store) -> None:
+        await colours(store, "red")
+        await embed_all(store)
+        await store.delete(REF)
+
+        await colours(store, "green")
+
+        assert await store.nearest(REF, MODEL, RED, limit=9) == ()
+
+    async def test_only_facts_of_the_owner_that_hold_are_near(self, store: Store) -> None:
+        await store.save_facts(new(fact("f1", "likes red"), fact("f2", "likes green")))
+        await store.save_facts(new(fact("f3", "likes red too", BOB)))
+        await embed_all(store)
+        await store.save_facts(new(fact("f4", "likes blue"), f1="f4"))
+        await embed_all(store)
+
+        near = await store.nearest_facts(ANA, MODEL, BLUE, limit=9)
+
+        assert [found.id for found in near] == ["f4", "f2"]
+        assert await store.nearest_facts(ANA, MODEL, BLUE, limit=1) == near[:1]
+
+    async def test_a_fact_that_holds_again_gets_its_vector_again(self, store: Store) -> None:
+        await colours(store, "green")
+        await store.save_facts(new(fact("f1", "likes red")))
+        await embed_all(store)
+        await store.save_facts(new(fact("f2", "likes blue", conversation=REF.id), f1="f2"))
+        await embed_all(store)
+        await store.delete(REF)
+        await embed_all(store)
+
+        near = await store.nearest_facts(ANA, MODEL, RED, limit=9)
+
+        assert [found.id for found in near] == ["f1"]
