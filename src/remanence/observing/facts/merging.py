@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from remanence.clock import Clock
 from remanence.observing.extractive.vocabulary import vocabulary_of
-from remanence.observing.extractive.wording import terms, words
+from remanence.observing.extractive.wording import Word, terms, words
 from remanence.observing.facts.cues import fact_cues
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 
@@ -173,17 +173,28 @@ def _meaning(summary: str) -> _Meaning:
         speaker, said = "", summary
     vocabulary = vocabulary_of(said)
     small = vocabulary.drop | vocabulary.glue
-    keys = [word.key for word in words(said, vocabulary, opens=False) if word.key not in small]
+    telling = [w for w in words(said, vocabulary, opens=False) if w.key not in small]
     cues = fact_cues(said)
     single = cues.get("single", "")
     return _Meaning(
         speaker=speaker.casefold(),
-        bag=frozenset(term for key in keys for term in terms(key)),
-        numbers=frozenset(
-            term for key in keys if any(c.isdigit() for c in key) for term in terms(key)
-        ),
-        measures=frozenset(term for key in keys if _MEASURE.fullmatch(key) for term in terms(key)),
+        bag=frozenset(term for word in telling for term in _terms(word)),
+        numbers=frozenset(word.key for word in telling if _has_digit(word)),
+        measures=frozenset(word.key for word in telling if _MEASURE.fullmatch(word.key)),
         single=frozenset(term for word in single.split() for term in terms(word)),
         is_home="home" in cues,
         asks_topic=single.startswith(("favo", "prefer", "bevorz", "préf", "pref", "предпоч")),
     )
+
+
+def _terms(word: Word) -> tuple[str, ...]:
+    """What a word counts as; names and numbers that begin alike are still different ones."""
+    return (
+        (word.key,)
+        if word.key.isascii() and (word.is_name or _has_digit(word))
+        else terms(word.key)
+    )
+
+
+def _has_digit(word: Word) -> bool:
+    return any(character.isdigit() for character in word.key)

@@ -1,0 +1,108 @@
+"""Memory as tools: definitions for two dialects, and handlers that answer in words."""
+
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from remanence import Memory, Message, memory_tools
+from remanence.memory import Conversation
+
+IN_MEMORY = "sqlite:///:memory:"
+
+
+def caller(chat: Conversation) -> "Callable[..., Coroutine[object, object, str]]":
+    """Calls a tool by its name, as an agent loop does."""
+    handlers = {tool.name: tool.handler for tool in memory_tools(chat)}
+
+    async def call(name: str, **arguments: object) -> str:
+        return await handlers[name](arguments)
+
+    return call
+
+
+@pytest.mark.req("Z-90")
+async def test_the_definitions_have_the_shapes_of_both_dialects() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        tools = memory_tools(memory.conversation("a", user="ana"))
+
+    names = ["memory_search", "memory_save", "memory_forget", "recall"]
+    assert [tool.to_openai()["function"]["name"] for tool in tools] == names
+    assert {tool.to_openai()["type"] for tool in tools} == {"function"}
+    assert [tool.to_anthropic()["name"] for tool in tools] == names
+    for tool in tools:
+        schema = tool.to_anthropic()["input_schema"]
+        assert schema == tool.to_openai()["function"]["parameters"] == tool.parameters
+        assert set(schema["required"]) <= set(schema["properties"])
+
+
+@pytest.mark.req("Z-90")
+async def test_a_model_saves_finds_and_forgets_a_fact() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("a", user="ana")
+        call = caller(chat)
+        saved = await call("memory_save", summary="Ana keeps bees", type="behavior", tags=["b"])
+        (fact,) = await memory.facts.list(user="ana")
+        found = await call("memory_search", query="bees")
+        forgotten = await call("memory_forget", id=fact.id)
+        again = await call("memory_forget", id=fact.id)
+        nothing = await call("memory_search", query="bees")
+
+    assert saved == f"Kept: Ana keeps bees (id: {fact.id})"
+    assert (fact.type, fact.tags) == ("behavior", ("b",))
+    assert "[behavior] Ana keeps bees" in found
+    assert fact.id in found
+    assert forgotten == f"Forgotten: {fact.id}"
+    assert "no fact" in again
+    assert nothing == "Nothing is known about that."
+
+
+async def test_a_model_corrects_a_fact_by_its_id() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        old = await memory.facts.save("The office dog is Rex", user="ana")
+        call = caller(memory.conversation("a", user="ana"))
+        await call("memory_save", summary="There is no dog any more", replaces=old.id)
+        facts = await memory.facts.list(user="ana")
+
+    assert [fact.summary for fact in facts] == ["There is no dog any more"]
+
+
+async def test_a_model_recalls_what_was_said_with_its_place() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("The tulips are yellow."), Message.assistant("Noted."))
+        call = caller(chat)
+        found = await call("recall", query="tulips", since="2020-01-01", role="user")
+        nothing = await call("recall", query="tulips", until="2020-01-01T00:00:00Z")
+
+    assert found.endswith("user message 1: The tulips are yellow.")
+    assert nothing == "Nothing was found."
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("memory_search", {}, "query is missing"),
+        ("memory_search", {"query": 7}, "query is missing"),
+        ("memory_save", {"summary": " "}, "summary is missing"),
+        ("memory_save", {"summary": "x" * 9_000}, "9,000 characters"),
+        ("memory_forget", {"id": None}, "id is missing"),
+        ("recall", {"query": "x", "since": "yesterday"}, "'yesterday' is no date"),
+    ],
+)
+async def test_arguments_that_make_no_sense_are_answered_in_words(
+    name: str, arguments: dict[str, object], words: str
+) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        answer = await caller(memory.conversation("a", user="ana"))(name, **arguments)
+
+    assert answer.startswith("Error: ")
+    assert words in answer
+
+
+@pytest.mark.parametrize("name", ["memory_search", "memory_save", "memory_forget"])
+async def test_without_a_user_the_tools_keep_and_find_nothing(name: str) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        call = caller(memory.conversation("a"))
+        answer = await call(name, query="x", summary="x", id="x")
+
+    assert answer == "Error: this conversation has no user, so nothing is kept beyond it"

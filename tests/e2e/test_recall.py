@@ -1,0 +1,260 @@
+"""Recall: words and meanings, over notes, messages and facts, with filters and a budget."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from remanence import Memory, Message, Policy
+from remanence.errors import ConversationNotFound, ModelError
+from remanence.testing import FixedClock, ScriptedObserver
+from remanence.tokens import count_tokens
+
+IN_MEMORY = "sqlite:///:memory:"
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+FULL = Policy.default(note_ratio=1.0)
+MEANINGS = {
+    "dog": 0, "puppy": 0, "hound": 0,
+    "car": 1, "automobile": 1,
+    "sea": 2, "ocean": 2,
+}  # fmt: skip
+
+
+class Meanings:
+    """An embedder that knows some synonyms, and fails or waits as it is told."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.failing = False
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    @property
+    def name(self) -> str:
+        return "meanings/1"
+
+    @property
+    def dimensions(self) -> int:
+        return 4
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        await self.gate.wait()
+        if self.failing:
+            raise ModelError("overloaded", "busy")
+        self.texts += texts
+        return [self._vector(text.lower()) for text in texts]
+
+    def _vector(self, text: str) -> list[float]:
+        vector = [0.0, 0.0, 0.0, 0.1]
+        for word in text.replace(".", " ").split():
+            if word in MEANINGS:
+                vector[MEANINGS[word]] += 1.0
+        return vector
+
+
+def said(text: str, minute: int = 0) -> Message:
+    return Message.user(text, created_at=NOON + timedelta(minutes=minute))
+
+
+async def test_another_word_for_the_same_is_found_with_an_embedder() -> None:
+    texts = ("We walk the hound at noon.", "The automobile is red.", "I swim in the ocean.")
+    found = {}
+    for embedder in (None, Meanings()):
+        async with Memory.open(IN_MEMORY, policy=FULL, embedder=embedder) as memory:
+            chat = memory.conversation("a")
+            await chat.append(*(said(text) for text in texts))
+            await chat.flush(everything=True)
+            found[embedder is not None] = await chat.recall("puppy", limit=1)
+
+    assert found[False] == ()
+    assert "hound" in found[True][0].text
+
+
+async def test_facts_of_other_conversations_are_recalled_by_meaning() -> None:
+    async with Memory.open(IN_MEMORY, embedder=Meanings()) as memory:
+        saved = await memory.facts.save("Ana has a hound", user="ana")
+        await memory.facts.save("Ana has an automobile", user="ana")
+        chat = memory.conversation("a", user="ana")
+        await chat.append(said("Hello."))
+        await chat.flush()
+        searched = await memory.facts.search("dog", user="ana", limit=1)
+        (hit,) = await chat.recall("dog", limit=1)
+        volatile = (await chat.context(recall="dog")).volatile
+
+    assert searched == (saved,)
+    assert (hit.kind, hit.source_id, hit.snippet) == ("fact", saved.id, "Ana has a hound")
+    assert f"Ana has a hound (fact {saved.id})" in volatile
+
+
+async def test_vectors_are_made_in_the_background_and_survive_a_restart(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    embedder = Meanings()
+    embedder.gate.clear()
+    async with Memory.open(url, policy=FULL, embedder=embedder) as memory:
+        chat = memory.conversation("a")
+        async with asyncio.timeout(5):
+            await chat.append(said("We walk the hound at noon."))
+            await chat.context()
+    embedder.gate.set()
+    async with Memory.open(url, policy=FULL, embedder=embedder) as memory:
+        chat = memory.conversation("a")
+        await chat.flush(everything=True)
+        made = list(embedder.texts)
+    async with Memory.open(url, policy=FULL, embedder=embedder) as memory:
+        chat = memory.conversation("a")
+        await chat.flush()
+        (hit,) = await chat.recall("puppy", limit=1)
+
+    assert made.count("We walk the hound at noon.") == 1
+    assert embedder.texts == [*made, "puppy"]
+    assert "hound" in hit.text
+
+
+async def test_a_failing_embedder_leaves_the_search_by_words() -> None:
+    clock = FixedClock()
+    embedder = Meanings()
+    embedder.failing = True
+    async with Memory.open(IN_MEMORY, policy=FULL, embedder=embedder, clock=clock) as memory:
+        chat = memory.conversation("a")
+        await chat.append(said("We walk the hound at noon."))
+        state = await chat.flush(everything=True)
+        by_word = await chat.recall("hound")
+        embedder.failing = False
+        await chat.flush()
+        by_meaning = await chat.recall("puppy")
+
+    assert state.last_error is None
+    assert [hit.text for hit in by_word] == ["We walk the hound at noon."]
+    assert [hit.text for hit in by_meaning] == ["We walk the hound at noon."]
+
+
+async def test_a_query_waits_for_its_vector_no_longer_than_its_limit() -> None:
+    embedder = Meanings()
+    policy = FULL.replace(recall_timeout_seconds=0.05)
+    async with Memory.open(IN_MEMORY, policy=policy, embedder=embedder) as memory:
+        chat = memory.conversation("a")
+        await chat.append(said("We walk the hound at noon."))
+        embedder.gate.clear()
+        async with asyncio.timeout(5):
+            hits = await chat.recall("hound")
+        embedder.gate.set()
+
+    assert [hit.text for hit in hits] == ["We walk the hound at noon."]
+
+
+@pytest.mark.req("X-14")
+async def test_a_deleted_conversation_leaves_no_note_fact_or_vector_also_from_work_in_flight() -> (
+    None
+):
+    embedder = Meanings()
+    async with Memory.open(IN_MEMORY, policy=FULL, embedder=embedder) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(said("I live in Lisbon with a hound."))
+        embedder.gate.clear()
+        await chat._engine.settle(chat.ref, everything=True)
+        await chat.delete()
+        embedder.gate.set()
+        await chat.append(said("A new life."))
+        await chat.flush(everything=True)
+        hits = await chat.recall("puppy", limit=20)
+        facts = await memory.facts.search("dog Lisbon", user="ana", limit=20)
+
+    assert all("hound" not in hit.text for hit in hits)
+    assert facts == ()
+
+
+async def test_hits_are_filtered_by_time_tag_priority_and_role() -> None:
+    async with Memory.open(IN_MEMORY, policy=FULL) as memory:
+        chat = memory.conversation("a")
+        await chat.append(
+            said("We decided to take the tram to the harbour.", 0),
+            Message.assistant("The tram to the harbour it is.", created_at=NOON),
+            said("The tram stops at the harbour at 9:40.", 60),
+        )
+        await chat.flush(everything=True)
+        by = {
+            "tag": await chat.recall("tram harbour", limit=9, tag="Decision"),
+            "priority": await chat.recall("tram harbour", limit=9, priority="NOTE"),
+            "role": await chat.recall("tram harbour", limit=9, role="assistant"),
+            "since": await chat.recall("tram harbour", limit=9, since=NOON + timedelta(hours=1)),
+            "until": await chat.recall("tram harbour", limit=9, until=NOON),
+        }
+
+    assert {hit.tag for hit in by["tag"]} == {"Decision"}
+    assert {hit.priority for hit in by["priority"]} <= {"NOTE"}
+    assert [hit.first_seq for hit in by["role"]] == [2]
+    assert {hit.first_seq for hit in by["since"]} == {3}
+    assert by["until"] == ()
+
+
+async def test_another_conversation_of_the_same_user_can_be_searched_and_no_one_elses() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        await memory.conversation("old", user="ana").append(said("The tulips are yellow."))
+        await memory.conversation("hers", user="eve").append(said("The tulips are black."))
+        await memory.conversation("nobodys").append(said("The tulips are grey."))
+        chat = memory.conversation("new", user="ana")
+        await chat.append(said("Hello."))
+        here = await chat.recall("tulips")
+        there = await chat.recall("tulips", conversation="old")
+        for name in ("hers", "nobodys", "missing"):
+            with pytest.raises(ConversationNotFound, match=name):
+                await chat.recall("tulips", conversation=name)
+
+    assert here == ()
+    assert [(hit.conversation, hit.text) for hit in there] == [("old", "The tulips are yellow.")]
+
+
+async def test_long_messages_come_as_snippets_within_a_token_limit() -> None:
+    filler = "Nothing of interest happened on that day in the village by the river. " * 60
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("a")
+        for number in range(6):
+            await chat.append(said(f"{filler} The mill number {number} burned down. {filler}"))
+        hits = await chat.recall("mill burned", limit=6)
+        few = await chat.recall("mill burned", limit=6, max_tokens=250)
+
+    assert len(hits) == 6
+    assert all("burned down" in hit.snippet and len(hit.snippet) < 410 for hit in hits)
+    assert 1 <= len(few) < 6
+    assert sum(count_tokens(hit.snippet) for hit in few) <= 250
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("지난주에 서울에서 부산까지 기차를 탔어요.", "부산"),
+        ("東京の天気は晴れです。", "天気"),
+        ("我们星期五飞往北京。", "北京"),
+    ],
+)
+async def test_text_without_spaces_is_recalled_and_cut_at_the_right_place(
+    text: str, query: str
+) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("a", user="ana")
+        await memory.facts.save(text, user="ana")
+        await chat.append(said("아무 일도 없었다。" * 200 + text + "終わり。" * 200))
+        hits = await chat.recall(query, limit=2)
+
+    assert {hit.kind for hit in hits} == {"message", "fact"}
+    assert all(query in hit.snippet for hit in hits)
+
+
+@pytest.mark.req("X-18")
+async def test_from_a_note_that_was_found_to_its_messages_page_by_page() -> None:
+    async with Memory.open(IN_MEMORY, observer=ScriptedObserver(), policy=FULL) as memory:
+        chat = memory.conversation("a")
+        for number in range(10):
+            await chat.append(said(f"Lighthouse number {number} was painted in white."))
+        await chat.flush(everything=True)
+        note = next(h for h in await chat.recall("Lighthouse", limit=20) if h.kind == "note")
+        pages, after = [], 0
+        while page := await chat.source(note.source_id, after=after, limit=4):
+            pages.append([message.seq for message in page])
+            after = page[-1].seq
+        small = await chat.source(note.source_id, max_tokens=1)
+
+    assert pages == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]
+    assert [message.seq for message in small] == [1]
