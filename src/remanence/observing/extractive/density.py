@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 
 from remanence.observing.extractive.passages import Passage
 from remanence.observing.extractive.selection import Candidate
@@ -132,18 +132,40 @@ def weights(
     of one who talks a lot.
     """
     weighed: dict[str, float] = {}
-    for word in words:
-        weight = _word_weight(word, vocabulary)
+    for run in _units(words):
+        weight = sum(_word_weight(word, vocabulary) for word in run)
         if not weight:
             continue
         weight *= prior if weight <= _PLAIN else max(1.0, prior)
-        parts = terms(word.key)
+        if len(run) > 1:
+            parts = tuple(term for word in run for term in terms(word.key))
+            rarity = max(_rarity(counts[part]) for part in parts)
+            weighed[" ".join(parts)] = weight * rarity
+            continue
+        parts = terms(run[0].key)
         share = _PART_OF_RUN if len(parts) > 1 else 1.0
         for term in parts:
             if len(parts) == 1 or not vocabulary.small.issuperset(term):
-                rarity = 1 / (1 + _RARITY * math.log(max(1, counts[term])))
-                weighed[term] = max(weighed.get(term, 0.0), weight * share * rarity)
+                weighed[term] = max(weighed.get(term, 0.0), weight * share * _rarity(counts[term]))
     return tuple(weighed.items())
+
+
+def _units(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    """Words one by one, those of a name of several words together: "Ana Reyes" is one value."""
+    start = 0
+    for index, word in enumerate(words):
+        following = words[index + 1] if index + 1 < len(words) else None
+        if following is None or not (_is_part(word) and following.is_name):
+            yield words[start : index + 1]
+            start = index + 1
+
+
+def _is_part(word: Word) -> bool:
+    return word.is_name and word.text[-1:].isalnum()
+
+
+def _rarity(count: int) -> float:
+    return 1 / (1 + _RARITY * math.log(max(1, count)))
 
 
 def _word_weight(word: Word, vocabulary: Vocabulary) -> float:
