@@ -11,10 +11,12 @@ from remanence.observing.extractive.wording import Word, terms
 from remanence.types import Note, Tag
 
 _DATE = 4.0
+_FULL_DATE = 6.0  # told with its year, so it is far from the day of the message
 _NAME = 2.2
 _NUMBER = 1.8
 _CODE = 5.0  # an id, an amount: nobody can guess it
 _CODE_DIGITS = 3
+_YEAR_DIGITS = 5
 _PLAIN = 1.0
 _WEAK = 0.15
 _RARITY = 0.25
@@ -170,7 +172,7 @@ def _rarity(count: int) -> float:
 
 def _word_weight(word: Word, vocabulary: Vocabulary) -> float:
     if word.is_date:
-        return _DATE
+        return _FULL_DATE if sum(c.isdigit() for c in word.text) >= _YEAR_DIGITS else _DATE
     if word.key in vocabulary.drop or word.key in vocabulary.glue:
         return 0.0
     if word.key in vocabulary.weak:
