@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from remanence.errors import InvalidPolicy, ModelError, ObservationRejected
-from remanence.observing.literals import lost_literals
+from remanence.observing.literals import LossReport
 from remanence.observing.model import ModelObserver
 from remanence.observing.notes import render_notes
 from remanence.protocols import ModelAnswer, ModelRequest, ObserveRequest
@@ -449,7 +449,9 @@ async def test_what_does_not_fit_is_left_to_the_loss_report() -> None:
 
     text = render_notes(draft.notes, "compact")
     assert _count(text) <= 40
-    assert len(lost_literals([messages[0].full_text], text)) >= 45
+    report = LossReport(text)
+    report.add(messages[0].full_text)
+    assert len(report.lost(limit=50)) >= 45
 
 
 async def test_without_repair_one_call_is_made() -> None:

@@ -110,19 +110,6 @@ class LossReport:
         return tuple(text for *_, text in sorted(missing)[:limit])
 
 
-def lost_literals(
-    source_texts: Iterable[str], note_text: str, *, limit: int = 50
-) -> tuple[str, ...]:
-    """Literals of the sources that the note does not hold, the most telling first.
-
-    Values are compared regardless of letter case, thousand separators and full-width digits.
-    """
-    report = LossReport(note_text)
-    for text in source_texts:
-        report.add(text)
-    return report.lost(limit=limit)
-
-
 def _literals(text: str) -> Iterable[Literal]:
     for match in _SCAN.finditer(text):
         if match.lastgroup is None:
