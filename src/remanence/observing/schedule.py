@@ -199,16 +199,27 @@ def reflection_generation(policy: Policy, sources: Sequence[Segment]) -> int:
 
 
 def reflection_target(policy: Policy, sources: Sequence[Segment]) -> int:
-    """The most tokens that a reflection of *sources* should have."""
+    """The most tokens that a reflection of *sources* should have.
+
+    What is in the top generation already is condensed no more than its budget asks.
+    """
     tokens = sum(segment.tokens for segment in sources)
     budget = _reflection_budget(policy, sources)
-    return max(1, int(min(tokens * policy.reflect_ratio, budget * 0.75, policy.max_output_tokens)))
+    if not _is_top(policy, sources):
+        tokens = int(tokens * policy.reflect_ratio)
+    return max(1, int(min(tokens, budget * 0.75, policy.max_output_tokens)))
 
 
 def reflection_limit(policy: Policy, sources: Sequence[Segment]) -> int:
     """The most tokens that a reflection of *sources* may have: more would be due again at once."""
     tokens = sum(segment.tokens for segment in sources)
     return min(tokens, _reflection_budget(policy, sources))
+
+
+def _is_top(policy: Policy, sources: Sequence[Segment]) -> bool:
+    """Whether a generation condenses into itself."""
+    oldest = min(segment.generation for segment in sources)
+    return policy.reflect_scope == "generation" and oldest == reflection_generation(policy, sources)
 
 
 def _reflection_budget(policy: Policy, sources: Sequence[Segment]) -> int:
