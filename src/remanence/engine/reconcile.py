@@ -375,7 +375,7 @@ class Reconciler:
                 first_seq=state.observed_seq + 1,
                 last_seq=last_seq,
                 limit_tokens=max(source_tokens, LEAST_LIMIT_TOKENS),
-                texts=tuple(message.full_text for message in await _seen(messages)),
+                texts=tuple(message.full_text for message in await seen_messages(messages)),
                 sum_tokens=state.observed_sum_tokens + source_tokens,
                 message_tokens=source_tokens,
             ),

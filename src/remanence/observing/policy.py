@@ -43,7 +43,8 @@ class Policy:
             one is the top generation, which condenses into itself. Empty: never reflect.
         reflect_scope: condense one generation at a time (`generation`), the observations and, as
             another sum, the reflections of all generations (`kind`), or all together (`all`).
-        reflect_ratio: tokens of a reflection, at most, for each token of its sources.
+        reflect_ratio: tokens of a reflection, at most, for each token of its sources; the top
+            generation is condensed to three quarters of its budget instead.
         reflect_min_interval_seconds: the least time between two reflections.
         superseded: whether segments that a reflection replaced are kept, or deleted with it.
         extract_facts: whether facts about the user are kept beyond a conversation.
@@ -67,7 +68,7 @@ class Policy:
     enabled: bool = True
     model: str = "claude-sonnet-5-5"
     token_counter: str | None = None
-    observe_tokens: int = 3_000
+    observe_tokens: int = 8_000
     observe_compare: Literal["gt", "gte"] = "gt"
     observe_gauge: Literal["unobserved", "working_window"] = "unobserved"
     observe_slice: Literal["budget", "oldest_n", "all"] = "budget"
@@ -75,7 +76,7 @@ class Policy:
     observe_max_tokens: int = 8_000
     observe_timeout_seconds: float = 120.0
     precompute_at: float | None = None
-    note_ratio: float = 0.1
+    note_ratio: float = 0.15
     note_format: NoteFormat = "compact"
     max_output_tokens: int = 16_000
     activate: Literal["over_budget", "when_observed"] = "over_budget"
@@ -84,9 +85,9 @@ class Policy:
     keep_last: int = 4
     keep_last_tool_results: int | None = None
     cache_ttl_seconds: float | None = None
-    reflect_tokens: tuple[int, ...] = (4_000, 4_000, 24_000)
+    reflect_tokens: tuple[int, ...] = (5_000, 24_000)
     reflect_scope: Literal["generation", "kind", "all"] = "generation"
-    reflect_ratio: float = 0.55
+    reflect_ratio: float = 0.22
     reflect_min_interval_seconds: float = 0.0
     superseded: Literal["keep", "purge"] = "keep"
     extract_facts: bool = True
@@ -129,6 +130,7 @@ class Policy:
             "tail_keep_tokens": 6_000,
             "keep_last": 0,
             "reflect_tokens": (2_000, 2_000),
+            "reflect_ratio": 0.55,
             "reflect_scope": "kind",
             "superseded": "purge",
             "render_order": "newest_first",
@@ -150,6 +152,7 @@ class Policy:
             "tail_keep_tokens": 20_000,
             "keep_last": 0,
             "reflect_tokens": (10_000,),
+            "reflect_ratio": 0.55,
             "reflect_scope": "all",
             "facts_tokens": 5_000,
             "block_after": 2.0,
