@@ -1,315 +1,212 @@
-"""How much of a conversation its notes keep, beside baselines, in one run.
+"""How much of a conversation its notes keep, beside baselines that have the same room.
 
-    python benchmarks/quality.py [--ratio 0.2 0.125] [--only conv-26] [--without-sumy]
-
-Needs the evaluation data: REMANENCE_DATA names the folder that holds `locomo/`; the scorer lies
-beside it in `../tools/score_notes.py`. Without them it says so and ends with code 0.
+The conversations are those of LoCoMo in the folder that REMANENCE_DATA names (by default
+`../shared/data` beside the repository); the scorer is `../tools/score_notes.py` seen from there.
+Each method is an `Observer` of the same memory, so all of them see the same messages and targets.
 """
 
 import argparse
+import asyncio
 import importlib.util
 import json
 import os
-import random
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from remanence.observing.extractive.observer import extract
-from remanence.observing.extractive.reflector import condense
-from remanence.observing.extractive.sentences import sentences
-from remanence.observing.extractive.slicing import at_once
+from benchmarks.picking import OldestDropped, Picking, last_first, shuffled, sumy_orders
+from benchmarks.rows import Row, show
+from remanence import ExtractiveObserver, Memory, Message, Observer, Policy
+from remanence.observing.extractive import ExtractiveReflector
 from remanence.observing.notes import render_notes
-from remanence.protocols import ObserveRequest, ReflectRequest
-from remanence.types import ConversationRef, Message, Note, Segment
+from remanence.protocols import Reflector, ReflectRequest
+from remanence.testing import FixedClock
+from remanence.tokens import counter_for
+from remanence.types import ConversationRef, Note, Segment
 
-SLICE_TOKENS = 4000
-PUBLISHED = (
-    "notes of a language model, size 22.2: full 52.2  temporal 28.8  fact 34.0  invented 10.6"
-)
-REF = ConversationRef("bench", "quality")
+RATIO, SMALL_RATIO, REFLECTED_RATIO = 1 / 5, 1 / 8, 1 / 12
+SLICE_TOKENS = 8_000
+PUBLISHED = "notes that a language model wrote, size 20.4: 52"
+MEASURES = ("full", "temporal", "fact", "invented", "size")
 
-
-class Stretch(NamedTuple):
-    """Messages that become one segment, and how many tokens of text they have."""
-
-    messages: tuple[Message, ...]
-    tokens: int
+Scores: TypeAlias = Mapping[str, float]
+Talk: TypeAlias = tuple[Message, ...]
 
 
-Method = Callable[[Stretch, int], tuple[Note, ...]]
+class Source(NamedTuple):
+    """The conversations by their files of questions, and what scores their notes."""
+
+    talks: Mapping[Path, Talk]
+    scorer: ModuleType
 
 
-def main() -> None:
-    arguments = _arguments()
-    data = Path(os.environ.get("REMANENCE_DATA", "data"))
-    scorer_path = data.parent / "tools" / "score_notes.py"
-    if not (data / "locomo").is_dir() or not scorer_path.is_file():
-        print(f"skipped: no {data / 'locomo'} or no {scorer_path}; set REMANENCE_DATA")
-        return
-    scorer = _load(scorer_path)
-    questions = sorted((data / "locomo").glob("*.qa.json"))
-    questions = [path for path in questions if arguments.only in path.name]
-    print(f"{'method':<34}{'full':>7}{'tempor.':>9}{'fact':>7}{'invent.':>9}{'size':>7}")
-    for ratio in arguments.ratio:
-        for name, method in _methods(scorer, sumy=not arguments.without_sumy).items():
-            _report(f"{name} at {ratio}", scorer, questions, _observing(method, scorer, ratio))
-    for name, reflect in (("reflected", _reflected), ("oldest dropped", _oldest_dropped)):
-        made = _reflecting(reflect, scorer, arguments.reflect_from, arguments.reflect_to)
-        title = f"{name} {arguments.reflect_from} to {arguments.reflect_to}"
-        _report(title, scorer, questions, made)
-    print(PUBLISHED)
+class Piece(NamedTuple):
+    """Notes that stand for a range of messages, as rendered."""
+
+    first_seq: int
+    last_seq: int
+    text: str
+    notes: Sequence[Note]
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ratio", type=float, nargs="+", default=[0.2, 0.125])
-    parser.add_argument("--reflect-from", type=float, default=0.2)
-    parser.add_argument("--reflect-to", type=float, default=0.083)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--without-sumy", action="store_true")
-    return parser.parse_args()
+def measure(*, only: str = "", with_sumy: bool = True) -> list[Row]:
+    """The scores of the embedded observer and reflector, and of the baselines."""
+    data = data_folder()
+    scorer = data.parent / "tools" / "score_notes.py"
+    if not (data / "locomo").is_dir() or not scorer.is_file():
+        missing = data / "locomo" if scorer.is_file() else scorer
+        skipped = f"skipped: there is no {missing.name}; REMANENCE_DATA names the evaluation data"
+        return [Row(what="quality of notes, LoCoMo", measured=None, detail=skipped)]
+    return asyncio.run(_measured(_source(data / "locomo", scorer, only), with_sumy=with_sumy))
 
 
-def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("score_notes", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.STEM = lru_cache(None)(module.STEM)  # type: ignore[attr-defined]
-    module.tokens = lru_cache(None)(module.tokens)  # type: ignore[attr-defined]
-    return module
+def data_folder() -> Path:
+    """Where the evaluation data are."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    return Path(os.environ.get("REMANENCE_DATA") or beside)
 
 
-def _report(
-    title: str,
-    scorer: ModuleType,
-    questions: Sequence[Path],
-    segments_of: Callable[[Path], list[Segment]],
-) -> None:
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for path in questions:
-            replay = Path(folder) / "replay.json"
-            segments = segments_of(path.with_name(path.name.replace(".qa.json", ".jsonl")))
-            replay.write_text(json.dumps({"segments": [_json(s) for s in segments]}))
-            rows.append(scorer.score(str(path), str(replay)))
-    total = sum(row["n"] for row in rows)
-    keys = ("full", "temporal", "fact", "invented", "size")
-    full, *others = (sum(row[key] * row["n"] for row in rows) / total for key in keys)
-    print(
-        f"{title:<34}{full:>7.1f}{others[0]:>9.1f}{others[1]:>7.1f}{others[2]:>9.1f}{others[3]:>7.1f}"
+async def _measured(source: Source, *, with_sumy: bool) -> list[Row]:
+    observer = ExtractiveObserver()
+    notes = await _observed(source, observer, RATIO)
+    rows = list(_aimed(_scores(source, _as_pieces(notes))))
+    small = _scores(source, _as_pieces(await _observed(source, observer, SMALL_RATIO)))
+    rows.append(
+        Row(
+            what=f"notes of LoCoMo at {SMALL_RATIO}, full",
+            measured=small["full"],
+            unit="%",
+            target=45.0,
+            at_least=True,
+            detail=_others(small),
+        )
     )
-    sys.stdout.flush()
+    rows.append(await _reflection_row(source, notes))
+    for name, rival in _baselines(source, with_sumy=with_sumy).items():
+        scores = _scores(source, _as_pieces(await _observed(source, rival, RATIO)))
+        what = f"notes of LoCoMo at {RATIO}, full, {name}"
+        rows.append(Row(what=what, measured=scores["full"], unit="%", detail=_others(scores)))
+    return rows
 
 
-def _observing(method: Method, scorer: ModuleType, ratio: float) -> Callable[[Path], list[Segment]]:
-    def run(path: Path) -> list[Segment]:
-        return [
-            _segment(method(stretch, int(stretch.tokens * ratio)), stretch, scorer)
-            for stretch in _stretches(path, scorer)
-        ]
-
-    return run
-
-
-def _reflecting(
-    reflect: Callable[[list[Segment], int, ModuleType], tuple[Note, ...]],
-    scorer: ModuleType,
-    first: float,
-    second: float,
-) -> Callable[[Path], list[Segment]]:
-    def run(path: Path) -> list[Segment]:
-        stretches = list(_stretches(path, scorer))
-        observed = _observing(_extractive(scorer), scorer, first)(path)
-        target = int(sum(stretch.tokens for stretch in stretches) * second)
-        every = Stretch(tuple(m for s in stretches for m in s.messages), 0)
-        return [_segment(reflect(observed, target, scorer), every, scorer)]
-
-    return run
+def _aimed(scores: Scores) -> Iterable[Row]:
+    """The measures that have a target, of the embedded observer."""
+    targets = {"full": 60.0, "temporal": 69.0, "fact": 36.0, "invented": 1.0, "size": 20.0}
+    for name, target in targets.items():
+        yield Row(
+            what=f"notes of LoCoMo at {RATIO}, {name}",
+            measured=scores[name],
+            unit="%",
+            target=target,
+            at_least=name not in ("invented", "size"),
+            reference=PUBLISHED if name == "full" else "",
+        )
 
 
-def _reflected(segments: list[Segment], target: int, scorer: ModuleType) -> tuple[Note, ...]:
-    request = ReflectRequest(
-        conversation=REF,
-        segments=tuple(segments),
-        generation=1,
-        target_tokens=target,
-        count_tokens=scorer.tokens,
-        note_format="compact",
-        now=segments[-1].created_at,
+async def _reflection_row(source: Source, notes: Mapping[Path, Sequence[Segment]]) -> Row:
+    reflected = await _reflected(notes, ExtractiveReflector())
+    dropped = await _reflected(notes, OldestDropped())
+    mine, floor = _scores(source, reflected), _scores(source, dropped)
+    return Row(
+        what="reflection from 1/5 to 1/12 of LoCoMo, full",
+        measured=mine["full"],
+        unit="%",
+        target=floor["full"],
+        at_least=True,
+        reference=f"oldest notes dropped: {floor['full']:.1f} ({_others(floor)})",
+        detail=_others(mine),
     )
-    return at_once(condense(request))
 
 
-def _oldest_dropped(segments: list[Segment], target: int, scorer: ModuleType) -> tuple[Note, ...]:
-    notes = [note for segment in segments for note in segment.notes]
-    while notes and scorer.tokens(render_notes(notes, "compact")) > target:
-        del notes[: max(1, len(notes) // 50)]
-    return tuple(notes)
+def _others(scores: Scores) -> str:
+    return ", ".join(f"{name} {scores[name]:.1f}" for name in MEASURES[1:])
 
 
-def _methods(scorer: ModuleType, *, sumy: bool) -> dict[str, Method]:
-    methods: dict[str, Method] = {
-        "extractive": _extractive(scorer),
-        "last sentences": _picked(scorer, lambda count: list(range(count))[::-1]),
-        "random sentences": _picked(scorer, _shuffled),
-    }
-    if sumy:
-        methods |= _sumy_methods(scorer)
-    return methods
+def _baselines(source: Source, *, with_sumy: bool) -> dict[str, Observer]:
+    orders = {"newest sentences": last_first, "random sentences": shuffled}
+    if with_sumy:
+        orders |= sumy_orders(source.scorer.STOP)
+    return {name: Picking(order) for name, order in orders.items()}
 
 
-def _extractive(scorer: ModuleType) -> Method:
-    def make(stretch: Stretch, target: int) -> tuple[Note, ...]:
-        request = ObserveRequest(
-            conversation=REF,
-            messages=stretch.messages,
-            known=(),
-            target_tokens=target,
-            count_tokens=scorer.tokens,
+async def _observed(
+    source: Source, observer: Observer, ratio: float
+) -> dict[Path, Sequence[Segment]]:
+    """What a memory with this observer keeps of each conversation."""
+    policy = Policy.default(
+        note_ratio=ratio,
+        observe_tokens=SLICE_TOKENS,
+        observe_max_tokens=SLICE_TOKENS,
+        activate="when_observed",
+        tail_tokens=1_000,
+        tail_keep_tokens=0,
+        reflect_tokens=(),
+    )
+    return {path: await _notes_of(talk, observer, policy) for path, talk in source.talks.items()}
+
+
+async def _notes_of(talk: Talk, observer: Observer, policy: Policy) -> Sequence[Segment]:
+    newest = talk[-1].created_at
+    assert newest is not None
+    clock = FixedClock(newest)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=policy, clock=clock, observer=observer
+    ) as memory:
+        chat = memory.conversation("locomo")
+        await chat.append(*talk)
+        await chat.flush(everything=True)
+        return await chat.observations()
+
+
+async def _reflected(
+    notes: Mapping[Path, Sequence[Segment]], reflector: Reflector
+) -> dict[Path, Sequence[Piece]]:
+    """The notes of each conversation condensed at once to a twelfth of its tokens."""
+    made: dict[Path, Sequence[Piece]] = {}
+    for path, segments in notes.items():
+        request = ReflectRequest(
+            conversation=ConversationRef("bench", "locomo"),
+            segments=tuple(segments),
+            generation=1,
+            target_tokens=int(sum(s.source_tokens for s in segments) * REFLECTED_RATIO),
+            count_tokens=counter_for(Policy.default().model).text,
             note_format="compact",
-            now=datetime.min.replace(tzinfo=UTC),
+            now=segments[-1].created_at,
         )
-        return at_once(extract(request))
-
-    return make
-
-
-def _shuffled(count: int) -> list[int]:
-    order = list(range(count))
-    random.Random(7).shuffle(order)
-    return order
+        draft = await reflector.reflect(request)
+        text = render_notes(draft.notes, "compact")
+        made[path] = [Piece(segments[0].first_seq, segments[-1].last_seq, text, draft.notes)]
+    return made
 
 
-def _picked(scorer: ModuleType, order_of: Callable[[int], list[int]]) -> Method:
-    def make(stretch: Stretch, target: int) -> tuple[Note, ...]:
-        notes = _sentence_notes(stretch)
-        return _best(notes, order_of(len(notes)), target, scorer)
-
-    return make
-
-
-def _sumy_methods(scorer: ModuleType) -> dict[str, Method]:
-    from sumy.summarizers.lsa import LsaSummarizer  # noqa: PLC0415 - only for this baseline
-    from sumy.summarizers.text_rank import TextRankSummarizer  # noqa: PLC0415
-
+def _as_pieces(notes: Mapping[Path, Sequence[Segment]]) -> dict[Path, Sequence[Piece]]:
     return {
-        "sumy LSA": _sumy(scorer, LsaSummarizer),
-        "sumy TextRank": _sumy(scorer, TextRankSummarizer),
+        path: [Piece(s.first_seq, s.last_seq, s.text, s.notes) for s in segments]
+        for path, segments in notes.items()
     }
 
 
-def _sumy(scorer: ModuleType, summarizer: Any) -> Method:  # sumy ships no types
-    from sumy.models.dom import ObjectDocumentModel, Paragraph, Sentence  # noqa: PLC0415
-    from sumy.nlp.stemmers import Stemmer  # noqa: PLC0415
-
-    def make(stretch: Stretch, target: int) -> tuple[Note, ...]:
-        notes = _sentence_notes(stretch)
-        rated: dict[int, float] = {}
-
-        class Ranked(summarizer):  # type: ignore[misc]
-            """The summarizer's own rating, without its cut by number of sentences."""
-
-            def _get_best_sentences(self, found: Any, _: Any, rating: Any, *_a: Any) -> Any:
-                rate = rating if callable(rating) else rating.__getitem__
-                rated.update(enumerate(map(rate, found)))
-                return ()
-
-        ranked = Ranked(Stemmer("english"))
-        ranked.stop_words = scorer.STOP
-        tokenizer = _Tokenizer(scorer)
-        document = ObjectDocumentModel([Paragraph([Sentence(n.text, tokenizer) for n in notes])])
-        ranked(document, 1)
-        order = sorted(rated, key=lambda index: -rated[index])
-        return _best(notes, order, target, scorer)
-
-    return make
+def _scores(source: Source, made: Mapping[Path, Sequence[Piece]]) -> Scores:
+    """The mean over all questions of all conversations."""
+    rows: list[dict[str, float]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        replay = Path(folder) / "replay.json"
+        for path, pieces in made.items():
+            replay.write_text(json.dumps({"segments": [_json(piece) for piece in pieces]}))
+            rows.append(source.scorer.score(str(path), str(replay)))
+    total = sum(row["n"] for row in rows)
+    return {name: sum(row[name] * row["n"] for row in rows) / total for name in MEASURES}
 
 
-class _Tokenizer:
-    """Words for sumy without its corpus download."""
-
-    def __init__(self, scorer: ModuleType) -> None:
-        self._words = scorer.WORD
-
-    def to_words(self, sentence: str) -> tuple[str, ...]:
-        return tuple(self._words.findall(sentence.lower()))
-
-
-def _best(
-    notes: Sequence[Note], order: Sequence[int], target: int, scorer: ModuleType
-) -> tuple[Note, ...]:
-    chosen: list[int] = []
-    room = target
-    for index in order:
-        cost = scorer.tokens(notes[index].text) + 1
-        if cost <= room:
-            chosen.append(index)
-            room -= cost
-    return tuple(notes[index] for index in sorted(chosen))
-
-
-def _sentence_notes(stretch: Stretch) -> list[Note]:
-    return [
-        Note(
-            text=" ".join(message.text[span.start : span.end].split()),
-            first_seq=message.seq,
-            last_seq=message.seq,
-            observed_at=message.created_at,
-            speaker=message.speaker,
-        )
-        for message in stretch.messages
-        for span in sentences(message.text)
-    ]
-
-
-def _stretches(path: Path, scorer: ModuleType) -> Iterator[Stretch]:
-    messages: list[Message] = []
-    tokens = 0
-    for seq, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-        row = json.loads(line)
-        at = datetime.fromisoformat(row["created_at"])
-        messages.append(Message.from_openai(row).replace(seq=seq, created_at=at))
-        tokens += scorer.tokens(scorer.text_of(row))
-        if tokens >= SLICE_TOKENS:
-            yield Stretch(tuple(messages), tokens)
-            messages, tokens = [], 0
-    if messages:
-        yield Stretch(tuple(messages), tokens)
-
-
-def _segment(notes: tuple[Note, ...], stretch: Stretch, scorer: ModuleType) -> Segment:
-    text = render_notes(notes, "compact")
-    first, last = stretch.messages[0], stretch.messages[-1]
-    assert last.created_at is not None
-    return Segment(
-        id=str(first.seq),
-        generation=0,
-        first_seq=first.seq,
-        last_seq=last.seq,
-        text=text,
-        notes=notes,
-        tokens=scorer.tokens(text),
-        source_tokens=stretch.tokens,
-        sum_tokens=0,
-        lost=(),
-        made_by="bench",
-        created_at=last.created_at,
-    )
-
-
-def _json(segment: Segment) -> dict[str, object]:
+def _json(piece: Piece) -> dict[str, object]:
     return {
-        "first_seq": segment.first_seq,
-        "last_seq": segment.last_seq,
-        "text": segment.text,
+        "first_seq": piece.first_seq,
+        "last_seq": piece.last_seq,
+        "text": piece.text,
         "notes": [
             {
                 "text": note.text,
@@ -318,9 +215,43 @@ def _json(segment: Segment) -> dict[str, object]:
                 "observed_at": note.observed_at.isoformat() if note.observed_at else None,
                 "referenced_at": note.referenced_at,
             }
-            for note in segment.notes
+            for note in piece.notes
         ],
     }
+
+
+def _source(folder: Path, scorer: Path, only: str) -> Source:
+    questions = [path for path in sorted(folder.glob("*.qa.json")) if only in path.name]
+    return Source({path: _talk(path) for path in questions}, _loaded(scorer))
+
+
+def _talk(questions: Path) -> Talk:
+    lines = questions.with_name(questions.name.replace(".qa.json", ".jsonl")).read_text("utf-8")
+    rows = [json.loads(line) for line in lines.splitlines()]
+    return tuple(
+        Message.from_openai(row).replace(created_at=datetime.fromisoformat(row["created_at"]))
+        for row in rows
+    )
+
+
+def _loaded(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("score_notes", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in ("STEM", "tokens"):  # the same words and lines come again with each method
+        setattr(module, name, lru_cache(None)(getattr(module, name)))
+    return module
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="conversations whose file name holds this")
+    parser.add_argument("--without-sumy", action="store_true")
+    arguments = parser.parse_args()
+    show(measure(only=arguments.only, with_sumy=not arguments.without_sumy))
 
 
 if __name__ == "__main__":
