@@ -318,7 +318,7 @@ async def _promise() -> list[Row]:
         sum(piece.tokens for piece in prompt) * prices_of(OTHER_MODEL).plain / 1e6
         for _, prompt in history
     ]
-    rows = []
+    rows: list[Row] = []
     for trigger in (30_000, 6_000):
         policy = Policy.brain(observe_tokens=trigger)
         run = await with_memory(policy, PROMISE_TURNS, "warm", PROMISE_CHARACTERS, system)

@@ -312,9 +312,9 @@ async def test_a_long_tool_loop_is_observed_midway_and_never_between_call_and_re
             assert anthropic_problems(request) == ()
 
     assert observed[15] > 0
-    for request in observer.requests:
-        calls = {call.id for message in request.messages for call in message.tool_calls}
-        results = {result.call_id for m in request.messages for result in m.tool_results}
+    for asked in observer.requests:
+        calls = {call.id for message in asked.messages for call in message.tool_calls}
+        results = {result.call_id for m in asked.messages for result in m.tool_results}
         assert calls == results
 
 

@@ -132,7 +132,10 @@ def test_every_field_of_the_policy_can_be_set_in_a_file(
     [
         ("tail_tokens = 1", "tail_tokens (file remanence.toml) is unknown: did you mean policy.ta"),
         ("[policy]\ntail_tokns = 1", "policy.tail_tokns (file remanence.toml) is unknown: did you"),
-        ("[policy]\nxyzzy = 1", "policy.xyzzy (file remanence.toml) is unknown: known are blocks_d"),
+        (
+            "[policy]\nxyzzy = 1",
+            "policy.xyzzy (file remanence.toml) is unknown: known are blocks_d",
+        ),
         ('[policy]\ntail_tokens = "x"', "policy.tail_tokens='x' (file remanence.toml) is impossi"),
         ("policy = 3", "policy=3 (file remanence.toml) is no table"),
         (

@@ -96,7 +96,7 @@ class FactContract(Handles):
         assert len(await store.facts(ANA)) == 1
 
     @pytest.mark.parametrize("query", ["bees", "BEE", "꿀벌", "蜜蜂"])
-    async def test_a_word_of_any_script_is_found(self, store: Store, query: str) -> None:
+    async def test_a_word_of_a_fact_is_found_in_any_script(self, store: Store, query: str) -> None:
         keeper = fact("f1", "keeps bees / 꿀벌을 길러요 / 我养蜜蜂")
         await store.save_facts(new(keeper, fact("f2", "plays the cello")))
 
