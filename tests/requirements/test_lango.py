@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import apsw
 import pytest
 from tests.requirements.samples import (
     condensing,
@@ -25,6 +26,7 @@ from remanence.errors import Closed, ConversationNotFound
 from remanence.memory import Conversation
 from remanence.protocols import ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
+from remanence.testing.invariants import flattened
 from remanence.testing.models import ScriptedModel
 from remanence.testing.observers import ObserveAnswer, ReflectAnswer
 from remanence.types import Draft
@@ -569,3 +571,72 @@ async def test_a_note_of_exactly_the_threshold_is_not_reflected() -> None:
         await chat.append(said(1_200, counter="cjk", number=3))
         await chat.flush()
         assert len(reflector.requests) == 1
+
+
+@pytest.mark.req("L-Q1")
+@pytest.mark.req("L-56")
+async def test_notes_are_in_the_file_of_the_messages_so_that_what_encrypts_it_encrypts_both(
+    tmp_path: Path,
+) -> None:
+    async with conversation([noting(60)], url=f"sqlite:///{tmp_path / 'lango.db'}") as (chat, _, _):
+        await chat.append(*turns(10, tokens=110, counter="cjk"))
+        await chat.flush()
+        assert await chat.observations()
+
+    files = contents(tmp_path)
+    assert list(files) == ["lango.db"]
+    assert b"notes-of-1-to-10" in files["lango.db"]
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in directory.iterdir()}
+
+
+@pytest.mark.req("LS-04")
+async def test_notes_and_messages_of_a_session_are_found_by_an_index(tmp_path: Path) -> None:
+    file = tmp_path / "lango.db"
+    async with conversation([noting(60)], url=f"sqlite:///{file}") as (chat, _, _):
+        await chat.append(*turns(10, tokens=110, counter="cjk"))
+        await chat.flush()
+    connection = apsw.Connection(str(file))
+    queries = (
+        "SELECT key FROM conversations WHERE tenant = 'default' AND id = 'session-1'",
+        "SELECT * FROM segments WHERE conversation = 1 AND superseded IS NULL ORDER BY first_seq",
+        "SELECT * FROM messages WHERE conversation = 1 AND seq > 3 ORDER BY seq",
+    )
+    plans = [
+        " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}"))
+        for query in queries
+    ]
+    connection.close()
+
+    assert all("SEARCH" in plan and "INDEX" in plan for plan in plans)
+    assert not any("SCAN" in plan or "TEMP B-TREE" in plan for plan in plans)
+
+
+@pytest.mark.req("L-Q2")
+async def test_the_default_thresholds_cost_less_than_those_of_the_document() -> None:
+    async def cost(policy: Policy) -> float:
+        total, before = 0.0, list[str]()
+        observer = ScriptedObserver([noting(150)] * 200)
+        reflector = ScriptedReflector([condensing(300)] * 200)
+        async with Memory.open(
+            IN_MEMORY, policy=policy, observer=observer, reflector=reflector, clock=FixedClock()
+        ) as memory:
+            chat = memory.conversation("a")
+            for number in range(100):
+                await chat.append(*turns(2, tokens=380, counter="flat", start=2 * number))
+                await chat.flush()
+                pieces = flattened(await chat.context(system="You help."))
+                same = 0
+                for new, old in zip(pieces, before, strict=False):
+                    if new != old:
+                        break
+                    same += len(new)
+                total += 0.1 * same + 1.25 * (sum(map(len, pieces)) - same)
+                before = pieces
+        return total
+
+    default = Policy.default(token_counter="flat", show_clock=False)
+    document = Policy.lango(enabled=True, token_counter="flat", show_clock=False)
+    assert await cost(default) < 0.6 * await cost(document)

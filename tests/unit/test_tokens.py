@@ -275,7 +275,6 @@ def test_a_part_of_unknown_type_counts_the_texts_in_it() -> None:
     assert of_part(OtherPart(dialect="openai", raw=raw)) == sum(map(counter.text, texts))
 
 
-@pytest.mark.req("X-05")
 @given(st.text(max_size=60))
 def test_a_part_of_unknown_type_never_raises(raw: str) -> None:
     assert of_part(OtherPart(dialect="anthropic", raw=raw)) >= 0
@@ -324,6 +323,7 @@ def test_a_long_run_counts_in_proportion(name: str, unit: str) -> None:
     assert 95 * short <= long <= 105 * short
 
 
+@pytest.mark.req("L-51")
 def test_without_a_vocabulary_on_disk_models_of_openai_are_estimated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
