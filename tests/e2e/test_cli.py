@@ -266,6 +266,25 @@ def test_config_show_tells_each_value_and_where_it_came_from(
     assert sources["durability"] == ("full", "default")
 
 
+def test_config_show_names_the_key_of_another_systems_file(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = {"enabled": True, "messageTokenThreshold": 1_500}
+    tmp_path.joinpath("lango.json").write_text(json.dumps({"observationalMemory": keys}))
+    monkeypatch.setenv("REMANENCE_CONFIG", "lango.json")
+
+    run = cli("config", "show", "--json")
+
+    shown = json.loads(run.stdout)
+    assert shown["preset"]["value"] == "lango"
+    assert shown["policy.observe_tokens"]["value"] == 1_500
+    assert shown["policy.observe_tokens"]["source"] == (
+        "file lango.json: observationalMemory.messageTokenThreshold"
+    )
+    assert "an observation is due when the tokens" in shown["policy.observe_tokens"]["meaning"]
+    assert shown["policy.reflect_tokens"]["source"] == "preset lango"
+
+
 @pytest.mark.req("X-21")
 def test_config_alone_shows_the_settings_with_their_meaning(cli: Cli) -> None:
     run = cli("config")

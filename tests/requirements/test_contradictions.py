@@ -270,3 +270,22 @@ async def test_segments_are_listed_in_order_of_the_tape_in_whatever_order_they_a
     assert listed == sorted(listed)
     assert len(shown) > 1
     assert shown == listed[::-1]
+
+
+@pytest.mark.req("C-17")
+async def test_one_database_is_read_and_gone_on_with_under_every_preset(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    presets = (Policy.lango(enabled=True), Policy.zora(), Policy.brain(), Policy())
+    # The look of the notes would move the cached prefix, which no test may do.
+    look = {"heading": "", "separator": "", "render_order": "oldest_first"}
+    for number, policy in enumerate(preset.replace(**look) for preset in presets):
+        async with Memory.open(url, policy=policy, observer=ScriptedObserver()) as memory:
+            chat = memory.conversation("a")
+            await chat.append(*turns(60, start=60 * number))
+            await chat.flush()
+            context = await chat.context()
+            state = await chat.state()
+            segments = (*await chat.reflections(), *await chat.observations())
+        check_coverage(context, state, segments)
+        check_tiling(state, segments)
+        assert state.last_seq == 120 * (number + 1)

@@ -176,6 +176,7 @@ class Policy:
             "keep_last": 12,
             "keep_last_tool_results": 6,
             "reflect_tokens": (40_000,),
+            "facts_tokens": 500,
             "reflect_scope": "all",
             "reflect_ratio": 0.6,
             "reflect_min_interval_seconds": 3_600.0,
