@@ -75,10 +75,10 @@ def telling(
     found: Sequence[Passage], known: Sequence[Note]
 ) -> Generator[None, None, tuple[Passage, ...]]:
     """The passages that tell anything at all, and something that no known note holds."""
-    bags = [
-        frozenset(t for word in note.text.lower().split() for t in terms(word)) for note in known
-    ]
-    yield
+    bags: list[frozenset[str]] = []
+    for note in known:
+        bags.append(frozenset(t for word in note.text.lower().split() for t in terms(word)))
+        yield
     kept: list[Passage] = []
     for p in found:
         if _tells(p) and not _is_known(p, bags):

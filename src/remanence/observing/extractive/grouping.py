@@ -13,6 +13,7 @@ from remanence.types import Note, Priority, Tag
 _RANK: tuple[Priority, ...] = ("NOTE", "IMPORTANT", "CRITICAL")
 _MAX_WORDS = 28
 _GAP_SECONDS = 4 * 3600
+_AT_ONCE = 10
 _JOINT = re.compile(r"([,;:，；：]|[-–—])\s*$")
 
 
@@ -47,23 +48,28 @@ class Lines:
         for group in (group for speakers in groups.values() for group in speakers.values()):
             key = tuple(group)
             if key not in self._made:
-                self._made[key] = _lines([self._found[index] for index in group])
-                yield
+                self._made[key] = yield from _lines([self._found[index] for index in group])
             notes.extend(self._made[key])
         return tuple(notes)
 
 
-def _lines(mine: Sequence[Passage]) -> list[Note]:
+def _lines(mine: Sequence[Passage]) -> Generator[None, None, list[Note]]:
     lines: list[list[Passage]] = []
     size = 0
-    for p in mine:
+    for number, p in enumerate(mine):
         length = sum(not w.dropped for w in p.words) + len(p.context)
         if not lines or size + length > _MAX_WORDS or not _belong(lines[-1], p):
             lines.append([])
             size = 0
         lines[-1].append(p)
         size += length
-    return [_note(line) for line in lines]
+        if number % _AT_ONCE == 0:
+            yield
+    notes: list[Note] = []
+    for line in lines:
+        notes.append(_note(line))
+        yield
+    return notes
 
 
 def _belong(line: Sequence[Passage], p: Passage) -> bool:

@@ -41,11 +41,15 @@ class _Clause(NamedTuple):
 def condense(request: ReflectRequest) -> Generator[None, None, tuple[Note, ...]]:
     """The notes of a request, made in small steps with a yield after each."""
     made = [note for segment in request.segments for note in segment.notes]
-    bags = [frozenset(_bag(note)) for note in made]
-    yield
+    bags: list[frozenset[str]] = []
+    for note in made:
+        bags.append(frozenset(_bag(note)))
+        yield
     live = yield from _live(made, bags)
-    clauses = [clause for index in live for clause in _clauses(index, made[index])]
-    yield
+    clauses: list[_Clause] = []
+    for index in live:
+        clauses.extend(_clauses(index, made[index]))
+        yield
     candidates = yield from _candidates(clauses, made)
 
     def build(indices: Sequence[int]) -> Generator[None, None, tuple[Note, ...]]:
