@@ -181,7 +181,6 @@ class Policy:
             "reflect_ratio": 0.6,
             "reflect_min_interval_seconds": 3_600.0,
             "max_output_tokens": 32_000,
-            "facts_tokens": 500,
             "facts_place": "volatile",
             "heading": "## Conversation Context (Observations)",
             "separator": "---",

@@ -80,16 +80,19 @@ def vocabulary_of(text: str) -> Vocabulary:
 def _table(name: str) -> Vocabulary:
     file = resources.files("remanence.observing.extractive") / "words" / f"{name}.json"
     data: Mapping[str, str] = json.loads(file.read_text("utf-8"))
-    openings = {key: tuple(data[key].split("|")) for key in _OPENINGS if key in data}
     sets = {
         key: frozenset(value if key == "small" else value.split())
         for key, value in data.items()
-        if key not in openings
+        if key not in _OPENINGS
     }
     return Vocabulary(
         language=name,
         function_words=sets.get("drop", frozenset()) | sets.get("glue", frozenset()),
-        filler=openings.get("filler", ()),
-        narration=openings.get("narration", ()),
+        filler=_openings(data, "filler"),
+        narration=_openings(data, "narration"),
         **sets,
     )
+
+
+def _openings(data: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(data[key].split("|")) if key in data else ()
