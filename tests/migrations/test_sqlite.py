@@ -9,6 +9,7 @@ from remanence.errors import NewerSchema
 from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.stores.migrate import Migration, due, load
+from remanence.testing import FixedClock
 from remanence.testing.store_contract.samples import REF, START, active, user
 
 BACKEND = "remanence.stores.sqlite"
@@ -135,3 +136,29 @@ async def test_times_are_kept_as_readable_text(tmp_path: Path) -> None:
     await store.close()
 
     assert rows(path, "SELECT created_at FROM messages") == [("2024-05-17T09:30:00.000000+00:00",)]
+
+
+async def test_the_log_of_an_older_file_is_given_the_end_of_its_tape(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = await open_store(url(path), clock=FixedClock(START))
+    await active(store, [(1, 2), (3, 4)])
+    log = await store.log(REF)
+    await store.close()
+    undo_views(path)
+
+    store = await open_store(url(path))
+
+    assert await store.log(REF) == log
+    assert [entry.last_seq for entry in log] == [4] * len(log)
+    await store.close()
+
+
+def undo_views(path: Path) -> None:
+    """Make a file what it was before the views."""
+    with apsw.Connection(str(path)) as connection:
+        for view in ("observations", "observation_log", "reflections", "memory_state"):
+            connection.execute(f"DROP VIEW {view}")
+        connection.execute("DROP INDEX segments_by_time")
+        connection.execute("ALTER TABLE journal DROP COLUMN last_seq")
+        connection.execute("DELETE FROM schema_migrations WHERE name = 'views'")
+    connection.close()

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from remanence import Memory, Message, Policy
+from remanence.stores import open_store
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
+from remanence.testing.store_contract.samples import observation, tape
 from remanence.types import Draft, Note, Segment
 
 POLICY = Policy.default(
@@ -76,7 +78,7 @@ async def lived(tmp_path: Path) -> Lived:
     return lived
 
 
-@pytest.mark.req("B-01", "B-07", "L-53", "L-57")
+@pytest.mark.req("B-01", "B-07", "B-08", "L-53", "L-57")
 async def test_observations_stay_readable_with_their_source_also_after_a_reflection(
     lived: Lived,
 ) -> None:
@@ -140,6 +142,25 @@ async def test_the_state_of_a_conversation_is_one_row(lived: Lived) -> None:
     assert row["lock_version"] == lived.lock_version
     assert row["last_observer_run"].startswith("2026-03-02T09:")
     assert row["last_reflector_run"].startswith("2026-03-02T09:")
+
+
+@pytest.mark.req("B-11")
+async def test_the_second_of_two_writers_with_the_same_version_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "memory.db"
+    store = await open_store(f"sqlite:///{path}")
+    expected = await tape(store, 2)
+    first = await store.commit_observation(expected, observation(1, 2, id="obs_first"))
+
+    second = await store.commit_observation(expected, observation(1, 1, id="obs_second"))
+
+    await store.close()
+    [row] = read(path, "SELECT * FROM memory_state")
+    assert first is not None
+    assert second is None
+    assert row["lock_version"] == first.lock_version == expected.lock_version + 1
+    assert [r["id"] for r in read(path, "SELECT id FROM observations")] == ["obs_first"]
 
 
 @pytest.mark.req("L-55")
