@@ -21,6 +21,7 @@ from remanence.engine.budgets import BudgetedObserver, BudgetedReflector, Budget
 from remanence.engine.embedding import Embedding
 from remanence.engine.hooks import NO_HOOKS, Hooks
 from remanence.engine.ledger import Ledger
+from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.local import LocalEngine
 from remanence.engine.recalling import Recalling
 from remanence.engine.reconcile import Reconciler
@@ -31,6 +32,7 @@ from remanence.facts import Facts
 from remanence.files import safe_name
 from remanence.models import MeteredModel, ModelOptions, ModelSource, RecordUsage, open_model
 from remanence.models.embedding import EmbedderSource, open_embedder
+from remanence.models.spec import can_continue
 from remanence.observing.asked import AskedModels
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
@@ -108,6 +110,7 @@ class Memory:
         self._store = store
         self._ledger = ledger
         self._budgets = budgets
+        self._live_prompts = LivePrompts()
         self._clock = clock
         self._counter: TokenCounter = counter_for(policy.token_counter or policy.model)
         self._count_text = functools.lru_cache(maxsize=256)(self._counter.text)
@@ -122,6 +125,7 @@ class Memory:
             owner=clock.new_id("owner"),
             lease_seconds=settings.lease_seconds,
             hooks=hooks,
+            live_prompt=self._live_prompts.newest,
         )
         self._recalling = Recalling(store=store, embedder=embedder, policy=policy)
         self._embedding = Embedding(store, embedder, policy) if embedder else None
@@ -204,6 +208,7 @@ class Memory:
             made_reflector = await making.reflector(
                 reflector or settings.reflector_model or model or settings.model
             )
+            _check_mode(policy, made_observer)
             memory = cls(
                 store=store,
                 policy=policy,
@@ -463,6 +468,8 @@ class Conversation:
             return plain_context(messages, request, count_text=memory._count_text)
         snapshot = await self._current(now, model_changed=memory._asked.changed(self.ref, model))
         context = memory._built(snapshot, await self._with_facts(request, snapshot, recall))
+        if memory.policy.observer_mode == "continuation":
+            memory._live_prompts.keep(self.ref, context)
         hidden = sum(gap.last_seq - gap.first_seq + 1 for gap in context.omitted)
         telemetry.context_built(
             snapshot.state, context, tokens=context.stats.context_tokens, omitted=hidden
@@ -677,6 +684,7 @@ class Conversation:
         if there is no such conversation.
         """
         self._memory._check_open()
+        self._memory._live_prompts.forget(self.ref)
         deleted = await self._store.delete(self.ref)
         if (blocks := self._memory._blocks(self.ref.tenant)) is not None:
             await blocks.delete(self.id)
@@ -851,6 +859,16 @@ async def _running(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
     finally:
         task.cancel()
         await asyncio.wait({task})
+
+
+def _check_mode(policy: Policy, observer: Observer) -> None:
+    if policy.observer_mode == "separate":
+        return
+    if not isinstance(observer, ModelObserver) or not can_continue(observer.model.name):
+        raise InvalidPolicy(
+            "observer_mode='continuation' needs an observer with an anthropic: or openai: model: "
+            "name one, or use 'separate'"
+        )
 
 
 def _within_budget(observer: Observer, budgets: Budgets, settings: Settings) -> Observer:

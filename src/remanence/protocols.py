@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from remanence.types import (
     Appended,
@@ -38,12 +38,24 @@ class CountTokens(Protocol):
     def __call__(self, text: str, /) -> int: ...
 
 
+class LivePrompt(Protocol):
+    """What a model was shown for a turn, as its provider takes it; a `Context` is one."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]: ...
+
+    def to_anthropic(self) -> dict[str, Any]: ...  # JSON: its shape is the provider's
+
+    def to_openai(self) -> dict[str, Any]: ...  # JSON: its shape is the provider's
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserveRequest:
     """Messages to be observed: a contiguous range that separates no tool call from its result.
 
     `known` are the newest notes made before. The rendered notes should have at most
-    `target_tokens`, as counted by `count_tokens` in `note_format`.
+    `target_tokens`, as counted by `count_tokens` in `note_format`. `live` is the newest prompt of the
+    conversation, where observers shall go on from it.
     """
 
     conversation: ConversationRef
@@ -54,6 +66,7 @@ class ObserveRequest:
     note_format: NoteFormat
     now: datetime
     user: str | None = None
+    live: LivePrompt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +131,8 @@ class ModelRequest:
     """One call of a language model, without tools.
 
     `stable` stands first and is the same in many calls, so that it may be cached; `prompt` is
-    this call's own.
+    this call's own. With `live` both stand behind that prompt, whose beginning the provider has in
+    its cache.
     """
 
     stable: str
@@ -127,6 +141,7 @@ class ModelRequest:
     purpose: Purpose
     conversation: ConversationRef | None
     user: str | None = None
+    live: LivePrompt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from remanence.errors import ObservationRejected, ObservationSkipped
@@ -45,7 +45,8 @@ async def observed(
     """The request that was made in the end, and the draft that came of it."""
     if before := hooks.before_observe:
         changed = await _asked("before_observe", before(request), hooks)
-        request = _of_type("before_observe", changed, ObserveRequest)
+        # What the hook took out of the request would still stand in the prompt.
+        request = replace(_of_type("before_observe", changed, ObserveRequest), live=None)
     draft = await observer.observe(request) if request.messages else NOTHING
     if after := hooks.after_observe:
         changed_draft = await _asked("after_observe", after(request, draft), hooks)

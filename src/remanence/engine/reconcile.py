@@ -38,6 +38,7 @@ from remanence.observing.schedule import (
 from remanence.protocols import (
     CountTokens,
     FactExtractor,
+    LivePrompt,
     Observer,
     ObserveRequest,
     Reflector,
@@ -104,7 +105,7 @@ class Reconciler:
     """Does the next thing that is due for a conversation. Holds no state of its own.
 
     `owner` names this process for leases of `lease_seconds`, which are prolonged while a step
-    runs; `jitter` gives numbers in 0..1.
+    runs; `jitter` gives numbers in 0..1. `live_prompt` knows the newest prompt of a conversation.
     """
 
     store: Store
@@ -117,6 +118,7 @@ class Reconciler:
     lease_seconds: float
     extractor: FactExtractor = field(default_factory=ExtractiveFacts)
     hooks: Hooks = NO_HOOKS
+    live_prompt: Callable[[ConversationRef], LivePrompt | None] = lambda _: None
     jitter: Callable[[], float] = random.random
 
     async def step(self, ref: ConversationRef, *, everything: bool = False) -> Step:
@@ -341,6 +343,7 @@ class Reconciler:
             note_format=self.policy.note_format,
             now=self.clock.now(),
             user=state.user,
+            live=self.live_prompt(state.ref),
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             request, draft = await observed(self.observer, request, self.hooks)

@@ -18,10 +18,11 @@ from pydantic_ai.settings import ModelSettings
 from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.models.answers import to_answer
-from remanence.models.clients import OLLAMA_URL, http_client
+from remanence.models.clients import OLLAMA_URL, client_of_kind, http_client
+from remanence.models.continuing import ChangingClient, continued
 from remanence.models.failures import opening_failure, to_model_error
-from remanence.models.spec import ModelSpec
-from remanence.protocols import ModelAnswer, ModelRequest
+from remanence.models.spec import ModelSpec, can_continue
+from remanence.protocols import LivePrompt, ModelAnswer, ModelRequest
 
 _FAILURES = (AgentRunError, httpx2.TransportError, json.JSONDecodeError, ValidationError)
 
@@ -47,6 +48,11 @@ class ProviderModel:
         return self._spec.name
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
+        if request.live is not None and not can_continue(self.name):
+            raise ModelError(
+                "bad_request",
+                f"{self.name} cannot go on from a prompt: use observer_mode='separate'",
+            )
         loop = asyncio.get_running_loop()
         started = loop.time()
         response = await self._call(request)
@@ -61,8 +67,8 @@ class ProviderModel:
 
     async def _call(self, request: ModelRequest) -> ModelResponse:
         try:
-            seconds = self._timeout_seconds
-            async with asyncio.timeout(seconds), http_client(seconds) as client:
+            client = self._client(request.live)
+            async with asyncio.timeout(self._timeout_seconds), client:
                 return await self._send(self._wire_model(client), request)
         except TimeoutError:
             message = f"{self.name} took longer than {self._timeout_seconds:g} s"
@@ -76,9 +82,7 @@ class ProviderModel:
         raise failure
 
     async def _send(self, model: WireModel, request: ModelRequest) -> ModelResponse:
-        messages = [
-            WireRequest.user_text_prompt(request.prompt, instructions=request.stable or None)
-        ]
+        messages = [_wire_request(request)]
         settings = _settings(model, request)
         if self._spec.provider == "openai" and self._spec.base_url is None:
             settings = _with_cache_key(settings, request)
@@ -98,6 +102,13 @@ class ProviderModel:
         else:
             return
         raise failure
+
+    def _client(self, live: LivePrompt | None) -> httpx2.AsyncClient:
+        if live is None:
+            return http_client(self._timeout_seconds)
+        client = client_of_kind(ChangingClient, self._timeout_seconds)
+        client.change = continued(self._spec.provider, live)
+        return client
 
     def _wire_model(self, client: httpx2.AsyncClient) -> WireModel:
         # The Chat Completions protocol: what every OpenAI-compatible server speaks.
@@ -123,6 +134,12 @@ def _with_cache_key(settings: ModelSettings, request: ModelRequest) -> ModelSett
     digest = hashlib.sha256(request.stable.encode(errors="replace")).hexdigest()
     named = {**settings, "openai_prompt_cache_key": f"remanence-{digest[:16]}"}
     return cast("ModelSettings", named)  # the key is of OpenAI's settings, which derive from these
+
+
+def _wire_request(request: ModelRequest) -> WireRequest:
+    if request.live is not None:
+        return WireRequest.user_text_prompt(f"{request.stable}\n\n{request.prompt}")
+    return WireRequest.user_text_prompt(request.prompt, instructions=request.stable or None)
 
 
 def _settings(model: WireModel, request: ModelRequest) -> ModelSettings:

@@ -5,6 +5,9 @@ from urllib.parse import urlsplit
 
 from remanence.errors import ModelError
 
+CONTINUING = frozenset({"anthropic", "openai"})
+"""Providers whose models can go on from a live prompt: a `Context` writes their requests."""
+
 _FORMS = "anthropic:claude-haiku-4-5, ollama:llama3.2 or openai:my-model@http://127.0.0.1:8000/v1"
 
 
@@ -19,6 +22,11 @@ class ModelSpec:
     @property
     def name(self) -> str:
         return f"{self.provider}:{self.model}"
+
+
+def can_continue(name: str) -> bool:
+    """Whether the model of this name, or each of a chain, can go on from a live prompt."""
+    return all(link.partition(":")[0] in CONTINUING for link in name.split(" > "))
 
 
 def parse_spec(text: str) -> ModelSpec:

@@ -27,6 +27,8 @@ class Policy:
         observe_slice_messages: the n of `oldest_n`.
         observe_max_tokens: the most that one observation reads; longer backlogs are split.
         observe_timeout_seconds: how long an observer or reflector may take.
+        observer_mode: whether a model observes by requests of its own, or as a continuation of the
+            newest prompt, which has to be of the same model and is then read from its cache.
         precompute_at: the share of `observe_tokens` at which observations are made in advance.
         note_ratio: tokens of an observation, at most, for each token of its source.
         note_format: how notes are written.
@@ -75,6 +77,7 @@ class Policy:
     observe_slice_messages: int = 20
     observe_max_tokens: int = 8_000
     observe_timeout_seconds: float = 120.0
+    observer_mode: Literal["separate", "continuation"] = "separate"
     precompute_at: float | None = None
     note_ratio: float = 0.15
     note_format: NoteFormat = "compact"

@@ -9,7 +9,7 @@ from remanence.errors import ObservationRejected
 from remanence.observing.checking import REPEATED_SHARE, repetition
 from remanence.observing.model.prompting import Entry, Section, prompt, request_text
 from remanence.observing.secrets import scrubbed
-from remanence.protocols import Model, ModelRequest
+from remanence.protocols import LivePrompt, Model, ModelRequest
 from remanence.types import ConversationRef, Purpose
 
 NOTHING = "NOTHING"
@@ -36,7 +36,10 @@ _REFUSALS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a model is asked: instructions that never change, data, and the task at their end."""
+    """What a model is asked: instructions that never change, data, and the task at their end.
+
+    With `live` all that stands behind that prompt, and `live_text` is the part of it in question.
+    """
 
     purpose: Purpose
     conversation: ConversationRef
@@ -45,12 +48,14 @@ class Question:
     sections: tuple[Section, ...]
     task: str
     max_output_tokens: int
+    live: LivePrompt | None = None
+    live_text: str = ""
 
     @property
     def text(self) -> str:
         """The data that the model is shown."""
         entries = [entry for section in self.sections for entry in section.entries]
-        return "\n".join(text for entry in entries for text in entry)
+        return "\n".join([self.live_text, *(text for entry in entries for text in entry)])
 
 
 class Answer(NamedTuple):
@@ -84,16 +89,23 @@ async def ask_once(model: Model, question: Question) -> Answer:
     """One call."""
     answer = await model.complete(
         ModelRequest(
-            stable=question.stable,
+            stable=_instructions(question),
             prompt=request_text(question.sections, question.task),
             max_output_tokens=question.max_output_tokens,
             purpose=question.purpose,
             conversation=question.conversation,
             user=question.user,
+            live=question.live,
         )
     )
     text = _THOUGHTS.sub("", _storable(answer.text)).strip()
     return Answer(text, answer.complete, answer.usage.model or model.name)
+
+
+def _instructions(question: Question) -> str:
+    if question.live is None:
+        return question.stable
+    return f"{prompt('continuation').strip()}\n\n{question.stable}"
 
 
 def is_word(text: str, word: str) -> bool:

@@ -9,6 +9,7 @@ from remanence.observing.model.asking import Question
 from remanence.observing.model.limits import check_limits, in_words, input_limit, output_limit
 from remanence.observing.model.lines import Origin
 from remanence.observing.model.prompting import (
+    CONTINUED_VERSION,
     OBSERVE_VERSION,
     Entry,
     Section,
@@ -20,12 +21,15 @@ from remanence.observing.model.transcript import Shown, shortened, transcript
 from remanence.observing.model.values import Piece
 from remanence.observing.model.writing import Task, written
 from remanence.observing.notes import render_notes
-from remanence.protocols import Model, ObserveRequest
+from remanence.protocols import LivePrompt, Model, ObserveRequest
 from remanence.types import Draft, Message, Note
 
 KNOWN_SHARE = 4
 MESSAGE_SHARE = 4
 """Known notes take at most a quarter of the input, and so does one message."""
+
+BEGINNING = 60
+"""Characters by which a message is known again in a prompt that holds it."""
 
 OVERRUN = 1.25
 OVERRUN_TOKENS = 16
@@ -103,6 +107,7 @@ class ModelObserver:
             room_tokens=self._max_input_tokens - fixed,
             count=request.count_tokens,
         )
+        live = request.live if _shows(request.live, request.messages) else None
         return Task(
             question=Question(
                 purpose="observe",
@@ -111,12 +116,16 @@ class ModelObserver:
                 stable=prompt("observe"),
                 sections=(
                     Section("notes taken already", (Entry("", known),) if known else ()),
-                    Section("messages", tuple(message.entry for message in shown)),
+                    Section("messages", tuple(_beginning(m) if live else m.entry for m in shown)),
                 ),
-                task=instruction,
+                task=f"{prompt('continuation-task').strip()}\n\n{instruction}"
+                if live
+                else instruction,
                 max_output_tokens=output_limit(request.target_tokens, self._max_output_tokens),
+                live=live,
+                live_text="\n".join(message.entry.body for message in shown) if live else "",
             ),
-            version=OBSERVE_VERSION,
+            version=CONTINUED_VERSION if live else OBSERVE_VERSION,
             origin=_origin(request.messages),
             pieces=tuple(map(_piece, shown)),
             known_text=known,
@@ -129,6 +138,19 @@ class ModelObserver:
             count_tokens=request.count_tokens,
             repair=self._repair,
         )
+
+
+def _shows(live: LivePrompt | None, messages: Sequence[Message]) -> bool:
+    """Whether a prompt holds all of the messages word for word."""
+    if live is None:
+        return False
+    shown = {message.seq: message.content for message in live.messages}
+    return all(shown.get(message.seq) == message.content for message in messages)
+
+
+def _beginning(shown: Shown) -> Entry:
+    head, body = shown.entry
+    return Entry(head, body if len(body) <= BEGINNING else f"{body[:BEGINNING]} [...]")
 
 
 def _known_text(request: ObserveRequest, *, most_tokens: int) -> str:

@@ -8,6 +8,7 @@ from string import Template
 from typing import NamedTuple
 
 OBSERVE_VERSION = "observe/1"
+CONTINUED_VERSION = "observe-continued/1"
 REFLECT_VERSION = "reflect/1"
 """A changed prompt gets another version: it stands in each segment that was made by it."""
 

@@ -127,6 +127,7 @@ def _repair_question(task: Task, values: Sequence[str]) -> Question:
     return replace(
         task.question,
         purpose="repair",
+        live=None,
         sections=(
             Section("passages", passages(task.pieces, values)),
             Section("missing values", (Entry("", "\n".join(values)),)),
