@@ -17,12 +17,13 @@ from remanence.clock import Clock, SystemClock
 from remanence.config import Settings
 from remanence.config.sources import load_settings
 from remanence.daily import Consolidation, DailyNotes
-from remanence.engine.budgets import BudgetedObserver, BudgetedReflector, Budgets
+from remanence.engine.budgets import Budgets
 from remanence.engine.embedding import Embedding
 from remanence.engine.hooks import NO_HOOKS, Hooks
 from remanence.engine.ledger import Ledger
 from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.local import LocalEngine
+from remanence.engine.makers import Makers
 from remanence.engine.recalling import Recalling
 from remanence.engine.reconcile import Reconciler
 from remanence.engine.remembering import shown_facts
@@ -30,22 +31,18 @@ from remanence.errors import Closed, ConversationNotFound, InvalidMessage, Inval
 from remanence.exchange import ImportReport, export_segments, import_blocks
 from remanence.facts import Facts
 from remanence.files import safe_name
-from remanence.models import MeteredModel, ModelOptions, ModelSource, RecordUsage, open_model
+from remanence.models import ModelOptions, ModelSource
 from remanence.models.embedding import EmbedderSource, open_embedder
-from remanence.models.spec import can_continue
 from remanence.observing.asked import AskedModels
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
 from remanence.observing.diagnosis import diagnose, diagnose_budget
-from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
-from remanence.observing.facts import ExtractiveFacts, ModelFacts
 from remanence.observing.facts.rendering import memories_text
 from remanence.observing.history import snapshot_at, state_at
-from remanence.observing.model import ModelObserver, ModelReflector
 from remanence.observing.policy import Policy
 from remanence.observing.recall import within
 from remanence.observing.schedule import observation_due
-from remanence.protocols import Embedder, FactExtractor, Model, Observer, Reflector, Store
+from remanence.protocols import Embedder, FactExtractor, Observer, Reflector, Store
 from remanence.stores import open_store
 from remanence.tokens import TokenCounter, counter_for
 from remanence.types import (
@@ -201,20 +198,24 @@ class Memory:
             spending = Budgets(
                 settings.budgets if budgets is None else budgets, ledger=ledger, clock=clock
             )
-            making = _Making(policy, clock, ledger.record, model_options or TRIED_ONCE)
-            made_observer = await making.observer(
-                observer or settings.observer_model or model or settings.model
+            makers = Makers(
+                policy=policy,
+                clock=clock,
+                record=ledger.record,
+                options=model_options or TRIED_ONCE,
+                budgets=spending,
+                over_budget=settings.over_budget,
             )
-            made_reflector = await making.reflector(
-                reflector or settings.reflector_model or model or settings.model
-            )
-            _check_mode(policy, made_observer)
             memory = cls(
                 store=store,
                 policy=policy,
-                observer=_within_budget(made_observer, spending, settings),
-                reflector=_reflecting_within_budget(made_reflector, spending, settings),
-                extractor=await making.extractor(extractor or model or settings.model),
+                observer=await makers.observer(
+                    observer or settings.observer_model or model or settings.model
+                ),
+                reflector=await makers.reflector(
+                    reflector or settings.reflector_model or model or settings.model
+                ),
+                extractor=await makers.extractor(extractor or model or settings.model),
                 embedder=open_embedder(embedder) if embedder is not None else None,
                 clock=clock,
                 settings=settings,
@@ -793,53 +794,6 @@ def _observation_log(live: Sequence[Segment]) -> ObservationLog | None:
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Making:
-    """Makes observers and reflectors of what `Memory.open` was given, with metered models."""
-
-    policy: Policy
-    clock: Clock
-    record: RecordUsage
-    options: ModelOptions
-
-    async def observer(self, source: "Observer | ModelSource | None") -> Observer:
-        if source is None:
-            return ExtractiveObserver()
-        if isinstance(source, ModelObserver):
-            return source.asking(self._metered(source.model))
-        if isinstance(source, Observer):
-            return source
-        model = await self._opened(source)
-        return ModelObserver(model, max_output_tokens=self.policy.max_output_tokens)
-
-    async def reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
-        if source is None:
-            return ExtractiveReflector()
-        if isinstance(source, ModelReflector):
-            return source.asking(self._metered(source.model))
-        if isinstance(source, Reflector):
-            return source
-        model = await self._opened(source)
-        return ModelReflector(model, max_output_tokens=self.policy.max_output_tokens)
-
-    async def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
-        if source is None:
-            return ExtractiveFacts()
-        if isinstance(source, FactExtractor):
-            return source
-        model = await self._opened(source)
-        return ModelFacts(model, max_output_tokens=self.policy.max_output_tokens)
-
-    async def _opened(self, source: ModelSource) -> Model:
-        # Importing a provider's package takes seconds, and the loop has others to serve.
-        return await asyncio.to_thread(
-            open_model, source, options=self.options, clock=self.clock, record=self.record
-        )
-
-    def _metered(self, model: Model) -> Model:
-        return MeteredModel(model, record=self.record, clock=self.clock)
-
-
 def _place(hit: Hit) -> str:
     """Where a hit is from, in a few words."""
     return f"fact {hit.source_id}" if hit.kind == "fact" else f"message {hit.first_seq}"
@@ -859,32 +813,6 @@ async def _running(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
     finally:
         task.cancel()
         await asyncio.wait({task})
-
-
-def _check_mode(policy: Policy, observer: Observer) -> None:
-    if policy.observer_mode == "separate":
-        return
-    if not isinstance(observer, ModelObserver) or not can_continue(observer.model.name):
-        raise InvalidPolicy(
-            "observer_mode='continuation' needs an observer with an anthropic: or openai: model: "
-            "name one, or use 'separate'"
-        )
-
-
-def _within_budget(observer: Observer, budgets: Budgets, settings: Settings) -> Observer:
-    if not budgets or isinstance(observer, ExtractiveObserver):
-        return observer
-    instead = ExtractiveObserver() if settings.over_budget == "extractive" else None
-    return BudgetedObserver(observer, instead=instead, budgets=budgets)
-
-
-def _reflecting_within_budget(
-    reflector: Reflector, budgets: Budgets, settings: Settings
-) -> Reflector:
-    if not budgets or isinstance(reflector, ExtractiveReflector):
-        return reflector
-    instead = ExtractiveReflector() if settings.over_budget == "extractive" else None
-    return BudgetedReflector(reflector, instead=instead, budgets=budgets)
 
 
 def policy_of(settings: Settings) -> Policy:

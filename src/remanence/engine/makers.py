@@ -1,0 +1,97 @@
+"""Observers, reflectors and extractors of facts from what a memory was given, metered and within budget."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Literal
+
+from remanence.clock import Clock
+from remanence.engine.budgets import BudgetedObserver, BudgetedReflector, Budgets
+from remanence.errors import InvalidPolicy
+from remanence.models import MeteredModel, ModelOptions, ModelSource, RecordUsage, open_model
+from remanence.models.spec import can_continue
+from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
+from remanence.observing.facts import ExtractiveFacts, ModelFacts
+from remanence.observing.model import ModelObserver, ModelReflector
+from remanence.observing.policy import Policy
+from remanence.protocols import FactExtractor, Model, Observer, Reflector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Makers:
+    """Makes an observer, a reflector and an extractor; their models tell `record` what each call took."""
+
+    policy: Policy
+    clock: Clock
+    record: RecordUsage
+    options: ModelOptions
+    budgets: Budgets
+    over_budget: Literal["extractive", "raw"]
+
+    async def observer(self, source: "Observer | ModelSource | None") -> Observer:
+        """The observer for *source*; the embedded one for None.
+
+        Raises:
+            InvalidPolicy: it cannot observe in the policy's `observer_mode`.
+            ModelError: its model cannot be opened.
+        """
+        made = await self._observer(source)
+        self._check_mode(made)
+        if not self.budgets or isinstance(made, ExtractiveObserver):
+            return made
+        instead = ExtractiveObserver() if self.over_budget == "extractive" else None
+        return BudgetedObserver(made, instead=instead, budgets=self.budgets)
+
+    async def reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
+        """The reflector for *source*; the embedded one for None. Errors as above."""
+        made = await self._reflector(source)
+        if not self.budgets or isinstance(made, ExtractiveReflector):
+            return made
+        instead = ExtractiveReflector() if self.over_budget == "extractive" else None
+        return BudgetedReflector(made, instead=instead, budgets=self.budgets)
+
+    async def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
+        """The extractor for *source*; the embedded one for None."""
+        if source is None:
+            return ExtractiveFacts()
+        if isinstance(source, FactExtractor):
+            return source
+        model = await self._opened(source)
+        return ModelFacts(model, max_output_tokens=self.policy.max_output_tokens)
+
+    async def _observer(self, source: "Observer | ModelSource | None") -> Observer:
+        if source is None:
+            return ExtractiveObserver()
+        if isinstance(source, ModelObserver):
+            return source.asking(self._metered(source.model))
+        if isinstance(source, Observer):
+            return source
+        model = await self._opened(source)
+        return ModelObserver(model, max_output_tokens=self.policy.max_output_tokens)
+
+    async def _reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
+        if source is None:
+            return ExtractiveReflector()
+        if isinstance(source, ModelReflector):
+            return source.asking(self._metered(source.model))
+        if isinstance(source, Reflector):
+            return source
+        model = await self._opened(source)
+        return ModelReflector(model, max_output_tokens=self.policy.max_output_tokens)
+
+    async def _opened(self, source: ModelSource) -> Model:
+        # Importing a provider's package takes seconds, and the loop has others to serve.
+        return await asyncio.to_thread(
+            open_model, source, options=self.options, clock=self.clock, record=self.record
+        )
+
+    def _metered(self, model: Model) -> Model:
+        return MeteredModel(model, record=self.record, clock=self.clock)
+
+    def _check_mode(self, observer: Observer) -> None:
+        if self.policy.observer_mode == "separate":
+            return
+        if not isinstance(observer, ModelObserver) or not can_continue(observer.model.name):
+            raise InvalidPolicy(
+                "observer_mode='continuation' needs an observer with an anthropic: or openai: "
+                "model: name one, or use 'separate'"
+            )
