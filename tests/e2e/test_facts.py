@@ -281,6 +281,15 @@ async def test_a_fact_can_replace_another_by_its_id() -> None:
     assert left == ()
 
 
+async def test_secrets_that_were_said_do_not_become_facts() -> None:
+    async with Memory.open(IN_MEMORY, policy=FULL) as memory:
+        await tell(memory, "a", "I work at Initech in Austin, and my password is hunter2xx!")
+        facts = await memory.facts.list(user="ana")
+
+    assert "Initech" in str(facts)
+    assert "hunter2" not in str(facts)
+
+
 async def test_secrets_are_not_kept() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         fact = await memory.facts.save(f"The key is sk-{'a1B2' * 8}", user="ana")

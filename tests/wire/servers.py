@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, assert_never
 
-from tests.wire.dialects import Anthropic, Dialect, OpenAI, Reply
+from tests.wire.dialects import Anthropic, Dialect, OpenAI, OpenAIEmbeddings, Reply
 
 Body: TypeAlias = dict[str, Any]  # a request as JSON
 
@@ -50,6 +50,7 @@ class ModelServer:
         self._dialects: dict[str, Dialect] = {
             "/v1/messages": Anthropic(cache_minimum=cache_minimum),
             "/v1/chat/completions": OpenAI(),
+            "/v1/embeddings": OpenAIEmbeddings(),
         }
         self._handlers: set[asyncio.Task[None]] = set()
         self._at_once = 0

@@ -1,0 +1,175 @@
+"""Extractors: what the embedded one keeps, and how leniently a model's answer is read."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from remanence.errors import ObservationRejected
+from remanence.observing.facts import ExtractiveFacts, ModelFacts
+from remanence.observing.facts.answers import read_facts
+from remanence.protocols import ExtractRequest
+from remanence.testing.models import ScriptedModel, cut_off
+from remanence.types import ConversationRef, Fact, FactDraft, Message
+
+NOW = datetime(2026, 5, 1, 10, 0, tzinfo=UTC)
+
+
+def request(*texts: str, known: tuple[Fact, ...] = ()) -> ExtractRequest:
+    messages = tuple(
+        Message.user(text, created_at=NOW).replace(seq=seq, tokens=len(text) // 4)
+        for seq, text in enumerate(texts, start=1)
+    )
+    return ExtractRequest(
+        conversation=ConversationRef("default", "a"),
+        user="ana",
+        messages=messages,
+        notes=(),
+        known=known,
+        now=NOW,
+    )
+
+
+def fact(summary: str) -> Fact:
+    return Fact(
+        id="known-fact",
+        tenant="default",
+        user="ana",
+        summary=summary,
+        type="profile",
+        created_at=NOW,
+        valid_from=NOW,
+    )
+
+
+async def extracted(*texts: str) -> tuple[FactDraft, ...]:
+    return await ExtractiveFacts().extract(request(*texts))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "word"),
+    [
+        ("My name is Ana and I live in Lisbon.", "profile", "Lisbon"),
+        ("I work as a nurse at Santa Maria hospital.", "profile", "nurse"),
+        ("Ich wohne in Berlin und arbeite als Lehrerin.", "profile", "Berlin"),
+        ("J'habite à Lyon depuis longtemps avec Paul.", "profile", "Lyon"),
+        ("Vivo en Sevilla con mi hermana Carmen.", "profile", "Sevilla"),
+        ("저는 서울에 살고 있어요.", "profile", "서울"),
+        ("我住在北京，我喜欢喝茶。", "profile", "北京"),
+        ("私は京都に住んでいます。", "profile", "京都"),
+        ("My favorite color is blue.", "behavior", "blue"),
+        ("Every morning I run 5 km along the river.", "behavior", "river"),
+        ("I speak fluent Portuguese and German.", "skill", "Portuguese"),
+        ("My flight LH 454 leaves on 2026-05-08 at 13:25.", "event", "LH 454"),
+        ("We decided to use PostgreSQL for the tracker.", "knowledge", "PostgreSQL"),
+    ],
+)
+async def test_statements_of_several_languages_become_facts_of_a_type(
+    text: str, kind: str, word: str
+) -> None:
+    drafts = await extracted(text)
+
+    assert [(draft.type, word in draft.summary) for draft in drafts] == [(kind, True)]
+    assert (drafts[0].first_seq, drafts[0].valid_from) == (1, NOW)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Where do you live?",
+        "Thanks a lot, that helps!",
+        "Could you check the logs again please?",
+        "The function returns a list of tuples.",
+    ],
+)
+async def test_questions_courtesy_and_matters_of_the_task_are_no_facts(text: str) -> None:
+    assert await extracted(text) == ()
+
+
+async def test_every_word_of_an_embedded_fact_was_said() -> None:
+    texts = (
+        "My name is Ana and I live in Lisbon. I prefer window seats, and I'm allergic to peanuts.",
+        "Every morning I run 5 km. We decided to use PostgreSQL for the tracker.",
+    )
+    said = " ".join(texts).lower()
+
+    drafts = await extracted(*texts)
+
+    assert len(drafts) >= 4
+    for draft in drafts:
+        assert all(word.strip(",.;").lower() in said for word in draft.summary.split())
+
+
+@pytest.mark.req("Z-56")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"summary": "Likes tea", "type": "behavior", "tags": ["food", "drink"]}]',
+        '```json\n[{"summary": "Likes tea", "type": "behavior", "tags": ["food", "drink"],}]\n```',
+        'Here they are:\n{"summary": "Likes tea", "type": "Behaviour", "tags": "food, Drink"}',
+        '{"facts": [{"summary": "Likes  tea", "type": "preference", "tags": ["food", "drink"]}]}',
+        '[{"summary": "Likes tea", "type": "behavior", "tags": ["food", "drink", 3]}, {"summ',
+        '[{"summary": ""}, {"summary": "Likes tea", "type": "behavior", "tags": ["food", "drink"]}, 3]',
+    ],
+)
+def test_a_list_of_facts_is_read_with_its_flaws(text: str) -> None:
+    (found,) = read_facts(text) or ()
+
+    assert (found.summary, found.type, found.tags) == ("Likes tea", "behavior", ("food", "drink"))
+
+
+@pytest.mark.parametrize("text", ["[]", " [ ] ", "```json\n[]\n```"])
+def test_an_empty_list_is_no_fact(text: str) -> None:
+    assert read_facts(text) == ()
+
+
+@pytest.mark.parametrize("text", ["", "I have nothing to say.", "{", "[[[", "{" * 5_000])
+def test_what_is_no_list_is_told_from_an_empty_one(text: str) -> None:
+    assert read_facts(text) is None
+
+
+def test_an_unknown_type_is_knowledge() -> None:
+    (found,) = read_facts('[{"summary": "x", "type": "rumour", "replaces": "fact 3"}]') or ()
+
+    assert (found.type, found.replaces) == ("knowledge", 3)
+
+
+async def test_a_model_is_shown_what_is_known_and_may_replace_it() -> None:
+    model = ScriptedModel(['[{"summary": "Lives in Porto", "type": "profile", "replaces": 1}]'])
+
+    (draft,) = await ModelFacts(model).extract(
+        request("I moved to Porto.", known=(fact("Lives in Lisbon"),))
+    )
+
+    assert "1. Lives in Lisbon" in model.requests[0].prompt
+    assert "I moved to Porto." in model.requests[0].prompt
+    assert (draft.replaces, draft.first_seq) == ("known-fact", 1)
+
+
+async def test_a_fact_with_a_number_that_nobody_said_is_left_out() -> None:
+    answer = '[{"summary": "Flies on 9 May"}, {"summary": "Takes flight LH 454"}]'
+    model = ScriptedModel([answer])
+
+    drafts = await ModelFacts(model).extract(request("My flight is LH 454."))
+
+    assert [draft.summary for draft in drafts] == ["Takes flight LH 454"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("I cannot do that.", "malformed"),
+        (cut_off('[{"summary": "Likes tea"}, {"summ'), "cut_off"),
+    ],
+)
+async def test_an_answer_that_is_no_whole_list_counts_as_a_failure(
+    answer: str, reason: str
+) -> None:
+    with pytest.raises(ObservationRejected) as caught:
+        await ModelFacts(ScriptedModel([answer])).extract(request("I like tea."))
+
+    assert caught.value.reason == reason
+
+
+async def test_nothing_is_an_answer() -> None:
+    for answer in ("NOTHING", "[]"):
+        assert await ModelFacts(ScriptedModel([answer])).extract(request("Hello.")) == ()

@@ -1,0 +1,111 @@
+"""What repeats a known fact, and what takes its place."""
+
+from datetime import timedelta
+
+import pytest
+
+from remanence.observing.facts import merged
+from remanence.testing import FixedClock
+from remanence.types import Fact, FactChanges, FactDraft, Owner
+
+ANA = Owner("default", "ana")
+
+
+def changes(*summaries: "str | FactDraft", known: tuple[Fact, ...] = ()) -> FactChanges:
+    drafts = [FactDraft(summary=s) if isinstance(s, str) else s for s in summaries]
+    clock = FixedClock(prefix="new")
+    clock.advance(3_600)
+    return merged(drafts, known, owner=ANA, source=None, made_by="test", clock=clock)
+
+
+def known(*summaries: str) -> tuple[Fact, ...]:
+    now = FixedClock().now() - timedelta(days=9)
+    return tuple(
+        Fact(
+            id=f"k{number}",
+            tenant=ANA.tenant,
+            user=ANA.user,
+            summary=summary,
+            type="knowledge",
+            created_at=now,
+            valid_from=now,
+        )
+        for number, summary in enumerate(summaries)
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Ana keeps bees", "ana keeps  bees"),
+        ("live in Lisbon", "I live in Lisbon"),
+        ("daughter Mia was born on 2019-03-04", "my daughter Mia was born on 2019-03-04"),
+        ("나는 서울에 살고 있어요", "나는 서울에 살고 있어요"),
+        ("我住在北京", "我住在北京"),
+    ],
+)
+def test_what_says_the_same_is_left_out(old: str, new: str) -> None:
+    assert changes(new, known=known(old)) == FactChanges()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("live in Lisbon", "live in Porto"),
+        ("live in Lisbon", "moved to Porto"),
+        ("wohne in Berlin", "wohne in Hamburg"),
+        ("vivo en Madrid", "vivo en Sevilla"),
+        ("work at Siemens", "work at Bosch"),
+        ("favorite color blue", "favorite color green"),
+        ("prefer window seats", "prefer aisle seats"),
+        ("shop closes at 18:00", "shop closes at 20:00"),
+        ("Joel: live in Lisbon", "Joel: live in Porto"),
+        ("Mia is 31 years old", "Mia is 32 years old"),
+    ],
+)
+def test_another_value_of_the_same_takes_its_place(old: str, new: str) -> None:
+    made = changes(new, known=known(old))
+
+    assert made.replaced == {"k0": made.facts[0].id}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("live in Lisbon", "visited Porto"),
+        ("prefer window seats", "prefer vegetarian food"),
+        ("favorite color blue", "favorite band Calexico"),
+        ("keep bees in garden 3", "keep bees in garden 4"),
+        ("cat named Pixel", "dog chases cars"),
+        ("Joel: live in Lisbon", "Mara: live in Porto"),
+        ("ran 5 km", "ran 10 km"),
+        ("allergic to peanuts", "allergic to cats"),
+    ],
+)
+def test_what_can_both_hold_stands_side_by_side(old: str, new: str) -> None:
+    made = changes(new, known=known(old))
+
+    assert len(made.facts) == 1
+    assert made.replaced == {}
+
+
+def test_a_correction_takes_the_place_of_what_it_takes_back() -> None:
+    draft = FactDraft(summary="table at Osteria Mira is at 8pm", supersedes="7pm", type="event")
+
+    made = changes(draft, known=known("table at Osteria Mira on Friday at 7pm", "gym at 7pm"))
+
+    assert made.replaced == {"k0": made.facts[0].id}
+
+
+def test_of_two_values_in_one_conversation_the_later_one_is_kept() -> None:
+    made = changes("live in Lisbon", "live in Porto", known=known("live in Rome"))
+
+    assert [fact.summary for fact in made.facts] == ["live in Porto"]
+    assert made.replaced == {"k0": made.facts[0].id}
+
+
+def test_an_older_statement_does_not_replace_a_newer_one() -> None:
+    (held,) = known("live in Lisbon")
+    older = FactDraft(summary="live in Rome", valid_from=held.valid_from - timedelta(days=1))
+
+    assert changes(older, known=(held,)).replaced == {}

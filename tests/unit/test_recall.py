@@ -1,0 +1,56 @@
+"""Fusion by rank, snippets and budgets."""
+
+from dataclasses import replace
+
+from hypothesis import given, strategies as st
+
+from remanence.observing.recall import SNIPPET_CHARACTERS, fused, snippet, within
+from remanence.types import Hit
+
+
+def hit(name: str) -> Hit:
+    return Hit(kind="note", text=name, first_seq=1, last_seq=1, at=None, score=0.0, source_id=name)
+
+
+def names(hits: tuple[Hit, ...]) -> str:
+    return "".join(found.text for found in hits)
+
+
+def test_what_several_searches_rank_high_comes_first() -> None:
+    rankings = [[hit(name) for name in ranking] for ranking in ("abcd", "xcba", "cx")]
+
+    found = fused(rankings)
+
+    assert names(found) == "cxabd"
+    assert found[0].score == 1 / 63 + 1 / 62 + 1 / 61
+
+
+def test_one_ranking_keeps_its_order() -> None:
+    assert names(fused([[hit(name) for name in "cab"]])) == "cab"
+
+
+def test_a_short_text_is_its_own_snippet() -> None:
+    assert snippet("one\ntwo  three", "two") == "one two three"
+
+
+@given(
+    st.integers(0, 3_000), st.integers(0, 3_000), st.sampled_from(["harbour", "港の灯台", "등대"])
+)
+def test_a_snippet_holds_the_word_and_keeps_to_its_length(
+    before: int, after: int, word: str
+) -> None:
+    text = f"{'lorem ' * (before // 6)} {word} {'ipsum ' * (after // 6)}"
+
+    cut = snippet(text, word)
+
+    assert word in cut
+    assert len(cut) <= SNIPPET_CHARACTERS + 4
+
+
+def test_a_budget_passes_over_what_does_not_fit() -> None:
+    hits = [
+        replace(hit(name), snippet=name * size) for name, size in (("a", 3), ("b", 9), ("c", 2))
+    ]
+
+    assert names(within(hits, 5, len)) == "ac"
+    assert names(within(hits, None, len)) == "abc"

@@ -1,0 +1,66 @@
+"""Embedders on a real socket: what is sent, what comes back, and how it fails."""
+
+import pydantic_ai.embeddings.openai  # noqa: F401 - takes long to import
+import pytest
+from tests.wire.reach import KEY
+from tests.wire.servers import Fail, ModelServer
+
+from remanence import Memory, Message, Policy
+from remanence.errors import ModelError
+from remanence.models.embedding import open_embedder
+
+
+def named(server: ModelServer) -> str:
+    return f"openai:text-embedding-3-small@{server.url}/v1"
+
+
+async def test_texts_are_sent_together_and_their_vectors_come_in_order(
+    server: ModelServer,
+) -> None:
+    vectors = await open_embedder(named(server)).embed(["banana", "tree", "kiwi"])
+
+    assert [list(vector) for vector in vectors] == [[3, 0, 0], [0, 2, 0], [0, 0, 2]]
+    (request,) = server.received
+    assert request.body["input"] == ["banana", "tree", "kiwi"]
+    assert request.body["model"] == "text-embedding-3-small"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_memory_recalls_by_the_vectors_of_a_named_embedder(server: ModelServer) -> None:
+    policy = Policy.default(note_ratio=1.0)
+    async with Memory.open("sqlite:///:memory:", policy=policy, embedder=named(server)) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("Mama Clara bakes a banana cake."))
+        await memory.facts.save("The tree has seven green leaves", user="ana")
+        await chat.flush(everything=True)
+        (fact,) = await memory.facts.search("eee", user="ana", limit=1)
+
+    assert fact.summary == "The tree has seven green leaves"
+    assert {request.path for request in server.received} == {"/v1/embeddings"}
+
+
+async def test_a_refused_key_is_told_without_the_key(server: ModelServer) -> None:
+    server.script(Fail(401, "bad key {key}", "invalid_api_key"))
+
+    with pytest.raises(ModelError) as caught:
+        await open_embedder(named(server)).embed(["text"])
+
+    assert caught.value.reason == "auth"
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("source", ["nothing", "nobody:model", 7])
+def test_what_is_no_embedder_is_refused_at_once(source: object) -> None:
+    with pytest.raises(ModelError) as caught:
+        open_embedder(source)  # type: ignore[arg-type]  # what a user may pass by mistake
+
+    assert caught.value.reason == "unknown_model"
+
+
+def test_a_missing_key_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+
+    with pytest.raises(ModelError) as caught:
+        open_embedder("openai:text-embedding-3-small")
+
+    assert caught.value.reason == "auth"
