@@ -29,7 +29,7 @@ from remanence.models import ModelOptions, ModelSource
 from remanence.models.embedding import EmbedderSource
 from remanence.observing.context import Context
 from remanence.observing.policy import Policy
-from remanence.protocols import FactExtractor, Observer, Reflector
+from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector
 from remanence.types import (
     Budget,
     BudgetState,
@@ -143,6 +143,7 @@ class Memory:
         model: "ModelSource | None" = None,
         extractor: "FactExtractor | ModelSource | None" = None,
         embedder: "EmbedderSource | None" = None,
+        fact_vectors: FactVectors | None = None,
         settings: Settings | Path | str | None = None,
         clock: Clock | None = None,
         model_options: ModelOptions | None = None,
@@ -159,6 +160,7 @@ class Memory:
                 model=model,
                 extractor=extractor,
                 embedder=embedder,
+                fact_vectors=fact_vectors,
                 settings=settings,
                 clock=clock,
                 model_options=model_options,

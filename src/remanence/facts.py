@@ -7,7 +7,7 @@ from remanence.clock import Clock
 from remanence.errors import InvalidMessage, StoreError
 from remanence.observing.facts.merging import merged
 from remanence.observing.secrets import scrubbed
-from remanence.protocols import Store
+from remanence.protocols import FactVectors, Store
 from remanence.types import Fact, FactChanges, FactDraft, FactType, Owner
 
 KNOWN_FACTS = 2_000
@@ -27,6 +27,7 @@ class Facts:
         clock: Clock,
         search: Search,
         changed: Callable[[], None],
+        vectors: FactVectors | None,
         check_open: Callable[[], None],
     ) -> None:
         """Use `memory.facts`."""
@@ -34,6 +35,7 @@ class Facts:
         self._clock = clock
         self._search = search
         self._changed = changed
+        self._vectors = vectors
         self._check_open = check_open
 
     async def search(
@@ -83,7 +85,14 @@ class Facts:
 
     async def forget(self, fact_id: str, *, user: str, tenant: str = "default") -> bool:
         """Erase a fact and the earlier ones that it superseded; false if there is none."""
-        return await self._store.forget_fact(self._owner(tenant, user), fact_id)
+        owner = self._owner(tenant, user)
+        before = await self._store.facts(owner, history=True) if self._vectors else ()
+        erased = await self._store.forget_fact(owner, fact_id)
+        if self._vectors is not None and erased:
+            left = {fact.id for fact in await self._store.facts(owner, history=True)}
+            gone = [fact.id for fact in before if fact.id not in left]
+            await self._vectors.forget(owner, gone)
+        return erased
 
     async def list(
         self,

@@ -42,7 +42,7 @@ from remanence.observing.history import snapshot_at, state_at
 from remanence.observing.policy import Policy
 from remanence.observing.recall import within
 from remanence.observing.schedule import observation_due
-from remanence.protocols import Embedder, FactExtractor, Observer, Reflector, Store
+from remanence.protocols import Embedder, FactExtractor, FactVectors, Observer, Reflector, Store
 from remanence.stores import open_store
 from remanence.tokens import TokenCounter, counter_for
 from remanence.types import (
@@ -95,6 +95,7 @@ class Memory:
         reflector: Reflector,
         extractor: FactExtractor,
         embedder: Embedder | None,
+        fact_vectors: FactVectors | None,
         clock: Clock,
         settings: Settings,
         ledger: Ledger,
@@ -124,8 +125,11 @@ class Memory:
             hooks=hooks,
             live_prompt=self._live_prompts.newest,
         )
-        self._recalling = Recalling(store=store, embedder=embedder, policy=policy)
-        self._embedding = Embedding(store, embedder, policy) if embedder else None
+        self._fact_vectors = fact_vectors
+        self._recalling = Recalling(
+            store=store, embedder=embedder, policy=policy, fact_vectors=fact_vectors
+        )
+        self._embedding = Embedding(store, embedder, policy, fact_vectors) if embedder else None
         self._engine = LocalEngine(
             self._reconciler, workers=settings.workers, progressed=self._changed
         )
@@ -136,6 +140,7 @@ class Memory:
             clock=clock,
             search=self._recalling.facts,
             changed=self._changed,
+            vectors=fact_vectors,
             check_open=self._check_open,
         )
         self._daily = self._daily_notes(reflector)
@@ -153,6 +158,7 @@ class Memory:
         model: "ModelSource | None" = None,
         extractor: "FactExtractor | ModelSource | None" = None,
         embedder: "EmbedderSource | None" = None,
+        fact_vectors: FactVectors | None = None,
         settings: Settings | Path | str | None = None,
         clock: Clock | None = None,
         model_options: ModelOptions | None = None,
@@ -174,6 +180,8 @@ class Memory:
             embedder: makes vectors, so that recall also finds what says the same in other words: a
                 name such as `openai:text-embedding-3-small`, an async function from texts to
                 vectors, or an `Embedder`; by default words alone are searched.
+            fact_vectors: keeps the vectors of facts elsewhere, such as
+                `remanence.stores.qdrant.QdrantFactVectors`; by default they are in the database.
             settings: by default `Settings()`; or the path of a file to read, which may also be a
                 `lango.json`, a zora configuration, or one with the names of `MEMORY_CONFIG`.
             clock: the source of time and ids.
@@ -217,6 +225,7 @@ class Memory:
                 ),
                 extractor=await makers.extractor(extractor or model or settings.model),
                 embedder=open_embedder(embedder) if embedder is not None else None,
+                fact_vectors=fact_vectors,
                 clock=clock,
                 settings=settings,
                 ledger=ledger,
@@ -642,7 +651,8 @@ class Conversation:
     async def end(self) -> MemoryState:
         """Close the conversation's accounts; it may still go on.
 
-        All of it is observed, and facts about its user are kept for later conversations. With the setting `blocks_directory` its notes are exported there too, and pruned.
+        All of it is observed, and facts about its user are kept for later conversations. With the
+        setting `blocks_directory` its notes are exported there too, and pruned.
         """
         state = await self.flush(everything=True)
         if (blocks := self._memory._blocks(self.ref.tenant)) is not None:
@@ -686,7 +696,14 @@ class Conversation:
         """
         self._memory._check_open()
         self._memory._live_prompts.forget(self.ref)
+        owner, vectors = await self.owner(), self._memory._fact_vectors
+        mine: list[str] = []
+        if vectors is not None and owner is not None:
+            facts = await self._store.facts(owner, history=True)
+            mine = [fact.id for fact in facts if fact.conversation == self.id]
         deleted = await self._store.delete(self.ref)
+        if vectors is not None and owner is not None and deleted:
+            await vectors.forget(owner, mine)
         if (blocks := self._memory._blocks(self.ref.tenant)) is not None:
             await blocks.delete(self.id)
         return deleted

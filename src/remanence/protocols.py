@@ -1,6 +1,6 @@
 """Every replaceable part, on one page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
@@ -181,6 +181,27 @@ class Embedder(Protocol):
     def dimensions(self) -> int | None: ...
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
+
+
+class FactVectors(Protocol):
+    """Keeps vectors of facts in the place of the store. Called concurrently.
+
+    The store stays the truth: an id that it does not know is passed over and forgotten here.
+    """
+
+    async def put(self, owner: Owner, model: str, vectors: Mapping[str, Sequence[float]]) -> None:
+        """Keep the vectors of one owner's facts, by their ids."""
+        ...
+
+    async def nearest(
+        self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
+    ) -> tuple[str, ...]:
+        """Ids of the owner's facts, nearest first."""
+        ...
+
+    async def forget(self, owner: Owner, fact_ids: Sequence[str]) -> None:
+        """Erase the vectors of facts, of every model."""
+        ...
 
 
 EVERYTHING = RecallFilter()

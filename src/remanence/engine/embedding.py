@@ -1,14 +1,16 @@
 """Vectors for what is new, made in the background; no turn waits for them."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 
 from remanence import telemetry
 from remanence.errors import Closed, ObservationRejected
 from remanence.observing.policy import Policy
 from remanence.observing.schedule import retry_delay
-from remanence.protocols import Embedder, Store
-from remanence.types import VectorTask
+from remanence.protocols import Embedder, FactVectors, Store
+from remanence.types import Owner, VectorTask
 
 BATCH_TEXTS = 64
 
@@ -19,8 +21,15 @@ class Embedding:
     A failure writes nothing; the next try comes after a growing wait, or with the next signal.
     """
 
-    def __init__(self, store: Store, embedder: Embedder, policy: Policy) -> None:
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        policy: Policy,
+        fact_vectors: FactVectors | None = None,
+    ) -> None:
         self._store = store
+        self._fact_vectors = fact_vectors
         self._embedder = embedder
         self._policy = policy
         self._look = asyncio.Event()
@@ -70,7 +79,7 @@ class Embedding:
     async def _catch_up(self) -> None:
         try:
             while (task := await self._store.unembedded(self._embedder.name)) is not None:
-                await self._store.save_vectors(task, await self._vectors(task))
+                await self._keep(task, await self._vectors(task))
         except Exception as error:  # noqa: BLE001 - an embedder may raise anything
             self._failures += 1
             telemetry.embedding_failed(type(error).__name__, str(error), self._failures)
@@ -81,6 +90,19 @@ class Embedding:
             self._timer = loop.call_later(delay.total_seconds(), self._look.set)
         else:
             self._failures = 0
+
+    async def _keep(self, task: VectorTask, vectors: Sequence[Sequence[float]]) -> None:
+        """Write the vectors where they belong, and then that this is done."""
+        if task.subject == "segment" or self._fact_vectors is None:
+            await self._store.save_vectors(task, vectors)
+            return
+        by_owner: defaultdict[Owner, dict[str, Sequence[float]]] = defaultdict(dict)
+        for item, vector in zip(task.items, vectors, strict=True):
+            if item.owner is not None:
+                by_owner[item.owner][item.fact_id] = vector
+        for owner, found in by_owner.items():
+            await self._fact_vectors.put(owner, task.model, found)
+        await self._store.save_vectors(replace(task, items=()), ())
 
     async def _vectors(self, task: VectorTask) -> list[Sequence[float]]:
         vectors: list[Sequence[float]] = []

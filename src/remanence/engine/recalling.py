@@ -8,7 +8,7 @@ from remanence import telemetry
 from remanence.engine.embedding import check_vectors
 from remanence.observing.policy import Policy
 from remanence.observing.recall import fact_hit, fused, with_snippets
-from remanence.protocols import Embedder, Store
+from remanence.protocols import Embedder, FactVectors, Store
 from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter
 
 LEAST_POOL = 20
@@ -22,6 +22,7 @@ class Recalling:
     store: Store
     embedder: Embedder | None
     policy: Policy
+    fact_vectors: FactVectors | None = None
 
     async def search(
         self,
@@ -65,8 +66,25 @@ class Recalling:
         rankings = [await self.store.search_facts(owner, query, limit=limit)]
         if vector is not None and self.embedder is not None:
             name = self.embedder.name
-            rankings.append(await self.store.nearest_facts(owner, name, vector, limit=limit))
+            if self.fact_vectors is None:
+                rankings.append(await self.store.nearest_facts(owner, name, vector, limit=limit))
+            else:
+                rankings.append(await self._near(self.fact_vectors, owner, vector, limit))
         return rankings
+
+    async def _near(
+        self, vectors: FactVectors, owner: Owner, vector: Sequence[float], limit: int
+    ) -> tuple[Fact, ...]:
+        """The nearest facts that hold; none while the vectors cannot be reached."""
+        assert self.embedder is not None
+        try:
+            async with asyncio.timeout(self.policy.recall_timeout_seconds):
+                ids = await vectors.nearest(owner, self.embedder.name, vector, limit=limit)
+        except Exception as error:  # noqa: BLE001 - words alone still find something
+            telemetry.embedding_failed(type(error).__name__, str(error), 1)
+            return ()
+        found = [await self.store.fact(owner, fact_id) for fact_id in ids]
+        return tuple(fact for fact in found if fact is not None and fact.valid_to is None)
 
     async def _vector(self, query: str) -> Sequence[float] | None:
         """The query's vector; None without an embedder, or where it fails or takes too long."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
+from remanence.types.fact import Owner
 from remanence.types.parts import Role
 from remanence.types.segment import Priority, Tag
 
@@ -57,10 +58,12 @@ class RecallFilter:
 
 
 class VectorItem(NamedTuple):
-    """A text that has no vector yet, and the store's key for it."""
+    """A text that has no vector yet, and the store's key for it; of a fact also whose it is."""
 
     key: int
     text: str
+    owner: Owner | None = None
+    fact_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

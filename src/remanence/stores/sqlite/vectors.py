@@ -10,7 +10,7 @@ import apsw
 from remanence.stores.rows import Row, decode_content, decode_notes
 from remanence.stores.sqlite.search import MOST_NOTES, note_rowid
 from remanence.stores.terms import searchable_text
-from remanence.types import VectorItem, VectorTask
+from remanence.types import Owner, VectorItem, VectorTask
 
 _LONGEST = 8_000  # characters of a text; embedders cut or refuse longer ones
 _FACTS = 256
@@ -103,12 +103,17 @@ def _messages(
 
 def _facts_task(connection: apsw.Connection, model: str) -> VectorTask | None:
     rows: Sequence[Row] = connection.execute(
-        "SELECT key, summary FROM facts WHERE key > ? AND valid_to IS NULL ORDER BY key LIMIT ?",
+        "SELECT facts.key, summary, tenant, user, id FROM facts "
+        "JOIN fact_owners ON fact_owners.key = owner "
+        "WHERE facts.key > ? AND valid_to IS NULL ORDER BY facts.key LIMIT ?",
         (_cursor(connection, model, "fact"), _FACTS),
     ).fetchall()
     if not rows:
         return None
-    items = [VectorItem(key, summary) for key, summary in rows]
+    items = [
+        VectorItem(key, summary, Owner(tenant, user), id_)
+        for key, summary, tenant, user, id_ in rows
+    ]
     return VectorTask(model=model, subject="fact", cursor=items[-1].key, items=tuple(_cut(items)))
 
 
@@ -116,4 +121,4 @@ def _cut(items: Sequence[VectorItem]) -> Iterator[VectorItem]:
     """The items that have a text, none longer than an embedder takes."""
     for item in items:
         if text := item.text.strip():
-            yield VectorItem(item.key, text[:_LONGEST])
+            yield item._replace(text=text[:_LONGEST])

@@ -1,0 +1,105 @@
+"""Vectors of facts in Qdrant; the facts themselves stay in the store."""
+
+import asyncio
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+
+from qdrant_client import AsyncQdrantClient, models
+
+from remanence.types import Owner
+
+_NAMESPACE = uuid.UUID("6f1f2f0e-5b0c-4c8e-9d57-2f6b8d3a7c10")
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class QdrantFactVectors:
+    """A `FactVectors` over a client that the caller opened and closes.
+
+    Each embedder has a collection of its own, named after *collection* and the embedder. It is made
+    with the first vector.
+    """
+
+    def __init__(self, client: AsyncQdrantClient, *, collection: str = "remanence-facts") -> None:
+        self._client = client
+        self._collection = collection
+        self._known: set[str] = set()
+        self._making = asyncio.Lock()  # two first vectors must not make one collection twice
+
+    async def put(self, owner: Owner, model: str, vectors: Mapping[str, Sequence[float]]) -> None:
+        if not vectors:
+            return
+        name = self._name(model)
+        await self._make(name, len(next(iter(vectors.values()))))
+        points = [
+            models.PointStruct(
+                id=_point_id(owner, fact_id),
+                vector=[float(value) for value in vector],
+                payload={"tenant": owner.tenant, "user": owner.user, "fact": fact_id},
+            )
+            for fact_id, vector in vectors.items()
+        ]
+        await self._client.upsert(name, points=points)
+
+    async def nearest(
+        self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
+    ) -> tuple[str, ...]:
+        name = self._name(model)
+        if not await self._exists(name):
+            return ()
+        found = await self._client.query_points(
+            name,
+            query=[float(value) for value in vector],
+            query_filter=_of(owner),
+            limit=limit,
+            with_payload=True,
+        )
+        return tuple(str((point.payload or {})["fact"]) for point in found.points)
+
+    async def forget(self, owner: Owner, fact_ids: Sequence[str]) -> None:
+        if not fact_ids:
+            return
+        chosen = models.Filter(
+            must=[
+                *_conditions(owner),
+                models.FieldCondition(key="fact", match=models.MatchAny(any=list(fact_ids))),
+            ]
+        )
+        listed = await self._client.get_collections()
+        for collection in listed.collections:
+            if collection.name.startswith(f"{self._collection}-"):
+                await self._client.delete(
+                    collection.name, points_selector=models.FilterSelector(filter=chosen)
+                )
+
+    def _name(self, model: str) -> str:
+        return f"{self._collection}-{_UNFIT.sub('-', model)}"
+
+    async def _exists(self, name: str) -> bool:
+        if name not in self._known and await self._client.collection_exists(name):
+            self._known.add(name)
+        return name in self._known
+
+    async def _make(self, name: str, size: int) -> None:
+        async with self._making:
+            if await self._exists(name):
+                return
+            await self._client.create_collection(
+                name,
+                vectors_config=models.VectorParams(size=size, distance=models.Distance.COSINE),
+            )
+
+
+def _point_id(owner: Owner, fact_id: str) -> str:
+    return str(uuid.uuid5(_NAMESPACE, "\0".join((*owner, fact_id))))
+
+
+def _of(owner: Owner) -> models.Filter:
+    return models.Filter(must=[*_conditions(owner)])
+
+
+def _conditions(owner: Owner) -> list[models.FieldCondition]:
+    return [
+        models.FieldCondition(key="tenant", match=models.MatchValue(value=owner.tenant)),
+        models.FieldCondition(key="user", match=models.MatchValue(value=owner.user)),
+    ]

@@ -1,0 +1,102 @@
+"""Vectors of facts in Qdrant, in its local mode."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+qdrant_client = pytest.importorskip("qdrant_client", reason="needs remanence[qdrant]")
+
+from qdrant_client import AsyncQdrantClient  # noqa: E402 - after the check that it is there
+
+from remanence import Memory, Message, Policy  # noqa: E402 - as above
+from remanence.stores.qdrant import QdrantFactVectors  # noqa: E402 - as above
+from remanence.types import Owner  # noqa: E402 - as above
+
+ANA, EVE = Owner("default", "ana"), Owner("default", "eve")
+
+
+async def colours(texts: Sequence[str]) -> list[list[float]]:
+    return [[float(name in text) + 0.01 for name in ("red", "green", "blue")] for text in texts]
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[AsyncQdrantClient]:
+    client = AsyncQdrantClient(":memory:")
+    yield client
+    await client.close()
+
+
+async def points(client: AsyncQdrantClient) -> int:
+    listed = await client.get_collections()
+    return sum([(await client.count(c.name)).count for c in listed.collections])
+
+
+async def test_facts_are_found_by_meaning_in_qdrant(client: AsyncQdrantClient) -> None:
+    async with Memory.open(
+        "sqlite:///:memory:", embedder=colours, fact_vectors=QdrantFactVectors(client)
+    ) as memory:
+        saved = await memory.facts.save("Ana paints the boat red", user="ana")
+        await memory.facts.save("Ana has a green door", user="ana")
+        await memory.facts.save("Eve has a red nose", user="eve")
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("Hello."))
+        await chat.flush()
+        kept = await points(client)
+        found = await memory.facts.search("infrared", user="ana", limit=1)
+        foreign = await memory.facts.search("infrared", user="nobody")
+
+    assert kept == 3
+    assert found == (saved,)
+    assert foreign == ()
+
+
+@pytest.mark.req("X-14")
+async def test_forgotten_facts_and_deleted_conversations_leave_no_vector(
+    client: AsyncQdrantClient,
+) -> None:
+    async with Memory.open(
+        "sqlite:///:memory:",
+        policy=Policy.default(note_ratio=1.0),
+        embedder=colours,
+        fact_vectors=QdrantFactVectors(client),
+    ) as memory:
+        saved = await memory.facts.save("Ana paints the boat red", user="ana")
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("My favorite color is green. I live in Lisbon."))
+        await chat.end()
+        before = await points(client)
+        await memory.facts.forget(saved.id, user="ana")
+        forgotten = await points(client)
+        await chat.delete()
+        deleted = await points(client)
+
+    assert before >= 2
+    assert forgotten == before - 1
+    assert deleted == 0
+
+
+async def test_vectors_of_others_are_neither_near_nor_forgotten(client: AsyncQdrantClient) -> None:
+    vectors = QdrantFactVectors(client)
+    await vectors.put(ANA, "m", {"f1": [1.0, 0.0], "f2": [0.0, 1.0]})
+    await vectors.put(EVE, "m", {"f1": [1.0, 0.0]})
+    await vectors.forget(EVE, ["f1", "f2"])
+
+    assert await vectors.nearest(ANA, "m", [0.9, 0.1], limit=9) == ("f1", "f2")
+    assert await vectors.nearest(EVE, "m", [0.9, 0.1], limit=9) == ()
+    assert await vectors.nearest(ANA, "another", [0.9, 0.1], limit=9) == ()
+
+
+async def test_without_qdrant_at_hand_words_alone_find_facts(client: AsyncQdrantClient) -> None:
+    class Unreachable(QdrantFactVectors):
+        async def nearest(
+            self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
+        ) -> tuple[str, ...]:
+            raise ConnectionError("refused")
+
+    async with Memory.open(
+        "sqlite:///:memory:", embedder=colours, fact_vectors=Unreachable(client)
+    ) as memory:
+        saved = await memory.facts.save("Ana paints the boat red", user="ana")
+        found = await memory.facts.search("boat", user="ana")
+
+    assert found == (saved,)
