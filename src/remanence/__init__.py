@@ -7,9 +7,10 @@ if TYPE_CHECKING:
     from remanence.chat import Chat, Reply, Tool
     from remanence.clock import Clock, SystemClock
     from remanence.config import Settings
+    from remanence.conversation import Conversation
     from remanence.engine.hooks import Hooks
     from remanence.errors import RemanenceError
-    from remanence.memory import Conversation, Memory
+    from remanence.memory import Memory
     from remanence.observing.context import Context
     from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
     from remanence.observing.policy import Policy
@@ -23,7 +24,7 @@ _HOMES = {
     "Chat": "chat",
     "Clock": "clock",
     "Context": "observing.context",
-    "Conversation": "memory",
+    "Conversation": "conversation",
     "Embedder": "protocols",
     "ExtractiveObserver": "observing.extractive",
     "ExtractiveReflector": "observing.extractive",

@@ -17,7 +17,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from remanence import facts as awaited_facts, memory as awaited
+from remanence import (
+    conversation as awaited_conversation,
+    facts as awaited_facts,
+    memory as awaited,
+)
 from remanence.blocks import BlockStore
 from remanence.clock import Clock
 from remanence.config import Settings
@@ -274,7 +278,7 @@ class Facts:
 class Conversation:
     """As `remanence.Conversation`, without `await`."""
 
-    def __init__(self, conversation: awaited.Conversation, portal: Portal) -> None:
+    def __init__(self, conversation: awaited_conversation.Conversation, portal: Portal) -> None:
         self._conversation = conversation
         self._portal = portal
         self.ref = conversation.ref

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, get_args
 
+from remanence.conversation import Conversation
 from remanence.errors import RemanenceError
-from remanence.memory import Conversation
 from remanence.types import Fact, FactType, Hit, Role, Tag
 
 JsonObject: TypeAlias = dict[str, Any]  # a JSON schema, or what a model made of one

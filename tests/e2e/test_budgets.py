@@ -9,8 +9,8 @@ from subprocess import CompletedProcess
 import pytest
 
 from remanence import Budget, Memory, Message, Policy, Settings, blocking
+from remanence.conversation import Conversation
 from remanence.errors import InvalidPolicy
-from remanence.memory import Conversation
 from remanence.protocols import ModelRequest
 from remanence.testing import FixedClock
 from remanence.testing.models import AT, ScriptedModel

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from remanence import Memory, Message, Note, Policy
+from remanence.conversation import Conversation
 from remanence.errors import ModelError
-from remanence.memory import Conversation
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.observers import ObserveAnswer, ReflectAnswer
 from remanence.types import Draft, MemoryState

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from remanence import Hooks, Memory, Message, Policy
-from remanence.memory import Conversation
+from remanence.conversation import Conversation
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.types import Draft, MemoryState

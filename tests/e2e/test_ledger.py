@@ -6,9 +6,9 @@ import logging
 import pytest
 
 from remanence import Memory, Message, Policy
+from remanence.conversation import Conversation
 from remanence.engine.ledger import Ledger
 from remanence.errors import ModelError, StoreUnavailable
-from remanence.memory import Conversation
 from remanence.observing.model import ModelObserver
 from remanence.stores import open_store
 from remanence.testing import FixedClock

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 import pytest
 
 from remanence import Memory, Message, memory_tools
-from remanence.memory import Conversation
+from remanence.conversation import Conversation
 
 IN_MEMORY = "sqlite:///:memory:"
 

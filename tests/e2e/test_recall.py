@@ -153,7 +153,7 @@ async def test_a_deleted_conversation_leaves_no_note_fact_or_vector_also_from_wo
         chat = memory.conversation("a", user="ana")
         await chat.append(said("I live in Lisbon with a hound."))
         embedder.gate.clear()
-        await chat._engine.settle(chat.ref, everything=True)
+        await chat._runtime.engine.settle(chat.ref, everything=True)
         await chat.delete()
         embedder.gate.set()
         await chat.append(said("A new life."))

@@ -14,7 +14,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from remanence import Memory, Message, Policy
-from remanence.memory import Conversation
+from remanence.conversation import Conversation
 from remanence.observing.context import Context
 from remanence.observing.validity import anthropic_problems, openai_problems
 from remanence.testing import (

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from remanence import Memory, Message, Policy
+from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound
-from remanence.memory import Conversation
 from remanence.observing.context import Context
 from remanence.testing import (
     FixedClock,

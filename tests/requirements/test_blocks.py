@@ -14,9 +14,9 @@ from hypothesis import given, strategies as st
 from remanence import Memory, Message, Policy, Settings
 from remanence.blocks import Block, BlockStore
 from remanence.cli import main
+from remanence.conversation import Conversation
 from remanence.errors import StoreUnavailable
 from remanence.files import safe_name
-from remanence.memory import Conversation
 from remanence.testing import ScriptedObserver, ScriptedReflector, check_tiling
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)

@@ -19,7 +19,7 @@ from tests.requirements.samples import (
 )
 
 from remanence import Context, Memory, Message, Note, Policy, count_tokens
-from remanence.memory import Conversation
+from remanence.conversation import Conversation
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
 from remanence.testing.invariants import cached_prefix, flattened

@@ -12,7 +12,7 @@ from remanence import Memory, Message, Policy
 from remanence.config import Settings
 from remanence.config.sources import Loaded, load_settings
 from remanence.errors import InvalidPolicy
-from remanence.memory import policy_of
+from remanence.observing.preset import policy_of
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 
 

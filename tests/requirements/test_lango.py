@@ -22,8 +22,8 @@ from tests.requirements.samples import (
 )
 
 from remanence import Memory, Message, Policy, count_tokens
+from remanence.conversation import Conversation
 from remanence.errors import Closed, ConversationNotFound
-from remanence.memory import Conversation
 from remanence.protocols import ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
 from remanence.testing.invariants import flattened

@@ -20,8 +20,8 @@ from tests.requirements.samples import (
 )
 
 from remanence import Memory, Message, Note, Policy, count_tokens
+from remanence.conversation import Conversation
 from remanence.errors import InvalidPolicy
-from remanence.memory import Conversation
 from remanence.observing.notes import parse_notes
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage

@@ -7,7 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from remanence import blocking, facts as awaited_facts, memory as awaited
+from remanence import (
+    blocking,
+    conversation as awaited_conversation,
+    facts as awaited_facts,
+    memory as awaited,
+)
 from remanence.blocking import Memory, Portal
 from remanence.config import Settings
 from remanence.errors import Closed, InvalidMessage, StoreUnavailable
@@ -58,7 +63,7 @@ def methods(of: type) -> list[str]:
 
 PAIRS = [
     (awaited.Memory, blocking.Memory),
-    (awaited.Conversation, blocking.Conversation),
+    (awaited_conversation.Conversation, blocking.Conversation),
     (awaited_facts.Facts, blocking.Facts),
 ]
 

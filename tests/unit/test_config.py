@@ -9,8 +9,8 @@ import pytest
 from remanence.config import Settings
 from remanence.config.sources import Loaded, load_settings
 from remanence.errors import InvalidPolicy
-from remanence.memory import policy_of
 from remanence.observing.policy import Policy
+from remanence.observing.preset import policy_of
 
 SET_BY_DEFAULT = [field for field in dataclasses.fields(Policy) if field.default is not None]
 """TOML has no null, so a file cannot say what the other fields have by default."""

@@ -10,7 +10,7 @@ from tests.wire.reach import Wire
 from tests.wire.servers import Fail, Step
 
 from remanence import Memory, Message, Policy
-from remanence.memory import Conversation
+from remanence.conversation import Conversation
 from remanence.models import ModelOptions
 from remanence.testing import FixedClock
 

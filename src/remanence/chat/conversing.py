@@ -17,8 +17,8 @@ from remanence.chat.events import (
 from remanence.chat.models import ChatSource, open_chat_model
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.chat.tools import Tool, answered
+from remanence.conversation import Conversation
 from remanence.errors import InvalidMessage, ModelError
-from remanence.memory import Conversation
 from remanence.models import ModelOptions
 from remanence.observing.context import Context
 from remanence.types import Message, ToolCallPart, Usage

@@ -6,7 +6,6 @@ from remanence.cli.output import Printer, write_json
 from remanence.clock import SystemClock
 from remanence.config import Settings
 from remanence.errors import MissingExtra, ModelError
-from remanence.memory import policy_of
 from remanence.observing.cache_economics import (
     BreakEven,
     break_even,
@@ -14,6 +13,7 @@ from remanence.observing.cache_economics import (
     lifetime_seconds,
 )
 from remanence.observing.policy import Policy
+from remanence.observing.preset import policy_of
 from remanence.types.prices import CachePrices
 
 

@@ -8,9 +8,9 @@ from remanence.blocks import BlockStore
 from remanence.cli.output import Printer, warn, write_json
 from remanence.cli.settings import opened
 from remanence.config import Settings
+from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound
 from remanence.exchange import ImportReport
-from remanence.memory import Conversation
 
 
 def run_export(

@@ -9,8 +9,9 @@ from remanence.cli.documents import masked
 from remanence.config import Settings
 from remanence.config.sources import Loaded, load_settings
 from remanence.errors import StoreUnavailable
-from remanence.memory import Memory, policy_of
+from remanence.memory import Memory
 from remanence.observing.policy import Policy
+from remanence.observing.preset import policy_of
 
 _SQLITE = "sqlite:///"
 MEMORY = ":memory:"

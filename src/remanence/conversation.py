@@ -1,0 +1,391 @@
+"""One conversation: its tape, its notes, and what its model should see."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+
+from remanence import telemetry
+from remanence.blocks import BlockStore
+from remanence.contexts import (
+    RECALLED,
+    built,
+    current_context,
+    empty_state,
+    owner_of,
+    read_snapshot,
+    recalled_lines,
+)
+from remanence.errors import ConversationNotFound
+from remanence.exchange import ImportReport, export_segments, import_blocks
+from remanence.facts import Facts
+from remanence.observing.assembly import ContextRequest
+from remanence.observing.context import Context
+from remanence.observing.history import snapshot_at, state_at
+from remanence.observing.recall import within
+from remanence.observing.schedule import observation_due
+from remanence.runtime import Runtime
+from remanence.types import (
+    BudgetState,
+    ConversationRef,
+    Diagnostics,
+    Hit,
+    LogEntry,
+    MemoryState,
+    Message,
+    ObservationLog,
+    Owner,
+    Priority,
+    RecallFilter,
+    Role,
+    Segment,
+    Snapshot,
+    Tag,
+    TextPart,
+    UsageTotal,
+    check_message,
+)
+
+LONG_TEXT = 50_000
+"""Characters from which counting tokens leaves the event loop."""
+
+
+class Conversation:
+    """One conversation of a memory. Cheap to make; holds no messages itself."""
+
+    def __init__(self, runtime: Runtime, ref: ConversationRef, user: str | None) -> None:
+        """Use `memory.conversation`."""
+        self._runtime = runtime
+        self._store = runtime.store
+        self.ref = ref
+        self.user = user
+        self.clock = runtime.clock
+
+    @property
+    def id(self) -> str:
+        """The conversation's id."""
+        return self.ref.id
+
+    @property
+    def facts(self) -> Facts:
+        """The facts of all users of this memory."""
+        return self._runtime.facts
+
+    async def owner(self) -> Owner | None:
+        """Whose facts this conversation knows: those of the user whom its tape names."""
+        return owner_of(await self.state())
+
+    async def append(self, *messages: Message) -> tuple[Message, ...]:
+        """Put messages at the end of the tape, all or none; durable when it returns.
+
+        They come back with seq, id, created_at and tokens. Never waits for a model.
+
+        Raises:
+            InvalidMessage: a message is empty, too large, not Unicode, or answers no tool call.
+            DuplicateMessage: an id is taken by another message.
+            StoreError: the database refused. In each case nothing was written.
+        """
+        self._runtime.check_open()
+        if not messages:
+            return ()
+        for message in messages:
+            check_message(message, max_bytes=self._runtime.policy.max_message_bytes)
+        counted = [await self._counted(message) for message in messages]
+        appended = await self._store.append(self.ref, counted, user=self.user)
+        telemetry.messages_appended(len(messages))
+        if observation_due(self._runtime.policy, appended.state):
+            self._runtime.engine.signal(self.ref)
+        return appended.messages
+
+    async def context(
+        self,
+        *,
+        system: str = "",
+        identity: str = "",
+        knowledge: Sequence[str] = (),
+        recall: str | None = None,
+        channel: str | None = None,
+        now: datetime | None = None,
+        model: str | None = None,
+    ) -> Context:
+        """What the model should see now. Never waits for a model, unless `block_after` is set.
+
+        Args:
+            system: the base system prompt.
+            identity: who the assistant is, in a block of its own before *system*.
+            knowledge: stable texts that follow it.
+            recall: a query; what it finds goes to the volatile block.
+            channel: where the user writes from, for the volatile block; `web` needs no hint.
+            now: the time that the volatile block tells, by default the clock's.
+            model: which one is asked; where it is another than before, no prompt cache is lost, so
+                notes that are ready are used.
+
+        Raises:
+            ContextOverflow: the system text leaves no room for messages.
+        """
+        runtime = self._runtime
+        runtime.check_open()
+        hits = await self.recall(recall, limit=2 * RECALLED) if recall else ()
+        request = ContextRequest(
+            now=now or self.clock.now(),
+            system=system,
+            identity=identity,
+            knowledge=tuple(knowledge),
+            recall=recalled_lines(hits),
+            channel=channel,
+        )
+        return await current_context(
+            runtime, self.ref, request, user=self.user, query=recall, model=model
+        )
+
+    async def messages(self, *, after: int = 0, limit: int | None = None) -> tuple[Message, ...]:
+        """Messages with a seq above *after*, in order, at most *limit*."""
+        self._runtime.check_open()
+        return await self._store.messages(self.ref, after=after, limit=limit)
+
+    async def observations(self) -> tuple[Segment, ...]:
+        """The live observations, oldest first; those after `active_seq` are kept ready."""
+        return tuple(s for s in await self._segments() if s.generation == 0)
+
+    async def reflections(self) -> tuple[Segment, ...]:
+        """The live reflections, oldest first."""
+        return tuple(s for s in await self._segments() if s.generation > 0)
+
+    async def state(self) -> MemoryState:
+        """The cursors, token accounts and failures; all zero before the first message."""
+        self._runtime.check_open()
+        state = await self._store.state(self.ref)
+        return state or empty_state(self._runtime, self.ref, self.user)
+
+    async def snapshot(self, version: int | None = None) -> Snapshot:
+        """State, live segments and raw tail as of one instant, for looking at the whole.
+
+        Args:
+            version: a version of the log, to see what it was until the next change came; 0 is
+                the time before the first one. By default now.
+
+        Raises:
+            ConversationNotFound: there is no such version.
+        """
+        self._runtime.check_open()
+        if version is None:
+            return await read_snapshot(self._runtime, self.ref, user=self.user)
+        state = state_at(await self.state(), await self._store.log(self.ref), version)
+        first, last = state.tail_seq, state.last_seq
+        tail = await self._store.messages(self.ref, after=first - 1, limit=last - first + 1)
+        return snapshot_at(state, await self._store.segments(self.ref, live=False), tail)
+
+    async def context_at(
+        self, version: int, *, system: str = "", knowledge: Sequence[str] = ()
+    ) -> Context:
+        """What the model saw of this conversation while *version* of the log was the newest.
+
+        The raw tail goes as far as the tape did when the next version came. The time that it tells
+        is that of its newest message; nothing is recalled or changed.
+
+        Raises:
+            ConversationNotFound: there is no such version.
+            ContextOverflow: the system text leaves no room for messages.
+        """
+        snapshot = await self.snapshot(version)
+        now = snapshot.state.last_message_at or self.clock.now()
+        request = ContextRequest(now=now, system=system, knowledge=tuple(knowledge))
+        return built(self._runtime, snapshot, request)
+
+    async def diagnostics(self) -> Diagnostics:
+        """The memory in a few numbers: state, size and version of its notes."""
+        self._runtime.check_open()
+        state = await self._store.state(self.ref)
+        segments = await self._store.segments(self.ref, live=False)
+        observations = [segment for segment in segments if segment.generation == 0]
+        seq = state.observed_seq if state else 0
+        newest = await self._store.messages(self.ref, after=seq - 1, limit=1) if seq else ()
+        return Diagnostics(
+            memory_state=state,
+            observed_message_id=newest[0].id if newest else None,
+            observation_log=_observation_log([segment for segment in segments if segment.live]),
+            observation_count=len(observations),
+            total_observation_tokens=sum(segment.tokens for segment in observations),
+        )
+
+    async def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
+        """Every committed change of this memory, oldest first, up to *version*."""
+        self._runtime.check_open()
+        entries = await self._store.log(self.ref)
+        return tuple(entry for entry in entries if version is None or entry.version <= version)
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        max_tokens: int | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        tag: Tag | None = None,
+        priority: Priority | None = None,
+        role: Role | None = None,
+        conversation: str | None = None,
+    ) -> tuple[Hit, ...]:
+        """Notes, raw messages and facts of the user that match *query*, best first, with sources.
+
+        Args:
+            query: words, or with an embedder also what means the same.
+            limit: the most hits.
+            max_tokens: the most tokens of all snippets together.
+            since: only what was said or held at this time or later.
+            until: only what was said or held before this time.
+            tag: only notes of this tag.
+            priority: only notes of this priority.
+            role: only messages of this role.
+            conversation: search another conversation of the same user instead of this one.
+
+        Raises:
+            ConversationNotFound: this user has no such conversation.
+        """
+        self._runtime.check_open()
+        ref, owner = await self._searched(conversation)
+        hits = await self._runtime.recalling.search(
+            ref,
+            owner,
+            query,
+            limit=limit,
+            only=RecallFilter(since=since, until=until, tag=tag, priority=priority, role=role),
+            source=conversation,
+        )
+        return within(hits, max_tokens, self._runtime.count_text)
+
+    async def source(
+        self,
+        segment_id: str,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        max_tokens: int | None = None,
+    ) -> tuple[Message, ...]:
+        """The messages that a segment stands for: those after the seq *after*, for paging.
+
+        Raises:
+            ConversationNotFound: this conversation has no such segment.
+        """
+        self._runtime.check_open()
+        segment = await self._store.segment(self.ref, segment_id)
+        if segment is None:
+            raise ConversationNotFound(
+                f"conversation {self.id!r} has no segment {segment_id!r}: list observations() and "
+                "reflections()"
+            )
+        start = max(after, segment.first_seq - 1)
+        length = max(0, segment.last_seq - start)
+        if limit is not None:
+            length = min(length, limit)
+        if length < 1:
+            return ()
+        return await self._store.messages(
+            self.ref, after=start, limit=length, max_tokens=max_tokens
+        )
+
+    async def flush(self, *, everything: bool = False) -> MemoryState:
+        """Wait until no background work is due, or what is due waits after a failure.
+
+        Args:
+            everything: do also what is not due yet: observe all messages, and keep facts.
+        """
+        self._runtime.check_open()
+        await self._runtime.engine.settle(self.ref, everything=everything)
+        if self._runtime.embedding is not None:
+            await self._runtime.embedding.settle()
+        return await self.state()
+
+    async def end(self) -> MemoryState:
+        """Close the conversation's accounts; it may still go on.
+
+        All of it is observed, and facts about its user are kept for later conversations. With the
+        setting `blocks_directory` its notes are exported there too, and pruned.
+        """
+        state = await self.flush(everything=True)
+        if (blocks := self._runtime.blocks(self.ref.tenant)) is not None:
+            await self.export_blocks(blocks)
+            await blocks.prune(self.id)
+        return state
+
+    async def export_blocks(self, store: BlockStore) -> int:
+        """Append the live segments that *store* does not hold yet, and say how many those were.
+
+        Raises:
+            StoreUnavailable: a file cannot be written.
+        """
+        return await export_segments(store, self.id, await self._segments())
+
+    async def import_blocks(self, store: BlockStore) -> ImportReport:
+        """Make observations of the blocks of this conversation whose messages are on the tape.
+
+        Nothing that is observed already is replaced; the report says what was left out and why.
+
+        Raises:
+            StoreUnavailable: a file cannot be read.
+        """
+        self._runtime.check_open()
+        return await import_blocks(store, self.ref, self._runtime.reconciler)
+
+    async def usage(self) -> tuple[UsageTotal, ...]:
+        """What the model calls of this conversation took, by purpose and model."""
+        return await self._runtime.ledger.usage(conversation=self.ref)
+
+    async def budget(self) -> tuple[BudgetState, ...]:
+        """How much is spent of each budget that this conversation draws on."""
+        user = (await self.state()).user
+        return await self._runtime.budgets.states(self.ref, user or self.user)
+
+    async def delete(self) -> bool:
+        """Erase messages, notes, log, facts and exported blocks, also of work in progress.
+
+        Its model calls stay in the ledger, under their user, and no longer name it. Returns false
+        if there is no such conversation.
+        """
+        self._runtime.check_open()
+        self._runtime.live_prompts.forget(self.ref)
+        owner, vectors = await self.owner(), self._runtime.fact_vectors
+        mine: list[str] = []
+        if vectors is not None and owner is not None:
+            facts = await self._store.facts(owner, history=True)
+            mine = [fact.id for fact in facts if fact.conversation == self.id]
+        deleted = await self._store.delete(self.ref)
+        if vectors is not None and owner is not None and deleted:
+            await vectors.forget(owner, mine)
+        if (blocks := self._runtime.blocks(self.ref.tenant)) is not None:
+            await blocks.delete(self.id)
+        return deleted
+
+    async def _counted(self, message: Message) -> Message:
+        count = self._runtime.counter.message
+        size = sum(len(part.text) for part in message.content if isinstance(part, TextPart))
+        tokens = await asyncio.to_thread(count, message) if size > LONG_TEXT else count(message)
+        return message.replace(tokens=tokens)
+
+    async def _segments(self) -> tuple[Segment, ...]:
+        self._runtime.check_open()
+        return await self._store.segments(self.ref, live=True)
+
+    async def _searched(self, conversation: str | None) -> tuple[ConversationRef, Owner | None]:
+        """What a recall looks through: this conversation or another one, and the user's facts."""
+        owner = await self.owner()
+        if conversation is None or conversation == self.id:
+            return self.ref, owner
+        ref = ConversationRef(self.ref.tenant, conversation)
+        other = await self._store.state(ref)
+        if owner is None or other is None or other.user != owner.user:
+            raise ConversationNotFound(
+                f"the user of {self.id!r} has no conversation {conversation!r}: recall names "
+                "another conversation of the same user"
+            )
+        return ref, owner
+
+
+def _observation_log(live: Sequence[Segment]) -> ObservationLog | None:
+    if not live:
+        return None
+    return ObservationLog(
+        version=max(segment.version for segment in live),
+        token_count=sum(segment.tokens for segment in live),
+        text_length=sum(len(segment.text) for segment in live),
+    )

@@ -1,0 +1,92 @@
+"""What an open memory runs with, shared by its conversations."""
+
+import functools
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from remanence.blocks import BlockStore
+from remanence.clock import Clock
+from remanence.config import Settings
+from remanence.engine.budgets import Budgets
+from remanence.engine.embedding import Embedding
+from remanence.engine.ledger import Ledger
+from remanence.engine.live_prompts import LivePrompts
+from remanence.engine.local import LocalEngine
+from remanence.engine.recalling import Recalling
+from remanence.engine.reconcile import Reconciler
+from remanence.errors import Closed
+from remanence.facts import Facts
+from remanence.files import safe_name
+from remanence.observing.asked import AskedModels
+from remanence.observing.policy import Policy
+from remanence.protocols import CountTokens, FactVectors, Store
+from remanence.tokens import TokenCounter
+
+DEFAULT_TENANT = "default"
+
+
+@dataclass(slots=True)
+class Gate:
+    """Whether a memory is closed."""
+
+    closed: bool = False
+
+    def check(self) -> None:
+        """Raise `Closed` where it is."""
+        if self.closed:
+            raise Closed("the memory is closed: open it again with Memory.open(...)")
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Runtime:
+    """The parts of an open memory. Belongs to the event loop that opened it."""
+
+    policy: Policy
+    settings: Settings
+    clock: Clock
+    store: Store
+    counter: TokenCounter
+    reconciler: Reconciler
+    engine: LocalEngine
+    ledger: Ledger
+    budgets: Budgets
+    facts: Facts
+    recalling: Recalling
+    embedding: Embedding | None
+    fact_vectors: FactVectors | None
+    live_prompts: LivePrompts
+    gate: Gate
+    asked: AskedModels = field(default_factory=AskedModels)
+    count_text: CountTokens = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.count_text = functools.lru_cache(maxsize=256)(self.counter.text)
+
+    def check_open(self) -> None:
+        """Raise `Closed` after the memory was closed."""
+        self.gate.check()
+
+    def blocks(self, tenant: str) -> BlockStore | None:
+        """Where notes of a tenant are exported to when a conversation ends."""
+        if self.settings.blocks_directory is None:
+            return None
+        directory = Path(self.settings.blocks_directory).expanduser()
+        if tenant != DEFAULT_TENANT:
+            directory /= safe_name(tenant)
+        return BlockStore(directory, keep_last=self.settings.blocks_keep_last)
+
+    def start(self) -> None:
+        """Begin the work in the background."""
+        self.ledger.start()
+        self.engine.start()
+        if self.embedding is not None:
+            self.embedding.start()
+
+    async def stop(self) -> None:
+        """End it; steps in progress have some time to finish."""
+        self.gate.closed = True
+        seconds = self.settings.shutdown_timeout_seconds
+        await self.engine.close(timeout_seconds=seconds)
+        if self.embedding is not None:
+            await self.embedding.close()
+        await self.ledger.close(timeout_seconds=seconds)
