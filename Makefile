@@ -6,6 +6,7 @@ BENCH_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
+CORE_STAMP := $(VENV)/.core-installed
 STAMP := $(VENV)/.dev-installed
 BENCH_STAMP := $(VENV)/.bench-installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -19,10 +20,15 @@ PACKAGE_FILES := find remanence -type f ! -path '*/__pycache__/*' | LC_ALL=C sor
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml constraints.txt
+$(CORE_STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("remanence needs Python 3.11 or newer, and $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.12 ..." % v[:2])'
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo "Installing into $(VENV) ..."
+	@$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(STAMP): $(CORE_STAMP)
+	@echo "Installing what the tests need ..."
 	@$(PIP) install -c constraints.txt -e ".[dev]"
 	@touch $@
 
@@ -30,7 +36,7 @@ $(BENCH_STAMP): $(STAMP)
 	@$(PIP) install -c constraints.txt -e ".[dev,bench]"
 	@touch $@
 
-demo: $(STAMP) ## Replay a conversation and show what memory keeps of it
+demo: $(CORE_STAMP) ## Replay a conversation and show what memory keeps of it
 	@$(BIN)/remanence demo
 
 test: $(STAMP) ## Run the everyday tests; PYTEST_ARGS passes options on
