@@ -1,5 +1,4 @@
 import json
-import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -103,11 +102,13 @@ def test_the_errors_of_different_texts_even_out(family: Family) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.timeout(120)  # three megabytes of text
-def test_over_kinds_of_text_the_mean_error_is_small_and_none_is_large(family: Family) -> None:
-    folder = Path(os.environ.get("REMANENCE_DATA", "data")) / "tokens"
-    if not folder.is_dir():
-        pytest.skip("no texts with known counts: set REMANENCE_DATA to a folder with tokens/")
-    errors = {path.stem: kind_error(path, family) for path in sorted(folder.glob("*.jsonl"))}
+def test_over_kinds_of_text_the_mean_error_is_small_and_none_is_large(
+    family: Family, data_dir: Path
+) -> None:
+    paths = sorted(data_dir.joinpath("tokens").glob("*.jsonl"))
+    if not paths:
+        pytest.skip(f"no texts with known counts in {data_dir.name}/tokens")
+    errors = {path.stem: kind_error(path, family) for path in paths}
     assert sum(errors.values()) / len(errors) <= MEAN_ERROR[family]
     assert {kind: error for kind, error in errors.items() if error > 0.1} == {}
 
