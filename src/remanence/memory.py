@@ -1,6 +1,7 @@
 """The facade: a memory, and what it is opened with."""
 
 import asyncio
+import importlib
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
@@ -9,7 +10,6 @@ from typing import Self
 
 from remanence.clock import Clock, SystemClock
 from remanence.config import Settings
-from remanence.config.sources import load_settings
 from remanence.conversation import Conversation
 from remanence.daily import Consolidation, DailyNotes
 from remanence.engine.budgets import Budgets
@@ -324,7 +324,12 @@ def _settings(source: Settings | Path | str | None) -> Settings:
     if source is None or isinstance(source, Settings):
         return source or Settings()
     file = Path(source)
-    return load_settings(Policy, arguments={}, directory=file.parent, file=file).settings
+    # Reading files needs pydantic, which takes longer to load than all the rest.
+    sources = importlib.import_module("remanence.config.sources")
+    loaded: Settings = sources.load_settings(
+        Policy, arguments={}, directory=file.parent, file=file
+    ).settings
+    return loaded
 
 
 @asynccontextmanager
