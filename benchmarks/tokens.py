@@ -45,7 +45,8 @@ def measure() -> list[Row]:
 
 def read_kinds() -> dict[str, Lines]:
     """The texts with their true counts, by kind."""
-    folder = Path(os.environ.get("REMANENCE_DATA", "data")) / "tokens"
+    beside = Path(__file__).parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("REMANENCE_DATA") or beside) / "tokens"
     return {path.stem: read_lines(path) for path in sorted(folder.glob("*.jsonl"))}
 
 
