@@ -3,6 +3,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+KILLS ?= 2000
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -73,8 +74,8 @@ wheel: $(STAMP) ## Build the wheel and use it in a clean environment
 	cd "$$d" && venv/bin/python -c 'import remanence' && venv/bin/remanence --help >/dev/null && \
 	echo "The wheel holds every file of the package and works in a clean environment."
 
-crash: $(STAMP) ## Kill, race and replay over many seeds (minutes)
-	@HYPOTHESIS_PROFILE=long $(PYTEST) -m "not live" tests/crash $(PYTEST_ARGS)
+crash: $(STAMP) ## Kill, race and replay over many seeds (a quarter of an hour); KILLS says how many
+	@REMANENCE_CRASH_KILLS=$(KILLS) HYPOTHESIS_PROFILE=long $(PYTEST) -m "not live" tests/crash tests/property $(PYTEST_ARGS)
 
 bench: $(BENCH_STAMP) ## Measure, beside the named references; BENCH_ARGS passes options on
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)
