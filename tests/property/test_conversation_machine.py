@@ -29,7 +29,7 @@ from remanence.testing.clock import START
 from remanence.testing.observers import ObserveAnswer
 from remanence.types import Draft, Note, Segment, ToolCallPart
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(1_800)
 
 BASE: dict[str, Any] = {
     "observe_tokens": 60,

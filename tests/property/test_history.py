@@ -20,7 +20,7 @@ from remanence.testing import (
 )
 from remanence.types import Snapshot
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(1_800)
 
 POLICIES = (
     Policy(
