@@ -18,14 +18,13 @@ from remanence.types import FactDraft, FactType, Note
 
 _LONGEST = 300
 _FEWEST_WORDS = 2
-_NOT_PEOPLE = frozenset({"assistant", "tool", "system"})
 _SPEAKERS_OF_THEMSELVES = frozenset({"user", ""})
 _QUESTION = re.compile(r"[?？]\s*$")
 _CORRECTION_TAG = "correction"
 
 
 class ExtractiveFacts:
-    """Keeps clauses of the messages, with no model: every word of a fact was said, dates apart.
+    """Keeps clauses of what people said, with no model: every word was theirs, dates apart.
 
     It reads the messages and not their notes, which in a short conversation have room for little.
     """
@@ -40,9 +39,12 @@ class ExtractiveFacts:
 
 def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, ...]]:
     found: list[FactDraft] = []
+    people = {message.speaker for message in request.messages if message.role == "user"}
     notes = yield from extract(_all_there_is(request))
     for note in notes:
         yield
+        if note.speaker not in people:
+            continue
         for clause in _clauses(note):
             draft = _draft(note, clause)
             if draft is not None:
@@ -99,8 +101,6 @@ def _kind(note: Note, clause: str) -> tuple[FactType, tuple[str, ...]] | None:
     corrects = (_CORRECTION_TAG,) if cue.corrects or note.supersedes else ()
     if tag == "Decision":
         return "knowledge", ("decision", *corrects)
-    if (note.speaker or "").casefold() in _NOT_PEOPLE:
-        return None
     about = fact_cues(clause)
     if "profile" in about or "home" in about:
         return "profile", corrects
