@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from benchmarks.rows import Row, show
 from benchmarks.texts import Fact, Style, turns
-from remanence import Context, ExtractiveObserver, Memory, Message, Observer, Policy
+from remanence import Context, Memory, Message, Observer, Policy
+from remanence.observing.extractive import ExtractiveObserver
 from remanence.protocols import ObserveRequest
 from remanence.testing import FixedClock
 from remanence.types import Draft

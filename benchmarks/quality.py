@@ -20,8 +20,8 @@ from typing import NamedTuple, TypeAlias
 
 from benchmarks.picking import OldestDropped, Picking, last_first, shuffled, sumy_orders
 from benchmarks.rows import Row, show
-from remanence import ExtractiveObserver, Memory, Message, Observer, Policy
-from remanence.observing.extractive import ExtractiveReflector
+from remanence import Memory, Message, Observer, Policy
+from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.observing.notes import render_notes
 from remanence.protocols import Reflector, ReflectRequest
 from remanence.testing import FixedClock

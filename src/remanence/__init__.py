@@ -5,16 +5,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from remanence.chat import Chat, Reply, Tool
-    from remanence.clock import Clock, SystemClock
     from remanence.config import Settings
     from remanence.conversation import Conversation
     from remanence.engine.hooks import Hooks
     from remanence.errors import RemanenceError
     from remanence.memory import Memory
     from remanence.observing.context import Context
-    from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
     from remanence.observing.policy import Policy
-    from remanence.protocols import Embedder, Observer, Reflector, Store
+    from remanence.protocols import Embedder, Observer, Reflector
     from remanence.tokens import count_tokens
     from remanence.tools import memory_tools
     from remanence.types import Budget, Fact, MemoryState, Message, Note, Segment
@@ -22,12 +20,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "Budget": "types",
     "Chat": "chat",
-    "Clock": "clock",
     "Context": "observing.context",
     "Conversation": "conversation",
     "Embedder": "protocols",
-    "ExtractiveObserver": "observing.extractive",
-    "ExtractiveReflector": "observing.extractive",
     "Fact": "types",
     "Hooks": "engine.hooks",
     "Memory": "memory",
@@ -41,8 +36,6 @@ _HOMES = {
     "Reply": "chat",
     "Segment": "types",
     "Settings": "config",
-    "Store": "protocols",
-    "SystemClock": "clock",
     "Tool": "chat",
     "count_tokens": "tokens",
     "memory_tools": "tools",
@@ -53,12 +46,9 @@ prints its help does not wait for the database and telemetry packages."""
 __all__ = [
     "Budget",
     "Chat",
-    "Clock",
     "Context",
     "Conversation",
     "Embedder",
-    "ExtractiveObserver",
-    "ExtractiveReflector",
     "Fact",
     "Hooks",
     "Memory",
@@ -72,8 +62,6 @@ __all__ = [
     "Reply",
     "Segment",
     "Settings",
-    "Store",
-    "SystemClock",
     "Tool",
     "count_tokens",
     "memory_tools",

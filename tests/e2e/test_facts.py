@@ -100,8 +100,8 @@ async def test_the_context_window_has_all_three_tiers_in_order() -> None:
         context = await chat.context(system="You are the identity.")
 
     kinds = [block.kind for block in context.system]
-    assert kinds[:2] == ["system", "facts"]
-    assert set(kinds[2:]) == {"observation"}
+    assert kinds[:3] == ["system", "facts", "heading"]
+    assert set(kinds[3:]) == {"observation"}
     assert context.stats.cross_session_tokens > 0
     assert context.stats.session_tokens > 0
     assert context.messages[-1].text == "Answer 19."
