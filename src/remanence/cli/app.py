@@ -52,7 +52,10 @@ def options(
 
 @app.command()
 def demo(as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag
-    """Replay a conversation that ships with the package, and show what memory keeps of it."""
+    """Replay a conversation that ships with the package.
+
+    Shows what memory keeps of it, the context, and what that saves.
+    """
     from remanence.cli import demo_command
 
     raise typer.Exit(demo_command.run(as_json=as_json))
@@ -83,7 +86,7 @@ def replay(
         typer.Option(metavar="ID", help="The conversation's id; by default the file's name."),
     ] = None,
 ) -> None:
-    """Put a transcript on a tape, let memory work, and check what came of it."""
+    """Put a transcript on a tape, and check what comes of it."""
     from remanence.cli import replay_command, settings
 
     if json_target is not None and not Path(json_target).parent.is_dir():
@@ -118,7 +121,10 @@ def chat(
     user: Annotated[str | None, typer.Option(help="Whose conversation it is.")] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="The system prompt.")] = "",
 ) -> None:
-    """Talk to a model that has the memory; each line of stdin is a message."""
+    """Talk to a model that has the memory.
+
+    Each line of stdin is a message.
+    """
     from remanence.cli import chat_command, settings
 
     loaded = settings.load(url=db)
@@ -167,7 +173,10 @@ def inspect(
     flush: Annotated[bool, typer.Option("--flush", help="First do the work that is due.")] = False,  # noqa: FBT002 - a flag
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Show the conversations of a database, or one of them with its tape, segments and log."""
+    """Show the conversations of a database, or one of them.
+
+    One is shown with its tape, segments, failures and log.
+    """
     from remanence.cli import inspect_command, settings
 
     if conversation is None and (segment is not None or flush or version is not None):
@@ -201,7 +210,10 @@ def export_(
     tenant: Annotated[str, typer.Option(help="Whose conversation.")] = "default",
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Append the notes of a conversation to a file of JSON Lines, a block for each segment."""
+    """Append a conversation's notes to a file of JSON Lines.
+
+    Each segment is a block, and a block is a line.
+    """
     from remanence.cli import exchange_command, settings
 
     raise typer.Exit(
@@ -226,7 +238,10 @@ def import_(
     tenant: Annotated[str, typer.Option(help="Whose conversation.")] = "default",
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Make observations of exported blocks whose messages are on the tape and not yet observed."""
+    """Make observations of exported blocks.
+
+    Their messages have to be on the tape, and not yet observed.
+    """
     from remanence.cli import exchange_command, settings
 
     raise typer.Exit(
@@ -270,7 +285,10 @@ def usage(
     ] = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Show what model calls took: tokens, price and time, by purpose and model."""
+    """Show what model calls took, by purpose and model.
+
+    Calls, tokens, price and time.
+    """
     from remanence.cli import settings, usage_command
 
     loaded = settings.load(url=db).settings
@@ -285,7 +303,10 @@ def usage(
 
 @app.command()
 def doctor(db: Database = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag
-    """Look for what is inconsistent, failing, stuck or overdue, and say how to mend it."""
+    """Say what is wrong with a memory, and how to mend it.
+
+    Looks for what is inconsistent, failing, stuck or overdue.
+    """
     from remanence.cli import doctor_command, settings
 
     raise typer.Exit(doctor_command.run(settings.load(url=db).settings, as_json=as_json))
@@ -293,7 +314,10 @@ def doctor(db: Database = None, as_json: AsJson = False) -> None:  # noqa: FBT00
 
 @app.command()
 def migrate(db: Database = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag
-    """Make the tables of a database, or bring them up to date, and show the versions."""
+    """Make the tables of a database, or bring them up to date.
+
+    Shows the versions.
+    """
     from remanence.cli import migrate_command, settings
 
     raise typer.Exit(migrate_command.run(settings.load(url=db).settings, as_json=as_json))
@@ -305,7 +329,7 @@ def config_show(
     preset: Annotated[Preset | None, typer.Option(help="The preset to show.")] = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Show each setting with its value, where that came from, and what it means."""
+    """Show each setting: value, source and meaning."""
     from remanence.cli import config_command, settings
 
     loaded = settings.load(url=db, preset=preset)
@@ -328,7 +352,10 @@ def config_cache(
     preset: Annotated[Preset | None, typer.Option(help="The preset to show.")] = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Show when activation pays: the prompt cache's lifetime and prices, and the break-even."""
+    """Show what an activation costs and saves.
+
+    Prices and lifetime of the prompt cache, and the break-even.
+    """
     from remanence.cli import cache_command, settings
 
     loaded = settings.load(preset=preset)

@@ -8,8 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from remanence.blocking import Portal
-from remanence.chat import Chat, Done, TextDelta, ToolCalled, ToolReturned
+from remanence.chat import Chat, Done, TextDelta, ToolCalled, ToolReturned, open_chat_model
 from remanence.cli.failures import explain
+from remanence.clock import SystemClock
 from remanence.config import Settings
 from remanence.errors import ModelError
 from remanence.memory import Memory
@@ -35,8 +36,10 @@ def run(settings: Settings, *, model: str, conversation: str, user: str | None, 
 async def _opened(
     settings: Settings, model: str, conversation: str, user: str | None, system: str
 ) -> AsyncIterator[Chat]:
+    # A model that cannot be asked is told before a database is made.
+    answering = open_chat_model(model, clock=SystemClock())
     async with Memory.open(settings=settings) as memory:
-        yield Chat(memory.conversation(conversation, user=user), model=model, system=system)
+        yield Chat(memory.conversation(conversation, user=user), model=answering, system=system)
 
 
 def _talk(portal: Portal, chat: Chat) -> int:

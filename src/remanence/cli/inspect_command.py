@@ -153,15 +153,15 @@ def _require(last_seq: int, conversation: str, tenant: str) -> None:
 def _print_states(printer: Printer, states: Sequence[MemoryState]) -> None:
     printer.table(
         (
-            "tenant",
-            "conversation",
+            "tenant~",
+            "conversation~",
             "messages#",
             "observed#",
             "active#",
             "reflected#",
             "tokens#",
-            "raw tail#",
-            "failures#",
+            "raw#",
+            "failed#",
         ),
         [
             (

@@ -37,7 +37,7 @@ class Printer:
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; a column whose name ends in `#` holds numbers, one in `~` long text."""
-        table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0), show_edge=False)
+        table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), show_edge=False)
         for column in columns:
             is_text = column.endswith("~")
             table.add_column(
