@@ -1,0 +1,95 @@
+"""The reference pages name what the code has, and links between pages lead somewhere."""
+
+import dataclasses
+import re
+import runpy
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import remanence
+from remanence import Conversation, Memory, Policy, Settings
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*ROOT.glob("*.md"), *DOCS.glob("**/*.md")]
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
+
+
+def names_in(section: str) -> set[str]:
+    """The names that stand first in the rows of a section of the page on public names."""
+    text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    found = re.search(rf"^# ?{section}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert found, f"the page has no section {section!r}"
+    return set(re.findall(r"^\| `([^`]+)` \|", found[1], re.MULTILINE))
+
+
+def public_members(documented: type) -> set[str]:
+    return {name for name in vars(documented) if not name.startswith("_")}
+
+
+def test_every_public_name_is_documented_and_no_other() -> None:
+    assert names_in("Public names") == set(remanence.__all__)
+
+
+def test_every_method_of_a_conversation_is_documented_and_no_other() -> None:
+    assert names_in("# Conversation") == public_members(Conversation) - {"id"}
+
+
+def test_every_method_of_a_memory_is_documented_and_no_other() -> None:
+    assert names_in("# Memory") == public_members(Memory) | {"facts"}
+
+
+def test_every_module_that_is_documented_is_there() -> None:
+    named = names_in("# Further modules")
+
+    assert named
+    assert [name for name in named if find_spec(name) is None] == []
+
+
+def test_the_page_of_settings_is_what_the_code_says() -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "settings_page.py"))
+
+    assert tool["PAGE"].read_text(encoding="utf-8") == tool["page"](), (
+        "write it anew: python tools/settings_page.py"
+    )
+
+
+@pytest.mark.parametrize("documented", [Policy, Settings])
+def test_the_page_of_settings_names_every_field(documented: type) -> None:
+    text = (DOCS / "reference" / "settings.md").read_text(encoding="utf-8")
+
+    assert [
+        field.name
+        for field in dataclasses.fields(documented)
+        if f"\n| `{field.name}` |" not in text
+    ] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    broken = []
+    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        if target.startswith(("http:", "https:")):
+            continue
+        place = (page.parent / target) if target else page
+        if not place.exists() or (anchor and anchor not in anchors(place)):
+            broken.append(f"{target}#{anchor}")
+
+    assert broken == []
+
+
+def test_the_index_names_every_page() -> None:
+    index = DOCS / "README.md"
+    linked = {
+        (DOCS / target).resolve() for target, _ in LINK.findall(index.read_text(encoding="utf-8"))
+    }
+
+    assert {page for page in DOCS.glob("**/*.md") if page.resolve() not in linked} == {index}
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that the headings of a page have."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
