@@ -41,8 +41,7 @@ async def current_context(
 ) -> Context:
     """What the model should see now, with what is ready activated."""
     if not runtime.policy.enabled:
-        messages = await runtime.store.messages(ref, after=0, limit=None)
-        return plain_context(messages, request, count_text=runtime.count_text)
+        return await _without_memory(runtime, ref, request)
     changed = runtime.asked.changed(ref, model)
     snapshot = await _activated(runtime, ref, request, user=user, model_changed=changed)
     context = built(runtime, snapshot, await _with_facts(runtime, request, snapshot, query))
@@ -80,6 +79,21 @@ def recalled_lines(hits: Sequence[Hit]) -> tuple[str, ...]:
     said = {(hit.conversation, hit.first_seq or hit.source_id): hit for hit in reversed(hits)}
     shown = [hit for hit in hits if hit in said.values()][:RECALLED]
     return tuple(f"{hit.snippet} ({_place(hit)})" for hit in shown)
+
+
+async def _without_memory(
+    runtime: Runtime, ref: ConversationRef, request: ContextRequest
+) -> Context:
+    """All messages, or as many of the newest as the policy allows."""
+    most, state = runtime.policy.disabled_messages, await runtime.store.state(ref)
+    after = max(0, state.last_seq - most) if state and most else 0
+    messages = await runtime.store.messages(ref, after=after, limit=None)
+    return plain_context(
+        messages,
+        request,
+        history_tokens=state.last_sum_tokens if state else 0,
+        count_text=runtime.count_text,
+    )
 
 
 async def _activated(

@@ -13,9 +13,11 @@ import random
 import sys
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from remanence import Memory, Policy, Settings
+from remanence.cli.transcripts import open_transcript
 from remanence.clock import SystemClock
 from remanence.protocols import Store
 from remanence.stores import open_store
@@ -188,13 +190,31 @@ async def remember(order: Order, tell: Tell) -> None:
         tell("asked", "a", [request.messages[0].seq for request in observer.requests])
 
 
+async def replay(order: Order, tell: Tell) -> None:
+    """Append what the tape lacks of a transcript, look at the context after each, and end."""
+    policy = getattr(Policy, order["preset"])(enabled=True)
+    async with Memory.open(f"sqlite:///{order['path']}", policy=policy) as memory:
+        chat = memory.conversation("a", user=order["user"], tenant=order["tenant"])
+        done = (await chat.state()).last_seq
+        for number, entry in enumerate(open_transcript(Path(order["transcript"])).entries(), 1):
+            if number > done:
+                (stored,) = await chat.append(entry.message)
+                stats = (await chat.context(system="You help.")).stats
+                tell("appended", stored.seq, stats.cross_session_tokens, stats.context_tokens)
+        state = await chat.end()
+        tell("ended", state.observed_seq, state.facts_seq)
+
+
 TASKS: dict[str, Task] = {"live": live, "share": share, "greet": greet}
+
+
+WITH_MEMORY = {"remember": remember, "replay": replay}
 
 
 async def work(order: Order, tell: Tell) -> None:
     """Do the task that was ordered, with a memory or with its store alone."""
-    if order["task"] == "remember":
-        return await remember(order, tell)
+    if order["task"] in WITH_MEMORY:
+        return await WITH_MEMORY[order["task"]](order, tell)
     store = await open_store(f"sqlite:///{order['path']}")
     await TASKS[order["task"]](store, order, tell)
     await store.close()

@@ -289,3 +289,32 @@ async def test_one_database_is_read_and_gone_on_with_under_every_preset(tmp_path
         check_coverage(context, state, segments)
         check_tiling(state, segments)
         assert state.last_seq == 120 * (number + 1)
+
+
+@pytest.mark.req("C-16")
+@pytest.mark.req("L-N1")
+@pytest.mark.parametrize(
+    ("policy", "user", "place"),
+    [
+        (Policy.lango(enabled=True), None, "nowhere"),
+        (Policy.zora(), "ana", "system"),
+        (Policy.brain(), "ana", "volatile"),
+    ],
+    ids=["lango", "zora", "brain"],
+)
+async def test_facts_outlive_a_session_as_the_preset_has_it(
+    policy: Policy, user: str | None, place: str
+) -> None:
+    async with Memory.open("sqlite:///:memory:", policy=policy.replace(note_ratio=1.0)) as memory:
+        first = memory.conversation("first", user=user)
+        await first.append(Message.user("I live in Lisbon and keep two cats."))
+        await first.end()
+        second = memory.conversation("second", user=user)
+        await second.append(Message.user("Where do I live, in Lisbon?"))
+        context = await second.context(system="You help.")
+
+    found = {
+        "system": any("two cats" in block.text for block in context.system),
+        "volatile": "two cats" in context.volatile,
+    }
+    assert [name for name, shown in found.items() if shown] == [place][: place != "nowhere"]

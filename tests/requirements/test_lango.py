@@ -547,17 +547,18 @@ async def test_accumulated_observations_are_replaced_by_a_reflection_in_the_requ
 
 @pytest.mark.req("LS-11")
 @pytest.mark.req("LS-07")
-async def test_switched_off_the_host_sees_all_messages_and_cuts_them_itself() -> None:
+async def test_switched_off_a_context_has_the_newest_hundred_messages() -> None:
     observer = ScriptedObserver()
     async with Memory.open(IN_MEMORY, policy=Policy.lango(), observer=observer) as memory:
         chat = memory.conversation("a")
         await chat.append(*turns(140, tokens=50, counter="cjk"))
         await chat.flush()
         request = (await chat.context(system="Base prompt.")).to_anthropic()
-        newest = await chat.messages(after=40)
+        context = await chat.context()
 
-    assert len(request["messages"]) == 140
-    assert len(newest) == 100
+    assert len(request["messages"]) == 100
+    assert seqs(context) == list(range(41, 141))
+    assert [(gap.first_seq, gap.last_seq) for gap in context.omitted] == [(1, 40)]
     assert system_text(request) == "Base prompt."
     assert observer.requests == []
 

@@ -89,9 +89,18 @@ def build_context(
 
 
 def plain_context(
-    messages: Sequence[Message], request: ContextRequest, *, count_text: CountTokens
+    messages: Sequence[Message],
+    request: ContextRequest,
+    *,
+    history_tokens: int,
+    count_text: CountTokens,
 ) -> Context:
-    """The context without memory: the system text and the messages, nothing else."""
+    """The context without memory: the system text and the messages, nothing else.
+
+    Messages that are not the tape from its start begin with one of the user's, where there is one.
+    """
+    if messages and messages[0].seq > 1:
+        messages = _from_the_user(messages)
     base = tuple(_base_blocks(request, count_text))
     working_tokens = sum(message.tokens for message in messages)
     stats = ContextStats(
@@ -100,12 +109,19 @@ def plain_context(
         session_tokens=0,
         working_tokens=working_tokens,
         volatile_tokens=0,
-        history_tokens=working_tokens,
+        history_tokens=history_tokens,
         pending=0,
         first_raw_seq=_first_seq(messages, 1),
         last_seq=messages[-1].seq if messages else 0,
     )
-    return Context(system=base, messages=tuple(messages), omitted=(), stats=stats)
+    left_out = stats.first_raw_seq - 1
+    gap = (Omitted(first_seq=1, last_seq=left_out, reason="disabled"),) if left_out else ()
+    return Context(system=base, messages=tuple(messages), omitted=gap, stats=stats)
+
+
+def _from_the_user(messages: Sequence[Message]) -> Sequence[Message]:
+    starts = (index for index, message in enumerate(messages) if message.role == "user")
+    return messages[next(starts, 0) :]
 
 
 def _reflect_due(policy: Policy, snapshot: Snapshot, now: datetime) -> bool:

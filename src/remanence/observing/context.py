@@ -17,7 +17,7 @@ BlockKind: TypeAlias = Literal[
     "identity", "system", "knowledge", "facts", "heading", "reflection", "observation", "stand_in"
 ]
 OmittedReason: TypeAlias = Literal[
-    "stand_in", "over_budget", "excerpt", "notes_over_budget", "nothing_noted"
+    "stand_in", "over_budget", "excerpt", "notes_over_budget", "nothing_noted", "disabled"
 ]
 JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
 
@@ -48,6 +48,7 @@ class Omitted:
     `excerpt`: shown in part: it alone exceeds the window, or notes cover its tool results already.
     `notes_over_budget`: its notes were left out to fit `max_context_tokens`.
     `nothing_noted`: observed, and nothing was worth a note.
+    `disabled`: memory is off, and they are older than `disabled_messages`.
     """
 
     first_seq: int

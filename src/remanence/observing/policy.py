@@ -17,6 +17,8 @@ class Policy:
 
     Attributes:
         enabled: False makes every context the plain system prompt and messages.
+        disabled_messages: while memory is off, a context has so many of the newest messages at most;
+            None: all.
         model: whose tokenizer and window count, such as `claude-sonnet-5-5`.
         token_counter: a counter by name (`flat`, `cjk`, `split`, or a family) instead of `model`'s.
         observe_tokens: an observation is due when the tokens that `observe_gauge` counts exceed this.
@@ -68,6 +70,7 @@ class Policy:
     """
 
     enabled: bool = True
+    disabled_messages: int | None = None
     model: str = "claude-sonnet-5-5"
     token_counter: str | None = None
     observe_tokens: int = 8_000
@@ -123,6 +126,7 @@ class Policy:
         """The lango design: prose notes of all unobserved messages; off until `enabled=True`."""
         settings: dict[str, Any] = {  # the fields' own types
             "enabled": False,
+            "disabled_messages": 100,
             "token_counter": "cjk",
             "note_ratio": 0.2,
             "observe_tokens": 1_000,
@@ -234,6 +238,9 @@ def _check_ranges(policy: Policy) -> None:
     if policy.block_after is not None:
         allowed = policy.block_after >= 1
         _require(allowed, "block_after", policy.block_after, "use 1.0 or more, or None")
+    if policy.disabled_messages is not None:
+        allowed = policy.disabled_messages > 0
+        _require(allowed, "disabled_messages", policy.disabled_messages, "use 1 or more, or None")
     if policy.keep_last_tool_results is not None:
         allowed = policy.keep_last_tool_results >= 0
         _require(allowed, "keep_last_tool_results", policy.keep_last_tool_results, "use 0 or more")
