@@ -4,7 +4,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from remanence.chat import Chat, Reply, Tool
+    from remanence.chat import Chat, Reply
     from remanence.config import Settings
     from remanence.conversation import Conversation
     from remanence.engine.hooks import Hooks
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from remanence.protocols import Embedder, Observer, Reflector
     from remanence.tokens import count_tokens
     from remanence.tools import memory_tools
-    from remanence.types import Budget, Fact, MemoryState, Message, Note, Segment
+    from remanence.types import Budget, Fact, MemoryState, Message, Note, Segment, Tool
 
 _HOMES = {
     "Budget": "types",
@@ -36,7 +36,7 @@ _HOMES = {
     "Reply": "chat",
     "Segment": "types",
     "Settings": "config",
-    "Tool": "chat",
+    "Tool": "types",
     "count_tokens": "tokens",
     "memory_tools": "tools",
 }

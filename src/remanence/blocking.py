@@ -10,7 +10,7 @@ with Memory.open("sqlite:///memory.db") as memory:
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from datetime import datetime
@@ -52,6 +52,7 @@ from remanence.types import (
     Segment,
     Snapshot,
     Tag,
+    Usage,
     UsageTotal,
 )
 
@@ -216,6 +217,10 @@ class Memory:
         self, *, user: str | None = None, tenant: str | None = None
     ) -> tuple[Consolidation, ...]:
         return self._portal.call(self._memory.consolidate(user=user, tenant=tenant))
+
+    @property
+    def calibration(self) -> Mapping[str, float]:
+        return self._memory.calibration
 
     def check(self) -> tuple[Problem, ...]:
         return self._portal.call(self._memory.check())
@@ -402,6 +407,9 @@ class Conversation:
 
     def import_blocks(self, store: BlockStore) -> ImportReport:
         return self._portal.call(self._conversation.import_blocks(store))
+
+    def record_call(self, usage: Usage, *, estimated_tokens: int | None = None) -> None:
+        self._portal.call(self._conversation.record_call(usage, estimated_tokens=estimated_tokens))
 
     def usage(self) -> tuple[UsageTotal, ...]:
         return self._portal.call(self._conversation.usage())

@@ -43,6 +43,8 @@ async def current_context(
     if not runtime.policy.enabled:
         return await _without_memory(runtime, ref, request)
     changed = runtime.asked.changed(ref, model)
+    factor = runtime.calibrating.window_factor(model)
+    request = dataclasses.replace(request, token_factor=factor)
     snapshot = await _activated(runtime, ref, request, user=user, model_changed=changed)
     context = built(runtime, snapshot, await _with_facts(runtime, request, snapshot, query))
     if runtime.policy.observer_mode == "continuation":

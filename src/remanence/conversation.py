@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from remanence import telemetry
@@ -41,6 +42,7 @@ from remanence.types import (
     Snapshot,
     Tag,
     TextPart,
+    Usage,
     UsageTotal,
     check_message,
 )
@@ -326,6 +328,22 @@ class Conversation:
         """
         self._runtime.check_open()
         return await import_blocks(store, self.ref, self._runtime.reconciler)
+
+    async def record_call(self, usage: Usage, *, estimated_tokens: int | None = None) -> None:
+        """Count a model call that was made for this conversation; a `Chat` does it by itself.
+
+        Never waits: it is written to the ledger in the background. A price that is missing is that
+        of the installed list.
+
+        Args:
+            usage: what the provider told.
+            estimated_tokens: our count of the same request, such as `context.stats.context_tokens`
+                of a call without tools; it corrects later counts (`memory.calibration`).
+        """
+        if estimated_tokens is not None:
+            self._runtime.calibrating.compare(usage, estimated_tokens)
+        mine = replace(usage, conversation=self.ref, user=usage.user or self.user)
+        self._runtime.ledger.record(mine)
 
     async def usage(self) -> tuple[UsageTotal, ...]:
         """What the model calls of this conversation took, by purpose and model."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from remanence.config import Settings
 from remanence.conversation import Conversation
 from remanence.daily import Consolidation, DailyNotes
 from remanence.engine.budgets import Budgets
+from remanence.engine.calibrating import Calibrating
 from remanence.engine.embedding import Embedding
 from remanence.engine.hooks import NO_HOOKS, Hooks
 from remanence.engine.ledger import Ledger
@@ -31,7 +32,7 @@ from remanence.observing.preset import policy_of
 from remanence.protocols import Embedder, FactExtractor, FactVectors, Observer, Reflector, Store
 from remanence.runtime import DEFAULT_TENANT, Gate, Runtime
 from remanence.stores import open_store
-from remanence.tokens import counter_for
+from remanence.tokens import TokenCounter, counter_for
 from remanence.types import Budget, ConversationRef, MemoryState, Problem, UsageTotal
 
 TRIED_ONCE = ModelOptions(attempts=1)
@@ -113,10 +114,13 @@ class Memory:
             spending = Budgets(
                 settings.budgets if budgets is None else budgets, ledger=ledger, clock=clock
             )
+            counter, calibrating = _counter(policy), Calibrating()
             makers = Makers(
                 policy=policy,
                 clock=clock,
                 record=ledger.record,
+                compare=calibrating.compare,
+                count=counter.text,
                 options=model_options or TRIED_ONCE,
                 budgets=spending,
                 over_budget=settings.over_budget,
@@ -135,6 +139,8 @@ class Memory:
                 fact_vectors=fact_vectors,
                 ledger=ledger,
                 budgets=spending,
+                calibrating=calibrating,
+                counter=counter,
                 hooks=hooks or NO_HOOKS,
             )
             memory = cls(runtime, _daily_notes(runtime, made_reflector))
@@ -189,6 +195,15 @@ class Memory:
             return await self._runtime.ledger.usage(tenant=tenant, user=user, since=since)
         ref = ConversationRef(tenant or DEFAULT_TENANT, conversation)
         return await self._runtime.ledger.usage(conversation=ref, user=user, since=since)
+
+    @property
+    def calibration(self) -> Mapping[str, float]:
+        """What our token counts are multiplied with to meet what the provider of a model reports.
+
+        Learned from the calls of this memory while it is open; a context for a model with more
+        than 1.0 is held against `max_context_tokens` with it. Counts of messages stay as they are.
+        """
+        return self._runtime.calibrating.factors
 
     async def check(self) -> tuple[Problem, ...]:
         """What is inconsistent, failing, stuck or overdue, and how to mend it."""
@@ -256,9 +271,10 @@ def _runtime(
     fact_vectors: FactVectors | None,
     ledger: Ledger,
     budgets: Budgets,
+    calibrating: Calibrating,
+    counter: TokenCounter,
     hooks: Hooks,
 ) -> Runtime:
-    counter = counter_for(policy.token_counter or policy.model)
     live_prompts = LivePrompts()
     gate = Gate()
     reconciler = Reconciler(
@@ -287,6 +303,7 @@ def _runtime(
         engine=LocalEngine(reconciler, workers=settings.workers, progressed=changed),
         ledger=ledger,
         budgets=budgets,
+        calibrating=calibrating,
         facts=Facts(
             store=store,
             clock=clock,
@@ -301,6 +318,10 @@ def _runtime(
         live_prompts=live_prompts,
         gate=gate,
     )
+
+
+def _counter(policy: Policy) -> TokenCounter:
+    return counter_for(policy.token_counter or policy.model)
 
 
 def _nothing() -> None:

@@ -8,6 +8,7 @@ from remanence.blocks import BlockStore
 from remanence.clock import Clock
 from remanence.config import Settings
 from remanence.engine.budgets import Budgets
+from remanence.engine.calibrating import Calibrating
 from remanence.engine.embedding import Embedding
 from remanence.engine.ledger import Ledger
 from remanence.engine.live_prompts import LivePrompts
@@ -50,6 +51,7 @@ class Runtime:
     engine: LocalEngine
     ledger: Ledger
     budgets: Budgets
+    calibrating: Calibrating
     facts: Facts
     recalling: Recalling
     embedding: Embedding | None

@@ -1,6 +1,8 @@
-"""Memory as tools that a model calls, for any agent loop.
+"""Memory as tools that a model calls, in a chat or in any agent loop.
 
 ```python
+chat = Chat(conversation, model="anthropic:claude-haiku-4-5", tools=memory_tools(conversation))
+
 tools = memory_tools(conversation)
 definitions = [tool.to_openai() for tool in tools]
 answer = await next(tool for tool in tools if tool.name == call.name).handler(call.arguments)
@@ -8,13 +10,12 @@ answer = await next(tool for tool in tools if tool.name == call.name).handler(ca
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, get_args
 
 from remanence.conversation import Conversation
 from remanence.errors import RemanenceError
-from remanence.types import Fact, FactType, Hit, Role, Tag
+from remanence.types import Fact, FactType, Hit, Role, Tag, Tool
 
 JsonObject: TypeAlias = dict[str, Any]  # a JSON schema, or what a model made of one
 Handler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[str]]  # as above
@@ -23,44 +24,14 @@ MOST_HITS = 20
 RECALL_TOKENS = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryTool:
-    """A tool: `parameters` is a JSON schema, `handler` takes what the model gave for it.
-
-    The handler answers in words also where something is wrong, so that the model can mend it.
-    """
-
-    name: str
-    description: str
-    parameters: JsonObject
-    handler: Handler
-
-    def to_openai(self) -> JsonObject:
-        """The definition as OpenAI's Chat Completions take it."""
-        function = {
-            "name": self.name,
-            "description": self.description,
-            "parameters": self.parameters,
-        }
-        return {"type": "function", "function": function}
-
-    def to_anthropic(self) -> JsonObject:
-        """The definition as Anthropic's Messages API takes it."""
-        return {
-            "name": self.name,
-            "description": self.description,
-            "input_schema": self.parameters,
-        }
-
-
-def memory_tools(conversation: Conversation) -> tuple[MemoryTool, ...]:
+def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
     """`memory_search`, `memory_save`, `memory_forget` and `recall` for one conversation.
 
     The first three know the facts of the conversation's user, and of nobody else.
     """
     calls = _Calls(conversation)
     return (
-        MemoryTool(
+        Tool(
             name="memory_search",
             description=(
                 "Search what is known about the user from past conversations. Use it before you "
@@ -71,7 +42,7 @@ def memory_tools(conversation: Conversation) -> tuple[MemoryTool, ...]:
             ),
             handler=_answering(calls.search),
         ),
-        MemoryTool(
+        Tool(
             name="memory_save",
             description=(
                 "Keep a fact about the user for later conversations: who they are, what they "
@@ -88,13 +59,13 @@ def memory_tools(conversation: Conversation) -> tuple[MemoryTool, ...]:
             ),
             handler=_answering(calls.save),
         ),
-        MemoryTool(
+        Tool(
             name="memory_forget",
             description="Erase a fact about the user for good, by the id that a search gave.",
             parameters=_schema({"id": _text("The fact's id.")}, required=("id",)),
             handler=_answering(calls.forget),
         ),
-        MemoryTool(
+        Tool(
             name="recall",
             description=(
                 "Look up what was said earlier in this conversation, word for word where needed, "

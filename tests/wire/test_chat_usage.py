@@ -6,8 +6,10 @@ import re
 import pytest
 from tests.wire.dialects import Reply
 from tests.wire.reach import Wire
+from tests.wire.servers import Fail, ModelServer, Step
 from tests.wire.talking import SYSTEM, chat_of, conversing, said
 
+from remanence.errors import ModelError
 from remanence.testing import FixedClock
 from remanence.types import ConversationRef
 
@@ -83,3 +85,68 @@ async def test_each_call_is_logged_with_its_tokens_and_hit_ratio(
     assert second["cache_read"] == "14"
     assert float(second["hit_ratio"]) == pytest.approx(14 / 18, abs=0.01)
     assert first["cache_creation"] == ("14" if wire.provider == "anthropic" else "0")
+
+
+async def test_the_calls_of_a_chat_are_in_the_ledger_as_the_provider_counted_them(
+    wire: Wire,
+) -> None:
+    wire.server.script(Reply("Gate B42."), Reply("At nine."))
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire)
+        replies = [await said(chat, wire, QUESTION), await said(chat, wire, "And when?")]
+        [spent] = await conversation.usage()
+
+    assert (spent.purpose, spent.model) == ("chat", wire.name)
+    assert (spent.calls, spent.failed_calls, spent.unpriced_calls) == (2, 0, 0)
+    assert (spent.input_tokens, spent.output_tokens, spent.cache_read_tokens) == (32, 4, 14)
+    assert spent.cache_write_tokens == (18 if wire.provider == "anthropic" else 0)
+    costs = [reply.usage.cost_usd or 0.0 for reply in replies]
+    assert spent.cost_usd == pytest.approx(sum(costs))
+    assert sum(costs) > 0
+
+
+@pytest.mark.parametrize("step", [Fail(500), "reset", "broken off"], ids=str)
+async def test_a_call_that_failed_is_in_the_ledger(wire: Wire, step: Step) -> None:
+    wire.server.script(step)
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire)
+        with pytest.raises(ModelError):
+            await said(chat, wire, QUESTION)
+        await said(chat, wire)
+        [spent] = await conversation.usage()
+
+    assert (spent.calls, spent.failed_calls) == (2, 1)
+
+
+async def test_an_answer_that_is_none_is_counted_with_what_it_took(wire: Wire) -> None:
+    wire.server.script(Reply("I cannot help with that.", ending="refusal"))
+    async with conversing() as conversation:
+        with pytest.raises(ModelError):
+            await said(chat_of(conversation, wire), wire, QUESTION)
+        [spent] = await conversation.usage()
+
+    assert (spent.calls, spent.failed_calls) == (1, 1)
+    assert (spent.input_tokens, spent.output_tokens) == (14, 5)
+
+
+async def test_a_stream_that_breaks_is_counted_with_what_was_told_until_then(
+    server: ModelServer,
+) -> None:
+    wire = Wire(provider="anthropic", stream=True, server=server)
+    server.script("broken off")
+    async with conversing() as conversation:
+        with pytest.raises(ModelError):
+            await said(chat_of(conversation, wire), wire, QUESTION)
+        [spent] = await conversation.usage()
+
+    assert (spent.calls, spent.failed_calls, spent.input_tokens) == (1, 1, 14)
+
+
+async def test_a_stream_that_nobody_reads_to_its_end_is_counted(stream_wire: Wire) -> None:
+    async with conversing() as conversation:
+        stream = chat_of(conversation, stream_wire).stream(QUESTION)
+        await anext(stream)
+        await stream.aclose()
+        [spent] = await conversation.usage()
+
+    assert (spent.calls, spent.failed_calls) == (1, 1)

@@ -10,7 +10,6 @@ from remanence.chat.events import (
     ToolReturned,
 )
 from remanence.chat.models import ChatAnswer, ChatModel, ChatRequest, ChatSource, open_chat_model
-from remanence.chat.tools import Tool
 
 __all__ = [
     "Chat",
@@ -22,7 +21,6 @@ __all__ = [
     "Done",
     "Reply",
     "TextDelta",
-    "Tool",
     "ToolCalled",
     "ToolReturned",
     "open_chat_model",

@@ -1,6 +1,7 @@
 """A chat: turns of a conversation with a model."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
@@ -14,14 +15,16 @@ from remanence.chat.events import (
     ToolReturned,
     total,
 )
+from remanence.chat.metered import MeteredChatModel
 from remanence.chat.models import ChatSource, open_chat_model
 from remanence.chat.requests import ChatAnswer, ChatRequest
-from remanence.chat.tools import Tool, answered
+from remanence.chat.tool_calls import answered
 from remanence.conversation import Conversation
 from remanence.errors import InvalidMessage, ModelError
 from remanence.models import ModelOptions
 from remanence.observing.context import Context
-from remanence.types import Message, ToolCallPart, Usage
+from remanence.tokens import text_tokens
+from remanence.types import Message, Tool, ToolCallPart, Usage
 
 ROUNDS = 10
 
@@ -75,16 +78,18 @@ class Chat:
         if max_rounds < 1:
             raise ValueError(f"max_rounds is {max_rounds!r}: a turn takes one call at least")
         self.conversation = conversation
-        self._model = open_chat_model(
+        opened = open_chat_model(
             model,
             clock=conversation.clock,
             options=options,
             max_output_tokens=max_output_tokens,
         )
+        self._model = MeteredChatModel(opened, record=self._note_call, clock=conversation.clock)
         self._system = system
         self._identity = identity
         self._channel = channel
         self._tools = {tool.name: tool for tool in tools}
+        self._tools_tokens = sum(text_tokens(json.dumps(tool.to_openai())) for tool in tools)
         self._max_rounds = max_rounds
         self._prefix: tuple[object, ...] | None = None
         # The messages of a turn stay together on the tape.
@@ -158,7 +163,10 @@ class Chat:
     ) -> AsyncGenerator[str | ChatAnswer, None]:
         """One model call: its pieces where it is streamed, then its answer, which is recorded."""
         context = await self.conversation.context(
-            system=self._system, identity=self._identity, channel=self._channel
+            system=self._system,
+            identity=self._identity,
+            channel=self._channel,
+            model=self._model.name,
         )
         request = ChatRequest(
             context=context,
@@ -171,7 +179,7 @@ class Chat:
             async with aclosing(self._pieces(request, streaming=streaming)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, ChatAnswer):
-                        await self._record(piece.usage, context)
+                        self._log(piece.usage, context)
                         self._check_concluded(piece, rounds_left)
                     yield piece
         except ModelError as error:
@@ -209,7 +217,14 @@ class Chat:
                 call_id=call.id, name=call.name, text=result.text, is_error=result.is_error
             )
 
-    async def _record(self, usage: Usage, context: Context) -> None:
+    async def _note_call(self, request: ChatRequest, usage: Usage) -> None:
+        estimated_tokens = request.context.stats.context_tokens + self._tools_tokens
+        answered = usage.outcome in ("ok", "cut_off")
+        await self.conversation.record_call(
+            usage, estimated_tokens=estimated_tokens if answered else None
+        )
+
+    def _log(self, usage: Usage, context: Context) -> None:
         """Log a call with its tokens, and whether the cached prefix of the call before changed."""
         prefix = (context.stats.first_raw_seq, *(block.text for block in context.system))
         changed = self._prefix is not None and self._prefix != prefix

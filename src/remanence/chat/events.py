@@ -69,4 +69,5 @@ def total(calls: Sequence[Usage]) -> Usage:
         cache_write_tokens=sum(call.cache_write_tokens for call in calls),
         cost_usd=sum(known) if len(known) == len(costs) else None,
         duration_seconds=sum(call.duration_seconds for call in calls),
+        estimated=any(call.estimated for call in calls),
     )

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from remanence.chat.tools import Tool
 from remanence.observing.context import Context
-from remanence.types import ConversationRef, Part, Usage
+from remanence.types import ConversationRef, Part, Tool, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

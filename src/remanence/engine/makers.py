@@ -7,22 +7,35 @@ from typing import Literal
 from remanence.clock import Clock
 from remanence.engine.budgets import BudgetedObserver, BudgetedReflector, Budgets
 from remanence.errors import InvalidPolicy
-from remanence.models import MeteredModel, ModelOptions, ModelSource, RecordUsage, open_model
+from remanence.models import (
+    ComparedModel,
+    CompareTokens,
+    MeteredModel,
+    ModelOptions,
+    ModelSource,
+    RecordUsage,
+    open_model,
+)
 from remanence.models.spec import can_continue
 from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.observing.facts import ExtractiveFacts, ModelFacts
 from remanence.observing.model import ModelObserver, ModelReflector
 from remanence.observing.policy import Policy
-from remanence.protocols import FactExtractor, Model, Observer, Reflector
+from remanence.protocols import CountTokens, FactExtractor, Model, Observer, Reflector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Makers:
-    """Makes an observer, a reflector and an extractor; their models tell `record` what each call took."""
+    """Makes an observer, a reflector and an extractor.
+
+    Their models tell `record` what each call took, and `compare` what `count` would have estimated.
+    """
 
     policy: Policy
     clock: Clock
     record: RecordUsage
+    compare: CompareTokens
+    count: CountTokens
     options: ModelOptions
     budgets: Budgets
     over_budget: Literal["extractive", "raw"]
@@ -80,12 +93,14 @@ class Makers:
 
     async def _opened(self, source: ModelSource) -> Model:
         # Importing a provider's package takes seconds, and the loop has others to serve.
-        return await asyncio.to_thread(
+        model = await asyncio.to_thread(
             open_model, source, options=self.options, clock=self.clock, record=self.record
         )
+        return ComparedModel(model, count=self.count, compare=self.compare)
 
     def _metered(self, model: Model) -> Model:
-        return MeteredModel(model, record=self.record, clock=self.clock)
+        metered = MeteredModel(model, record=self.record, clock=self.clock)
+        return ComparedModel(metered, count=self.count, compare=self.compare)
 
     def _check_mode(self, observer: Observer) -> None:
         if self.policy.observer_mode == "separate":

@@ -6,10 +6,11 @@ from typing import TypeAlias, TypeGuard
 
 from remanence.clock import Clock, SystemClock
 from remanence.errors import MissingExtra, ModelError
+from remanence.models.compared import ComparedModel, CompareTokens
 from remanence.models.fallback import FallbackModel
 from remanence.models.function import FunctionModel
 from remanence.models.limits import LimitedModel, Limits
-from remanence.models.metered import MeteredModel, RecordUsage
+from remanence.models.metered import MeteredModel, RecordUsage, UnusableAnswer, failed_outcome
 from remanence.models.options import ModelOptions
 from remanence.models.retrying import RetryingModel
 from remanence.models.spec import ModelSpec, parse_spec
@@ -17,6 +18,8 @@ from remanence.protocols import Model, ModelRequest
 from remanence.types import Usage
 
 __all__ = [
+    "CompareTokens",
+    "ComparedModel",
     "FallbackModel",
     "FunctionModel",
     "LimitedModel",
@@ -26,6 +29,8 @@ __all__ = [
     "ModelSource",
     "RecordUsage",
     "RetryingModel",
+    "UnusableAnswer",
+    "failed_outcome",
     "open_model",
     "priced",
 ]
@@ -56,11 +61,12 @@ def open_model(
 
 
 def priced(usage: Usage) -> Usage:
-    """The usage with the list price where it has none and one is known.
+    """The usage with the list price where it has none and one is known; what we estimated has none.
 
     Loads the price list, which takes a while, when it is first asked for one.
     """
-    if usage.cost_usd is not None or not (usage.input_tokens or usage.output_tokens):
+    known = usage.cost_usd is not None or usage.estimated
+    if known or not (usage.input_tokens or usage.output_tokens):
         return usage
     try:
         from remanence.models.prices import price

@@ -46,6 +46,7 @@ class FunctionModel:
             duration_seconds=loop.time() - started,
             outcome="ok" if text.strip() else "empty",
             at=self._clock.now(),
+            estimated=True,
         )
         if not text.strip():
             raise UnusableAnswer("empty", f"{self.name} returned no text", usage=usage)

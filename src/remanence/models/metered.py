@@ -16,8 +16,15 @@ RecordUsage: TypeAlias = Callable[[Usage], None]
 class UnusableAnswer(ModelError):
     """What came back is no answer, such as a refusal; `usage` is what it took."""
 
-    def __init__(self, reason: str, message: str, *, usage: Usage) -> None:
-        super().__init__(reason, message)
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        *,
+        usage: Usage,
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(reason, message, retry_after_seconds=retry_after_seconds)
         self.usage = usage
 
 
@@ -44,7 +51,7 @@ class MeteredModel:
         except BaseException as error:
             usage = error.usage if isinstance(error, UnusableAnswer) else None
             seconds = loop.time() - started
-            self._record(usage or self._unanswered(request, _outcome(error), seconds))
+            self._record(usage or self._unanswered(request, failed_outcome(error), seconds))
             raise
         self._record(answer.usage)
         return answer
@@ -66,7 +73,9 @@ class MeteredModel:
         )
 
 
-def _outcome(error: BaseException) -> str:
+def failed_outcome(error: BaseException) -> str:
+    """The code of what went wrong; a stream that nobody read to its end was cancelled."""
     if isinstance(error, ModelError):
         return error.reason
-    return "cancelled" if isinstance(error, asyncio.CancelledError) else "failed"
+    given_up = isinstance(error, asyncio.CancelledError | GeneratorExit)
+    return "cancelled" if given_up else "failed"

@@ -31,7 +31,10 @@ PREAMBLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRequest:
-    """What the caller adds to what the tape knows."""
+    """What the caller adds to what the tape knows.
+
+    Our counts times `token_factor` are held against the window.
+    """
 
     now: datetime
     system: str = ""
@@ -41,6 +44,7 @@ class ContextRequest:
     memories: str = ""
     recall: tuple[str, ...] = ()
     channel: str | None = None
+    token_factor: float = 1.0
 
 
 def build_context(
@@ -61,7 +65,8 @@ def build_context(
     notes = _note_blocks(policy, snapshot, count_text)
     volatile = _volatile(policy, snapshot, request, with_notes=bool(notes))
     volatile_tokens = count_text(volatile)
-    budget = _room(policy, _tokens(base) + _tokens(cross_session) + volatile_tokens)
+    limit = int(policy.context_tokens / request.token_factor)
+    budget = _room(limit, _tokens(base) + _tokens(cross_session) + volatile_tokens)
     notes, hidden = _fit_notes(notes, snapshot.segments, budget - budget // TAIL_SHARE)
     tail = _fit_tail(snapshot, policy, budget - _tokens(notes), count_message)
     stand_in = list(_stand_in_blocks(tail, count_text))
@@ -80,6 +85,7 @@ def build_context(
             pending=snapshot.state.last_seq - snapshot.state.observed_seq,
             first_raw_seq=_first_seq(tail.messages, snapshot.state.last_seq + 1),
             last_seq=snapshot.state.last_seq,
+            token_factor=request.token_factor,
             observe_due=observation_due(policy, snapshot.state),
             reflect_due=_reflect_due(policy, snapshot, request.now),
         ),
@@ -136,12 +142,12 @@ def _first_seq(messages: Sequence[Message], otherwise: int) -> int:
     return messages[0].seq if messages else otherwise
 
 
-def _room(policy: Policy, fixed: int) -> int:
+def _room(limit: int, fixed: int) -> int:
     """Tokens for notes and messages beside *fixed* ones; at least an eighth of the context."""
-    room = policy.context_tokens - fixed
-    if room < policy.context_tokens // (2 * TAIL_SHARE):
+    room = limit - fixed
+    if room < limit // (2 * TAIL_SHARE):
         raise ContextOverflow(
-            f"the system text and knowledge take {fixed:,} of the {policy.context_tokens:,} tokens "
+            f"the system text and knowledge take {fixed:,} of the {limit:,} tokens "
             "of a context: shorten them, or raise max_context_tokens"
         )
     return room

@@ -61,7 +61,8 @@ class ContextStats:
     """Tokens of a context by tier, and what it stands for.
 
     `history_tokens` is what the whole tape would take; `pending` counts messages that no
-    observation covers yet. `observe_due` and `reflect_due` tell what background work is due.
+    observation covers yet. Our counts times `token_factor` were held against the window
+    (`memory.calibration`). `observe_due` and `reflect_due` tell what background work is due.
     """
 
     system_tokens: int
@@ -73,6 +74,7 @@ class ContextStats:
     pending: int
     first_raw_seq: int
     last_seq: int
+    token_factor: float = 1.0
     observe_due: bool = False
     reflect_due: bool = False
 

@@ -27,6 +27,7 @@ from remanence.types.state import (
     Problem,
     Snapshot,
 )
+from remanence.types.tool import Tool
 from remanence.types.usage import Purpose, Usage, UsageTotal
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "Snapshot",
     "Tag",
     "TextPart",
+    "Tool",
     "ToolCallPart",
     "ToolResultPart",
     "Usage",

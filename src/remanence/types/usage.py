@@ -15,7 +15,8 @@ class Usage:
 
     `input_tokens` counts all input, also what was read from or written to the prompt cache
     (Anthropic reports the three apart, others report the sum). `cost_usd` is None where no price
-    is known. `outcome` is `ok` or the code of what went wrong.
+    is known. `outcome` is `ok` or the code of what went wrong. `estimated` tells that the provider did
+    not tell the tokens, and that they are our own count.
     """
 
     conversation: ConversationRef | None
@@ -30,6 +31,7 @@ class Usage:
     duration_seconds: float
     outcome: str
     at: datetime
+    estimated: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

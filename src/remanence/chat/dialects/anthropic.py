@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 import anthropic
-from anthropic.types import Message as WireMessage
+from anthropic.types import Message as WireMessage, Usage as WireUsage
 
 from remanence.chat.dialects.reached import ReachedModel
 from remanence.chat.dialects.spoken import Ending, Spoken, Tokens
@@ -63,7 +63,7 @@ class Anthropic:
             message: object = await client.messages.create(**self._arguments(request))
         return _spoken(message)
 
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Spoken, None]:
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Tokens | Spoken, None]:
         message: object = None
         async with (
             self._client() as client,
@@ -72,6 +72,8 @@ class Anthropic:
             async for event in events:
                 if event.type == "text":
                     yield event.text
+                elif event.type == "message_start":
+                    yield _tokens(event.message.usage)
                 elif event.type == "message_stop":
                     message = event.message
         yield _spoken(message) if message else Spoken(content=(), ending="broken_off", tokens=None)
@@ -89,14 +91,7 @@ class Anthropic:
         arguments["model"] = self._spec.model
         arguments["max_tokens"] = self._max_output_tokens
         if request.tools:
-            arguments["tools"] = [
-                {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "input_schema": tool.parameters,
-                }
-                for tool in request.tools
-            ]
+            arguments["tools"] = [tool.to_anthropic() for tool in request.tools]
             if request.conclude:
                 arguments["tool_choice"] = {"type": "none"}
         return arguments
@@ -106,17 +101,20 @@ def _spoken(message: object) -> Spoken:
     if not isinstance(message, WireMessage) or not isinstance(message.content, list):
         raise anthropic.AnthropicError("the answer is no message")
     blocks = [block.to_dict(mode="json", exclude_none=True) for block in message.content]
-    usage = message.usage
-    read = usage.cache_read_input_tokens or 0
-    written = usage.cache_creation_input_tokens or 0
     return Spoken(
         content=parse({"role": "assistant", "content": blocks}).content,
         ending=_ENDINGS.get(message.stop_reason, "complete"),
-        # Anthropic counts apart what was read from and written to the cache.
-        tokens=Tokens(
-            input=usage.input_tokens + read + written,
-            output=usage.output_tokens,
-            cache_read=read,
-            cache_write=written,
-        ),
+        tokens=_tokens(message.usage),
+    )
+
+
+def _tokens(usage: WireUsage) -> Tokens:
+    """Anthropic counts apart what was read from and written to the cache."""
+    read = usage.cache_read_input_tokens or 0
+    written = usage.cache_creation_input_tokens or 0
+    return Tokens(
+        input=usage.input_tokens + read + written,
+        output=usage.output_tokens,
+        cache_read=read,
+        cache_write=written,
     )

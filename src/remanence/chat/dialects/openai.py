@@ -65,7 +65,7 @@ class OpenAI:
             completion: object = await client.chat.completions.create(**arguments)
         return _spoken(completion)
 
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Spoken, None]:
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Tokens | Spoken, None]:
         parts = Parts()
         arguments = self._arguments(request)
         arguments["stream_options"] = {"include_usage": True}
@@ -94,17 +94,7 @@ class OpenAI:
         if self._max_output_tokens is not None:
             arguments["max_completion_tokens"] = self._max_output_tokens
         if request.tools:
-            arguments["tools"] = [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": tool.name,
-                        "description": tool.description,
-                        "parameters": tool.parameters,
-                    },
-                }
-                for tool in request.tools
-            ]
+            arguments["tools"] = [tool.to_openai() for tool in request.tools]
             if request.conclude:
                 arguments["tool_choice"] = "none"
         return arguments

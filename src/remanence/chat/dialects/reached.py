@@ -4,9 +4,9 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Final
 
-import genai_prices
 import httpx2
 from pydantic import ValidationError
 
@@ -15,6 +15,8 @@ from remanence.chat.dialects.spoken import Dialect, Spoken, Tokens
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.clock import Clock
 from remanence.errors import ModelError
+from remanence.models import UnusableAnswer
+from remanence.models.prices import price
 from remanence.models.spec import ModelSpec
 from remanence.models.wording import described
 from remanence.tokens import count_tokens
@@ -27,6 +29,8 @@ _TRANSPORT: Final[tuple[tuple[type[Exception], str], ...]] = (
     (json.JSONDecodeError, "bad_answer"),
     (ValidationError, "bad_answer"),
 )
+
+NOTHING: Final = Tokens(input=0, output=0)
 
 
 class ReachedModel:
@@ -58,32 +62,50 @@ class ReachedModel:
     async def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
         started = asyncio.get_running_loop().time()
         failure: ModelError | None = None
+        known = NOTHING
         try:
             async with aclosing(self._dialect.stream(request)) as pieces:
                 async for piece in pieces:
-                    if isinstance(piece, str):
-                        yield piece
-                    else:
-                        yield self._answer(piece, request, started)
+                    match piece:
+                        case str():
+                            yield piece
+                        case Tokens():
+                            known = piece
+                        case Spoken():
+                            yield self._answer(piece, request, started, known=known)
         except self._failures as error:
             failure = to_model_error(error, self._spec, self._reasons)
         if failure is not None:
-            raise failure
+            usage = self._usage(known, request, started, failure.reason)
+            raise _with_usage(failure, usage)
 
-    def _answer(self, spoken: Spoken, request: ChatRequest, started: float) -> ChatAnswer:
+    def _answer(
+        self, spoken: Spoken, request: ChatRequest, started: float, *, known: Tokens = NOTHING
+    ) -> ChatAnswer:
         """The answer with its usage.
 
         Raises:
-            ModelError: `refused`, `connection` or `empty`.
+            UnusableAnswer: `refused`, `connection` or `empty`.
         """
-        if spoken.ending == "refused":
-            raise described("refused", self._spec)
-        if spoken.ending == "broken_off":
-            raise described("connection", self._spec)
-        if not any(spoken.content):
-            raise ModelError("empty", f"{self.name} returned nothing: send again")
-        tokens = spoken.tokens or _estimated(spoken, request)
+        if problem := self._problem(spoken):
+            usage = self._usage(spoken.tokens or known, request, started, problem.reason)
+            raise _with_usage(problem, usage)
         complete = spoken.ending == "complete"
+        outcome = "ok" if complete else "cut_off"
+        usage = self._usage(spoken.tokens or _estimated(spoken, request), request, started, outcome)
+        usage = replace(usage, estimated=spoken.tokens is None)
+        return ChatAnswer(content=spoken.content, complete=complete, usage=usage)
+
+    def _problem(self, spoken: Spoken) -> ModelError | None:
+        if spoken.ending == "refused":
+            return described("refused", self._spec)
+        if spoken.ending == "broken_off":
+            return described("connection", self._spec)
+        if not any(spoken.content):
+            return ModelError("empty", f"{self.name} returned nothing: send again")
+        return None
+
+    def _usage(self, tokens: Tokens, request: ChatRequest, started: float, outcome: str) -> Usage:
         usage = Usage(
             conversation=request.conversation,
             user=request.user,
@@ -93,29 +115,23 @@ class ReachedModel:
             output_tokens=tokens.output,
             cache_read_tokens=tokens.cache_read,
             cache_write_tokens=tokens.cache_write,
-            cost_usd=_cost_usd(self._spec, tokens),
+            cost_usd=None,
             duration_seconds=asyncio.get_running_loop().time() - started,
-            outcome="ok" if complete else "cut_off",
+            outcome=outcome,
             at=self._clock.now(),
         )
-        return ChatAnswer(content=spoken.content, complete=complete, usage=usage)
+        return replace(usage, cost_usd=price(self.name, usage))
+
+
+def _with_usage(failure: ModelError, usage: Usage) -> UnusableAnswer:
+    return UnusableAnswer(
+        failure.reason,
+        str(failure),
+        usage=usage,
+        retry_after_seconds=failure.retry_after_seconds,
+    )
 
 
 def _estimated(spoken: Spoken, request: ChatRequest) -> Tokens:
     answer = Message(role="assistant", content=spoken.content)
     return Tokens(input=request.context.stats.context_tokens, output=count_tokens(answer))
-
-
-def _cost_usd(spec: ModelSpec, tokens: Tokens) -> float | None:
-    """The list price; None for a model that the table does not hold."""
-    usage = genai_prices.Usage(
-        input_tokens=tokens.input,
-        output_tokens=tokens.output,
-        cache_read_tokens=tokens.cache_read,
-        cache_write_tokens=tokens.cache_write,
-    )
-    try:
-        price = genai_prices.calc_price(usage, spec.model, provider_id=spec.provider)
-    except (LookupError, ValueError):
-        return None
-    return float(price.total_price)

@@ -1,28 +1,10 @@
-"""Tools that a model may call during a chat."""
+"""Answering the tool calls of a model."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Mapping
 
 from remanence import telemetry
-from remanence.types import Message, ToolCallPart
-
-JsonObject: TypeAlias = dict[str, Any]  # arguments by the tool's own schema
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tool:
-    """A function that a model may call.
-
-    `parameters` is a JSON schema of an object; `handler` gets such an object and returns the text
-    for the model. What it raises is told to the model as an error result, and the turn goes on.
-    """
-
-    name: str
-    description: str
-    parameters: JsonObject
-    handler: Callable[[JsonObject], Awaitable[str]]
+from remanence.types import Message, Tool, ToolCallPart
 
 
 async def answered(call: ToolCallPart, tools: Mapping[str, Tool]) -> Message:

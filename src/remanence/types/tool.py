@@ -1,0 +1,38 @@
+"""A function that a model may call."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+JsonObject: TypeAlias = dict[str, Any]  # a JSON schema, or what a model made of one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A function that a model may call.
+
+    `parameters` is a JSON schema of an object; `handler` gets such an object and returns the text
+    for the model. What it raises is told to the model as an error result, and the turn goes on.
+    """
+
+    name: str
+    description: str
+    parameters: JsonObject
+    handler: Callable[[JsonObject], Awaitable[str]]
+
+    def to_openai(self) -> JsonObject:
+        """The definition as OpenAI's Chat Completions take it."""
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.parameters,
+        }
+        return {"type": "function", "function": function}
+
+    def to_anthropic(self) -> JsonObject:
+        """The definition as Anthropic's Messages API takes it."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.parameters,
+        }
