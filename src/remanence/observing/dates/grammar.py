@@ -25,7 +25,7 @@ class Pattern:
     def may_match(self, window: str, words: frozenset[str]) -> bool:
         """Whether it is worth searching `window`, which holds `words` in lower case."""
         if self.language.trigger_words:
-            return not any(needed.isdisjoint(words) for needed in self.keywords)
+            return not any(map(words.isdisjoint, self.keywords))
         return all(any(word in window for word in needed) for needed in self.keywords)
 
     @cached_property

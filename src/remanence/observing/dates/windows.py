@@ -18,7 +18,7 @@ Windows = list[tuple[int, int]]
 def windows_to_read(text: str) -> Iterator[tuple[Grammar, Windows]]:
     """The languages `text` may mention dates in, each with the stretches of `text` to search."""
     yield from _near_words(text)
-    for grammar in _unspaced():
+    for grammar in _of_any_script() if text.isascii() else _unspaced():
         if grammar.may_be(text) and (first := grammar.trigger.search(text)):
             found = grammar.trigger.finditer(text, first.start())
             yield grammar, _windows(trigger.start() for trigger in found)
@@ -47,6 +47,11 @@ def _spaced() -> tuple[Grammar, ...]:
 @cache
 def _unspaced() -> tuple[Grammar, ...]:
     return tuple(grammar_of(language) for language in LANGUAGES if not language.trigger_words)
+
+
+@cache
+def _of_any_script() -> tuple[Grammar, ...]:
+    return tuple(grammar for grammar in _unspaced() if not grammar.language.needs)
 
 
 @cache

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from remanence.observing.extractive.passages import Passage
 from remanence.observing.extractive.selection import Candidate
@@ -81,18 +82,18 @@ def telling(
         yield
     kept: list[Passage] = []
     for p in found:
-        if _tells(p) and not _is_known(p, bags):
+        if _tells(p) and not (bags and _is_known(p, bags)):
             kept.append(p)
         yield
     return tuple(kept)
 
 
 def _is_known(p: Passage, bags: Sequence[frozenset[str]]) -> bool:
-    small = p.vocabulary.weak | p.vocabulary.glue
+    slight = p.vocabulary.slight
     own = {
         term
         for word in p.words
-        if not (word.dropped or word.key in small)
+        if not (word.dropped or word.key in slight)
         for term in terms(word.key)
     }
     return len(own) >= _ENOUGH_TO_COMPARE and any(own <= bag for bag in bags)
@@ -104,8 +105,8 @@ def _tells(p: Passage) -> bool:
         return False
     if p.is_outcome:
         return len(p.words) > 1 or any(not c.isalpha() for c in p.source)
-    small = p.vocabulary.glue | p.vocabulary.weak
-    own = [w for w in p.words if w.is_date or not (w.dropped or w.key in small)]
+    slight = p.vocabulary.slight
+    own = [w for w in p.words if w.is_date or not (w.dropped or w.key in slight)]
     if p.source.lower().startswith(p.vocabulary.narration or ("\n",)):
         return any(w.is_date or not w.key.isalpha() for w in own) and len(own) > _BARE
     if p.context:
@@ -135,7 +136,9 @@ def weights(
     """
     weighed: dict[str, float] = {}
     for run in _units(words):
-        weight = sum(_word_weight(word, vocabulary) for word in run)
+        weight = _word_weight(run[0], vocabulary)
+        for word in run[1:]:
+            weight += _word_weight(word, vocabulary)
         if not weight:
             continue
         weight *= prior if weight <= _PLAIN else max(1.0, prior)
@@ -154,33 +157,37 @@ def weights(
 
 def _units(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
     """Words one by one, those of a name of several words together: "Ana Reyes" is one value."""
-    start = 0
+    start, goes_on = 0, False
     for index, word in enumerate(words):
-        following = words[index + 1] if index + 1 < len(words) else None
-        if following is None or not (_is_part(word) and following.is_name):
-            yield words[start : index + 1]
-            start = index + 1
+        if index and not (goes_on and word.is_name):
+            yield words[start:index]
+            start = index
+        goes_on = word.is_name and word.text[-1:].isalnum()
+    if words:
+        yield words[start:]
 
 
-def _is_part(word: Word) -> bool:
-    return word.is_name and word.text[-1:].isalnum()
-
-
+@lru_cache(maxsize=10_000)
 def _rarity(count: int) -> float:
     return 1 / (1 + _RARITY * math.log(max(1, count)))
 
 
 def _word_weight(word: Word, vocabulary: Vocabulary) -> float:
     if word.is_date:
-        return _FULL_DATE if sum(c.isdigit() for c in word.text) >= _YEAR_DIGITS else _DATE
-    if word.key in vocabulary.drop or word.key in vocabulary.glue:
+        return _FULL_DATE if _digits(word.text) >= _YEAR_DIGITS else _DATE
+    if word.key in vocabulary.function_words:
         return 0.0
     if word.key in vocabulary.weak:
         return _WEAK
-    digits = sum(c.isdigit() for c in word.key)
+    digits = _digits(word.key)
     if digits:
         return _CODE if digits >= _CODE_DIGITS else _NUMBER
     return _NAME if word.is_name else _PLAIN
+
+
+@lru_cache(maxsize=20_000)
+def _digits(text: str) -> int:
+    return sum(c.isdigit() for c in text)
 
 
 def _factor(p: Passage) -> float:

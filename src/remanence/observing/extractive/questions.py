@@ -53,5 +53,5 @@ def _context(asked: Passage, answer: Passage) -> tuple[Word, ...]:
 
 
 def _content(p: Passage) -> list[Word]:
-    small = p.vocabulary.glue | p.vocabulary.weak
-    return [w for w in p.words if not w.dropped and w.key not in small]
+    slight = p.vocabulary.slight
+    return [w for w in p.words if not w.dropped and w.key not in slight]

@@ -64,7 +64,7 @@ def condense(request: ReflectRequest) -> Generator[None, None, tuple[Note, ...]]
 
 def _bag(note: Note) -> Iterator[str]:
     vocabulary = vocabulary_of(note.text)
-    small = vocabulary.drop | vocabulary.glue
+    small = vocabulary.function_words
     for word in words(note.text, vocabulary, opens=False):
         if word.key not in small:
             yield from terms(word.key)

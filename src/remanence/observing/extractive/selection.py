@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 from remanence.observing.notes import render_notes
@@ -52,36 +52,36 @@ def _ranked(
     candidates: Sequence[Candidate], costs: Sequence[int]
 ) -> Generator[None, None, list[int]]:
     """The order in which to keep them: a gain is looked at again when its turn comes."""
-    seen: Counter[tuple[int, str]] = Counter()
+    seen: dict[int, Counter[str]] = {}
     kept: set[tuple[int, str]] = set()
     heap: list[tuple[bool, float, int]] = []
     for index, candidate in enumerate(candidates):
         if costs[index]:
-            density = _gain(candidate, seen) / (costs[index] + _OVERHEAD)
-            heap.append((not candidate.must, -density, index))
+            gain = _gain(candidate, seen.setdefault(candidate.stretch, Counter()))
+            heap.append((not candidate.must, -gain / (costs[index] + _OVERHEAD), index))
         yield
     heapq.heapify(heap)
     order: list[int] = []
     while heap:
         late, _, index = heapq.heappop(heap)
         candidate = candidates[index]
-        density = _gain(candidate, seen) / (costs[index] + _OVERHEAD)
+        density = _gain(candidate, seen[candidate.stretch]) / (costs[index] + _OVERHEAD)
         same = (candidate.stretch, candidate.text.casefold())
         if heap and (late, -density) > heap[0][:2]:
             heapq.heappush(heap, (late, -density, index))
         elif density > 0 and same not in kept:
             order.append(index)
             kept.add(same)
-            seen.update({(candidate.stretch, term) for term, _ in candidate.terms})
+            seen[candidate.stretch].update([term for term, _ in candidate.terms])
         yield
     return order
 
 
-def _gain(candidate: Candidate, seen: Counter[tuple[int, str]]) -> float:
-    stretch = candidate.stretch
+def _gain(candidate: Candidate, seen: Mapping[str, int]) -> float:
+    """What it adds to kept ones of its stretch, of which *seen* says how many hold a term."""
     total = 0.0
     for term, weight in candidate.terms:
-        times = seen.get((stretch, term), 0)
+        times = seen.get(term, 0)
         total += weight * _REPEAT ** min(3, times) if times else weight
     return candidate.factor * total
 

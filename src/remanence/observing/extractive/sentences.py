@@ -18,8 +18,10 @@ _END = re.compile(
 _ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|e\.g|i\.e|No|Prof|Jr|Sr|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co)|\b[A-Z])\.$"
 )
+# It begins with a class of characters, for which `re` looks fastest.
 _CLAUSE = re.compile(
-    r"\s+[-–—]+\s+|—|;\s+|:\s+(?=\w+\s+\w+)|,\s+(?=(?:and|but|so|plus|then)\s)|\s+(?=but\s)|[，；：]"
+    r"[\s—;:,，；：](?:(?<=\s)\s*(?:[-–—]+\s+|(?=but\s))|(?<=;)\s+|(?<=:)\s+(?=\w+\s+\w+)"
+    r"|(?<=,)\s+(?=(?:and|but|so|plus|then)\s)|(?<=[—，；：]))"
 )
 _MIN_CLAUSE = 12
 _LABEL = 30
@@ -44,7 +46,8 @@ def sentences(text: str) -> Iterator[Span]:
 def clauses(text: str, sentence: Span) -> Iterator[Span]:
     """The clauses of a sentence, none so short that it says nothing by itself."""
     start = sentence.start
-    for match in _CLAUSE.finditer(text, sentence.start, sentence.end):
+    joints = _CLAUSE.finditer(text, start, sentence.end) if _has_room(sentence) else ()
+    for match in joints:
         if match.start() - start < _MIN_CLAUSE or sentence.end - match.end() < _MIN_CLAUSE:
             continue
         if _belong(text, start, match):
@@ -52,6 +55,11 @@ def clauses(text: str, sentence: Span) -> Iterator[Span]:
         yield from _trimmed(text, start, match.end())
         start = match.end()
     yield from _trimmed(text, start, sentence.end)
+
+
+def _has_room(sentence: Span) -> bool:
+    """Whether two clauses fit into a sentence."""
+    return sentence.end - sentence.start >= 2 * _MIN_CLAUSE
 
 
 def _belong(text: str, start: int, joint: re.Match[str]) -> bool:
@@ -62,10 +70,9 @@ def _belong(text: str, start: int, joint: re.Match[str]) -> bool:
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[Span]:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
+    piece = text[start:end].lstrip()
+    start = end - len(piece)
+    end = start + len(piece.rstrip())
     while end - start > _LONG:
         cut = text.rfind(" ", start + _LONG // 2, start + _LONG)
         cut = cut if cut > 0 else start + _LONG

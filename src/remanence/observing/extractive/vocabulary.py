@@ -52,6 +52,8 @@ class Vocabulary:
     leans: frozenset[str] = frozenset()
     function_words: frozenset[str] = frozenset()
     """`drop` and `glue` together."""
+    slight: frozenset[str] = frozenset()
+    """`glue` and `weak` together."""
 
 
 NO_VOCABULARY = Vocabulary(language="")
@@ -64,11 +66,11 @@ def vocabulary_of(text: str) -> Vocabulary:
         for name, pattern in _SCRIPT_PATTERNS:
             if len(pattern.findall(sample)) * 5 > len(sample):
                 return _table(name)
-    found = [word.lower().replace("’", "'") for word in _WORD.findall(sample)]
+    found = " ".join(_WORD.findall(sample)).lower().replace("’", "'").split(" ")
     best, most = NO_VOCABULARY, len(found) / 8
     for name in _ALPHABETIC:
         known = _table(name).function_words
-        hits = sum(word in known for word in found)
+        hits = sum(map(known.__contains__, found))
         if hits > most:
             best, most = _table(name), hits
         if hits * 3 > len(found):
@@ -88,6 +90,7 @@ def _table(name: str) -> Vocabulary:
     return Vocabulary(
         language=name,
         function_words=sets.get("drop", frozenset()) | sets.get("glue", frozenset()),
+        slight=sets.get("glue", frozenset()) | sets.get("weak", frozenset()),
         filler=_openings(data, "filler"),
         narration=_openings(data, "narration"),
         **sets,
