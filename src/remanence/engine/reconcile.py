@@ -15,6 +15,7 @@ from remanence.engine.remembering import Remembering
 from remanence.engine.seeing import seen_messages
 from remanence.errors import ModelError, ObservationRejected, ObservationSkipped, StoreError
 from remanence.observing.checking import check_draft
+from remanence.observing.extractive.slicing import Pacer
 from remanence.observing.facts import ExtractiveFacts
 from remanence.observing.literals import LossReport
 from remanence.observing.notes import render_notes
@@ -419,8 +420,11 @@ class Reconciler:
         return self._committed(state, segment, committed)
 
     async def _segment(self, draft: Draft, *, generation: int, source: Source) -> Segment:
+        pacer = Pacer()
         text = render_notes(draft.notes, self.policy.note_format)
+        await pacer.pause()
         tokens = self.count_text(text)
+        await pacer.pause()
         check_draft(
             draft,
             text,
@@ -473,10 +477,12 @@ def _failure(state: MemoryState, name: StepName) -> Failure | None:
 async def _lost(texts: tuple[str, ...], note_text: str) -> tuple[str, ...]:
     """The loss report, made in slices so that the event loop goes on."""
     report = LossReport(note_text)
+    pacer = Pacer()
     for text in texts:
         for start in range(0, len(text), SLICE_CHARACTERS):
+            await pacer.pause()
             report.add(text[start : start + SLICE_CHARACTERS])
-            await asyncio.sleep(0)
+    await pacer.pause()
     return report.lost(limit=LOST_LITERALS)
 
 

@@ -59,6 +59,7 @@ _PLAIN = r"(?<![\w/\\.@-])(?:[a-z]+(?:['’][a-z]+)?[,;.!?]*\s+)+"  # most of a 
 _SCAN = re.compile(
     f"{_PLAIN}|" + "|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS))
 )
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;\n*•\-–—\"“(\[。！？…]|\d[.)])\s*$")
 
 
@@ -89,23 +90,28 @@ class LossReport:
 
     def __init__(self, note_text: str) -> None:
         self._kept = _normal(note_text)
-        self._found: dict[str, tuple[int, int, str]] = {}
+        self._held: set[str] = set()
+        self._missing: dict[str, tuple[int, int, str]] = {}
         self._counts: Counter[str] = Counter()
 
     def add(self, source_text: str) -> None:
         """Take note of the literals of a piece of the source."""
         for literal in find_literals(source_text):
             key = _normal(literal.text)
-            if key:
-                self._counts[key] += 1
-                self._found.setdefault(key, (_RANK[literal.kind], len(self._found), literal.text))
+            if not key or key in self._held:
+                continue
+            if key not in self._missing:
+                if _holds(self._kept, key):
+                    self._held.add(key)
+                    continue
+                self._missing[key] = (_RANK[literal.kind], len(self._missing), literal.text)
+            self._counts[key] += 1
 
     def lost(self, *, limit: int) -> tuple[str, ...]:
         """The literals that are missing, the most telling first."""
         missing = [
             (rank, -self._counts[key], place, text)
-            for key, (rank, place, text) in self._found.items()
-            if not _holds(self._kept, key)
+            for key, (rank, place, text) in self._missing.items()
         ]
         return tuple(text for *_, text in sorted(missing)[:limit])
 
@@ -134,7 +140,7 @@ def _opens_sentence(text: str, match: re.Match[str]) -> bool:
 
 def _normal(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
-    return " ".join(re.sub(r"(?<=\d),(?=\d{3})", "", folded).split())
+    return " ".join(_THOUSANDS.sub("", folded).split())
 
 
 def _holds(text: str, value: str) -> bool:

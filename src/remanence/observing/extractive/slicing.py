@@ -6,21 +6,38 @@ from collections.abc import Generator
 from typing import TypeVar
 
 _T = TypeVar("_T")
-_SLICE_SECONDS = 0.001
+_SLICE_SECONDS = 0.0003
+"""A turn of the host waits for several slices: each hop to a thread and back costs some."""
+
+
+class Pacer:
+    """Tells a loop when to let others run: a pause returns at once unless a slice of time passed."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+
+    def is_due(self) -> bool:
+        """Whether a slice of time passed since the last pause."""
+        return time.perf_counter() - self._began > _SLICE_SECONDS
+
+    async def pause(self) -> None:
+        """Let others run if it is due."""
+        if self.is_due():
+            await asyncio.sleep(0)
+            self._began = time.perf_counter()
 
 
 async def in_slices(steps: Generator[None, None, _T]) -> _T:
-    """Run a computation that yields between small steps; others run at least each millisecond."""
-    began = time.perf_counter()
+    """Run a computation that yields between small steps; others run in between."""
+    pacer = Pacer()
     while True:
         try:
             next(steps)
         except StopIteration as done:
             result: _T = done.value
             return result
-        if time.perf_counter() - began > _SLICE_SECONDS:
-            await asyncio.sleep(0)
-            began = time.perf_counter()
+        if pacer.is_due():
+            await pacer.pause()
 
 
 def at_once(steps: Generator[None, None, _T]) -> _T:
