@@ -24,6 +24,7 @@ from remanence.errors import InvalidMessage, StoreUnavailable
 from remanence.files import Lock, append_line, make_directory, move, safe_name, write_whole
 from remanence.observing.checking import check_draft
 from remanence.observing.daily_notes import (
+    DayNotes,
     Signature,
     day_heading,
     entry,
@@ -53,12 +54,12 @@ _DAY_FILE = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
 
 
 class ExtractFacts(Protocol):
-    """Keeps the facts of a text for a user, and says how many are new.
+    """Keeps the facts of a day's notes for a user, and says how many are new.
 
-    The same text may come again after an interruption.
+    The same notes may come again after an interruption.
     """
 
-    async def __call__(self, text: str, *, user: str, tenant: str) -> int: ...
+    async def __call__(self, day: DayNotes, *, user: str, tenant: str) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,13 +168,14 @@ class DailyNotes:
     async def _summarise(
         self, memory_file: Path, day: date, text: str, user: str, tenant: str
     ) -> int:
-        safe_text = scrubbed(_readable(text))
+        safe_text, source = scrubbed(_readable(text)), fingerprint(text)
         notes = notes_of_day(safe_text, day)
         kept = await self._reflected(notes, safe_text, user, tenant) if notes else ()
         facts = 0
         if self.extract is not None and notes:
-            facts = await self.extract(safe_text, user=user, tenant=tenant)
-        section = summary(day, fingerprint(text), kept, self.policy.note_format)
+            noted = DayNotes(day=day, notes=notes, source=source)
+            facts = await self.extract(noted, user=user, tenant=tenant)
+        section = summary(day, source, kept, self.policy.note_format)
         await self._run(lambda: _write_section(memory_file, section))
         return facts
 

@@ -14,6 +14,7 @@ from remanence.conversation import Conversation
 from remanence.daily import Consolidation, DailyNotes
 from remanence.engine.budgets import Budgets
 from remanence.engine.calibrating import Calibrating
+from remanence.engine.day_facts import DayFacts
 from remanence.engine.embedding import Embedding
 from remanence.engine.hooks import NO_HOOKS, Hooks
 from remanence.engine.ledger import Ledger
@@ -338,6 +339,14 @@ def _daily_notes(runtime: Runtime, reflector: Reflector) -> DailyNotes | None:
         policy=runtime.policy,
         count_text=runtime.counter.text,
         clock=runtime.clock,
+        extract=DayFacts(
+            store=runtime.store,
+            policy=runtime.policy,
+            extractor=runtime.reconciler.extractor,
+            clock=runtime.clock,
+            count_text=runtime.counter.text,
+            changed=runtime.embedding.signal if runtime.embedding else _nothing,
+        ),
     )
 
 

@@ -16,10 +16,16 @@ import pytest
 from remanence import Memory, Policy, Settings
 from remanence.cli import main
 from remanence.daily import DailyNotes
-from remanence.errors import InvalidMessage, InvalidPolicy, ObservationRejected
-from remanence.observing.daily_notes import notes_of_day, read_memory
+from remanence.errors import (
+    InvalidMessage,
+    InvalidPolicy,
+    ObservationRejected,
+    StoreUnavailable,
+)
+from remanence.observing.daily_notes import DayNotes, notes_of_day, read_memory
+from remanence.protocols import ExtractRequest
 from remanence.testing import FixedClock, ScriptedReflector
-from remanence.types import Draft
+from remanence.types import Draft, FactDraft
 
 MONDAY = datetime(2027, 1, 4, 9, 30, tzinfo=UTC)
 DAY = 86_400
@@ -217,11 +223,11 @@ async def test_an_open_memory_consolidates_what_became_old_while_it_was_closed(
 @pytest.mark.req("Z-55")
 async def test_the_facts_of_a_day_are_extracted_before_it_is_archived(tmp_path: Path) -> None:
     folder = tmp_path / "acme" / "ana"
-    asked: list[tuple[str, str, str]] = []
+    asked: list[tuple[list[str], date, str, str]] = []
 
-    async def extract(text: str, *, user: str, tenant: str) -> int:
+    async def extract(day: DayNotes, *, user: str, tenant: str) -> int:
         assert (folder / "2027-01-01.md").exists()
-        asked.append((text, user, tenant))
+        asked.append(([note.text for note in day.notes], day.day, user, tenant))
         return 2
 
     daily = DailyNotes(
@@ -238,8 +244,60 @@ async def test_the_facts_of_a_day_are_extracted_before_it_is_archived(tmp_path: 
 
     done = await daily.consolidate(user="ana", tenant="acme")
 
-    assert asked == [("- Ana likes oat milk\n", "ana", "acme")]
+    assert asked == [(["Ana likes oat milk"], date(2027, 1, 1), "ana", "acme")]
     assert (done.facts, done.days) == (2, (date(2027, 1, 1),))
+
+
+@pytest.mark.req("Z-55")
+async def test_an_open_memory_keeps_the_facts_of_old_days_with_their_source(
+    tmp_path: Path,
+) -> None:
+    clock = FixedClock(MONDAY)
+    async with opened(tmp_path, clock) as memory:
+        await memory.note("I prefer oat milk in my coffee.", user="ana", tenant="acme")
+        await memory.note("Lunch was fine.", user="ana", tenant="acme")
+        clock.advance(3 * DAY)
+        [done] = await memory.consolidate(user="ana", tenant="acme")
+        [fact] = await memory.facts.list(user="ana", tenant="acme")
+        found = await memory.facts.search("oat milk", user="ana", tenant="acme")
+        others = await memory.facts.list(user="ana")
+
+    assert done.facts == 1
+    assert "oat milk" in fact.summary
+    assert "09:30" not in fact.summary
+    assert (fact.valid_from, fact.first_seq, fact.type) == (MONDAY, 2, "behavior")
+    assert str(fact.conversation).startswith("daily notes 2027-01-04 ")
+    assert (found, others) == ((fact,), ())
+
+
+async def test_facts_of_a_day_are_kept_once_where_consolidation_was_interrupted(
+    tmp_path: Path,
+) -> None:
+    clock = FixedClock(MONDAY)
+    memory_file = tmp_path / "default" / "ana" / "MEMORY.md"
+    asked: list[str] = []
+
+    class Interrupting:
+        """An extractor that puts something in the way of the summary."""
+
+        name = "interrupting"
+
+        async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
+            asked.append(request.user)
+            memory_file.mkdir()
+            return (FactDraft(summary="Ana keeps bees"),)
+
+    async with opened(tmp_path, clock, extractor=Interrupting()) as memory:
+        await memory.note("I keep bees.", user="ana")
+        clock.advance(3 * DAY)
+        with pytest.raises(StoreUnavailable):
+            await memory.consolidate(user="ana")
+        memory_file.rmdir()
+        [done] = await memory.consolidate(user="ana")
+        facts = await memory.facts.list(user="ana", history=True)
+
+    assert asked == ["ana"]
+    assert (len(done.days), [fact.summary for fact in facts]) == (1, ["Ana keeps bees"])
 
 
 async def test_secrets_of_a_day_do_not_reach_the_summary(tmp_path: Path) -> None:

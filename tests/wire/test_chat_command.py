@@ -7,7 +7,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
-from tests.wire.dialects import Reply
+from tests.wire.dialects import Call, Reply
 from tests.wire.reach import KEY
 from tests.wire.servers import Fail, ModelServer
 
@@ -76,3 +76,27 @@ async def test_a_missing_key_is_told_in_one_line(tmp_path: Path) -> None:
 
     assert run.returncode == 1
     assert run.stderr == "remanence: openai:gpt-4o-mini needs a key: set OPENAI_API_KEY\n"
+
+
+async def test_the_model_keeps_a_fact_of_the_named_user(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    call = Call("a", "memory_save", {"summary": "Ana keeps bees"})
+    server.script(Reply("", calls=(call,)), Reply("Kept."))
+    model = f"openai:gpt-4o-mini@{server.url}/v1"
+    run = await typed(tmp_path, model, "I keep bees.\n", "--user", "ana")
+    async with Memory.open(f"sqlite:///{tmp_path / 'memory.db'}") as memory:
+        facts = await memory.facts.list(user="ana")
+        [spent] = await memory.usage(user="ana")
+
+    assert (run.returncode, run.stdout) == (0, "Kept.\n")
+    assert "[memory_save" in run.stderr
+    assert "Ana keeps bees" in [fact.summary for fact in facts]
+    assert (spent.purpose, spent.calls) == ("chat", 2)
+
+
+async def test_without_tools_the_model_is_offered_none(server: ModelServer, tmp_path: Path) -> None:
+    model = f"openai:gpt-4o-mini@{server.url}/v1"
+    await typed(tmp_path, model, "Hello.\n", "--user", "ana", "--no-tools")
+
+    assert "tools" not in server.received[0].body

@@ -9,7 +9,7 @@ from tests.wire.dialects import Body, Call, Reply
 from tests.wire.reach import Wire
 from tests.wire.talking import SMALL, chat_of, conversing, said, texts
 
-from remanence import Conversation, Message, Tool
+from remanence import Conversation, Message, Tool, memory_tools
 from remanence.chat import Done, TextDelta, ToolCalled, ToolReturned
 from remanence.errors import ModelError
 
@@ -195,3 +195,24 @@ async def test_a_loop_that_only_tells_its_messages_is_compressed_all_the_same() 
 
     assert any(block.kind in ("observation", "reflection") for block in context.system)
     assert context.stats.context_tokens < context.stats.history_tokens
+
+
+async def test_the_memory_is_a_tool_of_a_chat(wire: Wire) -> None:
+    calls = (
+        Call("a", "memory_search", {"query": "flights"}),
+        Call("b", "recall", {"query": "tulips"}),
+    )
+    wire.server.script(Reply("", calls=calls), Reply("By the window."))
+    async with conversing() as conversation:
+        await conversation.facts.save("Ana sits by the window on flights.", user="ana")
+        await conversation.append(
+            Message.user("The tulips are yellow."), Message.assistant("Noted.")
+        )
+        chat = chat_of(conversation, wire, tools=memory_tools(conversation))
+        reply = await said(chat, wire, "Where do I sit?")
+
+    found, recalled = results(wire.server.received[1].body)
+    assert "Ana sits by the window on flights." in found
+    assert "user message 1: The tulips are yellow." in recalled
+    assert len(wire.server.received[0].body["tools"]) == 4
+    assert reply.text == "By the window."

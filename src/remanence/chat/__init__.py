@@ -9,7 +9,14 @@ from remanence.chat.events import (
     ToolCalled,
     ToolReturned,
 )
-from remanence.chat.models import ChatAnswer, ChatModel, ChatRequest, ChatSource, open_chat_model
+from remanence.chat.models import (
+    ChatAnswer,
+    ChatModel,
+    ChatRequest,
+    ChatSource,
+    calls_tools,
+    open_chat_model,
+)
 
 __all__ = [
     "Chat",
@@ -23,5 +30,6 @@ __all__ = [
     "TextDelta",
     "ToolCalled",
     "ToolReturned",
+    "calls_tools",
     "open_chat_model",
 ]

@@ -12,7 +12,7 @@ from remanence.models import ModelOptions, open_model
 from remanence.models.spec import ModelSpec, parse_spec
 from remanence.protocols import Model, ModelRequest
 
-__all__ = ["ChatAnswer", "ChatModel", "ChatRequest", "ChatSource", "open_chat_model"]
+__all__ = ["ChatAnswer", "ChatModel", "ChatRequest", "ChatSource", "calls_tools", "open_chat_model"]
 
 _DIALECTS = {"anthropic": "anthropic", "openai": "openai", "ollama": "openai"}
 
@@ -36,6 +36,15 @@ class ChatModel(Protocol):
 
 
 ChatSource: TypeAlias = str | ChatModel | Model | Callable[[ModelRequest], Awaitable[str]]
+
+
+def calls_tools(name: str) -> bool:
+    """Whether a chat with the model of this name may have tools.
+
+    Raises:
+        ModelError: `unknown_model`; it is no name.
+    """
+    return parse_spec(name).provider in _DIALECTS
 
 
 def open_chat_model(

@@ -120,6 +120,9 @@ def chat(
     ] = "chat",
     user: Annotated[str | None, typer.Option(help="Whose conversation it is.")] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="The system prompt.")] = "",
+    tools: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option(help="Let the model search and keep facts of the user.")
+    ] = True,
 ) -> None:
     """Talk to a model that has the memory.
 
@@ -130,7 +133,10 @@ def chat(
     loaded = settings.load(url=db)
     raise typer.Exit(
         chat_command.run(
-            loaded.settings, model=model, conversation=conversation, user=user, system=system
+            loaded.settings,
+            chat_command.Talk(
+                model=model, conversation=conversation, user=user, system=system, tools=tools
+            ),
         )
     )
 

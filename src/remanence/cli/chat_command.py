@@ -3,17 +3,27 @@
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
 
 from remanence.blocking import Portal
-from remanence.chat import Chat, Done, TextDelta, ToolCalled, ToolReturned, open_chat_model
+from remanence.chat import (
+    Chat,
+    Done,
+    TextDelta,
+    ToolCalled,
+    ToolReturned,
+    calls_tools,
+    open_chat_model,
+)
 from remanence.cli.failures import explain
 from remanence.clock import SystemClock
 from remanence.config import Settings
 from remanence.errors import ModelError
 from remanence.memory import Memory
+from remanence.tools import memory_tools
 from remanence.types import Usage
 
 FAILED = 1
@@ -21,11 +31,22 @@ _CONTROL = {code: None for code in (*range(32), 127) if chr(code) not in "\n\t"}
 """Control characters of a model's text could drive the terminal."""
 
 
-def run(settings: Settings, *, model: str, conversation: str, user: str | None, system: str) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """Who talks to whom; with `tools` the model may look into the memory of the user."""
+
+    model: str
+    conversation: str
+    user: str | None
+    system: str
+    tools: bool
+
+
+def run(settings: Settings, talk: Talk) -> int:
     """Talk until stdin ends; gives the exit code: 1 if a message of a pipe got no answer."""
     # The loop has a thread of its own, so that memory works while the prompt waits for a line.
     portal = Portal()
-    chat = portal.open(lambda: _opened(settings, model, conversation, user, system))
+    chat = portal.open(lambda: _opened(settings, talk))
     try:
         return _talk(portal, chat)
     finally:
@@ -33,13 +54,18 @@ def run(settings: Settings, *, model: str, conversation: str, user: str | None, 
 
 
 @asynccontextmanager
-async def _opened(
-    settings: Settings, model: str, conversation: str, user: str | None, system: str
-) -> AsyncIterator[Chat]:
+async def _opened(settings: Settings, talk: Talk) -> AsyncIterator[Chat]:
     # A model that cannot be asked is told before a database is made.
-    answering = open_chat_model(model, clock=SystemClock())
+    answering = open_chat_model(talk.model, clock=SystemClock())
     async with Memory.open(settings=settings) as memory:
-        yield Chat(memory.conversation(conversation, user=user), model=answering, system=system)
+        conversation = memory.conversation(talk.conversation, user=talk.user)
+        with_tools = talk.tools and talk.user is not None and calls_tools(talk.model)
+        yield Chat(
+            conversation,
+            model=answering,
+            system=talk.system,
+            tools=memory_tools(conversation) if with_tools else (),
+        )
 
 
 def _talk(portal: Portal, chat: Chat) -> int:
@@ -81,8 +107,11 @@ async def _turn(chat: Chat, text: str, notes: Console) -> None:
         match event:
             case TextDelta():
                 print(event.text.translate(_CONTROL), end="", flush=True)
-            case ToolCalled() | ToolReturned():
-                pass  # the command gives the model no tools
+            case ToolCalled():
+                called = f"[{event.name} {event.arguments}]"
+                notes.print(Text(called.translate(_CONTROL)), style="dim")
+            case ToolReturned():
+                pass  # for the model
             case Done():
                 print(flush=True)
                 for usage in event.reply.calls:

@@ -8,7 +8,7 @@ made from, so that it is written once.
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -28,6 +28,15 @@ class Read(NamedTuple):
 
     body: str
     signature: Signature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayNotes:
+    """The notes of a day, a line each; `source` names the text that they stand in."""
+
+    day: date
+    notes: tuple[Note, ...]
+    source: str
 
 
 def day_heading(day: date) -> str:

@@ -1,0 +1,97 @@
+"""Keeping the facts of a day's notes."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, time
+
+from remanence.clock import Clock
+from remanence.errors import StoreError
+from remanence.observing.daily_notes import DayNotes
+from remanence.observing.facts.merging import merged
+from remanence.observing.policy import Policy
+from remanence.protocols import CountTokens, ExtractRequest, FactExtractor, Store
+from remanence.types import ConversationRef, Message, Note, Owner
+
+KNOWN_FACTS = 2_000
+TRIES = 5
+_TIMED = re.compile(r"(\d\d:\d\d) (.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayFacts:
+    """Extracts the facts of a day's notes; each names that day and the line that it comes from.
+
+    All facts of one text are kept in one transaction, and it is not read again once they are.
+    """
+
+    store: Store
+    policy: Policy
+    extractor: FactExtractor
+    clock: Clock
+    count_text: CountTokens
+    changed: Callable[[], None]
+
+    async def __call__(self, day: DayNotes, *, user: str, tenant: str) -> int:
+        """Keep them, and say how many are new."""
+        if not self.policy.extract_facts:
+            return 0
+        owner, source = Owner(tenant, user), ConversationRef(tenant, _source(day))
+        for _ in range(TRIES):
+            history = await self.store.facts(owner, history=True)
+            if any(fact.conversation == source.id for fact in history):
+                return 0
+            kept = await self._keep(day, owner, source)
+            if kept is not None:
+                return kept
+        raise StoreError(
+            f"the facts of user {user!r} changed {TRIES} times meanwhile: consolidate again"
+        )
+
+    async def _keep(self, day: DayNotes, owner: Owner, source: ConversationRef) -> int | None:
+        """How many are new; None where others changed the facts meanwhile."""
+        known = await self.store.facts(owner, limit=KNOWN_FACTS)
+        request = ExtractRequest(
+            conversation=source,
+            user=owner.user,
+            messages=tuple(self._messages(day)),
+            notes=day.notes,
+            known=known,
+            now=self.clock.now(),
+        )
+        async with asyncio.timeout(self.policy.observe_timeout_seconds):
+            drafts = await self.extractor.extract(request)
+        made_by = self.extractor.name
+        changes = await asyncio.to_thread(
+            merged, drafts, known, owner=owner, source=source, made_by=made_by, clock=self.clock
+        )
+        if not changes.facts:
+            return 0
+        saved = await self.store.save_facts(changes)
+        if saved is None:
+            return None
+        self.changed()
+        return len(saved)
+
+    def _messages(self, day: DayNotes) -> Iterator[Message]:
+        """Each line as its user said it, at the time that it begins with."""
+        for note in day.notes:
+            text, at = _timed(note)
+            tokens = self.count_text(text)
+            yield Message.user(text).replace(seq=note.first_seq, created_at=at, tokens=tokens)
+
+
+def _source(day: DayNotes) -> str:
+    return f"daily notes {day.day.isoformat()} {day.source}"
+
+
+def _timed(note: Note) -> tuple[str, datetime | None]:
+    found = _TIMED.fullmatch(note.text)
+    if found is None or note.observed_at is None:
+        return note.text, note.observed_at
+    try:
+        at = time.fromisoformat(found[1])
+    except ValueError:  # such as 27:80
+        return note.text, note.observed_at
+    return found[2], note.observed_at.replace(hour=at.hour, minute=at.minute)
