@@ -5,7 +5,8 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from remanence import telemetry
-from remanence.engine.reconcile import Outcome, Reconciler, Step
+from remanence.engine.reconcile import Reconciler
+from remanence.engine.steps import Outcome, Step
 from remanence.errors import Closed
 from remanence.observing.schedule import facts_end, observation_due
 from remanence.types import ConversationRef

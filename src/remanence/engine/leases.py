@@ -1,0 +1,60 @@
+"""Who works on a conversation: a short lease keeps two processes from paying for one call."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from remanence import telemetry
+from remanence.clock import Clock
+from remanence.errors import StoreError
+from remanence.protocols import Store
+from remanence.types import MemoryState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leases:
+    """Leases of `seconds` in the name of `owner`, prolonged while they are held."""
+
+    store: Store
+    clock: Clock
+    owner: str
+    seconds: float
+
+    @asynccontextmanager
+    async def held(self, state: MemoryState) -> AsyncIterator[bool]:
+        """Hold a conversation's lease within; gives whether it is ours."""
+        if not await self._take(state):
+            yield False
+            return
+        prolonging = asyncio.create_task(self._prolong(state), name="remanence-lease")
+        try:
+            yield True
+        finally:
+            prolonging.cancel()
+            await asyncio.wait({prolonging})
+            await self.store.release(state, owner=self.owner)
+
+    async def is_still_due(self, state: MemoryState) -> bool:
+        """Whether nobody did the work between the look that found it and the lease."""
+        current = await self.store.state(state.ref)
+        return current is not None and _cursors(current) == _cursors(state)
+
+    async def _take(self, state: MemoryState) -> bool:
+        now = self.clock.now()
+        until = now + timedelta(seconds=self.seconds)
+        return await self.store.lease(state, owner=self.owner, now=now, until=until)
+
+    async def _prolong(self, state: MemoryState) -> None:
+        """Keep the lease while a step runs; after a crash it soon ends by itself."""
+        while True:
+            await asyncio.sleep(self.seconds / 3)
+            try:
+                await self._take(state)
+            except StoreError as error:
+                telemetry.lease_not_prolonged(state.ref.id, str(error))
+
+
+def _cursors(state: MemoryState) -> tuple[int, ...]:
+    return state.key, state.observed_seq, state.reflected_seq, state.facts_seq
