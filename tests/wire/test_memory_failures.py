@@ -155,3 +155,30 @@ async def test_what_failed_is_made_good_by_the_next_try(whole_wire: Wire, name: 
     assert state.observe_failure is None
     assert state.next_attempt_at is None
     assert observations[0].notes[0].text == "sails"
+
+
+async def test_a_chain_falls_back_and_leaves_the_failed_model_alone_until_it_has_cooled(
+    whole_wire: Wire,
+) -> None:
+    note = Reply("{#1} NOTE (Fact) user: seven sailors crossed the quiet bay")
+    whole_wire.server.script(Fail(500), note, note, note)
+    spare = f"openai:spare@{whole_wire.server.url}/v1"
+    clock = FixedClock()
+    async with Memory.open(
+        "sqlite:///:memory:",
+        policy=POLICY.replace(note_ratio=1.0, extract_facts=False),
+        model=(whole_wire.spec, spare),
+        model_options=ModelOptions(attempts=1, cooldown_seconds=HOUR),
+        clock=clock,
+    ) as memory:
+        chat = memory.conversation("a")
+        for seconds in (0, 0, 2 * HOUR):
+            clock.advance(seconds)
+            await chat.append(Message.user("seven brave sailors crossed the quiet bay " * 10))
+            await chat.flush(everything=True)
+        spent = {total.model: (total.calls, total.failed_calls) for total in await chat.usage()}
+
+    asked = [request.body["model"] for request in whole_wire.server.received]
+    first = whole_wire.name.partition(":")[2]
+    assert asked == [first, "spare", "spare", first]
+    assert spent == {whole_wire.name: (2, 1), "openai:spare": (2, 0)}

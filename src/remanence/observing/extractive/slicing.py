@@ -38,13 +38,3 @@ async def in_slices(steps: Generator[None, None, _T]) -> _T:
             return result
         if pacer.is_due():
             await pacer.pause()
-
-
-def at_once(steps: Generator[None, None, _T]) -> _T:
-    """Run such a computation to its end."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            result: _T = done.value
-            return result
