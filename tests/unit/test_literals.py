@@ -31,6 +31,9 @@ def _lost(sources: list[str], note_text: str, *, limit: int = 50) -> tuple[str, 
         ("she read \u201cMomo\u201d twice", "Momo", "quote"),
         ("我爱《红楼梦》", "红楼梦", "quote"),
         ("we went to New York then", "New York", "name"),
+        ("see Ticket QF-7781 now", "QF-7781", "id"),
+        ("the Code Q7TN4W is yours", "Q7TN4W", "id"),
+        ("it stands in /etc/sync/sync.toml.", "/etc/sync/sync.toml", "path"),
     ],
 )
 def test_a_literal_is_found_with_its_kind(text: str, value: str, kind: str) -> None:
