@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from remanence.types import Message
@@ -20,6 +20,12 @@ _SALIENT = re.compile(
 )
 _ORNAMENT = re.compile(r"[=_\-*#~]{4,}")
 _PROGRESS = re.compile(r"^\W*[.sxFE\s]*\[?\s*\d{1,3}%\]?\W*$")
+_JSON = re.compile(r'"\s*:')
+_MARKS = re.compile(r'\\?[{}\[\]"]')
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_NAMES = re.compile(r"^(?:id|name|title|reference|number)$|_(?:id|reference|number)$")
+_FLAGS = ("true", "false")
+_LAST_RANK = 2
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FIRST = ("error", "code", "message", "reason", "status", "state", "result")
 _SECOND = re.compile(
@@ -31,7 +37,10 @@ _TELLS_ITSELF = frozenset(
 
 
 class Outcome(NamedTuple):
-    """A line about a call; `about` is what the call asked for, `is_call` that it only asks."""
+    """A line about a call; `about` is what the call asked for.
+
+    `is_call` says that nothing came of it yet: it asks, or it is one row of what a search offers.
+    """
 
     text: str
     about: str = ""
@@ -59,41 +68,83 @@ def outcomes(message: Message, asked: dict[str, str]) -> Iterator[Outcome]:
         yield Outcome(f"{call.name} {arguments}".strip(), is_call=True)
     for result in message.tool_results:
         about = asked.get(result.call_id, "")
-        for line in _result_lines(result.text):
-            yield Outcome(line, about)
+        for line, is_offer in _result_lines(result.text):
+            yield Outcome(line, about, is_call=is_offer)
 
 
 def _arguments(text: str) -> str:
     try:
         value = json.loads(text)
     except ValueError:
-        return shortened(text)
+        return shortened(_plain(text))
     return _line(
         [leaf for leaf in _leaves(value, "", 0) if len(leaf.value) <= _MAX_CHARS], keys=False
     )
 
 
-def _result_lines(text: str) -> Iterator[str]:
+def _result_lines(text: str) -> Iterator[tuple[str, bool]]:
+    """The lines of a result, and whether a line is a row of a result that names nothing itself."""
     try:
         value = json.loads(text)
     except ValueError:
-        yield from _telling_lines(text)
+        for line in _telling_lines(text):
+            yield line, False
         return
-    leaves = [leaf for leaf in _leaves(value, "", 0) if not leaf.value.startswith("http")]
-    if not isinstance(value, dict):
-        yield _line(leaves)
-        return
+    leaves = [leaf for leaf in _leaves(value, "", 0, records=False) if not _is_link(leaf)]
     first = [leaf for leaf in leaves if _rank(leaf.key) == 0]
     second = [leaf for leaf in leaves if _rank(leaf.key) == 1]
-    rest = [leaf for leaf in leaves if _rank(leaf.key) == 2]
-    yield from _lines([*first, *second])
-    yield from _lines(rest)
+    rest = [leaf for leaf in leaves if _rank(leaf.key) == _LAST_RANK]
+    for line in (*_lines([*first, *second]), *_lines(rest)):
+        yield line, False
+    is_offer = not (first or second)
+    whose = _name(value)
+    for record in _records(value):
+        for line in _row(record):
+            yield f"{whose}{line}", is_offer
+
+
+def _name(value: object) -> str:
+    """What a record calls itself, to stand before the records in it."""
+    fields = value.items() if isinstance(value, dict) else ()
+    named = (inner for key, inner in fields if isinstance(inner, str) and _NAMES.search(key))
+    return next((f"{name}: " for name in named), "")
+
+
+def _records(value: object) -> Iterator[Mapping[str, object]]:
+    """The records of the lists in a value, the first few of each list."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from _records(inner)
+    elif isinstance(value, list):
+        for inner in value[:_MAX_ROWS]:
+            if isinstance(inner, dict):
+                yield inner
+            else:
+                yield from _records(inner)
+
+
+def _row(record: Mapping[str, object]) -> Iterator[str]:
+    """A record on as few lines as hold it: its texts tell themselves, of its numbers few tell."""
+    leaves = [leaf for leaf in _leaves(record, "", 0) if not _is_link(leaf)]
+    texts = [leaf for leaf in leaves if not _NUMBER.fullmatch(leaf.value)]
+    numbers = [leaf for leaf in leaves if leaf not in texts and _rank(leaf.key) < _LAST_RANK]
+    shown = [_Leaf("", leaf.value) for leaf in texts[:_FEW] if leaf.value not in _FLAGS]
+    yield from _lines([*shown, *numbers[:_FEW]])
+
+
+def _is_link(leaf: _Leaf) -> bool:
+    return leaf.value.startswith("http")
+
+
+def _plain(text: str) -> str:
+    """A line without the punctuation of JSON, which an output may hold in part."""
+    return " ".join(_MARKS.sub("", text).split()) if _JSON.search(text) else text
 
 
 def _rank(key: str) -> int:
     if any(part in key.lower() for part in _FIRST):
         return 0
-    return 1 if _SECOND.search(key.lower()) else 2
+    return 1 if _SECOND.search(key.lower()) else _LAST_RANK
 
 
 def _lines(leaves: Sequence[_Leaf]) -> Iterator[str]:
@@ -133,7 +184,7 @@ def _telling_lines(text: str) -> Iterator[str]:
         chosen = {0, *telling[: _MAX_LINES // 2], *telling[-_MAX_LINES // 2 :]}
         lines = list(dict.fromkeys(lines[i] for i in sorted(chosen)))
     for line in lines:
-        yield shortened(_ORNAMENT.sub(" ", line).strip())
+        yield shortened(_plain(_ORNAMENT.sub(" ", line).strip()))
 
 
 def _tells(line: str) -> bool:
@@ -143,15 +194,17 @@ def _tells(line: str) -> bool:
     return not _ORNAMENT.search(line) or any(c.isdigit() for c in line)
 
 
-def _leaves(value: object, key: str, depth: int) -> Iterator[_Leaf]:
+def _leaves(value: object, key: str, depth: int, *, records: bool = True) -> Iterator[_Leaf]:
+    """The plain values in a value by their keys, with or without those of records in lists."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, dict):
         for inner_key, inner in list(value.items())[:_MAX_FIELDS]:
-            yield from _leaves(inner, str(inner_key), depth + 1)
+            yield from _leaves(inner, str(inner_key), depth + 1, records=records)
     elif isinstance(value, list):
         for inner in value[:_MAX_ROWS]:
-            yield from _leaves(inner, key, depth + 1)
+            if records or not isinstance(inner, dict):
+                yield from _leaves(inner, key, depth + 1, records=records)
     elif isinstance(value, bool):
         yield _Leaf(key, str(value).lower())
     elif value not in (None, ""):
