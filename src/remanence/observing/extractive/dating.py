@@ -27,9 +27,10 @@ _MONTHS = [
 ]
 
 _UNITS = {"chinese": "年月日", "japanese": "年月日", "korean": "년월일"}
-_WEEK = {"chinese": "那周", "japanese": "の週", "korean": " 주"}
+_WEEK = {"chinese": "那周", "japanese": "の週", "korean": " 주간"}
 _WEEKEND = {"chinese": "周末", "japanese": "の週末", "korean": " 주말"}
 _TAKES_PARTICLES = ("japanese", "korean")
+_TOPIC_MARKS = ("的", "是", "之", "就是", "算是")
 _AFTER_CONSONANT = {"은": "는", "이": "가", "을": "를", "과": "와", "으로": "로", "이랑": "랑"}
 """Korean particles that depend on the sound before them, as they stand after a consonant and a vowel."""
 
@@ -47,7 +48,9 @@ def written_date(mention: DateMention, at: datetime, following: str) -> str:
     if mention.grain == "year" and re.search(r"\d|\w+\s+\w+", mention.text) and _counts(mention):
         return f"{mention.text} ({mention.first.year})"
     shown = _rendered(mention, at)
-    if mention.language == "korean" and not _fits(mention.text, shown, following):
+    if mention.language == "japanese" and mention.grain in ("week", "weekend"):
+        return f"{mention.text}（{shown}）"
+    if mention.language == "korean" and not _stands(mention, shown, following):
         return f"{mention.text}({shown})"
     return shown
 
@@ -80,6 +83,8 @@ def _counts(mention: DateMention) -> bool:
 def _holds_particle(mention: DateMention, following: str) -> bool:
     if mention.language in _TAKES_PARTICLES:
         return following[:1].isalpha()
+    if mention.language == "chinese":
+        return following.startswith(_TOPIC_MARKS)
     return following.startswith(("'", "’"))
 
 
@@ -119,6 +124,11 @@ def _with_units(mention: DateMention, at: datetime, units: str) -> str:
     weekday = _WEEKDAY.search(mention.text)
     parts = [shown, weekday[0] if weekday else "", mention.word]
     return space.join(part for part in parts if part)
+
+
+def _stands(mention: DateMention, shown: str, following: str) -> bool:
+    """Whether *shown* may take the place of a Korean mention: no week is called by a day."""
+    return mention.grain not in ("week", "weekend") and _fits(mention.text, shown, following)
 
 
 def _fits(text: str, shown: str, following: str) -> bool:

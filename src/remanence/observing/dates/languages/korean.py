@@ -98,6 +98,7 @@ KOREAN = Language(
     clause_end=r"[.!?;,:\n]",
     traps=(
         "매주 ?(?:말|{weekday})",
+        "(?:지난|이번|다음) ?달 ?{weekday}",
         "{weekday} ?(?:밤|아침|저녁|오전|오후)? ?마다",
         "주말마다",
         "{weekday} ?밤?의",
