@@ -198,3 +198,60 @@ def test_messages_without_a_time_are_observed_without_dates() -> None:
 
 def test_a_target_too_small_for_any_line_makes_no_notes() -> None:
     assert _notes(_request(Message.user("I live in Turku."), ratio=0.1)) == ()
+
+
+def _whole(*messages: Message) -> str:
+    """All that the messages tell, without their heading."""
+    return "\n".join(note.text for note in _notes(_request(*messages, ratio=9)))
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("先週も名前を間違えて怒られた", "先週（2月23日の週）も名前を間違えて"),
+        ("지난주에 서준이 예약했어", "지난주(2월 23일 주간)에 서준이"),
+        ("今天的聊天内容是旅行计划", "今天的聊天内容"),
+        ("我去了云台山公园，昨天拍了照片", "我去了云台山公园，3月1日拍了照片"),
+        ("이번 달 수요일에 치과 약속이 있어", "이번 달 수요일에 치과"),
+    ],
+)
+def test_a_relative_date_leaves_a_sentence_that_can_be_read(said: str, written: str) -> None:
+    assert written in _whole(Message.user(said))
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("I'm not sure about the customer number 4410", "not sure about customer number 4410"),
+        ("Use skip and take instead of the cursor there", "instead of cursor"),
+        ("His name is Marek, not Mirek", "His name is Marek"),
+    ],
+)
+def test_telegraphic_words_keep_what_gives_them_their_meaning(said: str, written: str) -> None:
+    assert written in _whole(Message.user(said))
+
+
+def test_a_brief_decision_is_led_by_the_question_that_it_answers() -> None:
+    text = _whole(
+        Message.user("Which gift would you recommend for Leyla?"),
+        Message.assistant("A fountain pen, or the green scarf from the market."),
+        Message.user("I'll take the scarf."),
+    )
+    assert "gift recommend Leyla: take scarf" in text
+
+
+def test_a_negated_decision_is_none() -> None:
+    assert all(n.tag != "Decision" for n in _notes(_request(Message.user("호텔은 아직 안 정했어"))))
+
+
+def test_the_rows_of_a_result_are_lines_that_name_what_they_belong_to() -> None:
+    result = (
+        '{"reservation_id": "LQ7XZD", "flights": [{"flight_number": "NB218", '
+        '"date": "2026-05-20", "price": 151, "link": "https://air.example/n"}]}'
+    )
+    assert "LQ7XZD: NB218, 2026-05-20, price 151" in _whole(Message.tool("c", result))
+
+
+def test_json_within_a_line_of_output_is_written_in_plain_words() -> None:
+    text = _whole(Message.tool("c", 'Upstream said {"error": {"code": "NO_SEATS"}, "row": 7}'))
+    assert text == "Upstream said error: code: NO_SEATS, row: 7"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from remanence.observing.extractive.passages import Passage
-from remanence.observing.extractive.wording import Word, terms, wording
+from remanence.observing.extractive.wording import Word, in_full, terms, wording
 
 _LOOK_BACK = 40
 _MAX_OLD_WORDS = 6
@@ -86,7 +86,8 @@ def _framed(p: Passage) -> Passage | None:
         old = p.words[cut.start + opens : cut.stop - closes]
         kept = [w for i, w in enumerate(p.words) if i not in cut]
         if _is_evident(p, kept, old):
-            words = tuple(replace(w, dropped=w.dropped or i in cut) for i, w in enumerate(p.words))
+            full = in_full(p.words, p.vocabulary)
+            words = tuple(replace(w, dropped=w.dropped or i in cut) for i, w in enumerate(full))
             return replace(p, words=words, supersedes=wording(old))
     return None
 

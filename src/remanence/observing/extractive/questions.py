@@ -1,5 +1,6 @@
 """A question merged with its short answer: "favourite book: Momo" rather than "Momo"."""
 
+import re
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
@@ -10,6 +11,14 @@ _SHORT_ANSWER = 4
 _MAX_CONTEXT = 5
 _MAX_CHARS = 80
 _LOOK_BACK = 3
+_BRIEF_CHARS = 40
+_ADVICE_LOOK_BACK = 12
+_ASKS_ADVICE = re.compile(
+    r"\b(?:which|what|where)\b.*\b(?:should|best|better|recommend|suggest|choose|pick)\b"
+    r"|\b(?:which|what) (?:would|do) you (?:take|use|get)\b"
+    r"|何が(?:いい|良い)|どれが|どちらが|(?:뭐가|뭘|어느|어떤).*(?:좋을까|할까|나을까)|什么(?:比较)?好|哪(?:个|家|种).*好",
+    re.IGNORECASE,
+)
 
 
 def with_questions(found: Sequence[Passage]) -> Generator[None, None, tuple[Passage, ...]]:
@@ -25,7 +34,29 @@ def with_questions(found: Sequence[Passage]) -> Generator[None, None, tuple[Pass
                     answered[index] = replace(p, first_seq=seq, context=context)
                     answered[asked] = replace(found[asked], is_superseded=True)
             yield
+        if _is_choice(p) and not answered[index].context:
+            asked = _advice(found, index)
+            if asked is not None and (context := _context(found[asked], p)):
+                seq = found[asked].seq
+                answered[index] = replace(p, first_seq=seq, context=context)
+            yield
     return tuple(answered)
+
+
+def _is_choice(p: Passage) -> bool:
+    """Whether a clause decides in so few words that it may not say about what."""
+    return p.cue.tag == "Decision" and not p.is_outcome and len(p.source) <= _BRIEF_CHARS
+
+
+def _advice(found: Sequence[Passage], index: int) -> int | None:
+    """The place of the speaker's own last question what to choose, if somebody answered it."""
+    speaker, others = found[index].speaker, False
+    for place in range(index - 1, max(-1, index - 1 - _ADVICE_LOOK_BACK), -1):
+        p = found[place]
+        others = others or p.speaker != speaker
+        if p.speaker == speaker and p.is_question and _ASKS_ADVICE.search(p.source):
+            return place if others else None
+    return None
 
 
 def _is_short(p: Passage) -> bool:
@@ -48,7 +79,7 @@ def _question(found: Sequence[Passage], index: int) -> int | None:
 
 
 def _context(asked: Passage, answer: Passage) -> tuple[Word, ...]:
-    said = {word.key for word in answer.words}
+    said = {word.key for word in answer.words} | asked.vocabulary.second
     return tuple(w for w in _content(asked) if w.key not in said)[:_MAX_CONTEXT]
 
 

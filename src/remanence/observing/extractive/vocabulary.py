@@ -28,7 +28,7 @@ class Vocabulary:
 
     `drop` stands in no telegraphic line, `glue` is kept but tells nothing by itself, `weak` tells
     little. A dropped word that is `held` stays after one that `holds`: "to be", "not you". `joins`
-    open a clause that goes on from the one before; `light` ones may go where no value follows, `plain` ones stay in a
+    open a clause that goes on from the one before; `light` ones may go where no value follows and nothing `binds` them, `plain` ones stay in a
     clause that decides. What `leans` on an earlier clause says little without it. `first` and `second` are the pronouns of who speaks and who is spoken to, `caption` the
     verbs of a shared picture, `filler` the openings of clauses that are courtesy, `narration` of those
     that tell what somebody is about to look at, `small` the characters of a script without spaces that tell nothing.
@@ -48,6 +48,7 @@ class Vocabulary:
     held: frozenset[str] = frozenset()
     joins: frozenset[str] = frozenset()
     light: frozenset[str] = frozenset()
+    binds: frozenset[str] = frozenset()
     plain: frozenset[str] = frozenset()
     leans: frozenset[str] = frozenset()
     function_words: frozenset[str] = frozenset()

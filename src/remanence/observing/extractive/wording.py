@@ -16,6 +16,8 @@ _OPENING = '"“«「『《(（'
 _CLOSING = '"”»」』》)）'
 _PAIRS = dict(zip(_OPENING, _CLOSING, strict=True))
 _KEPT_TAIL = f"{_CLOSING},;:%、，"
+_WIDE_MARKS = frozenset("，、；：。！？（「『《")
+"""No space follows them."""
 _LOOSE_ENDS = ",;:-–—、， "
 _TERM_LENGTH = 7
 
@@ -78,7 +80,8 @@ def wording(parts: Sequence[Word]) -> str:
         if not word.text:
             continue
         if not word.dropped:
-            line.append(f"{' ' if line and spaced else ''}{opened}{word.text}")
+            spaced = spaced and bool(line) and line[-1][-1:] not in _WIDE_MARKS
+            line.append(f"{' ' if spaced else ''}{opened}{word.text}")
             opened, spaced = "", False
         elif word.text[0] in _OPENING:
             opened += word.text[0] if word.text[-1] not in _CLOSING else ""
@@ -92,6 +95,8 @@ def wording(parts: Sequence[Word]) -> str:
 def _without_loose_ends(text: str) -> str:
     """The line without punctuation at its end and without brackets that have no partner."""
     text = text.rstrip(_LOOSE_ENDS)
+    if text.count("`") % 2:
+        text = text.replace("`", "")
     for opening, closing in _PAIRS.items():
         if text.count(opening) == (text.count(closing) if opening != closing else 0):
             continue
@@ -117,12 +122,16 @@ def in_full(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
 
 
 def telegraphic(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
-    """The words without those that a plain clause can do without, unless a value follows them."""
+    """The words without those that a plain clause can do without.
+
+    One stays that a value follows, or that belongs to the word before it: "want to", "not in".
+    """
     kept = list(parts)
     following: Word | None = None
     for index in range(len(parts) - 1, -1, -1):
         word = parts[index]
-        if word.key in vocabulary.light and not (following and _is_value(following)):
+        bound = index > 0 and parts[index - 1].key in vocabulary.binds
+        if word.key in vocabulary.light and not (bound or (following and _is_value(following))):
             kept[index] = replace(word, dropped=True)
         elif not word.dropped:
             following = word
