@@ -22,6 +22,7 @@ from remanence.types import Draft
 USER_CHARACTERS = 200
 REPLY_CHARACTERS = 600
 HISTORY_MESSAGES = 40
+MESSAGES_TO_OBSERVE = 120
 PAUSE_SECONDS = 0.01
 OBSERVER_SECONDS = 4.0
 BACKLOG_CHARACTERS = 81_000
@@ -151,8 +152,9 @@ async def during_a_slow_call(folder: Path, count: int) -> Sample:
         observer = SlowObserver()
         async with _open(folder / f"slow-{number}.db", observer) as memory:
             chat = memory.conversation("chat")
-            await chat.append(*_history(HISTORY_MESSAGES))
-            await observer.called.wait()
+            await chat.append(*_history(MESSAGES_TO_OBSERVE))
+            async with asyncio.timeout(OBSERVER_SECONDS):
+                await observer.called.wait()
             taken += await _timed(_turn_of(chat), _texts(count // 2), until=observer.answered)
     return Sample("during an observer call of 4 s", taken)
 
