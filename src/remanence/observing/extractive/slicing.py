@@ -6,8 +6,10 @@ from collections.abc import Generator
 from typing import TypeVar
 
 _T = TypeVar("_T")
-_SLICE_SECONDS = 0.0003
-"""A turn of the host waits for several slices: each hop to a thread and back costs some."""
+_SLICE_SECONDS = 0.001
+_REST_SECONDS = 0.001
+"""A rest and no mere yield: a store's thread needs the interpreter several times for one job, and
+gets it only every 5 ms from a loop that never sleeps."""
 
 
 class Pacer:
@@ -23,7 +25,7 @@ class Pacer:
     async def pause(self) -> None:
         """Let others run if it is due."""
         if self.is_due():
-            await asyncio.sleep(0)
+            await asyncio.sleep(_REST_SECONDS)
             self._began = time.perf_counter()
 
 
