@@ -305,7 +305,7 @@ async def test_one_database_is_read_and_gone_on_with_under_every_preset(tmp_path
 async def test_facts_outlive_a_session_as_the_preset_has_it(
     policy: Policy, user: str | None, place: str
 ) -> None:
-    async with Memory.open("sqlite:///:memory:", policy=policy.replace(note_ratio=1.0)) as memory:
+    async with Memory.open("sqlite:///:memory:", policy=policy.replace(note_ratio=0.7)) as memory:
         first = memory.conversation("first", user=user)
         await first.append(Message.user("I live in Lisbon and keep two cats."))
         await first.end()
