@@ -3,8 +3,10 @@
 import asyncio
 import importlib
 
+from remanence.chat import open_chat_model
 from remanence.cli.documents import masked
 from remanence.cli.output import Printer
+from remanence.clock import SystemClock
 from remanence.config import Settings
 from remanence.errors import MissingExtra
 from remanence.memory import Memory
@@ -18,10 +20,12 @@ def run(settings: Settings, *, port: int, model: str | None, system: str) -> int
     except ModuleNotFoundError as error:
         raise MissingExtra("server", error.name or "fastapi") from error
     printer = Printer()
+    # A model that cannot be asked is told before a database is made.
+    answering = open_chat_model(model, clock=SystemClock()) if model else None
 
     async def serve() -> None:
         async with Memory.open(settings=settings) as memory:
-            app = app_module.create_app(memory, model=model, system=system)
+            app = app_module.create_app(memory, model=answering, system=system)
             await serving.serve(
                 app,
                 port=port,
