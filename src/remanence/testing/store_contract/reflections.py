@@ -106,7 +106,7 @@ class ReflectionContract(Handles):
         assert await store.state(REF) == winner
         assert await store.segment(REF, "late") is None
 
-    async def test_one_of_many_rivals_commits(self, store: Store, other: Store) -> None:
+    async def test_one_of_many_rival_reflections_commits(self, store: Store, other: Store) -> None:
         state = await active(store, RANGES)
         async with asyncio.TaskGroup() as group:
             rivals = [
@@ -153,7 +153,7 @@ class ReflectionContract(Handles):
         with pytest.raises(StoreError, match="active_seq"):
             await store.commit_reflection(state, reflection(1, 4), IDS[:2])
 
-    async def test_success_forgets_the_failures_of_its_own_step(self, store: Store) -> None:
+    async def test_a_reflection_forgets_the_failures_of_its_own_step(self, store: Store) -> None:
         state = await active(store, RANGES)
         state = committed(await store.record_failure(state, failure("observe")))
         state = committed(await store.record_failure(state, failure("reflect")))
