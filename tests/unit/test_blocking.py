@@ -2,7 +2,7 @@ import asyncio
 import inspect
 import signal
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -136,7 +136,15 @@ def test_closing_joins_the_thread_also_when_the_block_fails() -> None:
     assert portal_threads() == []
 
 
-def test_an_interrupt_ends_a_call_that_waits() -> None:
+@pytest.fixture
+def heeding_interrupts() -> Iterator[None]:
+    """Interrupts raise also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_ends_a_call_that_waits(heeding_interrupts: None) -> None:
     observer = NeverAnswering()
     settings = Settings(url=IN_MEMORY, shutdown_timeout_seconds=0)
     interrupter = threading.Thread(target=interrupt_when_set, args=(observer.asked,))
