@@ -8,7 +8,7 @@ from typing import TypeAlias
 from remanence.chat.models import ChatModel
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.clock import Clock
-from remanence.models import UnusableAnswer, failed_outcome
+from remanence.models import failed_usage
 from remanence.types import Usage
 
 RecordCall: TypeAlias = Callable[[ChatRequest, Usage], Awaitable[None]]
@@ -56,19 +56,12 @@ class MeteredChatModel:
             raise
 
     def _unanswered(self, request: ChatRequest, error: BaseException, started: float) -> Usage:
-        if isinstance(error, UnusableAnswer):
-            return error.usage
-        return Usage(
+        return failed_usage(
+            error,
             conversation=request.conversation,
             user=request.user,
             purpose="chat",
             model=self.name,
-            input_tokens=0,
-            output_tokens=0,
-            cache_read_tokens=0,
-            cache_write_tokens=0,
-            cost_usd=None,
             duration_seconds=asyncio.get_running_loop().time() - started,
-            outcome=failed_outcome(error),
             at=self._clock.now(),
         )

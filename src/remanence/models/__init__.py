@@ -10,7 +10,7 @@ from remanence.models.compared import ComparedModel, CompareTokens
 from remanence.models.fallback import FallbackModel
 from remanence.models.function import FunctionModel
 from remanence.models.limits import LimitedModel, Limits
-from remanence.models.metered import MeteredModel, RecordUsage, UnusableAnswer, failed_outcome
+from remanence.models.metered import MeteredModel, RecordUsage, UnusableAnswer, failed_usage
 from remanence.models.options import ModelOptions
 from remanence.models.retrying import RetryingModel
 from remanence.models.spec import ModelSpec, parse_spec
@@ -30,7 +30,7 @@ __all__ = [
     "RecordUsage",
     "RetryingModel",
     "UnusableAnswer",
-    "failed_outcome",
+    "failed_usage",
     "open_model",
     "priced",
 ]

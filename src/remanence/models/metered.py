@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 from typing import TypeAlias
 
 from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.protocols import Model, ModelAnswer, ModelRequest
-from remanence.types import Usage
+from remanence.types import ConversationRef, Purpose, Usage
 
 RecordUsage: TypeAlias = Callable[[Usage], None]
 """Takes note of a model call; returns at once and never raises."""
@@ -49,31 +50,52 @@ class MeteredModel:
         try:
             answer = await self._model.complete(request)
         except BaseException as error:
-            usage = error.usage if isinstance(error, UnusableAnswer) else None
-            seconds = loop.time() - started
-            self._record(usage or self._unanswered(request, failed_outcome(error), seconds))
+            self._record(
+                failed_usage(
+                    error,
+                    conversation=request.conversation,
+                    user=request.user,
+                    purpose=request.purpose,
+                    model=self.name,
+                    duration_seconds=loop.time() - started,
+                    at=self._clock.now(),
+                )
+            )
             raise
         self._record(answer.usage)
         return answer
 
-    def _unanswered(self, request: ModelRequest, outcome: str, seconds: float) -> Usage:
-        return Usage(
-            conversation=request.conversation,
-            user=request.user,
-            purpose=request.purpose,
-            model=self.name,
-            input_tokens=0,
-            output_tokens=0,
-            cache_read_tokens=0,
-            cache_write_tokens=0,
-            cost_usd=None,
-            duration_seconds=seconds,
-            outcome=outcome,
-            at=self._clock.now(),
-        )
+
+def failed_usage(
+    error: BaseException,
+    *,
+    conversation: ConversationRef | None,
+    user: str | None,
+    purpose: Purpose,
+    model: str,
+    duration_seconds: float,
+    at: datetime,
+) -> Usage:
+    """What a call took that *error* ended: the tokens that the error knows of, otherwise none."""
+    if isinstance(error, UnusableAnswer):
+        return error.usage
+    return Usage(
+        conversation=conversation,
+        user=user,
+        purpose=purpose,
+        model=model,
+        input_tokens=0,
+        output_tokens=0,
+        cache_read_tokens=0,
+        cache_write_tokens=0,
+        cost_usd=None,
+        duration_seconds=duration_seconds,
+        outcome=_outcome(error),
+        at=at,
+    )
 
 
-def failed_outcome(error: BaseException) -> str:
+def _outcome(error: BaseException) -> str:
     """The code of what went wrong; a stream that nobody read to its end was cancelled."""
     if isinstance(error, ModelError):
         return error.reason

@@ -1,12 +1,10 @@
 """The observer that asks a language model for notes."""
 
 import asyncio
-import copy
 from collections.abc import Sequence
-from typing import Self
 
 from remanence.observing.model.asking import Question
-from remanence.observing.model.limits import check_limits, in_words, input_limit, output_limit
+from remanence.observing.model.limits import in_words, output_limit
 from remanence.observing.model.lines import Origin
 from remanence.observing.model.prompting import (
     CONTINUED_VERSION,
@@ -14,14 +12,14 @@ from remanence.observing.model.prompting import (
     Entry,
     Section,
     filled,
-    language_rule,
     prompt,
 )
 from remanence.observing.model.transcript import Shown, shortened, transcript
 from remanence.observing.model.values import Piece
+from remanence.observing.model.writer import ModelWriter
 from remanence.observing.model.writing import Task, written
 from remanence.observing.notes import render_notes
-from remanence.protocols import LivePrompt, Model, ObserveRequest
+from remanence.protocols import LivePrompt, ObserveRequest
 from remanence.types import Draft, Message, Note
 
 KNOWN_SHARE = 4
@@ -36,7 +34,7 @@ OVERRUN_TOKENS = 16
 _ROLES = ("user", "assistant", "tool")
 
 
-class ModelObserver:
+class ModelObserver(ModelWriter):
     """Notes that a language model writes, checked against the messages.
 
     Args:
@@ -50,35 +48,6 @@ class ModelObserver:
     Raises:
         InvalidPolicy: a limit is too small to work with.
     """
-
-    def __init__(
-        self,
-        model: Model,
-        *,
-        language: str = "conversation",
-        repair: bool = True,
-        max_output_tokens: int = 8_192,
-        max_input_tokens: int | None = None,
-    ) -> None:
-        if max_input_tokens is None:
-            max_input_tokens = input_limit(model.name)
-        check_limits(max_output_tokens=max_output_tokens, max_input_tokens=max_input_tokens)
-        self._model = model
-        self._language_rule = language_rule(language)
-        self._repair = repair
-        self._max_output_tokens = max_output_tokens
-        self._max_input_tokens = max_input_tokens
-
-    def asking(self, model: Model) -> Self:
-        """The same with another model."""
-        other = copy.copy(self)
-        other._model = model
-        return other
-
-    @property
-    def model(self) -> Model:
-        """What is asked."""
-        return self._model
 
     async def observe(self, request: ObserveRequest) -> Draft:
         if not request.messages:

@@ -1,69 +1,38 @@
 """The reflector that asks a language model to condense notes."""
 
 import asyncio
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Self
 
 from remanence.errors import ObservationRejected
 from remanence.observing.model.asking import Question
-from remanence.observing.model.limits import check_limits, in_words, input_limit, output_limit
+from remanence.observing.model.limits import in_words, output_limit
 from remanence.observing.model.lines import Origin, in_order, written_line
 from remanence.observing.model.prompting import (
     REFLECT_VERSION,
     Entry,
     Section,
     filled,
-    language_rule,
     prompt,
 )
 from remanence.observing.model.values import Piece
+from remanence.observing.model.writer import ModelWriter
 from remanence.observing.model.writing import Task, written
 from remanence.observing.notes import parse_notes, render_notes
 from remanence.observing.secrets import scrubbed
-from remanence.protocols import Model, ReflectRequest
+from remanence.protocols import ReflectRequest
 from remanence.types import Draft, Note
 
 TASK_TOKENS = 300
 OVERRUN = 1.25
 
 
-class ModelReflector:
+class ModelReflector(ModelWriter):
     """Notes that a language model condensed; CRITICAL ones stay word for word.
 
     The arguments are those of `ModelObserver`.
     """
-
-    def __init__(
-        self,
-        model: Model,
-        *,
-        language: str = "conversation",
-        repair: bool = True,
-        max_output_tokens: int = 8_192,
-        max_input_tokens: int | None = None,
-    ) -> None:
-        if max_input_tokens is None:
-            max_input_tokens = input_limit(model.name)
-        check_limits(max_output_tokens=max_output_tokens, max_input_tokens=max_input_tokens)
-        self._model = model
-        self._language_rule = language_rule(language)
-        self._repair = repair
-        self._max_output_tokens = max_output_tokens
-        self._max_input_tokens = max_input_tokens
-
-    def asking(self, model: Model) -> Self:
-        """The same with another model."""
-        other = copy.copy(self)
-        other._model = model
-        return other
-
-    @property
-    def model(self) -> Model:
-        """What is asked."""
-        return self._model
 
     async def reflect(self, request: ReflectRequest) -> Draft:
         tasks = await asyncio.to_thread(self._tasks, request)
