@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Sequence
 
 from remanence import telemetry
-from remanence.engine.remembering import shown_facts
+from remanence.engine.remembering import owner_of, shown_facts
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
 from remanence.observing.facts.rendering import memories_text
 from remanence.runtime import Runtime
-from remanence.types import ConversationRef, Hit, MemoryState, Message, Owner, Snapshot
+from remanence.types import ConversationRef, Hit, MemoryState, Message, Snapshot
 
 STAND_IN_SOURCE_TOKENS = 8_000
 """Tokens before an overfull tail that are read for its stand-in."""
@@ -66,11 +66,6 @@ async def read_snapshot(runtime: Runtime, ref: ConversationRef, *, user: str | N
 def empty_state(runtime: Runtime, ref: ConversationRef, user: str | None) -> MemoryState:
     """The state of a conversation before its first message."""
     return MemoryState(ref=ref, key=0, user=user, created_at=runtime.clock.now())
-
-
-def owner_of(state: MemoryState) -> Owner | None:
-    """Whose facts a conversation may see: those of the user that its tape names."""
-    return Owner(state.ref.tenant, state.user) if state.user else None
 
 
 def recalled_lines(hits: Sequence[Hit]) -> tuple[str, ...]:

@@ -12,10 +12,10 @@ from remanence.contexts import (
     built,
     current_context,
     empty_state,
-    owner_of,
     read_snapshot,
     recalled_lines,
 )
+from remanence.engine.remembering import owner_of
 from remanence.errors import ConversationNotFound
 from remanence.exchange import ImportReport, export_segments, import_blocks
 from remanence.facts import Facts
@@ -327,7 +327,7 @@ class Conversation:
             StoreUnavailable: a file cannot be read.
         """
         self._runtime.check_open()
-        return await import_blocks(store, self.ref, self._runtime.reconciler)
+        return await import_blocks(store, self.ref, self._runtime.reconciler.compressing)
 
     async def record_call(self, usage: Usage, *, estimated_tokens: int | None = None) -> None:
         """Count a model call that was made for this conversation; a `Chat` does it by itself.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from remanence.blocks import Block, BlockStore, block_of, live_blocks
-from remanence.engine.reconcile import Reconciler
+from remanence.engine.compressing import Compressing
 from remanence.errors import ObservationRejected
 from remanence.observing.boundaries import safe_ends
 from remanence.observing.notes import parse_notes
@@ -31,17 +31,17 @@ async def export_segments(store: BlockStore, session_id: str, segments: tuple[Se
 
 
 async def import_blocks(
-    store: BlockStore, ref: ConversationRef, reconciler: Reconciler
+    store: BlockStore, ref: ConversationRef, compressing: Compressing
 ) -> ImportReport:
     """Make observations of the blocks that follow what is observed, until one does not fit."""
     loaded = await store.load_session(ref.id)
     conflicts: list[str] = []
     imported = 0
     for block in live_blocks(loaded.blocks):
-        state = await reconciler.store.state(ref)
-        conflict = await _conflict(reconciler, state, ref, block)
+        state = await compressing.store.state(ref)
+        conflict = await _conflict(compressing, state, ref, block)
         if state is not None and conflict is None:
-            conflict = await _adopted(reconciler, state, block)
+            conflict = await _adopted(compressing, state, block)
         if conflict is None:
             imported += 1
         else:
@@ -50,7 +50,7 @@ async def import_blocks(
 
 
 async def _conflict(
-    reconciler: Reconciler, state: MemoryState | None, ref: ConversationRef, block: Block
+    compressing: Compressing, state: MemoryState | None, ref: ConversationRef, block: Block
 ) -> str | None:
     """Why a block cannot be an observation of this tape; None if it can."""
     first_seq, last_seq = block.source_message_range[0] + 1, block.source_message_range[1]
@@ -59,13 +59,13 @@ async def _conflict(
         end = state.last_seq if state else 0
         return f"{name} are not on the tape, which ends at {end}: append the messages first"
     if last_seq <= state.observed_seq:
-        live = await reconciler.store.segments(ref, live=True)
+        live = await compressing.store.segments(ref, live=True)
         same = any(block_of(ref.id, segment).id == block.id for segment in live)
         what = "in this block" if same else "in other words, which are kept"
         return f"{name} are observed already, {what}"
     if first_seq != state.observed_seq + 1:
         return f"{name} do not follow message {state.observed_seq}, the last that is observed"
-    messages = await reconciler.store.messages(
+    messages = await compressing.store.messages(
         ref, after=state.observed_seq, limit=last_seq - state.observed_seq
     )
     if len(messages) - 1 not in set(safe_ends(messages, final=last_seq == state.last_seq)):
@@ -73,17 +73,17 @@ async def _conflict(
     return None
 
 
-async def _adopted(reconciler: Reconciler, state: MemoryState, block: Block) -> str | None:
+async def _adopted(compressing: Compressing, state: MemoryState, block: Block) -> str | None:
     first_seq, last_seq = block.source_message_range[0] + 1, block.source_message_range[1]
     notes = parse_notes(
         block.observations,
-        reconciler.policy.note_format,
+        compressing.policy.note_format,
         first_seq=first_seq,
         last_seq=last_seq,
     )
     draft = Draft(notes=notes, made_by=MADE_BY, nothing=not notes)
     try:
-        committed = await reconciler.adopt(state, draft, last_seq=last_seq)
+        committed = await compressing.adopt(state, draft, last_seq=last_seq)
     except ObservationRejected as error:
         return str(error)
     return None if committed else "the same messages were being observed: import again"

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 from remanence.clock import Clock
+from remanence.engine.extracting import KNOWN_FACTS
 from remanence.errors import InvalidMessage, StoreError
 from remanence.observing.facts.merging import merged
 from remanence.observing.secrets import scrubbed
 from remanence.protocols import FactVectors, Store
 from remanence.types import Fact, FactChanges, FactDraft, FactType, Owner
 
-KNOWN_FACTS = 2_000
 TRIES = 5
 LONGEST_SUMMARY = 4_000
 

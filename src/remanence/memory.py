@@ -2,7 +2,7 @@
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -14,15 +14,20 @@ from remanence.conversation import Conversation
 from remanence.daily import Consolidation, DailyNotes
 from remanence.engine.budgets import Budgets
 from remanence.engine.calibrating import Calibrating
+from remanence.engine.compressing import Compressing
 from remanence.engine.day_facts import DayFacts
 from remanence.engine.embedding import Embedding
+from remanence.engine.extracting import Extracting
+from remanence.engine.failing import Failing
 from remanence.engine.hooks import NO_HOOKS, Hooks
+from remanence.engine.leases import Leases
 from remanence.engine.ledger import Ledger
 from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.local import LocalEngine
 from remanence.engine.makers import Makers
 from remanence.engine.recalling import Recalling
 from remanence.engine.reconcile import Reconciler
+from remanence.engine.remembering import Remembering
 from remanence.errors import InvalidMessage, InvalidPolicy
 from remanence.facts import Facts
 from remanence.models import ModelOptions, ModelSource
@@ -128,6 +133,12 @@ class Memory:
             )
             shared = model or settings.model
             made_reflector = await makers.reflector(reflector or settings.reflector_model or shared)
+            extracting = Extracting(
+                store=store,
+                policy=policy,
+                extractor=await makers.extractor(extractor or shared),
+                clock=clock,
+            )
             runtime = _runtime(
                 policy=policy,
                 settings=settings,
@@ -135,7 +146,7 @@ class Memory:
                 store=store,
                 observer=await makers.observer(observer or settings.observer_model or shared),
                 reflector=made_reflector,
-                extractor=await makers.extractor(extractor or shared),
+                extracting=extracting,
                 embedder=open_embedder(embedder) if embedder is not None else None,
                 fact_vectors=fact_vectors,
                 ledger=ledger,
@@ -144,7 +155,7 @@ class Memory:
                 counter=counter,
                 hooks=hooks or NO_HOOKS,
             )
-            memory = cls(runtime, _daily_notes(runtime, made_reflector))
+            memory = cls(runtime, _daily_notes(runtime, made_reflector, extracting))
             runtime.start()
             stack.push_async_callback(runtime.stop)
             if memory._daily is not None and settings.workers:
@@ -267,7 +278,7 @@ def _runtime(
     store: Store,
     observer: Observer,
     reflector: Reflector,
-    extractor: FactExtractor,
+    extracting: Extracting,
     embedder: Embedder | None,
     fact_vectors: FactVectors | None,
     ledger: Ledger,
@@ -281,19 +292,26 @@ def _runtime(
     reconciler = Reconciler(
         store=store,
         policy=policy,
-        observer=observer,
-        reflector=reflector,
-        extractor=extractor,
         clock=clock,
-        count_text=counter.text,
-        owner=clock.new_id("owner"),
-        lease_seconds=settings.lease_seconds,
-        hooks=hooks,
-        live_prompt=live_prompts.newest,
+        compressing=Compressing(
+            store=store,
+            policy=policy,
+            observer=observer,
+            reflector=reflector,
+            clock=clock,
+            count_text=counter.text,
+            hooks=hooks,
+            live_prompt=live_prompts.newest,
+        ),
+        remembering=Remembering(extracting=extracting),
+        leases=Leases(
+            store=store, clock=clock, owner=clock.new_id("owner"), seconds=settings.lease_seconds
+        ),
+        failing=Failing(store=store, policy=policy, clock=clock),
     )
     recalling = Recalling(store=store, embedder=embedder, policy=policy, fact_vectors=fact_vectors)
     embedding = Embedding(store, embedder, policy, fact_vectors) if embedder else None
-    changed = embedding.signal if embedding else _nothing
+    changed = _changed(embedding)
     return Runtime(
         policy=policy,
         settings=settings,
@@ -325,11 +343,14 @@ def _counter(policy: Policy) -> TokenCounter:
     return counter_for(policy.token_counter or policy.model)
 
 
-def _nothing() -> None:
-    """There are no vectors to be made."""
+def _changed(embedding: Embedding | None) -> Callable[[], None]:
+    """What is called when there may be new texts to make vectors of."""
+    return embedding.signal if embedding is not None else lambda: None
 
 
-def _daily_notes(runtime: Runtime, reflector: Reflector) -> DailyNotes | None:
+def _daily_notes(
+    runtime: Runtime, reflector: Reflector, extracting: Extracting
+) -> DailyNotes | None:
     if runtime.settings.daily_directory is None:
         return None
     return DailyNotes(
@@ -340,12 +361,9 @@ def _daily_notes(runtime: Runtime, reflector: Reflector) -> DailyNotes | None:
         count_text=runtime.counter.text,
         clock=runtime.clock,
         extract=DayFacts(
-            store=runtime.store,
-            policy=runtime.policy,
-            extractor=runtime.reconciler.extractor,
-            clock=runtime.clock,
+            extracting=extracting,
             count_text=runtime.counter.text,
-            changed=runtime.embedding.signal if runtime.embedding else _nothing,
+            changed=_changed(runtime.embedding),
         ),
     )
 

@@ -1,7 +1,7 @@
 """Making and committing segments: observations of messages, reflections of segments."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,7 +10,6 @@ from remanence.clock import Clock
 from remanence.engine.hooks import Hooks, observed, reflected
 from remanence.engine.seeing import seen_messages
 from remanence.observing.checking import check_draft
-from remanence.observing.extractive.slicing import Pacer
 from remanence.observing.literals import LossReport
 from remanence.observing.notes import render_notes
 from remanence.observing.policy import Policy
@@ -20,6 +19,7 @@ from remanence.observing.schedule import (
     reflection_limit,
     reflection_target,
 )
+from remanence.observing.slicing import Pacer
 from remanence.protocols import (
     CountTokens,
     LivePrompt,
@@ -88,19 +88,7 @@ class Compressing:
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             request, draft = await observed(self.observer, request, self.hooks)
-        segment = await self._segment(
-            draft,
-            generation=0,
-            source=Source(
-                first_seq=messages[0].seq,
-                last_seq=messages[-1].seq,
-                limit_tokens=max(source_tokens, LEAST_LIMIT_TOKENS),
-                texts=tuple(message.full_text for message in request.messages),
-                sum_tokens=state.observed_sum_tokens + source_tokens,
-                message_tokens=source_tokens,
-            ),
-        )
-        return self._committed(state, segment, await self.store.commit_observation(state, segment))
+        return await self._observed(state, draft, messages, seen=request.messages)
 
     async def adopt(self, state: MemoryState, draft: Draft, *, last_seq: int) -> bool:
         """Commit notes that were made elsewhere of the messages after `observed_seq`.
@@ -111,15 +99,26 @@ class Compressing:
         messages = await self.store.messages(
             state.ref, after=state.observed_seq, limit=last_seq - state.observed_seq
         )
+        return await self._observed(state, draft, messages, seen=await seen_messages(messages))
+
+    async def _observed(
+        self,
+        state: MemoryState,
+        draft: Draft,
+        messages: Sequence[Message],
+        *,
+        seen: Sequence[Message],
+    ) -> bool:
+        """Commit the notes of *messages*, whose maker read *seen*; false if another was first."""
         source_tokens = sum(message.tokens for message in messages)
         segment = await self._segment(
             draft,
             generation=0,
             source=Source(
-                first_seq=state.observed_seq + 1,
-                last_seq=last_seq,
+                first_seq=messages[0].seq,
+                last_seq=messages[-1].seq,
                 limit_tokens=max(source_tokens, LEAST_LIMIT_TOKENS),
-                texts=tuple(message.full_text for message in await seen_messages(messages)),
+                texts=tuple(message.full_text for message in seen),
                 sum_tokens=state.observed_sum_tokens + source_tokens,
                 message_tokens=source_tokens,
             ),

@@ -1,20 +1,16 @@
 """Keeping the facts of a day's notes."""
 
-import asyncio
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, time
 
-from remanence.clock import Clock
+from remanence.engine.extracting import Extracting
 from remanence.errors import StoreError
 from remanence.observing.daily_notes import DayNotes
-from remanence.observing.facts.merging import merged
-from remanence.observing.policy import Policy
-from remanence.protocols import CountTokens, ExtractRequest, FactExtractor, Store
+from remanence.protocols import CountTokens
 from remanence.types import ConversationRef, Message, Note, Owner
 
-KNOWN_FACTS = 2_000
 TRIES = 5
 _TIMED = re.compile(r"(\d\d:\d\d) (.+)", re.DOTALL)
 
@@ -26,20 +22,17 @@ class DayFacts:
     All facts of one text are kept in one transaction, and it is not read again once they are.
     """
 
-    store: Store
-    policy: Policy
-    extractor: FactExtractor
-    clock: Clock
+    extracting: Extracting
     count_text: CountTokens
     changed: Callable[[], None]
 
     async def __call__(self, day: DayNotes, *, user: str, tenant: str) -> int:
         """Keep them, and say how many are new."""
-        if not self.policy.extract_facts:
+        if not self.extracting.policy.extract_facts:
             return 0
         owner, source = Owner(tenant, user), ConversationRef(tenant, _source(day))
         for _ in range(TRIES):
-            history = await self.store.facts(owner, history=True)
+            history = await self.extracting.store.facts(owner, history=True)
             if any(fact.conversation == source.id for fact in history):
                 return 0
             kept = await self._keep(day, owner, source)
@@ -51,24 +44,11 @@ class DayFacts:
 
     async def _keep(self, day: DayNotes, owner: Owner, source: ConversationRef) -> int | None:
         """How many are new; None where others changed the facts meanwhile."""
-        known = await self.store.facts(owner, limit=KNOWN_FACTS)
-        request = ExtractRequest(
-            conversation=source,
-            user=owner.user,
-            messages=tuple(self._messages(day)),
-            notes=day.notes,
-            known=known,
-            now=self.clock.now(),
-        )
-        async with asyncio.timeout(self.policy.observe_timeout_seconds):
-            drafts = await self.extractor.extract(request)
-        made_by = self.extractor.name
-        changes = await asyncio.to_thread(
-            merged, drafts, known, owner=owner, source=source, made_by=made_by, clock=self.clock
-        )
+        messages = tuple(self._messages(day))
+        changes = await self.extracting.changes(owner, source, messages=messages, notes=day.notes)
         if not changes.facts:
             return 0
-        saved = await self.store.save_facts(changes)
+        saved = await self.extracting.store.save_facts(changes)
         if saved is None:
             return None
         self.changed()

@@ -1,5 +1,6 @@
 """Accounts of failed steps: the reason is kept, and the next try waits ever longer."""
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +24,7 @@ class Failing:
     store: Store
     policy: Policy
     clock: Clock
-    jitter: Callable[[], float]
+    jitter: Callable[[], float] = random.random
 
     def until_next_try(self, state: MemoryState, failure: Failure | None, now: datetime) -> Step:
         """The wait after a failure; none where only new messages allow another try."""
@@ -65,37 +66,43 @@ class Failing:
         delay = retry_delay(
             self.policy, failures, jitter=self.jitter(), reason=reason, asked_seconds=asked_seconds
         )
-        failure = Failure(
-            step=name,
-            reason=reason,
-            message=message[:LONGEST_ERROR],
-            at=now,
-            next_attempt_at=now + delay,
-            failures=failures,
-            last_seq=state.last_seq,
-        )
-        await self.store.record_failure(state, failure)
         telemetry.step_failed(name, state.ref.id, reason, message, failures)
-        return Step(Outcome.WAIT, delay.total_seconds())
+        return await self._kept(
+            state,
+            Failure(
+                step=name,
+                reason=reason,
+                message=message[:LONGEST_ERROR],
+                at=now,
+                next_attempt_at=now + delay,
+                failures=failures,
+                last_seq=state.last_seq,
+            ),
+        )
 
     async def _skipped(self, name: StepName, state: MemoryState, skip: ObservationSkipped) -> Step:
-        before = state.observe_failure if name == "observe" else state.reflect_failure
+        before = _failure(state, name)
         skips = (before.skips if before else 0) + 1
         now = self.clock.now()
         again_at = skip.until or now + retry_delay(self.policy, skips, jitter=self.jitter())
-        skipped = Failure(
-            step=name,
-            reason=skip.reason,
-            message=str(skip)[:LONGEST_ERROR],
-            at=now,
-            next_attempt_at=again_at,
-            failures=0,
-            last_seq=state.last_seq,
-            skips=skips,
-        )
-        await self.store.record_failure(state, skipped)
         telemetry.step_skipped(name, state.ref.id, skip.reason, str(skip))
-        return Step(Outcome.WAIT, (again_at - now).total_seconds())
+        return await self._kept(
+            state,
+            Failure(
+                step=name,
+                reason=skip.reason,
+                message=str(skip)[:LONGEST_ERROR],
+                at=now,
+                next_attempt_at=again_at,
+                failures=0,
+                last_seq=state.last_seq,
+                skips=skips,
+            ),
+        )
+
+    async def _kept(self, state: MemoryState, failure: Failure) -> Step:
+        await self.store.record_failure(state, failure)
+        return Step(Outcome.WAIT, (failure.next_attempt_at - failure.at).total_seconds())
 
 
 def _failure(state: MemoryState, name: StepName) -> Failure | None:

@@ -1,20 +1,17 @@
 """One step at a time: look at a conversation's cursors, do what is due, commit."""
 
-import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from remanence import telemetry
 from remanence.clock import Clock
 from remanence.engine.compressing import Compressing
 from remanence.engine.failing import Failing
-from remanence.engine.hooks import NO_HOOKS, Hooks
 from remanence.engine.leases import Leases
 from remanence.engine.remembering import Remembering
 from remanence.engine.steps import IDLE, PROGRESS, Outcome, Step, StepName, soonest
 from remanence.errors import StoreError
-from remanence.observing.facts import ExtractiveFacts
 from remanence.observing.policy import Policy
 from remanence.observing.schedule import (
     activation,
@@ -26,52 +23,29 @@ from remanence.observing.schedule import (
     reflection_sources,
     tail_start,
 )
-from remanence.protocols import (
-    CountTokens,
-    FactExtractor,
-    LivePrompt,
-    Observer,
-    Reflector,
-    Store,
-)
-from remanence.types import (
-    ConversationRef,
-    Draft,
-    MemoryState,
-    Message,
-    Snapshot,
-)
+from remanence.protocols import Store
+from remanence.types import ConversationRef, MemoryState, Message, Snapshot
 
 LEASE_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciler:
-    """Does the next thing that is due for a conversation. Holds no state of its own.
-
-    `owner` names this process for leases of `lease_seconds`, which are prolonged while a step
-    runs; `jitter` gives numbers in 0..1. `live_prompt` knows the newest prompt of a conversation.
-    """
+    """Does the next thing that is due for a conversation. Holds no state of its own."""
 
     store: Store
     policy: Policy
-    observer: Observer
-    reflector: Reflector
     clock: Clock
-    count_text: CountTokens
-    owner: str
-    lease_seconds: float
-    extractor: FactExtractor = field(default_factory=ExtractiveFacts)
-    hooks: Hooks = NO_HOOKS
-    live_prompt: Callable[[ConversationRef], LivePrompt | None] = lambda _: None
-    jitter: Callable[[], float] = random.random
+    compressing: Compressing
+    remembering: Remembering
+    leases: Leases
+    failing: Failing
 
     async def step(self, ref: ConversationRef, *, everything: bool = False) -> Step:
         """Look once and do at most one thing; *everything* does also what is not due yet."""
         if not self.policy.enabled:
             return IDLE
-        # Not `tail_tokens`: the newest `keep_last` messages may have more, and stay raw.
-        snapshot = await self.store.snapshot(ref, tail_tokens=self.policy.context_tokens)
+        snapshot = await self._snapshot(ref)
         if snapshot is None:
             return IDLE
         now = self.clock.now()
@@ -90,8 +64,11 @@ class Reconciler:
         """The snapshot after a step that may just have failed."""
         if step.outcome is not Outcome.WAIT:
             return snapshot
-        tail_tokens = self.policy.tail_tokens
-        return await self.store.snapshot(snapshot.state.ref, tail_tokens=tail_tokens) or snapshot
+        return await self._snapshot(snapshot.state.ref) or snapshot
+
+    async def _snapshot(self, ref: ConversationRef) -> Snapshot | None:
+        # Not `tail_tokens`: the newest `keep_last` messages may have more, and stay raw.
+        return await self.store.snapshot(ref, tail_tokens=self.policy.context_tokens)
 
     async def activate_if_due(
         self, snapshot: Snapshot, *, now: datetime, model_changed: bool = False
@@ -115,12 +92,12 @@ class Reconciler:
         if not due:
             return IDLE
         if not may_try(self.policy, state, state.observe_failure, now=now):
-            return self._failing.until_next_try(state, state.observe_failure, now)
+            return self.failing.until_next_try(state, state.observe_failure, now)
         messages = await self._slice(state, everything=everything)
         if not messages:
             return IDLE
         return await self._leased(
-            "observe", state, lambda: self._compressing.observe(snapshot, messages)
+            "observe", state, lambda: self.compressing.observe(snapshot, messages)
         )
 
     async def _reflecting(self, snapshot: Snapshot, now: datetime) -> Step:
@@ -129,11 +106,11 @@ class Reconciler:
         if not sources:
             return IDLE
         if later_steps_wait(state, now=now):
-            return self._failing.until_next_try(state, state.observe_failure, now)
+            return self.failing.until_next_try(state, state.observe_failure, now)
         if not may_try(self.policy, state, state.reflect_failure, now=now):
-            return self._failing.until_next_try(state, state.reflect_failure, now)
+            return self.failing.until_next_try(state, state.reflect_failure, now)
         return await self._leased(
-            "reflect", state, lambda: self._compressing.reflect(snapshot, sources)
+            "reflect", state, lambda: self.compressing.reflect(snapshot, sources)
         )
 
     async def _remembering(self, snapshot: Snapshot, now: datetime, *, everything: bool) -> Step:
@@ -142,13 +119,10 @@ class Reconciler:
         if end is None:
             return IDLE
         if later_steps_wait(state, now=now):
-            return self._failing.until_next_try(state, state.observe_failure, now)
+            return self.failing.until_next_try(state, state.observe_failure, now)
         if not may_try(self.policy, state, state.facts_failure, now=now):
-            return self._failing.until_next_try(state, state.facts_failure, now)
-        remembering = Remembering(
-            store=self.store, policy=self.policy, extractor=self.extractor, clock=self.clock
-        )
-        return await self._leased("facts", state, lambda: remembering.remember(snapshot, end))
+            return self.failing.until_next_try(state, state.facts_failure, now)
+        return await self._leased("facts", state, lambda: self.remembering.remember(snapshot, end))
 
     async def _slice(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
         """The next messages to observe; reads on while a run of tool calls does not end."""
@@ -166,7 +140,7 @@ class Reconciler:
         self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
     ) -> Step:
         """Do *work* as the only owner of the conversation; a failure is recorded, not raised."""
-        async with self._leases.held(state) as is_ours:
+        async with self.leases.held(state) as is_ours:
             if not is_ours:
                 return Step(Outcome.LEASED, LEASE_POLL_SECONDS)
             try:
@@ -174,44 +148,13 @@ class Reconciler:
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - an observer may raise anything
-                return await self._failing.record(name, state, error)
+                return await self.failing.record(name, state, error)
 
     async def _worked(
         self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
     ) -> Step:
-        if await self._leases.is_still_due(state):
+        if await self.leases.is_still_due(state):
             with telemetry.step_span(name, state.ref.id):
                 if not await work():
                     telemetry.step_discarded(name, state.ref.id)
         return PROGRESS
-
-    @property
-    def _leases(self) -> Leases:
-        return Leases(
-            store=self.store, clock=self.clock, owner=self.owner, seconds=self.lease_seconds
-        )
-
-    @property
-    def _failing(self) -> Failing:
-        return Failing(store=self.store, policy=self.policy, clock=self.clock, jitter=self.jitter)
-
-    async def adopt(self, state: MemoryState, draft: Draft, *, last_seq: int) -> bool:
-        """Commit notes that were made elsewhere of the messages after `observed_seq`.
-
-        Raises:
-            ObservationRejected: they are larger than their source, or unfit otherwise.
-        """
-        return await self._compressing.adopt(state, draft, last_seq=last_seq)
-
-    @property
-    def _compressing(self) -> Compressing:
-        return Compressing(
-            store=self.store,
-            policy=self.policy,
-            observer=self.observer,
-            reflector=self.reflector,
-            clock=self.clock,
-            count_text=self.count_text,
-            hooks=self.hooks,
-            live_prompt=self.live_prompt,
-        )

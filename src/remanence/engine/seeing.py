@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from remanence.observing.extractive.slicing import Pacer
 from remanence.observing.observable import observable
+from remanence.observing.slicing import Pacer
 from remanence.types import Message
 
 

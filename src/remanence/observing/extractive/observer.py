@@ -8,7 +8,7 @@ from remanence.observing.extractive.grouping import Lines, stretches
 from remanence.observing.extractive.passages import passages
 from remanence.observing.extractive.questions import with_questions
 from remanence.observing.extractive.selection import select
-from remanence.observing.extractive.slicing import in_slices
+from remanence.observing.slicing import in_slices
 from remanence.protocols import ObserveRequest
 from remanence.types import Draft, Note
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from remanence.observing.extractive.density import weights
 from remanence.observing.extractive.selection import Candidate, select
-from remanence.observing.extractive.slicing import in_slices
 from remanence.observing.extractive.vocabulary import Vocabulary, vocabulary_of
 from remanence.observing.extractive.wording import Word, terms, words
+from remanence.observing.slicing import in_slices
 from remanence.protocols import ReflectRequest
 from remanence.types import Draft, Note, Priority
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from remanence.observing.dates import find_dates
 from remanence.observing.extractive.cues import cue_of
 from remanence.observing.extractive.observer import extract
-from remanence.observing.extractive.slicing import in_slices
 from remanence.observing.extractive.vocabulary import vocabulary_of
 from remanence.observing.extractive.wording import words
 from remanence.observing.facts.cues import fact_cues
 from remanence.observing.secrets import scrubbed
+from remanence.observing.slicing import in_slices
 from remanence.protocols import ExtractRequest, ObserveRequest
 from remanence.types import FactDraft, FactType, Note
 
