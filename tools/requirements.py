@@ -13,7 +13,14 @@ from rich.table import Table
 
 ROWS = Path(__file__).parents[1] / "tests" / "requirements" / "rows.toml"
 SHOWN_TESTS = 3
-STYLES = {"passed": "green", "skipped": "yellow", "failed": "red", "no test": "red"}
+STYLES = {
+    "failed": "red",
+    "not run": "red",
+    "passed": "green",
+    "skipped": "yellow",
+    "no test": "red",
+}
+"""Results from the worst on; a row that nothing carries is the last."""
 
 
 class Row(NamedTuple):
@@ -31,12 +38,11 @@ class Requirements:
         self.tests: defaultdict[str, list[str]] = defaultdict(list)
         self.outcomes: dict[str, str] = {}
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        for item in items:
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        for item in session.items:
             for mark in item.iter_markers("req"):
                 for row in mark.args:
                     self.tests[row].append(item.nodeid)
-        items[:] = [item for item in items if item.get_closest_marker("req")]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -46,10 +52,8 @@ class Requirements:
 
     def result(self, row: str) -> str:
         """What became of a row: its worst result, where skipped tests count only alone."""
-        outcomes = {self.outcomes.get(test, "failed") for test in self.tests.get(row, ())}
-        return next(
-            (name for name in ("failed", "passed", "skipped") if name in outcomes), "no test"
-        )
+        outcomes = {self.outcomes.get(test, "not run") for test in self.tests.get(row, ())}
+        return next((name for name in STYLES if name in outcomes), "no test")
 
 
 def read_rows() -> tuple[Row, ...]:
