@@ -1,15 +1,46 @@
 """Messages and notes of a chosen size, and answers that name what they were made from."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
-from remanence import Context, Message
+from remanence import Context, Memory, Message, Policy
+from remanence.conversation import Conversation
 from remanence.protocols import ObserveRequest, ReflectRequest
+from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
+from remanence.testing.observers import ObserveAnswer, ReflectAnswer
 from remanence.types import Draft, Note, Segment, ToolCallPart
 
+IN_MEMORY = "sqlite:///:memory:"
 CHARACTERS_PER_TOKEN = 4
 FRAME_TOKENS = {"cjk": 4, "flat": 0, "split": 0}
 MESSAGE_CHARACTERS = {"cjk": 4.0, "flat": 4.0, "split": 3.5}
+
+
+@asynccontextmanager
+async def scripted(
+    answers: Sequence[ObserveAnswer] = (),
+    reflections: Sequence[ReflectAnswer] = (),
+    *,
+    policy: Policy,
+    gate: asyncio.Event | None = None,
+    clock: FixedClock | None = None,
+    url: str = IN_MEMORY,
+) -> AsyncIterator[tuple[Conversation, ScriptedObserver, ScriptedReflector]]:
+    """A conversation under *policy*, with an observer and a reflector that follow scripts."""
+    observer, reflector = ScriptedObserver(answers, gate=gate), ScriptedReflector(reflections)
+    async with Memory.open(
+        url, policy=policy, observer=observer, reflector=reflector, clock=clock or FixedClock()
+    ) as memory:
+        yield memory.conversation("session-1"), observer, reflector
+
+
+async def grown(chat: Conversation, messages: Iterable[Message]) -> None:
+    """Messages one by one, with the background work that each makes due."""
+    for message in messages:
+        await chat.append(message)
+        await chat.flush()
 
 
 def said(tokens: int, *, counter: str, number: int = 0, role: str = "user") -> Message:

@@ -1,17 +1,20 @@
 """REQUIREMENTS 1.3: the brain preset does what the brain plan asks for."""
 
 import asyncio
+import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.requirements.samples import (
+    IN_MEMORY,
     condensing,
     draft,
+    grown,
     noting,
     ranges,
+    scripted,
     seqs,
     system_text,
     tool_turn,
@@ -19,37 +22,15 @@ from tests.requirements.samples import (
 )
 
 from remanence import Context, Memory, Message, Note, Policy, count_tokens
-from remanence.conversation import Conversation
 from remanence.protocols import ObserveRequest, ReflectRequest
-from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
+from remanence.testing import FixedClock, ScriptedObserver, check_coverage
 from remanence.testing.invariants import cached_prefix, flattened
 from remanence.testing.models import ScriptedModel
-from remanence.testing.observers import ObserveAnswer, ReflectAnswer
+from remanence.testing.observers import ObserveAnswer
 from remanence.types import Draft
 
-IN_MEMORY = "sqlite:///:memory:"
+conversation = functools.partial(scripted, policy=Policy.brain())
 HOUR = 3_600.0
-
-
-@asynccontextmanager
-async def conversation(
-    answers: Sequence[ObserveAnswer] = (),
-    reflections: Sequence[ReflectAnswer] = (),
-    *,
-    policy: Policy | None = None,
-    clock: FixedClock | None = None,
-    url: str = IN_MEMORY,
-) -> AsyncIterator[tuple[Conversation, ScriptedObserver, ScriptedReflector]]:
-    """A conversation under the preset, with an observer and a reflector that follow scripts."""
-    observer, reflector = ScriptedObserver(answers), ScriptedReflector(reflections)
-    async with Memory.open(
-        url,
-        policy=policy or Policy.brain(),
-        observer=observer,
-        reflector=reflector,
-        clock=clock or FixedClock(),
-    ) as memory:
-        yield memory.conversation("c-1"), observer, reflector
 
 
 def noted(tokens: int) -> Callable[[ObserveRequest], Draft]:
@@ -62,13 +43,6 @@ def condensed_to(tokens: int) -> Callable[[ReflectRequest], Draft]:
 
 def exchange(count: int, *, tokens: int = 400, start: int = 0) -> list[Message]:
     return turns(count, tokens=tokens, counter="flat", start=start)
-
-
-async def talked(chat: Conversation, count: int, *, start: int = 0, tokens: int = 400) -> None:
-    """Turns one by one, with the background work that each makes due."""
-    for message in exchange(count, start=start, tokens=tokens):
-        await chat.append(message)
-        await chat.flush()
 
 
 def kinds(context: Context) -> list[str]:
@@ -177,9 +151,9 @@ async def test_before_the_first_observation_the_context_is_the_full_history() ->
 async def test_above_the_threshold_all_is_observed_and_cursor_and_counts_move() -> None:
     clock = FixedClock()
     async with conversation([noted(900)] * 3, clock=clock) as (chat, observer, _):
-        await talked(chat, 75)
+        await grown(chat, exchange(75))
         assert observer.requests == []
-        await talked(chat, 1, start=75)
+        await grown(chat, exchange(1, start=75))
         state = await chat.state()
         notes = await chat.observations()
         source = await chat.source(notes[0].id)
@@ -201,9 +175,9 @@ async def test_above_the_threshold_all_is_observed_and_cursor_and_counts_move() 
 @pytest.mark.req("X-08")
 async def test_the_tail_begins_after_the_cursor_and_has_twelve_messages_at_least() -> None:
     async with conversation([noted(900)] * 3) as (chat, _, _):
-        await talked(chat, 76)
+        await grown(chat, exchange(76))
         at_once = await chat.context()
-        await talked(chat, 20, start=76)
+        await grown(chat, exchange(20, start=76))
         later = await chat.context()
         state = await chat.state()
         segments = await chat.observations()
@@ -218,7 +192,7 @@ async def test_the_tail_begins_after_the_cursor_and_has_twelve_messages_at_least
 async def test_twelve_messages_stay_raw_also_where_they_exceed_the_budget_of_the_tail() -> None:
     policy = Policy.brain(observe_tokens=2_000, tail_tokens=2_000)
     async with conversation([noted(100)] * 20, policy=policy) as (chat, _, _):
-        await talked(chat, 40)
+        await grown(chat, exchange(40))
         context = await chat.context()
 
     assert 12 <= len(context.messages) <= 12 + 2_000 // 400
@@ -230,9 +204,9 @@ async def test_twelve_messages_stay_raw_also_where_they_exceed_the_budget_of_the
 @pytest.mark.req("B-41")
 async def test_the_log_is_the_old_text_a_separator_and_the_new() -> None:
     async with conversation([noted(900)] * 3) as (chat, _, _):
-        await talked(chat, 76)
+        await grown(chat, exchange(76))
         before = (await chat.context()).to_text()
-        await talked(chat, 76, start=76)
+        await grown(chat, exchange(76, start=76))
         context = await chat.context()
         first, second = await chat.observations()
 
@@ -251,7 +225,7 @@ async def test_the_log_is_the_old_text_a_separator_and_the_new() -> None:
 @pytest.mark.req("C-18")
 async def test_identity_system_and_log_come_in_order_and_the_channel_hint_after_them() -> None:
     async with conversation([noted(900)] * 3) as (chat, _, _):
-        await talked(chat, 77)
+        await grown(chat, exchange(77))
         context = await chat.context(
             identity="You are Claude Code.", system="You help.", channel="telegram"
         )
@@ -274,7 +248,7 @@ async def test_the_breakpoint_is_on_the_log_or_else_on_the_system_prompt() -> No
     async with conversation([noted(900)] * 3) as (chat, _, _):
         await chat.append(*exchange(2))
         without = (await chat.context(system="You help.")).to_anthropic()["system"]
-        await talked(chat, 76, start=2)
+        await grown(chat, exchange(76, start=2))
         await chat.append(Message.user("Which one?"))
         context = await chat.context(system="You help.", recall="notes")
         blocks = context.to_anthropic()["system"]
@@ -301,7 +275,7 @@ async def test_when_both_are_due_the_observer_runs_before_the_reflector() -> Non
 
     policy = Policy.brain(reflect_tokens=(900,), reflect_min_interval_seconds=0)
     async with conversation([observed] * 9, [reflected] * 9, policy=policy) as (chat, _, _):
-        await talked(chat, 152)
+        await grown(chat, exchange(152))
 
     assert order == ["observe", "observe", "reflect"]
 
@@ -317,7 +291,7 @@ async def test_a_failed_observer_is_logged_with_its_conversation_and_tried_again
     answers: list[ObserveAnswer] = [RuntimeError("overloaded"), noted(900)]
     with caplog.at_level(logging.WARNING, logger="remanence"):
         async with conversation(answers, clock=clock) as (chat, _, _):
-            await talked(chat, 76)
+            await grown(chat, exchange(76))
             failed = await chat.state()
             tail = await chat.context()
             clock.advance(HOUR)
@@ -326,13 +300,13 @@ async def test_a_failed_observer_is_logged_with_its_conversation_and_tried_again
     assert (failed.observed_seq, failed.unobserved_tokens) == (0, 76 * 400)
     assert len(tail.messages) == 76
     assert state.observed_seq == 76
-    assert any("c-1" in r.message and "overloaded" in r.message for r in caplog.records)
+    assert any("session-1" in r.message and "overloaded" in r.message for r in caplog.records)
 
 
 @pytest.mark.req("B-39")
 async def test_an_empty_answer_writes_nothing_and_moves_no_cursor() -> None:
     async with conversation([draft()]) as (chat, _, _):
-        await talked(chat, 76)
+        await grown(chat, exchange(76))
         state = await chat.state()
         assert await chat.observations() == ()
 
@@ -345,7 +319,7 @@ async def test_an_empty_answer_writes_nothing_and_moves_no_cursor() -> None:
 async def test_an_empty_reflection_leaves_the_log_as_it_is() -> None:
     policy = Policy.brain(reflect_tokens=(900,))
     async with conversation([noted(500)] * 9, [draft()], policy=policy) as (chat, _, reflector):
-        await talked(chat, 152)
+        await grown(chat, exchange(152))
         assert len(reflector.requests) == 1
         assert len(await chat.observations()) == 2
         assert await chat.reflections() == ()
@@ -363,10 +337,10 @@ async def test_an_hour_passes_between_two_reflections() -> None:
         _,
         reflector,
     ):
-        await talked(chat, 152)
+        await grown(chat, exchange(152))
         assert len(reflector.requests) == 1
         clock.advance(HOUR - 60)
-        await talked(chat, 76, start=152)
+        await grown(chat, exchange(76, start=152))
         assert len(reflector.requests) == 1
         clock.advance(120)
         await chat.flush()
@@ -379,12 +353,12 @@ async def test_an_hour_passes_between_two_reflections() -> None:
 async def test_forty_thousand_tokens_of_log_are_not_reflected_and_more_are() -> None:
     big = Policy.brain(note_ratio=0.7, observe_max_tokens=40_000)
     async with conversation([noted(20_000)] * 2, policy=big) as (chat, _, reflector):
-        await talked(chat, 152)
+        await grown(chat, exchange(152))
         assert sum(note.tokens for note in await chat.observations()) == 40_000
         assert reflector.requests == []
     answers = [noted(20_000), noted(20_001)]
     async with conversation(answers, [condensed_to(20_000)], policy=big) as (chat, _, reflector):
-        await talked(chat, 152)
+        await grown(chat, exchange(152))
         assert len(reflector.requests) == 1
 
 
@@ -405,7 +379,7 @@ async def test_a_condensed_log_is_a_new_version_and_the_older_one_stays_in_the_l
         _,
         reflector,
     ):
-        await talked(chat, 152)
+        await grown(chat, exchange(152))
         state = await chat.state()
         reflection = (await chat.reflections())[0]
         sources = [await chat.source(s.id) for s in reflector.requests[0].segments]
@@ -470,7 +444,7 @@ async def test_lines_of_the_log_begin_with_their_tag() -> None:
     note = Note(text="rent the flat at Rua Augusta", first_seq=1, last_seq=1, tag="Decision")
     decision = Draft(notes=(note,), made_by="scripted/1")
     async with conversation([decision]) as (chat, _, _):
-        await talked(chat, 76)
+        await grown(chat, exchange(76))
         assert (await chat.observations())[0].text == "[Decision] rent the flat at Rua Augusta"
 
 
@@ -478,7 +452,7 @@ async def test_lines_of_the_log_begin_with_their_tag() -> None:
 @pytest.mark.req("C-25")
 async def test_of_tool_results_that_notes_cover_the_newest_six_stay_whole() -> None:
     async with conversation([noted(900)] * 3, policy=Policy.brain(keep_last=20)) as (chat, _, _):
-        await talked(chat, 60, tokens=490)
+        await grown(chat, exchange(60, tokens=490))
         results = [tool_turn(number, f"result {number} " + "r" * 1_000) for number in range(9)]
         await chat.append(*(message for turn in results for message in turn))
         await chat.flush()
@@ -540,7 +514,7 @@ async def test_the_first_part_works_without_the_later_ones() -> None:
 async def test_observations_and_reflections_are_listed_with_their_counts() -> None:
     policy = Policy.brain(reflect_tokens=(900,))
     async with conversation([noted(500)] * 3, [condensed_to(400)], policy=policy) as (chat, _, _):
-        await talked(chat, 228)
+        await grown(chat, exchange(228))
         assert ranges(await chat.reflections()) == [(1, 152)]
         assert ranges(await chat.observations()) == [(153, 228)]
         assert [s.tokens for s in await chat.reflections()] == [400]

@@ -1,20 +1,22 @@
 """REQUIREMENTS 1.1: the lango preset does what the lango documents ask for."""
 
 import asyncio
+import functools
 import logging
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import apsw
 import pytest
 from tests.requirements.samples import (
+    IN_MEMORY,
     condensing,
     draft,
+    grown,
     noting,
     ranges,
     said,
+    scripted,
     seqs,
     system_text,
     tool_turn,
@@ -28,34 +30,10 @@ from remanence.protocols import ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
 from remanence.testing.invariants import flattened
 from remanence.testing.models import ScriptedModel
-from remanence.testing.observers import ObserveAnswer, ReflectAnswer
+from remanence.testing.observers import ReflectAnswer
 from remanence.types import Draft
 
-IN_MEMORY = "sqlite:///:memory:"
-
-
-@asynccontextmanager
-async def conversation(
-    answers: Sequence[ObserveAnswer] = (),
-    reflections: Sequence[ReflectAnswer] = (),
-    *,
-    policy: Policy | None = None,
-    url: str = IN_MEMORY,
-) -> AsyncIterator[tuple[Conversation, ScriptedObserver, ScriptedReflector]]:
-    """A conversation under the preset, with an observer and a reflector that follow scripts."""
-    observer, reflector = ScriptedObserver(answers), ScriptedReflector(reflections)
-    policy = policy or Policy.lango(enabled=True, show_clock=False)
-    async with Memory.open(
-        url, policy=policy, observer=observer, reflector=reflector, clock=FixedClock()
-    ) as memory:
-        yield memory.conversation("session-1"), observer, reflector
-
-
-async def grown(chat: Conversation, count: int, *, tokens: int = 110, start: int = 0) -> None:
-    """Turns one by one, with the background work that each makes due."""
-    for message in turns(count, tokens=tokens, counter="cjk", start=start):
-        await chat.append(message)
-        await chat.flush()
+conversation = functools.partial(scripted, policy=Policy.lango(enabled=True, show_clock=False))
 
 
 @pytest.mark.req("L-43")
@@ -133,7 +111,7 @@ async def test_a_session_is_triggered_by_its_own_messages_alone() -> None:
 @pytest.mark.req("C-04")
 async def test_each_note_covers_all_unobserved_messages_once_and_is_counted() -> None:
     async with conversation([noting(60)] * 9) as (chat, observer, _):
-        await grown(chat, 31)
+        await grown(chat, turns(31, tokens=110, counter="cjk"))
         notes = await chat.observations()
 
     assert ranges(notes) == [(1, 10), (11, 20), (21, 30)]
@@ -150,12 +128,12 @@ async def test_each_note_covers_all_unobserved_messages_once_and_is_counted() ->
 @pytest.mark.req("C-06")
 async def test_notes_above_their_threshold_become_one_reflection_and_are_deleted() -> None:
     async with conversation([noting(500)] * 5, [condensing(300)]) as (chat, _, reflector):
-        await grown(chat, 40)
+        await grown(chat, turns(40, tokens=110, counter="cjk"))
         old = await chat.observations()
         assert sum(note.tokens for note in old) == 2_000
         assert reflector.requests == []
 
-        await grown(chat, 10, start=40)
+        await grown(chat, turns(10, start=40, tokens=110, counter="cjk"))
         reflections, left = await chat.reflections(), await chat.observations()
 
         assert [segment.id for segment in reflector.requests[0].segments][:4] == [n.id for n in old]
@@ -170,7 +148,7 @@ async def test_notes_above_their_threshold_become_one_reflection_and_are_deleted
 @pytest.mark.req("L-18")
 async def test_notes_that_come_after_a_reflection_stay_beside_it() -> None:
     async with conversation([noting(500)] * 7, [condensing(300)]) as (chat, _, _):
-        await grown(chat, 60)
+        await grown(chat, turns(60, tokens=110, counter="cjk"))
         assert ranges(await chat.reflections()) == [(1, 50)]
         assert ranges(await chat.observations()) == [(51, 60)]
 
@@ -179,7 +157,7 @@ async def test_notes_that_come_after_a_reflection_stay_beside_it() -> None:
 async def test_a_failed_reflection_leaves_the_notes_unchanged() -> None:
     down: list[ReflectAnswer] = [RuntimeError("the model is down")]
     async with conversation([noting(500)] * 5, down) as (chat, _, _):
-        await grown(chat, 50)
+        await grown(chat, turns(50, tokens=110, counter="cjk"))
         state = await chat.state()
         assert ranges(await chat.observations()) == [(n, n + 9) for n in range(1, 51, 10)]
         assert await chat.reflections() == ()
@@ -198,9 +176,9 @@ async def test_reflections_above_the_threshold_become_one_of_a_higher_generation
         _,
         made,
     ):
-        await grown(chat, 150)
+        await grown(chat, turns(150, tokens=110, counter="cjk"))
         reflections = await chat.reflections()
-        await grown(chat, 150, start=150)
+        await grown(chat, turns(150, start=150, tokens=110, counter="cjk"))
         generations = [request.generation for request in made.requests]
         later = await chat.reflections()
 
@@ -324,7 +302,7 @@ async def test_notes_and_messages_are_written_at_once_without_conflict(tmp_path:
 @pytest.mark.req("C-05")
 async def test_the_prompt_has_base_knowledge_reflections_and_the_newest_notes_first() -> None:
     async with conversation([noting(500)] * 9, [condensing(300)]) as (chat, _, _):
-        await grown(chat, 75)
+        await grown(chat, turns(75, tokens=110, counter="cjk"))
         knowledge = [f"layer {number}" for number in range(1, 7)]
         context = await chat.context(system="Base prompt.", knowledge=knowledge)
         request = context.to_anthropic()
@@ -393,7 +371,7 @@ def _plain(request: dict[str, list[dict[str, object]]]) -> dict[str, list[dict[s
 @pytest.mark.req("C-13")
 async def test_the_raw_tail_is_cut_by_tokens_from_its_old_end_and_what_left_is_in_notes() -> None:
     async with conversation([noting(60)] * 60) as (chat, _, _):
-        await grown(chat, 160)
+        await grown(chat, turns(160, tokens=110, counter="cjk"))
         context = await chat.context()
         state = await chat.state()
         segments = (*await chat.reflections(), *await chat.observations())
@@ -409,7 +387,7 @@ async def test_the_raw_tail_is_cut_by_tokens_from_its_old_end_and_what_left_is_i
 @pytest.mark.req("L-63")
 async def test_short_messages_leave_room_for_more_than_a_hundred_and_long_results_for_few() -> None:
     async with conversation() as (chat, _, _):
-        await grown(chat, 250, tokens=25)
+        await grown(chat, turns(250, tokens=25, counter="cjk"))
         short = await chat.context()
     async with conversation() as (chat, _, _):
         for number in range(12):
@@ -449,7 +427,7 @@ async def test_observer_and_reflector_ask_the_main_model_unless_they_have_their_
 @pytest.mark.req("LS-06")
 async def test_notes_have_the_columns_of_the_document_and_are_listed_oldest_first() -> None:
     async with conversation([noting(500)] * 9, [condensing(300)]) as (chat, _, _):
-        await grown(chat, 70)
+        await grown(chat, turns(70, tokens=110, counter="cjk"))
         notes, reflections = await chat.observations(), await chat.reflections()
         deleted = await chat.delete()
         left = (*await chat.observations(), *await chat.reflections())
@@ -538,7 +516,7 @@ async def test_accumulated_observations_are_replaced_by_a_reflection_in_the_requ
         return draft("All of it in one line.", last_seq=request.segments[-1].last_seq)
 
     async with conversation([noting(500)] * 5, [gist]) as (chat, _, _):
-        await grown(chat, 50)
+        await grown(chat, turns(50, tokens=110, counter="cjk"))
         text = system_text((await chat.context()).to_anthropic())
 
     assert "All of it in one line." in text
@@ -566,7 +544,7 @@ async def test_switched_off_a_context_has_the_newest_hundred_messages() -> None:
 @pytest.mark.req("L-44")
 async def test_a_note_of_exactly_the_threshold_is_not_reflected() -> None:
     async with conversation([noting(1_000)] * 2, [condensing(100)]) as (chat, _, reflector):
-        await grown(chat, 2, tokens=1_200)
+        await grown(chat, turns(2, tokens=1_200, counter="cjk"))
         assert sum(note.tokens for note in await chat.observations()) == 2_000
         assert reflector.requests == []
         await chat.append(said(1_200, counter="cjk", number=3))

@@ -1,18 +1,20 @@
 """REQUIREMENTS 1.2: the zora preset does what the zora plan asks for."""
 
 import asyncio
+import functools
 import logging
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from tests.requirements.samples import (
+    IN_MEMORY,
     condensing,
     draft,
+    grown,
     noting,
     ranges,
+    scripted,
     seqs,
     system_text,
     tool_turn,
@@ -20,48 +22,18 @@ from tests.requirements.samples import (
 )
 
 from remanence import Memory, Message, Note, Policy, count_tokens
-from remanence.conversation import Conversation
 from remanence.errors import InvalidPolicy
 from remanence.observing.notes import parse_notes
 from remanence.protocols import ObserveRequest, ReflectRequest
-from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
+from remanence.testing import FixedClock, ScriptedObserver, check_coverage
 from remanence.testing.models import ScriptedModel
-from remanence.testing.observers import ObserveAnswer, ReflectAnswer
 from remanence.types import Draft
 
-IN_MEMORY = "sqlite:///:memory:"
-
-
-@asynccontextmanager
-async def session(
-    answers: Sequence[ObserveAnswer] = (),
-    reflections: Sequence[ReflectAnswer] = (),
-    *,
-    policy: Policy | None = None,
-    gate: asyncio.Event | None = None,
-    url: str = IN_MEMORY,
-) -> AsyncIterator[tuple[Conversation, ScriptedObserver, ScriptedReflector]]:
-    """A session under the preset, with an observer and a reflector that follow scripts."""
-    observer, reflector = ScriptedObserver(answers, gate=gate), ScriptedReflector(reflections)
-    async with Memory.open(
-        url,
-        policy=policy or Policy.zora(),
-        observer=observer,
-        reflector=reflector,
-        clock=FixedClock(),
-    ) as memory:
-        yield memory.conversation("session-1"), observer, reflector
+session = functools.partial(scripted, policy=Policy.zora())
 
 
 def events(count: int, *, tokens: int = 350, start: int = 0) -> list[Message]:
     return turns(count, tokens=tokens, counter="split", start=start)
-
-
-async def ingested(chat: Conversation, count: int, *, start: int = 0) -> None:
-    """Events one by one, with the background work that each makes due."""
-    for message in events(count, start=start):
-        await chat.append(message)
-        await chat.flush()
 
 
 @pytest.mark.req("Z-02")
@@ -99,9 +71,9 @@ def test_the_defaults_are_those_of_the_document() -> None:
 async def test_over_the_threshold_the_oldest_twenty_messages_are_compressed() -> None:
     policy = Policy.zora(precompute_at=None)
     async with session([noting(900)] * 9, policy=policy) as (chat, observer, _):
-        await ingested(chat, 85)
+        await grown(chat, events(85))
         below = list(observer.requests)
-        await ingested(chat, 1, start=85)
+        await grown(chat, events(1, start=85))
 
     assert 85 * 350 < 30_000 < 86 * 350
     assert below == []
@@ -119,7 +91,7 @@ async def test_notes_are_ready_before_the_threshold_and_used_at_once_when_it_is_
     gate = asyncio.Event()
     gate.set()
     async with session([noting(900)] * 9, gate=gate) as (chat, observer, _):
-        await ingested(chat, 75)
+        await grown(chat, events(75))
         ready = await chat.state()
         before = await chat.context()
         gate.clear()
@@ -190,7 +162,7 @@ async def test_over_twice_the_maximum_a_call_waits_for_notes_but_not_for_ever() 
 @pytest.mark.req("C-05")
 async def test_the_request_has_identity_notes_oldest_first_and_the_working_messages() -> None:
     async with session([noting(900)] * 9) as (chat, _, _):
-        await ingested(chat, 120)
+        await grown(chat, events(120))
         context = await chat.context(identity="You are Zora.", system="You help.")
         state = await chat.state()
         request = context.to_anthropic()
@@ -212,7 +184,7 @@ async def test_between_reflections_each_prompt_begins_with_the_one_before() -> N
     grew = 0
     async with session([noting(700)] * 12) as (chat, _, _):
         for number in range(160):
-            await ingested(chat, 1, start=number)
+            await grown(chat, events(1, start=number))
             now = [block.text for block in (await chat.context(system="You help.")).system]
             assert now[: len(shown)] == shown
             grew += len(now) > len(shown)
@@ -229,7 +201,7 @@ async def test_between_reflections_each_prompt_begins_with_the_one_before() -> N
 @pytest.mark.req("Z-83")
 async def test_a_context_tells_the_tokens_of_its_tiers_and_what_is_pending() -> None:
     async with session([noting(900)] * 9) as (chat, observer, _):
-        await ingested(chat, 120)
+        await grown(chat, events(120))
         context = await chat.context()
         state = await chat.state()
         shown = [block for block in context.system if block.segment_id]
@@ -246,7 +218,7 @@ async def test_a_context_tells_the_tokens_of_its_tiers_and_what_is_pending() -> 
 @pytest.mark.req("Z-41")
 async def test_the_observer_is_given_the_earlier_notes_as_known() -> None:
     async with session([noting(900)] * 9) as (chat, observer, _):
-        await ingested(chat, 100)
+        await grown(chat, events(100))
 
     known = [[note.text.split()[0] for note in request.known] for request in observer.requests]
     assert known[0] == []
@@ -315,7 +287,7 @@ async def test_lines_have_date_priority_and_text_and_can_be_filtered_by_program(
         for p in ("CRITICAL", "IMPORTANT", "NOTE")
     )
     async with session([Draft(notes=notes, made_by="scripted/1")]) as (chat, _, _):
-        await ingested(chat, 61)
+        await grown(chat, events(61))
         segment = (await chat.observations())[0]
 
     assert segment.text.splitlines() == [
@@ -330,7 +302,7 @@ async def test_lines_have_date_priority_and_text_and_can_be_filtered_by_program(
 @pytest.mark.req("Z-46")
 async def test_an_observation_is_asked_to_be_three_to_six_times_smaller() -> None:
     async with session([noting(900)] * 9) as (chat, observer, _):
-        await ingested(chat, 100)
+        await grown(chat, events(100))
 
     for request in observer.requests:
         source_tokens = sum(message.tokens for message in request.messages)
@@ -411,7 +383,7 @@ async def test_a_reflection_keeps_critical_lines_word_for_word() -> None:
         IN_MEMORY, policy=policy, observer=ScriptedObserver([notes] * 9)
     ) as memory:
         chat = memory.conversation("a")
-        await ingested(chat, 120)
+        await grown(chat, events(120))
         reflections = await chat.reflections()
 
     assert reflections
@@ -467,7 +439,7 @@ async def test_flush_waits_until_nothing_is_pending() -> None:
 async def test_a_restarted_memory_shows_the_same_context(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'zora.db'}"
     async with session([noting(900)] * 9, url=url) as (chat, _, _):
-        await ingested(chat, 120)
+        await grown(chat, events(120))
         before = await chat.context(system="You help.")
     async with session(url=url) as (chat, _, _):
         after = await chat.context(system="You help.")
@@ -484,7 +456,7 @@ async def test_without_a_model_the_working_tier_grows_and_a_warning_is_logged(
     down = [RuntimeError("no model is available")] * 99
     with caplog.at_level(logging.WARNING, logger="remanence"):
         async with session(down) as (chat, _, _):
-            await ingested(chat, 100)
+            await grown(chat, events(100))
             context = await chat.context()
 
     assert seqs(context) == list(range(1, 101))
@@ -546,7 +518,7 @@ async def test_a_long_session_keeps_its_budget_in_the_background_and_over_a_rest
 async def test_notes_of_one_topic_come_in_the_order_that_the_observer_gave() -> None:
     texts = ("rent: the flat costs 900", "rent: paid on the 3rd", "trip: leaves at noon")
     async with session([draft(*texts)]) as (chat, _, _):
-        await ingested(chat, 61)
+        await grown(chat, events(61))
         segment = (await chat.observations())[0]
 
     assert [note.text for note in segment.notes] == list(texts)
