@@ -10,6 +10,7 @@ from remanence.engine.remembering import owner_of, shown_facts
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
 from remanence.observing.facts.rendering import memories_text
+from remanence.observing.slicing import waited_for
 from remanence.runtime import Runtime
 from remanence.types import ConversationRef, Hit, MemoryState, Message, Snapshot
 
@@ -45,8 +46,10 @@ async def current_context(
     changed = runtime.asked.changed(ref, model)
     factor = runtime.calibrating.window_factor(model)
     request = dataclasses.replace(request, token_factor=factor)
-    snapshot = await _activated(runtime, ref, request, user=user, model_changed=changed)
-    context = built(runtime, snapshot, await _with_facts(runtime, request, snapshot, query))
+    snapshot = await _caught_up(runtime, ref, user=user)
+    with waited_for():
+        snapshot = await _activated(runtime, snapshot, request, model_changed=changed)
+        context = built(runtime, snapshot, await _with_facts(runtime, request, snapshot, query))
     if runtime.policy.observer_mode == "continuation":
         runtime.live_prompts.keep(ref, context)
     hidden = sum(gap.last_seq - gap.first_seq + 1 for gap in context.omitted)
@@ -59,7 +62,8 @@ async def current_context(
 async def read_snapshot(runtime: Runtime, ref: ConversationRef, *, user: str | None) -> Snapshot:
     """State, live segments and raw tail; those of an empty tape before the first message."""
     tail_tokens = runtime.policy.context_tokens + STAND_IN_SOURCE_TOKENS
-    snapshot = await runtime.store.snapshot(ref, tail_tokens=tail_tokens)
+    with waited_for():
+        snapshot = await runtime.store.snapshot(ref, tail_tokens=tail_tokens)
     return snapshot or Snapshot(state=empty_state(runtime, ref, user), segments=(), tail=())
 
 
@@ -93,15 +97,8 @@ async def _without_memory(
     )
 
 
-async def _activated(
-    runtime: Runtime,
-    ref: ConversationRef,
-    request: ContextRequest,
-    *,
-    user: str | None,
-    model_changed: bool,
-) -> Snapshot:
-    """A snapshot with what is ready activated, after a bounded wait where one is asked for."""
+async def _caught_up(runtime: Runtime, ref: ConversationRef, *, user: str | None) -> Snapshot:
+    """A snapshot, after a bounded wait for observations where one is asked for."""
     policy = runtime.policy
     snapshot = await read_snapshot(runtime, ref, user=user)
     if (
@@ -112,12 +109,20 @@ async def _activated(
             async with asyncio.timeout(policy.sync_timeout_seconds):
                 await runtime.engine.settle(ref)
         snapshot = await read_snapshot(runtime, ref, user=user)
-    if await runtime.reconciler.activate_if_due(
+    return snapshot
+
+
+async def _activated(
+    runtime: Runtime, snapshot: Snapshot, request: ContextRequest, *, model_changed: bool
+) -> Snapshot:
+    """The snapshot with what is ready activated."""
+    state = snapshot.state
+    if not await runtime.reconciler.activate_if_due(
         snapshot, now=request.now, model_changed=model_changed
     ):
-        runtime.engine.signal(ref)
-        snapshot = await read_snapshot(runtime, ref, user=user)
-    return snapshot
+        return snapshot
+    runtime.engine.signal(state.ref)
+    return await read_snapshot(runtime, state.ref, user=state.user)
 
 
 async def _with_facts(

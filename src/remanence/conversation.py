@@ -24,6 +24,7 @@ from remanence.observing.context import Context
 from remanence.observing.history import snapshot_at, state_at
 from remanence.observing.recall import within
 from remanence.observing.schedule import observation_due
+from remanence.observing.slicing import Pacer, waited_for
 from remanence.runtime import Runtime
 from remanence.types import (
     BudgetState,
@@ -91,8 +92,9 @@ class Conversation:
             return ()
         for message in messages:
             check_message(message, max_bytes=self._runtime.policy.max_message_bytes)
-        counted = [await self._counted(message) for message in messages]
-        appended = await self._store.append(self.ref, counted, user=self.user)
+        with waited_for():
+            counted = await self._counted(messages)
+            appended = await self._store.append(self.ref, counted, user=self.user)
         telemetry.messages_appended(len(messages))
         if observation_due(self._runtime.policy, appended.state):
             self._runtime.engine.signal(self.ref)
@@ -374,11 +376,17 @@ class Conversation:
             await blocks.delete(self.id)
         return deleted
 
-    async def _counted(self, message: Message) -> Message:
-        count = self._runtime.counter.message
-        size = sum(len(part.text) for part in message.content if isinstance(part, TextPart))
-        tokens = await asyncio.to_thread(count, message) if size > LONG_TEXT else count(message)
-        return message.replace(tokens=tokens)
+    async def _counted(self, messages: Sequence[Message]) -> list[Message]:
+        """With their tokens; others run meanwhile where it takes a while."""
+        count, counted, pacer = self._runtime.counter.message, [], Pacer()
+        for message in messages:
+            size = sum(len(part.text) for part in message.content if isinstance(part, TextPart))
+            tokens = await asyncio.to_thread(count, message) if size > LONG_TEXT else count(message)
+            counted.append(message.replace(tokens=tokens))
+            if pacer.is_due():
+                await asyncio.sleep(0)
+                pacer = Pacer()
+        return counted
 
     async def _segments(self) -> tuple[Segment, ...]:
         self._runtime.check_open()

@@ -66,27 +66,45 @@ def test_a_kept_snapshot_is_the_one_that_would_be_read(steps: list[tuple[str, ob
     connection.close()
 
 
-def test_what_was_read_once_is_not_read_again(connection: apsw.Connection) -> None:
-    append(connection, *[1] * 500)
-    kept = snapshots.Snapshots()
-    rows = 0
+class Rows:
+    """Counts the rows that a connection returns."""
 
-    def count(cursor: apsw.Cursor, row: tuple[object, ...]) -> object:
-        nonlocal rows
-        rows += 1
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.count = 0
+        connection.row_trace = self._counted
+
+    def _counted(self, cursor: apsw.Cursor, row: tuple[object, ...]) -> object:
+        self.count += 1
         return row
 
-    connection.row_trace = count
+
+def test_what_was_read_once_is_not_read_again(connection: apsw.Connection) -> None:
+    append(connection, *[1] * 500)
+    kept, rows = snapshots.Snapshots(), Rows(connection)
     kept.read(connection, REF, tail_tokens=1_000)
-    first, rows = rows, 0
+    first = rows.count
     append(connection, 1)
-    rows = 0
+    rows.count = 0
     snapshot = kept.read(connection, REF, tail_tokens=1_000)
 
     assert snapshot is not None
     assert len(snapshot.tail) == 501
     assert first > 500
-    assert rows == 2  # the state and the new message
+    assert rows.count == 2  # the state and the new message
+
+
+def test_a_tail_that_was_read_whole_is_not_read_again_for_more_tokens(
+    connection: apsw.Connection,
+) -> None:
+    append(connection, *[1] * 500)
+    kept, rows = snapshots.Snapshots(), Rows(connection)
+    kept.read(connection, REF, tail_tokens=1_000)
+    rows.count = 0
+    snapshot = kept.read(connection, REF, tail_tokens=2_000)
+
+    assert snapshot is not None
+    assert len(snapshot.tail) == 500
+    assert rows.count == 1  # the state
 
 
 def test_only_the_latest_conversations_are_kept(connection: apsw.Connection) -> None:

@@ -1,8 +1,10 @@
 """Running a long computation in slices, so that an event loop is not held up."""
 
 import asyncio
+import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 _T = TypeVar("_T")
@@ -10,6 +12,27 @@ _SLICE_SECONDS = 0.001
 _REST_SECONDS = 0.001
 """A rest and no mere yield: a store's thread needs the interpreter several times for one job, and
 gets it only every 5 ms from a loop that never sleeps."""
+_MOST_RESTS = 10
+"""In a row, where somebody always waits: work in the background goes on, if slowly."""
+
+
+class _Foreground(threading.local):
+    """The calls that somebody waits for, on the event loop of each thread."""
+
+    calls = 0
+
+
+_foreground = _Foreground()
+
+
+@contextmanager
+def waited_for() -> Iterator[None]:
+    """Somebody waits for the body: what runs in slices on the same event loop gives way to it."""
+    _foreground.calls += 1
+    try:
+        yield
+    finally:
+        _foreground.calls -= 1
 
 
 class Pacer:
@@ -23,9 +46,13 @@ class Pacer:
         return time.perf_counter() - self._began > _SLICE_SECONDS
 
     async def pause(self) -> None:
-        """Let others run if it is due."""
+        """Let others run if it is due, and longer while somebody waits for them."""
         if self.is_due():
             await asyncio.sleep(_REST_SECONDS)
+            for _ in range(_MOST_RESTS):
+                if not _foreground.calls:
+                    break
+                await asyncio.sleep(_REST_SECONDS)
             self._began = time.perf_counter()
 
 

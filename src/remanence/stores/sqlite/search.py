@@ -14,7 +14,7 @@ from remanence.stores.rows import Row, decode_content, decode_notes, decode_time
 from remanence.stores.terms import index_terms, query_terms, searchable_text
 from remanence.types import ConversationRef, Hit, RecallFilter, Segment
 
-_STEP_MESSAGES = 64
+_STEP_MESSAGES = 16
 _STEP_CHARACTERS = 16_000
 _MERGED_PAGES = 16
 MOST_NOTES = 65_536  # of a segment: the rowids of its notes lie between those of two segments

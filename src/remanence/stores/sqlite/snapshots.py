@@ -23,6 +23,7 @@ class _Kept(NamedTuple):
     segments: tuple[Segment, ...] = ()
     tail: tuple[Message, ...] = ()
     tail_tokens: int = 0
+    is_whole: bool = False  # no message from `tail_seq` on was left out
 
 
 class Snapshots:
@@ -49,9 +50,10 @@ class Snapshots:
         if kept.lock_version != state.lock_version:
             live = segments.live(connection, state.key)
         most_tokens = max(tail_tokens, kept.tail_tokens)
-        known = kept.tail if tail_tokens <= kept.tail_tokens else ()
+        known = kept.tail if kept.is_whole or tail_tokens <= kept.tail_tokens else ()
         tail = _tail(connection, state, known, most_tokens)
-        self._kept[state.key] = _Kept(state.lock_version, live, tail, most_tokens)
+        is_whole = bool(tail) and tail[0].seq == state.tail_seq
+        self._kept[state.key] = _Kept(state.lock_version, live, tail, most_tokens, is_whole)
         if len(self._kept) > _MOST_CONVERSATIONS:
             self._kept.popitem(last=False)
         pin = facts.pinned(connection, state.key) if state.user is not None else None

@@ -1,6 +1,7 @@
 """A thread that owns a connection and serves a queue of jobs."""
 
 import asyncio
+import contextlib
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ T = TypeVar("T")
 Work: TypeAlias = Callable[[apsw.Connection], T]
 
 _MOST_JOBS = 512  # in one transaction: what a crash may interrupt, and how long the first waits
+_QUIET_SECONDS = 0.01  # without a job before each idle step, which the next job would wait for
 
 
 class Job(Generic[T]):
@@ -115,16 +117,23 @@ class Worker:
                 _resolve(jobs)
 
     def _take(self, connection: apsw.Connection) -> tuple[list[AnyJob], bool]:
-        while self._idle and self._jobs.empty() and self._idle(connection):
-            pass
         jobs: list[AnyJob] = []
-        job = self._jobs.get()
+        job = self._next(connection)
         while job is not None:
             jobs.append(job)
             if len(jobs) == _MOST_JOBS or self._jobs.empty():
                 return jobs, False
             job = self._jobs.get()
         return jobs, True
+
+    def _next(self, connection: apsw.Connection) -> AnyJob | None:
+        """The next job; while none comes for a while, what is done in between."""
+        while self._idle:
+            with contextlib.suppress(queue.Empty):
+                return self._jobs.get(timeout=_QUIET_SECONDS)
+            if not self._idle(connection):
+                break
+        return self._jobs.get()
 
     def _refuse(self, error: Exception) -> None:
         """Fail all that waits; nobody will serve it."""

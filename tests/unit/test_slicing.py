@@ -1,0 +1,62 @@
+import asyncio
+import contextlib
+import time
+from collections.abc import Generator
+
+from remanence.observing.slicing import in_slices, waited_for
+
+SLICE_SECONDS = 0.002
+
+
+def slices(count: int, done: list[int]) -> Generator[None, None, int]:
+    """So many steps, each longer than a slice may be."""
+    for number in range(count):
+        began = time.perf_counter()
+        while time.perf_counter() - began < SLICE_SECONDS:
+            pass
+        done.append(number)
+        yield
+    return count
+
+
+async def test_others_run_between_slices() -> None:
+    done: list[int] = []
+    seen: list[int] = []
+    work = asyncio.create_task(in_slices(slices(5, done)))
+    while not work.done():
+        seen.append(len(done))
+        await asyncio.sleep(0)
+
+    assert await work == 5
+    assert {1, 2, 3, 4} <= set(seen)
+
+
+async def test_work_in_slices_rests_while_somebody_waits() -> None:
+    done: list[int] = []
+    work = asyncio.create_task(in_slices(slices(50, done)))
+    await asyncio.sleep(0)
+    with waited_for():
+        before = len(done)
+        for _ in range(5):
+            await asyncio.sleep(0.001)
+        assert len(done) <= before + 1
+
+    assert await work == 50
+
+
+async def test_work_in_slices_ends_although_somebody_always_waits() -> None:
+    with waited_for():
+        assert await in_slices(slices(5, [])) == 5
+
+
+async def test_nobody_waits_any_more_after_an_error() -> None:
+    with contextlib.suppress(TimeoutError), waited_for():
+        raise TimeoutError
+    done: list[int] = []
+    work = asyncio.create_task(in_slices(slices(2, done)))
+    rests = 0
+    while not work.done():
+        rests += 1
+        await asyncio.sleep(0.001)
+
+    assert rests < 10
