@@ -27,6 +27,17 @@ _NONE_OF_IT = re.compile(
 )
 
 
+class Pattern(NamedTuple):
+    """A cue that words alone do not tell; a text without any of `needs` is not searched."""
+
+    needs: tuple[str, ...]
+    regex: re.Pattern[str]
+
+    def is_in(self, text: str) -> bool:
+        """Whether a text in lower case has the cue."""
+        return any(part in text for part in self.needs) and self.regex.search(text) is not None
+
+
 class _Phrase(NamedTuple):
     """A cue of several words."""
 
@@ -49,30 +60,31 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool) -> Cue:
 
 
 def _names(text: str, keys: Sequence[str]) -> set[str]:
-    cues = _cues()
+    cues = all_cues()
     names = {
         phrase.name
         for index, key in enumerate(keys)
         for phrase in cues.phrases.get(key, ())
         if tuple(keys[index : index + len(phrase.words)]) == phrase.words
     }
-    plain = text.replace("’", "'")
-    names |= {name for name, pattern in cues.patterns.items() if pattern.search(plain)}
+    plain = text.replace("’", "'").lower()
+    names |= {name for name, pattern in cues.patterns.items() if pattern.is_in(plain)}
     if not text.isascii():
         names |= {name for name, pattern in cues.parts.items() if pattern.search(text)}
     return names
 
 
-class _Cues(NamedTuple):
+class Cues(NamedTuple):
     """Phrases by their first word, patterns of them, and patterns for scripts without spaces."""
 
     phrases: Mapping[str, Sequence[_Phrase]]
-    patterns: Mapping[str, re.Pattern[str]]
+    patterns: Mapping[str, Pattern]
     parts: Mapping[str, re.Pattern[str]]
 
 
 @cache
-def _cues() -> _Cues:
+def all_cues() -> Cues:
+    """The cues of the table `cues.json`."""
     folder = resources.files("remanence.observing.extractive")
     data: dict[str, dict[str, str]] = json.loads((folder / "cues.json").read_text("utf-8"))
     phrases: dict[str, list[_Phrase]] = {}
@@ -80,8 +92,12 @@ def _cues() -> _Cues:
         for phrase in cues["words"].split("|"):
             words = tuple(phrase.split())
             phrases.setdefault(words[0], []).append(_Phrase(words, name))
-    return _Cues(
+    return Cues(
         phrases,
-        {n: re.compile(c["pattern"], re.IGNORECASE) for n, c in data.items() if "pattern" in c},
+        {n: _pattern(c) for n, c in data.items() if "pattern" in c},
         {n: re.compile(c["parts"]) for n, c in data.items()},
     )
+
+
+def _pattern(cue: Mapping[str, str]) -> Pattern:
+    return Pattern(tuple(cue["needs"].split("|")), re.compile(cue["pattern"]))
