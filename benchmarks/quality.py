@@ -20,7 +20,8 @@ from typing import NamedTuple, TypeAlias
 
 from benchmarks.picking import OldestDropped, Picking, last_first, shuffled, sumy_orders
 from benchmarks.rows import Row, show
-from remanence import Memory, Message, Observer, Policy
+from remanence import Memory, Message, Observer, Policy, Settings
+from remanence.cli.replaying import replay_policy
 from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.observing.notes import render_notes
 from remanence.protocols import Reflector, ReflectRequest
@@ -29,7 +30,6 @@ from remanence.tokens import counter_for
 from remanence.types import ConversationRef, Note, Segment
 
 RATIO, SMALL_RATIO, REFLECTED_RATIO = 1 / 5, 1 / 8, 1 / 12
-SLICE_TOKENS = 8_000
 PUBLISHED = "notes that a language model wrote, size 20.4: 52"
 MEASURES = ("full", "temporal", "fact", "invented", "size")
 
@@ -137,15 +137,7 @@ async def _observed(
     source: Source, observer: Observer, ratio: float
 ) -> dict[Path, Sequence[Segment]]:
     """What a memory with this observer keeps of each conversation."""
-    policy = Policy.default(
-        note_ratio=ratio,
-        observe_tokens=SLICE_TOKENS,
-        observe_max_tokens=SLICE_TOKENS,
-        activate="when_observed",
-        tail_tokens=1_000,
-        tail_keep_tokens=0,
-        reflect_tokens=(),
-    )
+    policy = replay_policy(Settings(), ratio=ratio)
     return {path: await _notes_of(talk, observer, policy) for path, talk in source.talks.items()}
 
 

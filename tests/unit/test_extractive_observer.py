@@ -265,3 +265,25 @@ def test_the_rows_of_a_result_are_lines_that_name_what_they_belong_to() -> None:
 def test_json_within_a_line_of_output_is_written_in_plain_words() -> None:
     text = _whole(Message.tool("c", 'Upstream said {"error": {"code": "NO_SEATS"}, "row": 7}'))
     assert text == "Upstream said error: code: NO_SEATS, row: 7"
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["성공은 운이 아니라 실력이야", "걔 생각말고 안 나", "这不是运气而是实力", "夢ではなく現実だ"],
+)
+def test_a_contrast_that_takes_nothing_back_stays_as_it_was_said(said: str) -> None:
+    notes = _notes(_request(Message.user(said), ratio=9))
+    assert all(note.supersedes is None for note in notes)
+
+
+def test_what_somebody_decides_or_puts_right_comes_before_all_else() -> None:
+    chatter = [Message.user(f"The {n}th train to Turku had {n + 3} wagons.") for n in range(40)]
+    request = _request(
+        Message.user("Book seat 14 for me."),
+        *chatter,
+        Message.user("Seat 15, not 14. Let's go with the green tram."),
+        ratio=0.1,
+    )
+    text = render_notes(_notes(request), "compact")
+    assert "[Decision]" in text
+    assert "(was: 14)" in text

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from remanence.observing.extractive.passages import Passage
+from remanence.observing.extractive.script_frames import given_up
 from remanence.observing.extractive.wording import Word, in_full, terms, wording
 
 _LOOK_BACK = 40
@@ -38,6 +39,7 @@ _FRAMES = (
     _Frame(("вместо",)),
     _Frame(("не",), ("а",)),
 )
+_DIGIT = re.compile(r"\d")
 _OPENERS = frozenset(frame.opening[0] for frame in _FRAMES)
 
 _KINDS = (
@@ -57,7 +59,7 @@ def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Pa
     """The same passages; those that take something back say what, and the others that they fell."""
     corrected = list(found)
     for index, p in enumerate(found):
-        framed = None if p.is_outcome or p.is_question else _framed(p)
+        framed = None if p.is_outcome or p.is_question else _framed(p) or _given_up_in(found, index)
         if framed is not None:
             corrected[index] = framed
         elif p.cue.corrects and not p.is_question and (old := _replaced(found, index)) is not None:
@@ -90,6 +92,24 @@ def _framed(p: Passage) -> Passage | None:
             words = tuple(replace(w, dropped=w.dropped or i in cut) for i, w in enumerate(full))
             return replace(p, words=words, supersedes=wording(old))
     return None
+
+
+def _given_up_in(found: Sequence[Passage], index: int) -> Passage | None:
+    """The same of "不是X而是Y" and the like, where X was said before or Y is of its kind."""
+    p = found[index]
+    given = given_up(in_full(p.words, p.vocabulary)) if p.cue.corrects else None
+    if given is None:
+        return None
+    earlier = found[max(0, index - _LOOK_BACK) : index]
+    said = any(given.old in other.source for other in earlier)
+    if not said and not _same_kind(given.old, wording(given.words)):
+        return None
+    return replace(p, words=given.words, supersedes=given.old)
+
+
+def _same_kind(old: str, new: str) -> bool:
+    """Whether both name a number: "13명", "15명"."""
+    return _DIGIT.search(old) is not None and _DIGIT.search(new) is not None
 
 
 def _given_up(p: Passage, keys: Sequence[str], frame: _Frame) -> range | None:

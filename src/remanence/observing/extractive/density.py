@@ -45,6 +45,7 @@ _DUE = 1.3
 _BARE = 2
 _ENOUGH_TO_COMPARE = 3
 _PRIOR_RANGE = (0.5, 2.5)
+_TALKS_MOST = 0.8  # the prior of one of two who says three quarters of it all
 
 
 def weigh(
@@ -66,6 +67,7 @@ def weigh(
                 ),
                 factor=_factor(p),
                 stretch=stretch,
+                must=_must(p, priors[p.speaker]),
             )
         )
         yield
@@ -109,7 +111,7 @@ def _tells(p: Passage) -> bool:
     own = [w for w in p.words if w.is_date or not (w.dropped or w.key in slight)]
     if p.source.lower().startswith(p.vocabulary.narration or ("\n",)):
         return any(w.is_date or not w.key.isalpha() for w in own) and len(own) > _BARE
-    if p.context:
+    if p.context or p.supersedes:
         return bool(own)
     return _size(own, p) > (_BARE if p.is_question or _is_filler(p) else 1)
 
@@ -190,6 +192,13 @@ def _digits(text: str) -> int:
     return sum(c.isdigit() for c in text)
 
 
+def _must(p: Passage, prior: float) -> bool:
+    """Whether a reader has to know it: decided, or put right, by one who does not talk most of all."""
+    puts_right = p.supersedes is not None and p.first_seq == p.seq
+    decides = p.cue.tag == "Decision" and not p.is_superseded
+    return (puts_right or decides) and prior > _TALKS_MOST
+
+
 def _factor(p: Passage) -> float:
     factor = _TAG[p.cue.tag] * _person(p)
     if p.cue.priority == "CRITICAL":
@@ -223,7 +232,9 @@ def _person(p: Passage) -> float:
 
 
 def _is_filler(p: Passage) -> bool:
-    return bool(p.vocabulary.filler) and p.source.lower().startswith(p.vocabulary.filler)
+    """Whether it opens as courtesy does: "let's ..." decides nothing, but "let's go with ..." does."""
+    opens = bool(p.vocabulary.filler) and p.source.lower().startswith(p.vocabulary.filler)
+    return opens and p.cue.tag != "Decision"
 
 
 def _priors(found: Sequence[Passage]) -> dict[str, float]:

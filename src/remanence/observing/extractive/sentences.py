@@ -66,6 +66,8 @@ def _belong(text: str, start: int, joint: re.Match[str]) -> bool:
     """Whether the sides of a joint need one another: a label and its value, "not X but Y"."""
     if joint[0][0] in ":：":
         return joint.start() - start < _LABEL
+    if text.startswith("而", joint.end()):
+        return True
     return joint[0].isspace() and bool(_NEGATION.search(text, start, joint.start()))
 
 
