@@ -9,7 +9,7 @@ from remanence.observing.notes import render_notes
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.types import Note
 
-_REPEAT = 0.35
+_REPEAT = 0.4
 _OVERHEAD = 1
 _JOIN = 1
 _SLACK = 2
