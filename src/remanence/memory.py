@@ -265,7 +265,9 @@ class Memory:
         self._runtime.check_open()
         if self._daily is None:
             raise InvalidPolicy(
-                "daily_directory=None has no daily notes: set it to a directory of yours"
+                "daily_directory=None has no daily notes: name a directory of yours, as in "
+                'Memory.open(settings=Settings(daily_directory="notes")) or by '
+                "REMANENCE_DAILY_DIRECTORY"
             )
         return self._daily
 

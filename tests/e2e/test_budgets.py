@@ -150,3 +150,7 @@ def test_budgets_come_from_the_settings_and_what_they_measure_is_shown(
     assert "conversation budget" in cli("inspect", "trip").stdout
     assert "scope" in cli("config", "show").stdout
     assert "no such model call" in cli("usage", "--user", "bo").stdout
+
+    unknown = cli("usage", "trap")
+    assert unknown.returncode != 0
+    assert "no conversation 'trap'" in unknown.stderr

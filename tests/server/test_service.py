@@ -1,6 +1,8 @@
 import asyncio
 import os
 import signal
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -82,3 +84,20 @@ async def test_the_command_serves_until_it_is_asked_to_end(tmp_path: Path) -> No
     assert memory.json()["memoryState"]["last_seq"] == 2
     assert url.startswith("http://127.0.0.1:")
     assert code == 0
+
+
+def test_a_port_that_is_taken_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = subprocess.run(
+            [sys.executable, "-m", "remanence.cli", "serve", "--port", str(port)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+
+    assert ended.returncode != 0
+    assert f"127.0.0.1:{port}" in ended.stderr
+    assert "--port" in ended.stderr

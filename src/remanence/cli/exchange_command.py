@@ -6,10 +6,8 @@ from pathlib import Path
 
 from remanence.blocks import BlockStore
 from remanence.cli.output import Printer, warn, write_json
-from remanence.cli.settings import opened
+from remanence.cli.settings import existing, opened
 from remanence.config import Settings
-from remanence.conversation import Conversation
-from remanence.errors import ConversationNotFound
 from remanence.exchange import ImportReport
 
 
@@ -44,8 +42,7 @@ def run_import(
 
 async def _export(settings: Settings, conversation: str, tenant: str, directory: Path) -> int:
     async with opened(settings, works=False) as memory:
-        chat = memory.conversation(conversation, tenant=tenant)
-        await _require(chat)
+        chat = await existing(memory, conversation, tenant=tenant)
         return await chat.export_blocks(BlockStore(directory))
 
 
@@ -53,14 +50,5 @@ async def _import(
     settings: Settings, conversation: str, tenant: str, directory: Path
 ) -> ImportReport:
     async with opened(settings, works=False) as memory:
-        chat = memory.conversation(conversation, tenant=tenant)
-        await _require(chat)
+        chat = await existing(memory, conversation, tenant=tenant)
         return await chat.import_blocks(BlockStore(directory))
-
-
-async def _require(chat: Conversation) -> None:
-    if not (await chat.state()).last_seq:
-        raise ConversationNotFound(
-            f"tenant {chat.ref.tenant!r} has no conversation {chat.id!r}: 'remanence inspect' "
-            "lists all"
-        )

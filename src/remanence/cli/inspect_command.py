@@ -16,9 +16,8 @@ from remanence.cli.documents import (
 )
 from remanence.cli.output import Printer, shortened, write_json
 from remanence.cli.replaying import live_segments
-from remanence.cli.settings import opened
+from remanence.cli.settings import existing, opened
 from remanence.config import Settings
-from remanence.errors import ConversationNotFound
 from remanence.memory import Memory
 from remanence.observing.context import Context
 from remanence.types import BudgetState, LogEntry, MemoryState, Message, Segment
@@ -119,8 +118,7 @@ async def _inspected(
     settings: Settings, conversation: str, tenant: str, version: int | None, *, flush: bool
 ) -> Inspected:
     async with opened(settings, works=flush) as memory:
-        chat = memory.conversation(conversation, tenant=tenant)
-        _require((await chat.state()).last_seq, conversation, tenant)
+        chat = await existing(memory, conversation, tenant=tenant)
         if flush:
             await chat.flush()
         shown = (await chat.state()).lock_version if version is None else version
@@ -136,18 +134,10 @@ async def _inspected(
 
 async def _traced(settings: Settings, conversation: str, tenant: str, segment_id: str) -> Traced:
     async with opened(settings, works=False) as memory:
-        chat = memory.conversation(conversation, tenant=tenant)
-        _require((await chat.state()).last_seq, conversation, tenant)
+        chat = await existing(memory, conversation, tenant=tenant)
         source = await chat.source(segment_id)
         live = {segment.id: segment for segment in await live_segments(chat)}
         return Traced(segment_id=segment_id, segment=live.get(segment_id), source=source)
-
-
-def _require(last_seq: int, conversation: str, tenant: str) -> None:
-    if not last_seq:
-        raise ConversationNotFound(
-            f"tenant {tenant!r} has no conversation {conversation!r}: 'remanence inspect' lists all"
-        )
 
 
 def _print_states(printer: Printer, states: Sequence[MemoryState]) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from remanence.cli.documents import masked
 from remanence.config import Settings
 from remanence.config.sources import Loaded, load_settings
-from remanence.errors import StoreUnavailable
+from remanence.conversation import Conversation
+from remanence.errors import ConversationNotFound, StoreUnavailable
 from remanence.memory import Memory
 from remanence.observing.policy import Policy
 from remanence.observing.preset import policy_of
@@ -42,6 +43,20 @@ async def opened(settings: Settings, *, works: bool) -> AsyncIterator[Memory]:
         )
     async with Memory.open(settings=settings) as memory:
         yield memory
+
+
+async def existing(memory: Memory, conversation: str, *, tenant: str) -> Conversation:
+    """The conversation, if it has a message.
+
+    Raises:
+        ConversationNotFound: it has none.
+    """
+    chat = memory.conversation(conversation, tenant=tenant)
+    if not (await chat.state()).last_seq:
+        raise ConversationNotFound(
+            f"tenant {tenant!r} has no conversation {conversation!r}: 'remanence inspect' lists all"
+        )
+    return chat
 
 
 def _require_database(url: str) -> None:

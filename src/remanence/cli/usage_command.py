@@ -8,8 +8,9 @@ from datetime import datetime
 
 from remanence.cli.documents import masked
 from remanence.cli.output import Printer, write_json
-from remanence.cli.settings import opened
+from remanence.cli.settings import existing, opened
 from remanence.config import Settings
+from remanence.runtime import DEFAULT_TENANT
 from remanence.types import UsageTotal
 
 
@@ -37,6 +38,8 @@ def run(settings: Settings, wanted: Wanted, *, as_json: bool) -> int:
 
 async def _totals(settings: Settings, wanted: Wanted) -> tuple[UsageTotal, ...]:
     async with opened(settings, works=False) as memory:
+        if wanted.conversation is not None:
+            await existing(memory, wanted.conversation, tenant=wanted.tenant or DEFAULT_TENANT)
         return await memory.usage(
             tenant=wanted.tenant,
             conversation=wanted.conversation,

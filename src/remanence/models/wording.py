@@ -41,6 +41,9 @@ _WORDS: Final = {
 # Only here does the provider's own text help; elsewhere it may repeat a key or an answer.
 _QUOTED: Final = frozenset({"bad_request", "quota", "too_long", "unknown_model"})
 
+# Only here does the address help; without the user and the path, which may be secret.
+_UNREACHED: Final = frozenset({"connection", "timeout"})
+
 # Words of servers that send no code of their own for a request that is too long.
 _TOO_LONG: Final = re.compile(
     r"context (?:length|size|window)|maximum context|prompt is too long|input is too long"
@@ -62,6 +65,9 @@ def described(
 ) -> ModelError:
     """A failed call; what the provider wrote is quoted only where that tells no secret."""
     text = f"{spec.name} {_WORDS[reason]}"
+    if reason in _UNREACHED and spec.base_url:
+        url = httpx2.URL(spec.base_url)
+        text += f", at {url.scheme}://{url.netloc.decode()}"
     if status is not None:
         text += f" (HTTP {status})"
     if reason in _QUOTED and quote:

@@ -38,6 +38,8 @@ def _listen(port: int) -> socket.socket:
         listening.bind((HOST, port))
     except OSError as error:
         listening.close()
-        raise OSError(error.errno, error.strerror, f"{HOST}:{port}") from error
+        raise OSError(
+            error.errno, f"{error.strerror}: choose another with --port", f"{HOST}:{port}"
+        ) from error
     listening.listen()
     return listening
