@@ -134,3 +134,15 @@ async def test_a_wrong_request_is_a_problem_that_names_what_is_wrong(
     assert response.headers["content-type"] == "application/problem+json"
     assert words in response.json()["detail"]
     assert await kept(memory) == []
+
+
+async def test_the_model_may_look_into_the_memory_of_the_user_that_a_turn_names(
+    memory: Memory, speaker: Speaker
+) -> None:
+    async with served(create_app(memory, model=speaker, tools=True)) as client:
+        await client.post(CHAT, text="Which gate?", user="ana")
+        await client.post("/v1/conversations/other/chat", text="Which gate?")
+
+    named, unnamed = speaker.requests
+    assert {tool.name for tool in named.tools} >= {"memory_search", "memory_save", "recall"}
+    assert unnamed.tools == ()

@@ -151,12 +151,17 @@ def serve(
         str | None, typer.Option(metavar="NAME", help="Who answers a chat, as for `chat`.")
     ] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="The system prompt of a chat.")] = "",
+    tools: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option(help="Let the model search and keep facts of the user.")
+    ] = True,
 ) -> None:
     """Serve the memory over HTTP, to this machine alone."""
     from remanence.cli import serve_command, settings
 
     loaded = settings.load(url=db)
-    raise typer.Exit(serve_command.run(loaded.settings, port=port, model=model, system=system))
+    raise typer.Exit(
+        serve_command.run(loaded.settings, port=port, model=model, system=system, tools=tools)
+    )
 
 
 @app.command()

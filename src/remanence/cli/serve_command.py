@@ -3,7 +3,7 @@
 import asyncio
 import importlib
 
-from remanence.chat import open_chat_model
+from remanence.chat import calls_tools, open_chat_model
 from remanence.cli.documents import masked
 from remanence.cli.output import Printer
 from remanence.clock import SystemClock
@@ -12,7 +12,7 @@ from remanence.errors import MissingExtra
 from remanence.memory import Memory
 
 
-def run(settings: Settings, *, port: int, model: str | None, system: str) -> int:
+def run(settings: Settings, *, port: int, model: str | None, system: str, tools: bool) -> int:
     """Serve until an interrupt or a request to end."""
     try:
         app_module = importlib.import_module("remanence.server.app")
@@ -25,7 +25,8 @@ def run(settings: Settings, *, port: int, model: str | None, system: str) -> int
 
     async def serve() -> None:
         async with Memory.open(settings=settings) as memory:
-            app = app_module.create_app(memory, model=answering, system=system)
+            with_tools = tools and model is not None and calls_tools(model)
+            app = app_module.create_app(memory, model=answering, system=system, tools=with_tools)
             await serving.serve(
                 app,
                 port=port,

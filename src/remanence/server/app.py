@@ -12,13 +12,16 @@ from remanence.server.problems import handle_problems
 from remanence.server.routes import chat, health, memory as memory_routes
 
 
-def create_app(memory: Memory, *, model: ChatSource | None = None, system: str = "") -> FastAPI:
+def create_app(
+    memory: Memory, *, model: ChatSource | None = None, system: str = "", tools: bool = False
+) -> FastAPI:
     """An application over an open memory, which it does not close.
 
     Args:
         memory: what it serves.
         model: what answers a chat; without one, chatting is refused.
         system: the base system prompt of a chat.
+        tools: whether the model may search and keep facts of the user, where a turn names one.
 
     Raises:
         ModelError: *model* is unknown, or has no key.
@@ -31,7 +34,7 @@ def create_app(memory: Memory, *, model: ChatSource | None = None, system: str =
         redoc_url=None,
     )
     app.state.memory = memory
-    app.state.chats = Chats(memory, model=model, system=system)
+    app.state.chats = Chats(memory, model=model, system=system, tools=tools)
     app.add_middleware(LocalOnly)
     handle_problems(app)
     for routes in (health, memory_routes, chat):

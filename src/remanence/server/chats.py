@@ -7,6 +7,7 @@ from weakref import WeakValueDictionary
 from remanence.chat import Chat, ChatModel, ChatSource, open_chat_model
 from remanence.errors import ModelError
 from remanence.memory import Memory
+from remanence.tools import memory_tools
 from remanence.types import ConversationRef
 
 RECENT: Final = 1_000
@@ -15,12 +16,15 @@ RECENT: Final = 1_000
 class Chats:
     """Gives the same chat for a conversation while it is in use or was lately."""
 
-    def __init__(self, memory: Memory, *, model: ChatSource | None, system: str) -> None:
+    def __init__(
+        self, memory: Memory, *, model: ChatSource | None, system: str, tools: bool
+    ) -> None:
         self._memory = memory
         self._model: ChatModel | None = None
         if model is not None:
             self._model = open_chat_model(model, clock=memory.clock)
         self._system = system
+        self._tools = tools
         self._chats: WeakValueDictionary[tuple[ConversationRef, str | None], Chat] = (
             WeakValueDictionary()
         )
@@ -41,7 +45,8 @@ class Chats:
         key = (conversation.ref, user)
         chat = self._chats.get(key)
         if chat is None:
-            chat = Chat(conversation, model=self._model, system=self._system)
+            tools = memory_tools(conversation) if self._tools and user is not None else ()
+            chat = Chat(conversation, model=self._model, system=self._system, tools=tools)
             self._chats[key] = chat
         self._recent.append(chat)
         return chat
