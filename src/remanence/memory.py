@@ -2,7 +2,7 @@
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -12,36 +12,19 @@ from remanence.clock import Clock, SystemClock
 from remanence.config import Settings
 from remanence.conversation import Conversation
 from remanence.daily import Consolidation, DailyNotes
-from remanence.engine.budgets import Budgets
-from remanence.engine.calibrating import Calibrating
-from remanence.engine.compressing import Compressing
-from remanence.engine.day_facts import DayFacts
-from remanence.engine.embedding import Embedding
-from remanence.engine.extracting import Extracting
-from remanence.engine.failing import Failing
-from remanence.engine.hooks import NO_HOOKS, Hooks
-from remanence.engine.leases import Leases
-from remanence.engine.ledger import Ledger
-from remanence.engine.live_prompts import LivePrompts
-from remanence.engine.local import LocalEngine
-from remanence.engine.makers import Makers
-from remanence.engine.recalling import Recalling
-from remanence.engine.reconcile import Reconciler
-from remanence.engine.remembering import Remembering
+from remanence.engine.hooks import Hooks
 from remanence.errors import InvalidMessage, InvalidPolicy
-from remanence.facts import Facts
 from remanence.models import ModelOptions, ModelSource
-from remanence.models.embedding import EmbedderSource, open_embedder
+from remanence.models.embedding import EmbedderSource
 from remanence.observing.diagnosis import diagnose, diagnose_budget
 from remanence.observing.policy import Policy
 from remanence.observing.preset import policy_of
-from remanence.protocols import Embedder, FactExtractor, FactVectors, Observer, Reflector, Store
-from remanence.runtime import DEFAULT_TENANT, Gate, Runtime
+from remanence.opening import Parts, assembled
+from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector
+from remanence.runtime import DEFAULT_TENANT, Runtime
 from remanence.stores import open_store
-from remanence.tokens import TokenCounter, counter_for
 from remanence.types import Budget, ConversationRef, MemoryState, Problem, UsageTotal
 
-TRIED_ONCE = ModelOptions(attempts=1)
 CHECK_PAGE = 200
 
 
@@ -116,46 +99,24 @@ class Memory:
                 url or settings.url, clock=clock, durability=settings.durability
             )
             stack.push_async_callback(store.close)
-            ledger = Ledger(store)
-            spending = Budgets(
-                settings.budgets if budgets is None else budgets, ledger=ledger, clock=clock
+            runtime, daily = await assembled(
+                store,
+                Parts(
+                    settings=settings,
+                    policy=policy,
+                    clock=clock,
+                    observer=observer,
+                    reflector=reflector,
+                    model=model,
+                    extractor=extractor,
+                    embedder=embedder,
+                    fact_vectors=fact_vectors,
+                    model_options=model_options,
+                    budgets=settings.budgets if budgets is None else budgets,
+                    hooks=hooks,
+                ),
             )
-            counter, calibrating = _counter(policy), Calibrating()
-            makers = Makers(
-                policy=policy,
-                clock=clock,
-                record=ledger.record,
-                compare=calibrating.compare,
-                count=counter.text,
-                options=model_options or TRIED_ONCE,
-                budgets=spending,
-                over_budget=settings.over_budget,
-            )
-            shared = model or settings.model
-            made_reflector = await makers.reflector(reflector or settings.reflector_model or shared)
-            extracting = Extracting(
-                store=store,
-                policy=policy,
-                extractor=await makers.extractor(extractor or shared),
-                clock=clock,
-            )
-            runtime = _runtime(
-                policy=policy,
-                settings=settings,
-                clock=clock,
-                store=store,
-                observer=await makers.observer(observer or settings.observer_model or shared),
-                reflector=made_reflector,
-                extracting=extracting,
-                embedder=open_embedder(embedder) if embedder is not None else None,
-                fact_vectors=fact_vectors,
-                ledger=ledger,
-                budgets=spending,
-                calibrating=calibrating,
-                counter=counter,
-                hooks=hooks or NO_HOOKS,
-            )
-            memory = cls(runtime, _daily_notes(runtime, made_reflector, extracting))
+            memory = cls(runtime, daily)
             runtime.start()
             stack.push_async_callback(runtime.stop)
             if memory._daily is not None and settings.workers:
@@ -270,104 +231,6 @@ class Memory:
                 "REMANENCE_DAILY_DIRECTORY"
             )
         return self._daily
-
-
-def _runtime(
-    *,
-    policy: Policy,
-    settings: Settings,
-    clock: Clock,
-    store: Store,
-    observer: Observer,
-    reflector: Reflector,
-    extracting: Extracting,
-    embedder: Embedder | None,
-    fact_vectors: FactVectors | None,
-    ledger: Ledger,
-    budgets: Budgets,
-    calibrating: Calibrating,
-    counter: TokenCounter,
-    hooks: Hooks,
-) -> Runtime:
-    live_prompts = LivePrompts()
-    gate = Gate()
-    reconciler = Reconciler(
-        store=store,
-        policy=policy,
-        clock=clock,
-        compressing=Compressing(
-            store=store,
-            policy=policy,
-            observer=observer,
-            reflector=reflector,
-            clock=clock,
-            count_text=counter.text,
-            hooks=hooks,
-            live_prompt=live_prompts.newest,
-        ),
-        remembering=Remembering(extracting=extracting),
-        leases=Leases(
-            store=store, clock=clock, owner=clock.new_id("owner"), seconds=settings.lease_seconds
-        ),
-        failing=Failing(store=store, policy=policy, clock=clock),
-    )
-    recalling = Recalling(store=store, embedder=embedder, policy=policy, fact_vectors=fact_vectors)
-    embedding = Embedding(store, embedder, policy, fact_vectors) if embedder else None
-    changed = _changed(embedding)
-    return Runtime(
-        policy=policy,
-        settings=settings,
-        clock=clock,
-        store=store,
-        counter=counter,
-        reconciler=reconciler,
-        engine=LocalEngine(reconciler, workers=settings.workers, progressed=changed),
-        ledger=ledger,
-        budgets=budgets,
-        calibrating=calibrating,
-        facts=Facts(
-            store=store,
-            clock=clock,
-            search=recalling.facts,
-            changed=changed,
-            vectors=fact_vectors,
-            check_open=gate.check,
-        ),
-        recalling=recalling,
-        embedding=embedding,
-        fact_vectors=fact_vectors,
-        live_prompts=live_prompts,
-        gate=gate,
-    )
-
-
-def _counter(policy: Policy) -> TokenCounter:
-    return counter_for(policy.token_counter or policy.model)
-
-
-def _changed(embedding: Embedding | None) -> Callable[[], None]:
-    """What is called when there may be new texts to make vectors of."""
-    return embedding.signal if embedding is not None else lambda: None
-
-
-def _daily_notes(
-    runtime: Runtime, reflector: Reflector, extracting: Extracting
-) -> DailyNotes | None:
-    if runtime.settings.daily_directory is None:
-        return None
-    return DailyNotes(
-        directory=Path(runtime.settings.daily_directory).expanduser(),
-        keep_days=runtime.settings.daily_keep_days,
-        reflector=reflector,
-        policy=runtime.policy,
-        count_text=runtime.counter.text,
-        clock=runtime.clock,
-        extract=DayFacts(
-            extracting=extracting,
-            count_text=runtime.counter.text,
-            changed=_changed(runtime.embedding),
-        ),
-    )
 
 
 def _settings(source: Settings | Path | str | None) -> Settings:

@@ -1,0 +1,190 @@
+"""What a memory consists of: every part made once, from what it is opened with."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from remanence.clock import Clock
+from remanence.config import Settings
+from remanence.daily import DailyNotes
+from remanence.engine.budgets import Budgets
+from remanence.engine.calibrating import Calibrating
+from remanence.engine.compressing import Compressing
+from remanence.engine.day_facts import DayFacts
+from remanence.engine.embedding import Embedding
+from remanence.engine.extracting import Extracting
+from remanence.engine.failing import Failing
+from remanence.engine.hooks import NO_HOOKS, Hooks
+from remanence.engine.leases import Leases
+from remanence.engine.ledger import Ledger
+from remanence.engine.live_prompts import LivePrompts
+from remanence.engine.local import LocalEngine
+from remanence.engine.makers import Makers
+from remanence.engine.recalling import Recalling
+from remanence.engine.reconcile import Reconciler
+from remanence.engine.remembering import Remembering
+from remanence.facts import Facts
+from remanence.models import ModelOptions, ModelSource
+from remanence.models.embedding import EmbedderSource, open_embedder
+from remanence.observing.policy import Policy
+from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector, Store
+from remanence.runtime import Gate, Runtime
+from remanence.tokens import TokenCounter, counter_for
+from remanence.types import Budget
+
+TRIED_ONCE = ModelOptions(attempts=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a memory is opened with, as `Memory.open` says it."""
+
+    settings: Settings
+    policy: Policy
+    clock: Clock
+    observer: "Observer | ModelSource | None"
+    reflector: "Reflector | ModelSource | None"
+    model: "ModelSource | None"
+    extractor: "FactExtractor | ModelSource | None"
+    embedder: "EmbedderSource | None"
+    fact_vectors: FactVectors | None
+    model_options: ModelOptions | None
+    budgets: Sequence[Budget]
+    hooks: Hooks | None
+
+
+class Assembled(NamedTuple):
+    """The parts at work, and the daily notes where there is a directory for them."""
+
+    runtime: Runtime
+    daily: DailyNotes | None
+
+
+class _Made(NamedTuple):
+    observer: Observer
+    reflector: Reflector
+    extractor: FactExtractor
+
+
+async def assembled(store: Store, parts: Parts) -> Assembled:
+    """Put together what works on *store*; nothing is started.
+
+    Raises:
+        InvalidPolicy, ModelError: a part cannot be made.
+    """
+    settings, policy, clock = parts.settings, parts.policy, parts.clock
+    ledger = Ledger(store)
+    budgets = Budgets(parts.budgets, ledger=ledger, clock=clock)
+    counter = counter_for(policy.token_counter or policy.model)
+    calibrating, live_prompts, gate = Calibrating(), LivePrompts(), Gate()
+    makers = Makers(
+        policy=policy,
+        clock=clock,
+        record=ledger.record,
+        compare=calibrating.compare,
+        count=counter.text,
+        options=parts.model_options or TRIED_ONCE,
+        budgets=budgets,
+        over_budget=settings.over_budget,
+    )
+    made = await _made(makers, parts)
+    extracting = Extracting(store=store, policy=policy, extractor=made.extractor, clock=clock)
+    reconciler = _reconciler(store, parts, made, extracting, counter, live_prompts)
+    embedder = open_embedder(parts.embedder) if parts.embedder is not None else None
+    vectors = parts.fact_vectors
+    recalling = Recalling(store=store, embedder=embedder, policy=policy, fact_vectors=vectors)
+    embedding = Embedding(store, embedder, policy, vectors) if embedder else None
+    changed = _changed(embedding)
+    runtime = Runtime(
+        policy=policy,
+        settings=settings,
+        clock=clock,
+        store=store,
+        counter=counter,
+        reconciler=reconciler,
+        engine=LocalEngine(reconciler, workers=settings.workers, progressed=changed),
+        ledger=ledger,
+        budgets=budgets,
+        calibrating=calibrating,
+        facts=Facts(
+            store=store,
+            clock=clock,
+            search=recalling.facts,
+            changed=changed,
+            vectors=vectors,
+            check_open=gate.check,
+        ),
+        recalling=recalling,
+        embedding=embedding,
+        fact_vectors=vectors,
+        live_prompts=live_prompts,
+        gate=gate,
+    )
+    return Assembled(runtime, _daily_notes(runtime, made.reflector, extracting))
+
+
+async def _made(makers: Makers, parts: Parts) -> _Made:
+    settings = parts.settings
+    shared = parts.model or settings.model
+    return _Made(
+        observer=await makers.observer(parts.observer or settings.observer_model or shared),
+        reflector=await makers.reflector(parts.reflector or settings.reflector_model or shared),
+        extractor=await makers.extractor(parts.extractor or shared),
+    )
+
+
+def _reconciler(
+    store: Store,
+    parts: Parts,
+    made: _Made,
+    extracting: Extracting,
+    counter: TokenCounter,
+    live_prompts: LivePrompts,
+) -> Reconciler:
+    policy, clock = parts.policy, parts.clock
+    compressing = Compressing(
+        store=store,
+        policy=policy,
+        observer=made.observer,
+        reflector=made.reflector,
+        clock=clock,
+        count_text=counter.text,
+        hooks=parts.hooks or NO_HOOKS,
+        live_prompt=live_prompts.newest,
+    )
+    owner, seconds = clock.new_id("owner"), parts.settings.lease_seconds
+    return Reconciler(
+        store=store,
+        policy=policy,
+        clock=clock,
+        compressing=compressing,
+        remembering=Remembering(extracting=extracting),
+        leases=Leases(store=store, clock=clock, owner=owner, seconds=seconds),
+        failing=Failing(store=store, policy=policy, clock=clock),
+    )
+
+
+def _changed(embedding: Embedding | None) -> Callable[[], None]:
+    """What is called when there may be new texts to make vectors of."""
+    return embedding.signal if embedding is not None else lambda: None
+
+
+def _daily_notes(
+    runtime: Runtime, reflector: Reflector, extracting: Extracting
+) -> DailyNotes | None:
+    if runtime.settings.daily_directory is None:
+        return None
+    return DailyNotes(
+        directory=Path(runtime.settings.daily_directory).expanduser(),
+        keep_days=runtime.settings.daily_keep_days,
+        reflector=reflector,
+        policy=runtime.policy,
+        count_text=runtime.counter.text,
+        clock=runtime.clock,
+        extract=DayFacts(
+            extracting=extracting,
+            count_text=runtime.counter.text,
+            changed=_changed(runtime.embedding),
+        ),
+    )
