@@ -1,9 +1,8 @@
 """From a snapshot of the tape to a context: prefix, raw tail, volatile block."""
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from remanence.errors import ContextOverflow
 from remanence.observing.context import BlockKind, Context, ContextStats, Omitted, SystemBlock
@@ -17,7 +16,7 @@ from remanence.types import Message, Segment, Snapshot
 TAIL_SHARE = 4
 """At least a quarter of a context is kept for raw messages."""
 
-GAP_SECONDS = 3_600.0
+GAP = timedelta(hours=1)
 
 PLAIN_CHANNEL = "web"
 """A channel that tells nothing: the model answers as it would without a hint."""
@@ -261,7 +260,7 @@ def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:
         max((i for i, b in enumerate(blocks) if b.kind in kinds), default=-1) for kinds in parts
     }
     for index, block in enumerate(blocks):
-        yield replace(block, cache=index in ends)
+        yield replace(block, cache=True) if index in ends else block
 
 
 def _volatile(
@@ -281,12 +280,11 @@ def _volatile(
 
 def _last_gap(tail: Sequence[Message]) -> str:
     """How long the conversation rested before the newest user message that follows a pause."""
-    for earlier, later in reversed(list(itertools.pairwise(tail))):
-        if earlier.created_at is None or later.created_at is None:
-            continue
-        seconds = (later.created_at - earlier.created_at).total_seconds()
-        if seconds >= GAP_SECONDS:
-            return f" The conversation rested {_duration(seconds)} before: {_opening(later)!r}."
+    for place in range(len(tail) - 1, 0, -1):
+        began, rested = tail[place].created_at, tail[place - 1].created_at
+        if began is not None and rested is not None and began - rested >= GAP:
+            duration = _duration((began - rested).total_seconds())
+            return f" The conversation rested {duration} before: {_opening(tail[place])!r}."
     return ""
 
 
