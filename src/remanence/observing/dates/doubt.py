@@ -16,6 +16,12 @@ _ARTICLES = re.compile(
     r"(?:on |am |den |dem |le |el )?(?:the |this )?(.*?)(?: dem| den)?", re.IGNORECASE
 )
 _DAY_NUMBER = re.compile(r"(?:on )?the \d{1,2}(?:st|nd|rd|th)", re.IGNORECASE)
+_BOUND = re.compile(
+    r"\b(?:(?:more|less|fewer|longer|earlier|later) than|at (?:least|most)|up to|over|under) $",
+    re.IGNORECASE,
+)
+_MANY = re.compile(r" (?:mornings|afternoons|evenings|nights)\b", re.IGNORECASE)
+_TODAY_IS = re.compile(r"(?:\btoday(?: is|'s|’s) (?:a )?|今天是)$", re.IGNORECASE)
 _BETWEEN = frozenset({"", "the", "den", "dem", "le", "el", "の", "은", "는"})
 
 
@@ -28,12 +34,22 @@ def without_doubtful(
     """
     figures = [mention for mention in mentions if _in_figures(mention)]
     for index, mention in enumerate(mentions):
+        if _is_no_day(text, mention):
+            continue
         if figures and not _in_figures(mention) and mention.relative:
             if _beside_its_date(text, mentions, index) or _is_told_in_figures(mention, figures):
                 continue
             if _is_bare(mention) and any(_is_far(figure, mention, at) for figure in figures):
                 continue
         yield mention
+
+
+def _is_no_day(text: str, mention: DateMention) -> bool:
+    """Whether it is a bound, one of many, or today: "more than a day ago", "Monday mornings"."""
+    before, after = text[max(0, mention.start - 20) : mention.start], text[mention.end :][:14]
+    if mention.relative and (_MANY.match(after) or _TODAY_IS.search(before)):
+        return True
+    return bool(_BOUND.search(before)) and mention.text.casefold().endswith("ago")
 
 
 def _beside_its_date(text: str, mentions: Sequence[DateMention], index: int) -> bool:

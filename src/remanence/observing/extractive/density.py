@@ -8,7 +8,7 @@ from functools import lru_cache
 from remanence.observing.extractive.passages import Passage
 from remanence.observing.extractive.selection import Candidate
 from remanence.observing.extractive.vocabulary import Vocabulary
-from remanence.observing.extractive.wording import Word, terms
+from remanence.observing.extractive.wording import OPERATORS, Word, terms
 from remanence.types import Note, Tag
 
 _DATE = 4.0
@@ -177,7 +177,7 @@ def _rarity(count: int) -> float:
 def _word_weight(word: Word, vocabulary: Vocabulary) -> float:
     if word.is_date:
         return _FULL_DATE if _digits(word.text) >= _YEAR_DIGITS else _DATE
-    if word.key in vocabulary.function_words:
+    if word.key in vocabulary.function_words or word.key in OPERATORS:
         return 0.0
     if word.key in vocabulary.weak:
         return _WEAK

@@ -12,6 +12,8 @@ _MAX_CONTEXT = 5
 _MAX_CHARS = 80
 _LOOK_BACK = 3
 _BRIEF_CHARS = 40
+_MAX_QUESTIONS = 2
+_TALK = 60
 _ADVICE_LOOK_BACK = 12
 _ASKS_ADVICE = re.compile(
     r"\b(?:which|what|where)\b.*\b(?:should|best|better|recommend|suggest|choose|pick)\b"
@@ -69,13 +71,33 @@ def _is_short(p: Passage) -> bool:
 def _question(found: Sequence[Passage], index: int) -> int | None:
     """The place of the last question of the message before, if somebody else asked it."""
     before = found[index - 1]
-    if before.speaker == found[index].speaker:
+    if before.speaker == found[index].speaker or _asks_too_much(found, index - 1):
+        return None
+    if _spoken_to(found, index - 1) not in (None, found[index].speaker):
         return None
     for place in range(index - 1, max(-1, index - 1 - _LOOK_BACK), -1):
         p = found[place]
         if p.seq == before.seq and p.is_question and not p.is_caption:
             return place
     return None
+
+
+def _asks_too_much(found: Sequence[Passage], last: int) -> bool:
+    """Whether the message that ends at *last* asks so much that nobody knows what is answered."""
+    seq, asked = found[last].seq, set[int]()
+    for place in range(last, -1, -1):
+        if found[place].seq != seq:
+            break
+        if found[place].is_question:
+            asked.add(found[place].sentence)
+    return len(asked) > _MAX_QUESTIONS
+
+
+def _spoken_to(found: Sequence[Passage], last: int) -> str | None:
+    """Who spoke last before the speaker of *last*; None at the beginning."""
+    speaker = found[last].speaker
+    earlier = (found[place] for place in range(last - 1, max(-1, last - 1 - _TALK), -1))
+    return next((p.speaker for p in earlier if p.speaker != speaker and not p.is_outcome), None)
 
 
 def _context(asked: Passage, answer: Passage) -> tuple[Word, ...]:

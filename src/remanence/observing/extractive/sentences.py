@@ -13,15 +13,20 @@ class Span(NamedTuple):
 
 
 _END = re.compile(
-    r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[^a-zà-ÿ\s])|[!?]+[\"'”’)]*\s+|(?<=[。！？；!?…])[」』”’）]*|\n+|\s+(?=\[[^\[\]\n]{3,}\])"
+    r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[^a-zà-ÿ\s])|[!?]+\s+|(?<=[。！？；…])[」』”’）]*"
+    r"|(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])|\n+|\s+(?=\[[^\[\]\n]{3,}\])"
 )
+_SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
+"""A "but" before it opens a clause of its own; before a verb it goes on with the same subject."""
 _ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|e\.g|i\.e|No|Prof|Jr|Sr|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co)|\b[A-Z])\.$"
 )
 # It begins with a class of characters, for which `re` looks fastest.
 _CLAUSE = re.compile(
-    r"[\s—;:,，；：](?:(?<=\s)\s*(?:[-–—]+\s+|(?=but\s))|(?<=;)\s+|(?<=:)\s+(?=\w+\s+\w+)"
-    r"|(?<=,)\s+(?=(?:and|but|so|plus|then)\s)|(?<=[—，；：]))"
+    r"[\s—;:,，；：](?:(?<=\s)\s*(?:[-–—]+\s+|(?=but\s+" + _SUBJECT + r"))|(?<=;)\s+"
+    r"|(?<=:)\s+(?=\w+\s+\w+)|(?<=,)\s+(?=(?:and|so|plus|then)\s|but\s+" + _SUBJECT + r")"
+    r"|(?<=[—，；：]))",
+    re.IGNORECASE,
 )
 _MIN_CLAUSE = 12
 _LABEL = 30

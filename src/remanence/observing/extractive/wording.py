@@ -20,6 +20,10 @@ _WIDE_MARKS = frozenset("，、；：。！？（「『《")
 """No space follows them."""
 _LOOSE_ENDS = ",;:-–—、， "
 _TERM_LENGTH = 7
+OPERATORS = frozenset({"=", "==", "!=", "<", ">", "<=", ">=", "->", "*", "×", "→"})
+"""Marks that a reader needs between two words, and that weigh nothing by themselves."""
+_MINUS = frozenset("-–−")
+_HALVES = frozenset({"am", "a.m", "pm", "p.m"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,8 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
     chunks = text.split()
     for place, chunk in enumerate(chunks):
         word = _word(chunk, vocabulary, opens)
+        if place and chunks[place - 1][-1].isdigit():
+            word = _after_number(chunk, word, chunks[place + 1 :])
         if opens and word is not None and _begins_name(word, chunks[place + 1 :], vocabulary):
             word = replace(word, is_name=True)
         opens = False
@@ -59,6 +65,14 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
             holds = word.key in vocabulary.holds
         yield replace(word, glued=True) if glued else word
         glued = False
+
+
+def _after_number(chunk: str, word: Word | None, following: Sequence[str]) -> Word | None:
+    """What belongs to a number before it stays: the half of the day, a minus before another one."""
+    if word is not None:
+        return replace(word, dropped=False) if word.key in _HALVES else word
+    is_minus = chunk in _MINUS and bool(following) and following[0][0] in "0123456789("
+    return Word(chunk, chunk) if is_minus else None
 
 
 def _begins_name(word: Word, following: Sequence[str], vocabulary: Vocabulary) -> bool:
@@ -176,9 +190,11 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
     assert edges is not None
     lead, core, tail = edges.groups()
     if not core:
-        return None
+        return Word(chunk, chunk) if chunk in OPERATORS else None
     key = core.lower().replace("’", "'")
     opening = next((mark for mark in lead if mark in _OPENING), "")
     closing = "".join(mark for mark in tail if mark in _KEPT_TAIL)[:2]
     is_name = not opens and core[0].isupper() and key not in vocabulary.first
-    return Word(opening + core + closing, key, key in vocabulary.drop, is_name=is_name)
+    # "AM", "US" and "IT" are other words than "am", "us" and "it".
+    dropped = key in vocabulary.drop and not (len(core) > 1 and core.isupper())
+    return Word(opening + core + closing, key, dropped, is_name=is_name)
