@@ -18,3 +18,25 @@ def test_a_cue_is_found_whatever_the_case_and_the_apostrophe() -> None:
 
     assert plain.tag == "Decision"
     assert cue_of("LET’S TAKE THE BLUE ONE", [], is_question=False) == plain
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "we haven't decided yet",
+        "i'm not going with the first option",
+        "it wasn't fixed",
+        "bookings older than a day cannot be cancelled",
+        "keep the reservation as it is",
+        "如果我决定了，我会告诉你",
+    ],
+)
+def test_what_is_denied_or_conditional_is_neither_decided_nor_done(said: str) -> None:
+    cue = cue_of(said, said.rstrip(".").split(), is_question=False)
+
+    assert cue.tag not in ("Decision", "Outcome")
+
+
+def test_tests_of_which_one_failed_are_an_issue() -> None:
+    assert cue_of("1 failed, 45 passed in 3.87s", [], is_question=False).tag == "Issue"
+    assert cue_of("45 passed, 0 failed", [], is_question=False).tag == "Outcome"

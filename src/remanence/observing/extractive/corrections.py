@@ -181,7 +181,7 @@ def _replaced(found: Sequence[Passage], index: int) -> tuple[int, str] | None:
 
 def _value(word: Word) -> _Value | None:
     if word.is_date:
-        return _Value("date", word.text)
+        return _Value("date", word.text.strip(",; "))
     text = word.text.strip('"“”,;:()')
     for kind, pattern in _KINDS:
         if pattern.fullmatch(text):

@@ -13,6 +13,11 @@ from remanence.types import Priority, Tag
 _ORDER: tuple[Tag, ...] = ("Decision", "Outcome", "Issue", "NextStep", "Preference")
 
 
+_DONE: frozenset[Tag] = frozenset({"Decision", "Outcome"})
+"""What a clause is not that denies it or makes a condition of it."""
+_REACH = 4
+
+
 class Cue(NamedTuple):
     """The tag and priority of a clause, and whether it takes back something said before."""
 
@@ -25,6 +30,8 @@ NO_CUE = Cue()
 _NONE_OF_IT = re.compile(
     r"\b(?:no|without|0|zero|keine?|sans|sin) (?:\w+ )?(?:errors?|bugs?|fail)", re.IGNORECASE
 )
+
+_SOME_FAILED = re.compile(r"\b[1-9]\d* (?:failed|errors?|failures?)\b", re.IGNORECASE)
 
 
 class Pattern(NamedTuple):
@@ -53,10 +60,16 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool) -> Cue:
     tag: Tag = next((name for name in _ORDER if name in names), "Fact")
     if tag == "Issue" and _NONE_OF_IT.search(text):
         tag = "Fact"
+    if tag == "Outcome" and _SOME_FAILED.search(text):
+        tag = "Issue"
     corrects = "Correction" in names
     if "Critical" in names and (tag != "Fact" or corrects):
         return Cue(tag, "CRITICAL", corrects)
     return Cue(tag, usual_priority(tag), corrects)
+
+
+def _is_not_done(before: Sequence[str], cues: "Cues") -> bool:
+    return any(key in cues.denials or key.endswith("n't") for key in before)
 
 
 def _names(text: str, keys: Sequence[str]) -> set[str]:
@@ -66,20 +79,27 @@ def _names(text: str, keys: Sequence[str]) -> set[str]:
         for index, key in enumerate(keys)
         for phrase in cues.phrases.get(key, ())
         if tuple(keys[index : index + len(phrase.words)]) == phrase.words
+        and not (phrase.name in _DONE and _is_not_done(keys[max(0, index - _REACH) : index], cues))
     }
     plain = text.replace("’", "'").lower()
     names |= {name for name, pattern in cues.patterns.items() if pattern.is_in(plain)}
     if not text.isascii():
-        names |= {name for name, pattern in cues.parts.items() if pattern.search(text)}
+        found = {name for name, pattern in cues.parts.items() if pattern.search(text)}
+        names |= found - _DONE if cues.unless.search(text) else found
     return names
 
 
 class Cues(NamedTuple):
-    """Phrases by their first word, patterns of them, and patterns for scripts without spaces."""
+    """Phrases by their first word, patterns of them, and patterns for scripts without spaces.
+
+    After `denials`, and in a text with `unless`, nothing is done or decided.
+    """
 
     phrases: Mapping[str, Sequence[_Phrase]]
     patterns: Mapping[str, Pattern]
     parts: Mapping[str, re.Pattern[str]]
+    denials: frozenset[str]
+    unless: re.Pattern[str]
 
 
 @cache
@@ -87,6 +107,7 @@ def all_cues() -> Cues:
     """The cues of the table `cues.json`."""
     folder = resources.files("remanence.observing.extractive")
     data: dict[str, dict[str, str]] = json.loads((folder / "cues.json").read_text("utf-8"))
+    not_done = data.pop("NotDone")
     phrases: dict[str, list[_Phrase]] = {}
     for name, cues in data.items():
         for phrase in cues["words"].split("|"):
@@ -96,6 +117,8 @@ def all_cues() -> Cues:
         phrases,
         {n: _pattern(c) for n, c in data.items() if "pattern" in c},
         {n: re.compile(c["parts"]) for n, c in data.items()},
+        denials=frozenset(not_done["words"].split("|")),
+        unless=re.compile(not_done["parts"]),
     )
 
 

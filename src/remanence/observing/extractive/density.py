@@ -43,6 +43,7 @@ _TAG: Mapping[Tag, float] = {
 _LEANING = 0.75
 _DUE = 1.3
 _BARE = 2
+_MARKS = '.,;:!?"()[]'
 _ENOUGH_TO_COMPARE = 3
 _PRIOR_RANGE = (0.5, 2.5)
 _TALKS_MOST = 0.8  # the prior of one of two who says three quarters of it all
@@ -80,7 +81,8 @@ def telling(
     """The passages that tell anything at all, and something that no known note holds."""
     bags: list[frozenset[str]] = []
     for note in known:
-        bags.append(frozenset(t for word in note.text.lower().split() for t in terms(word)))
+        said = (word.strip(_MARKS) for word in note.text.lower().split())
+        bags.append(frozenset(term for word in said for term in terms(word)))
         yield
     kept: list[Passage] = []
     for p in found:
