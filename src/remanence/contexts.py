@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from remanence import telemetry
 from remanence.engine.remembering import owner_of, shown_facts
+from remanence.errors import WrongUser
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
 from remanence.observing.facts.rendering import memories_text
@@ -64,7 +65,16 @@ async def read_snapshot(runtime: Runtime, ref: ConversationRef, *, user: str | N
     tail_tokens = runtime.policy.context_tokens + STAND_IN_SOURCE_TOKENS
     with waited_for():
         snapshot = await runtime.store.snapshot(ref, tail_tokens=tail_tokens)
-    return snapshot or Snapshot(state=empty_state(runtime, ref, user), segments=(), tail=())
+    if snapshot is None:
+        return Snapshot(state=empty_state(runtime, ref, user), segments=(), tail=())
+    require_user(snapshot.state, user)
+    return snapshot
+
+
+def require_user(state: MemoryState, user: str | None) -> None:
+    """Raise `WrongUser` where *user* is named, and the tape names another one."""
+    if user is not None and state.user is not None and user != state.user:
+        raise WrongUser(state.ref.id, owner=state.user, user=user)
 
 
 def empty_state(runtime: Runtime, ref: ConversationRef, user: str | None) -> MemoryState:

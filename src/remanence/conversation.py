@@ -14,6 +14,7 @@ from remanence.contexts import (
     empty_state,
     read_snapshot,
     recalled_lines,
+    require_user,
 )
 from remanence.engine.remembering import owner_of
 from remanence.errors import ConversationNotFound
@@ -85,6 +86,7 @@ class Conversation:
         Raises:
             InvalidMessage: a message is empty, too large, not Unicode, or answers no tool call.
             DuplicateMessage: an id is taken by another message.
+            WrongUser: the conversation is another user's.
             StoreError: the database refused. In each case nothing was written.
         """
         self._runtime.check_open()
@@ -125,6 +127,7 @@ class Conversation:
 
         Raises:
             ContextOverflow: the system text leaves no room for messages.
+            WrongUser: the conversation is another user's.
         """
         runtime = self._runtime
         runtime.check_open()
@@ -143,7 +146,7 @@ class Conversation:
 
     async def messages(self, *, after: int = 0, limit: int | None = None) -> tuple[Message, ...]:
         """Messages with a seq above *after*, in order, at most *limit*."""
-        self._runtime.check_open()
+        await self.state()
         return await self._store.messages(self.ref, after=after, limit=limit)
 
     async def observations(self) -> tuple[Segment, ...]:
@@ -158,7 +161,10 @@ class Conversation:
         """The cursors, token accounts and failures; all zero before the first message."""
         self._runtime.check_open()
         state = await self._store.state(self.ref)
-        return state or empty_state(self._runtime, self.ref, self.user)
+        if state is None:
+            return empty_state(self._runtime, self.ref, self.user)
+        require_user(state, self.user)
+        return state
 
     async def snapshot(self, version: int | None = None) -> Snapshot:
         """State, live segments and raw tail as of one instant, for looking at the whole.
@@ -197,7 +203,7 @@ class Conversation:
 
     async def diagnostics(self) -> Diagnostics:
         """The memory in a few numbers: state, size and version of its notes."""
-        self._runtime.check_open()
+        await self.state()
         state = await self._store.state(self.ref)
         segments = await self._store.segments(self.ref, live=False)
         observations = [segment for segment in segments if segment.generation == 0]
@@ -213,7 +219,7 @@ class Conversation:
 
     async def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
         """Every committed change of this memory, oldest first, up to *version*."""
-        self._runtime.check_open()
+        await self.state()
         entries = await self._store.log(self.ref)
         return tuple(entry for entry in entries if version is None or entry.version <= version)
 
@@ -271,7 +277,7 @@ class Conversation:
         Raises:
             ConversationNotFound: this conversation has no such segment.
         """
-        self._runtime.check_open()
+        await self.state()
         segment = await self._store.segment(self.ref, segment_id)
         if segment is None:
             raise ConversationNotFound(
@@ -389,7 +395,7 @@ class Conversation:
         return counted
 
     async def _segments(self) -> tuple[Segment, ...]:
-        self._runtime.check_open()
+        await self.state()
         return await self._store.segments(self.ref, live=True)
 
     async def _searched(self, conversation: str | None) -> tuple[ConversationRef, Owner | None]:

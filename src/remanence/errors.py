@@ -49,6 +49,16 @@ class ConversationNotFound(RemanenceError, LookupError):
     """No conversation has this id."""
 
 
+class WrongUser(RemanenceError):
+    """A conversation is another user's; nothing was written or shown."""
+
+    def __init__(self, conversation: str, *, owner: str, user: str) -> None:
+        super().__init__(
+            f"conversation {conversation!r} belongs to user {owner!r}, not to {user!r}: name its "
+            "user, or another conversation"
+        )
+
+
 class StoreError(RemanenceError):
     """The database refused; what was asked for was not written."""
 

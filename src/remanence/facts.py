@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
+from typing import get_args
 
 from remanence.clock import Clock
 from remanence.engine.extracting import KNOWN_FACTS
@@ -60,9 +61,11 @@ class Facts:
         A fact that it contradicts, or the one with the id *replaces*, is superseded by it.
 
         Raises:
-            InvalidMessage: the summary is empty or too long.
+            InvalidMessage: the summary is empty or too long, or the type unknown.
         """
         owner = self._owner(tenant, user)
+        if type not in get_args(FactType):
+            raise InvalidMessage(f"fact type {type!r} is unknown: use one of {get_args(FactType)}")
         draft = FactDraft(
             summary=_checked(summary),
             type=type,

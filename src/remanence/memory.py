@@ -92,11 +92,15 @@ class Memory:
             StoreError: the database cannot be opened; the text says why and what to do.
         """
         settings = _settings(settings)
-        policy = policy or policy_of(settings)
+        policy = policy_of(settings) if policy is None else policy
+        if not isinstance(policy, Policy):
+            raise InvalidPolicy(
+                f"policy={policy!r} is no Policy: use Policy.default(...) or another"
+            )
         clock = clock or SystemClock()
         async with AsyncExitStack() as stack:
             store = await open_store(
-                url or settings.url, clock=clock, durability=settings.durability
+                settings.url if url is None else url, clock=clock, durability=settings.durability
             )
             stack.push_async_callback(store.close)
             runtime, daily = await assembled(
@@ -131,7 +135,8 @@ class Memory:
         tenant: str = "default",
     ) -> Conversation:
         """The conversation named *id* of a tenant; it comes to be with its first message."""
-        for name, value in (("id", id), ("tenant", tenant)):
+        names = {"id": id, "tenant": tenant} | ({} if user is None else {"user": user})
+        for name, value in names.items():
             if not value or not value.isprintable():
                 raise InvalidMessage(f"conversation {name} {value!r} is not a name: use plain text")
         return Conversation(self._runtime, ConversationRef(tenant, id), user)
@@ -236,6 +241,8 @@ class Memory:
 def _settings(source: Settings | Path | str | None) -> Settings:
     if source is None or isinstance(source, Settings):
         return source or Settings()
+    if not isinstance(source, str | Path):
+        raise InvalidPolicy(f"settings={source!r} are none: use Settings(...) or a file's path")
     file = Path(source)
     # Reading files needs pydantic, which takes longer to load than all the rest.
     sources = importlib.import_module("remanence.config.sources")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remanence import Fact, Memory, Message, Policy
-from remanence.errors import InvalidMessage, ModelError
+from remanence.errors import InvalidMessage, ModelError, WrongUser
 from remanence.protocols import ExtractRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.models import ScriptedModel
@@ -132,13 +132,47 @@ async def test_without_facts_a_context_of_a_user_is_as_it_was_before() -> None:
     assert requests[0] == requests[1]
 
 
-async def test_the_user_of_the_tape_decides_whose_facts_are_shown() -> None:
+async def test_a_conversation_is_closed_to_any_other_user() -> None:
     async with Memory.open(IN_MEMORY) as memory:
-        await memory.facts.save("Bob keeps bees", user="bob")
-        await memory.conversation("a", user="ana").append(Message.user("Hello."))
-        context = await memory.conversation("a", user="bob").context()
+        ours = memory.conversation("a", user="ana")
+        await ours.append(Message.user("My pin is 4711."))
+        await ours.end()
+        note = (await ours.observations())[0].id
+        theirs = memory.conversation("a", user="bob")
+        for attempt in (
+            theirs.append(Message.user("Hello.")),
+            theirs.context(),
+            theirs.messages(),
+            theirs.recall("pin"),
+            theirs.observations(),
+            theirs.source(note),
+            theirs.log(),
+            theirs.diagnostics(),
+            theirs.snapshot(),
+            theirs.delete(),
+        ):
+            with pytest.raises(WrongUser, match="'ana', not to 'bob'"):
+                await attempt
+        assert len(await memory.conversation("a").messages()) == 1
 
-    assert "bees" not in context.to_text()
+
+async def test_what_was_said_before_a_user_was_named_is_no_fact_of_theirs() -> None:
+    extractor = ScriptedFacts()
+    async with Memory.open(IN_MEMORY, policy=FULL, extractor=extractor) as memory:
+        await memory.conversation("a").append(Message.user("I live in Lisbon."))
+        named = memory.conversation("a", user="bob")
+        await named.append(Message.user("I live in Porto."))
+        await named.end()
+
+    read = [message.text for request in extractor.requests for message in request.messages]
+    assert read == ["I live in Porto."]
+
+
+@pytest.mark.parametrize("name", ["id", "user", "tenant"])
+async def test_an_empty_name_is_refused(name: str) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        with pytest.raises(InvalidMessage, match=name):
+            memory.conversation(**{"id": "a", name: ""})
 
 
 async def test_facts_of_a_conversation_are_not_shown_beside_its_own_messages() -> None:

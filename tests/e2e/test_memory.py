@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from remanence import Memory, Message, Policy
+from remanence import Memory, Message, Policy, Settings
 from remanence.errors import Closed, ConversationNotFound, DuplicateMessage, InvalidMessage
 from remanence.testing import (
     FixedClock,
@@ -333,3 +333,29 @@ async def test_secrets_reach_neither_the_observer_nor_the_notes_nor_the_loss_rep
     assert "[secret]" in observer.requests[0].messages[0].text
     assert key not in str(observer.requests) + str(segments)
     assert key in messages[0].text
+
+
+async def test_an_exchange_of_a_few_words_is_noted_whole() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("trip")
+        await chat.append(
+            Message.user("My flight LH 454 leaves on 2026-05-08 from gate B42."),
+            Message.assistant("Noted."),
+        )
+        await chat.end()
+        (note,) = await chat.observations()
+
+    assert [value in note.text for value in ("LH 454", "2026-05-08", "B42")] == [True] * 3
+
+
+async def test_without_workers_a_flush_does_the_work_itself() -> None:
+    observer = ScriptedObserver()
+    settings = Settings(workers=0)
+    async with Memory.open("sqlite:///:memory:", observer=observer, settings=settings) as memory:
+        chat = memory.conversation("trip")
+        await chat.append(Message.user("My flight is LH 454."))
+        async with asyncio.timeout(5):
+            state = await chat.flush(everything=True)
+
+    assert state.observed_seq == 1
+    assert len(observer.requests) == 1

@@ -146,3 +146,14 @@ async def test_the_model_may_look_into_the_memory_of_the_user_that_a_turn_names(
     named, unnamed = speaker.requests
     assert {tool.name for tool in named.tools} >= {"memory_search", "memory_save", "recall"}
     assert unnamed.tools == ()
+
+
+async def test_a_conversation_of_another_user_is_refused(client: Client, memory: Memory) -> None:
+    await client.post(CHAT, text="My pin is 4711.", user="ana")
+    refused = await client.post(CHAT, text="Which pin?", user="bob")
+    unnamed = await client.post(CHAT, text="Which pin?", user="")
+
+    assert refused.status_code == 409
+    assert refused.json()["type"].endswith("wrong_user")
+    assert unnamed.status_code == 422
+    assert await kept(memory) == ["My pin is 4711.", "Gate B42."]

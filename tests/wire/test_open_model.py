@@ -1,6 +1,7 @@
 import asyncio
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -133,3 +134,30 @@ def test_opening_a_function_loads_no_provider() -> None:
     )
 
     assert run.stdout.strip() == "[]"
+
+
+async def raises(request: ModelRequest) -> str:
+    raise ValueError("no quota for sk-abcdefgh12345678 today")
+
+
+async def gives_a_number(request: ModelRequest) -> str:
+    return 5  # type: ignore[return-value]
+
+
+def is_not_async(request: ModelRequest) -> str:
+    return "Gate B42."
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (raises, r"raised ValueError: no quota for \*\*\* today"),
+        (gives_a_number, "returned a int: return a str"),
+        (is_not_async, "is not async: use async def"),
+    ],
+)
+async def test_a_function_that_does_not_answer_is_told_why(
+    ask: ModelRequest, function: Callable[[ModelRequest], Awaitable[str]], told: str
+) -> None:
+    with pytest.raises(ModelError, match=told):
+        await open_model(function).complete(ask)

@@ -53,7 +53,8 @@ def run_list(settings: Settings, *, tenant: str | None, as_json: bool) -> int:
     if as_json:
         write_json({"conversations": [state_document(state) for state in states]})
     elif not states:
-        Printer().line(f"{masked(settings.url)} holds no conversation")
+        whose = "" if tenant is None else f" of tenant {tenant!r}"
+        Printer().line(f"{masked(settings.url)} holds no conversation{whose}")
     else:
         _print_states(Printer(), states)
     return 0

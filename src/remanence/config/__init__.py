@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from remanence.errors import InvalidPolicy
+from remanence.fields import check_fields
 from remanence.types import Budget
 
 Preset: TypeAlias = Literal["default", "lango", "zora", "brain"]
@@ -51,3 +53,14 @@ class Settings:
     daily_keep_days: int = 7
     budgets: tuple[Budget, ...] = ()
     over_budget: Literal["extractive", "raw"] = "extractive"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name in ("lease_seconds", "blocks_keep_last"):
+            if getattr(self, name) <= 0:
+                raise InvalidPolicy(
+                    f"{name}={getattr(self, name)!r} is impossible: use a positive number"
+                )
+        for name in ("workers", "shutdown_timeout_seconds", "daily_keep_days"):
+            if getattr(self, name) < 0:
+                raise InvalidPolicy(f"{name}={getattr(self, name)!r} is impossible: use 0 or more")

@@ -117,7 +117,11 @@ class Compressing:
             source=Source(
                 first_seq=messages[0].seq,
                 last_seq=messages[-1].seq,
-                limit_tokens=max(source_tokens, LEAST_LIMIT_TOKENS),
+                limit_tokens=max(
+                    source_tokens,
+                    LEAST_LIMIT_TOKENS,
+                    observation_target(self.policy, source_tokens),
+                ),
                 texts=tuple(message.full_text for message in seen),
                 sum_tokens=state.observed_sum_tokens + source_tokens,
                 message_tokens=source_tokens,

@@ -66,10 +66,19 @@ class LocalEngine:
             raise Closed("the memory is closed: no background work is done any more")
         if everything:
             self._everything.add(ref)
+        if not self._workers:
+            await self._work_off(ref)
+            return
         settled = asyncio.get_running_loop().create_future()
         self._settling[ref].append(settled)
         self.signal(ref)
         await settled
+
+    async def _work_off(self, ref: ConversationRef) -> None:
+        """Do what is due here and now; without workers nobody else does."""
+        while (await self._step(ref)).outcome is Outcome.PROGRESS:
+            self._progressed()
+        self._everything.discard(ref)
 
     async def close(self, *, timeout_seconds: float) -> None:
         """Take no new work, let steps in progress finish within the time, then end."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.models.metered import UnusableAnswer
+from remanence.models.secrecy import MESSAGE_LENGTH, without_keys
 from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.tokens import text_tokens
 from remanence.types import Usage
@@ -56,11 +57,20 @@ class FunctionModel:
         deadline = asyncio.timeout(self._timeout_seconds)
         try:
             async with deadline:
-                return await self._function(request)
+                return self._checked(await self._function(request))
         except ModelError:
             raise
         except Exception as error:
             if deadline.expired():
                 message = f"{self.name} took longer than {self._timeout_seconds:g} s"
                 raise ModelError("timeout", message) from error
-            raise ModelError("failed", f"{self.name} raised {type(error).__name__}") from error
+            if isinstance(error, TypeError) and "await" in str(error):
+                raise ModelError("failed", f"{self.name} is not async: use async def") from error
+            said = f"{type(error).__name__}: {without_keys(str(error))}"[:MESSAGE_LENGTH]
+            raise ModelError("failed", f"{self.name} raised {said}") from error
+
+    def _checked(self, answer: object) -> str:
+        if not isinstance(answer, str):
+            kind = type(answer).__name__
+            raise ModelError("bad_answer", f"{self.name} returned a {kind}: return a str")
+        return answer

@@ -1,15 +1,14 @@
 """The words of a failed call, without anything secret in them."""
 
-import os
 import re
 from typing import Final
 
 import httpx2
 
 from remanence.errors import ModelError
+from remanence.models.secrecy import MESSAGE_LENGTH, without_keys
 from remanence.models.spec import ModelSpec
 
-MESSAGE_LENGTH: Final = 200
 SERVER_ERROR: Final = 500
 
 _STATUS_REASONS: Final = {
@@ -50,9 +49,6 @@ _TOO_LONG: Final = re.compile(
     r"|too many (?:input )?tokens",
     re.IGNORECASE,
 )
-_KEY_LIKE: Final = re.compile(r"\b(?:sk|pk|AIza|key|gsk|xai)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}")
-_SECRET_NAME: Final = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
-_SHORTEST_SECRET: Final = 6
 
 
 def described(
@@ -91,14 +87,11 @@ def is_too_long(quote: str) -> bool:
 
 def without_secrets(text: str, spec: ModelSpec) -> str:
     """The text without the keys of the environment, passwords of the URL, and what looks so."""
-    secrets = {value for name, value in os.environ.items() if _SECRET_NAME.search(name)}
+    secrets: set[str] = set()
     if spec.base_url:
         url = httpx2.URL(spec.base_url)
-        secrets |= {spec.base_url, url.password, url.query.decode(errors="replace")}
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "***")
-    return _KEY_LIKE.sub("***", text)
+        secrets = {spec.base_url, url.password, url.query.decode(errors="replace")}
+    return without_keys(text, secrets)
 
 
 def provider_words(body: object) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from remanence.errors import InvalidPolicy
+from remanence.fields import check_fields
 from remanence.observing.cache_economics import lifetime_seconds
 from remanence.types import NoteFormat
 
@@ -113,6 +114,7 @@ class Policy:
     max_message_bytes: int = 16 * 1024 * 1024
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _check_ranges(self)
         _check_budgets(self)
 
@@ -224,10 +226,32 @@ def window_tokens(model: str) -> int:
     return 272_000 if "gpt-5" in name else 128_000
 
 
+_POSITIVE = (
+    "observe_tokens",
+    "observe_slice_messages",
+    "observe_max_tokens",
+    "observe_timeout_seconds",
+    "max_output_tokens",
+    "tail_tokens",
+    "retry_seconds",
+    "retry_max_seconds",
+    "max_failures",
+    "max_message_bytes",
+)
+_NOT_NEGATIVE = (
+    "tail_keep_tokens",
+    "keep_last",
+    "reflect_min_interval_seconds",
+    "facts_tokens",
+    "recall_timeout_seconds",
+    "sync_timeout_seconds",
+)
+
+
 def _check_ranges(policy: Policy) -> None:
-    for name in ("observe_tokens", "observe_slice_messages", "observe_max_tokens", "tail_tokens"):
+    for name in _POSITIVE:
         _require(getattr(policy, name) > 0, name, getattr(policy, name), "use a positive number")
-    for name in ("tail_keep_tokens", "keep_last", "reflect_min_interval_seconds", "facts_tokens"):
+    for name in _NOT_NEGATIVE:
         _require(getattr(policy, name) >= 0, name, getattr(policy, name), "use 0 or more")
     for name in ("note_ratio", "reflect_ratio"):
         value = getattr(policy, name)
@@ -235,6 +259,9 @@ def _check_ranges(policy: Policy) -> None:
     if policy.precompute_at is not None:
         allowed = 0 < policy.precompute_at <= 1
         _require(allowed, "precompute_at", policy.precompute_at, "use a share between 0 and 1")
+    if policy.cache_ttl_seconds is not None:
+        allowed = policy.cache_ttl_seconds >= 0
+        _require(allowed, "cache_ttl_seconds", policy.cache_ttl_seconds, "use 0 or more, or None")
     if policy.block_after is not None:
         allowed = policy.block_after >= 1
         _require(allowed, "block_after", policy.block_after, "use 1.0 or more, or None")

@@ -29,6 +29,10 @@ _COSTLY = frozenset({"cut_off"})
 
 LONGEST_ASKED_SECONDS = 86_400.0
 
+HEADING_TOKENS = 20
+LEAST_NOTE_TOKENS = 64
+"""The day and the speaker stand above notes: fewer tokens would have no room for anything else."""
+
 LEAST_SLICE = 0.25
 """The share of `observe_tokens` below which a slice also takes the next message, however long:
 a few words alone are not worth a segment."""
@@ -229,8 +233,10 @@ def _reflection_budget(policy: Policy, sources: Sequence[Segment]) -> int:
 
 
 def observation_target(policy: Policy, source_tokens: int) -> int:
-    """The most tokens that the notes of a source may have."""
-    return max(1, int(min(source_tokens * policy.note_ratio, policy.max_output_tokens)))
+    """The most tokens that the notes of a source may have; of a few words all that they say."""
+    share = source_tokens * policy.note_ratio
+    least = min(source_tokens + HEADING_TOKENS, LEAST_NOTE_TOKENS)
+    return max(1, int(min(max(share, least), policy.max_output_tokens)))
 
 
 def may_try(policy: Policy, state: MemoryState, failure: Failure | None, *, now: datetime) -> bool:

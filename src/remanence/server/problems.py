@@ -17,6 +17,7 @@ from remanence.errors import (
     ModelError,
     RemanenceError,
     StoreUnavailable,
+    WrongUser,
 )
 
 JsonObject = dict[str, Any]  # a problem may have members of its own
@@ -27,6 +28,7 @@ MEDIA_TYPE: Final = "application/problem+json"
 _KINDS: Final[tuple[tuple[type[RemanenceError], int, str], ...]] = (
     (InvalidMessage, 422, "invalid_message"),
     (DuplicateMessage, 409, "duplicate_message"),
+    (WrongUser, 409, "wrong_user"),
     (ConversationNotFound, 404, "not_found"),
     (ContextOverflow, 413, "context_overflow"),
     (StoreUnavailable, 503, "store_unavailable"),

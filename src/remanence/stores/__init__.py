@@ -28,11 +28,14 @@ async def open_store(
         NotADatabase: the file is something else, or encrypted.
         NewerSchema: it was written by a later remanence.
     """
-    scheme, separator, rest = url.partition("://")
-    if not separator:
+    if not isinstance(url, str) or "://" not in url:
+        path = str(url)
+        meant = path.removeprefix("sqlite:")
+        name = (meant if meant == path else meant.lstrip("/")) or "memory.db"
         raise StoreUnavailable(
-            f"store {url!r} is no URL: write sqlite:///{url} for a file of that name"
+            f"store {url!r} is no URL: write 'sqlite:///{name}' for a file of that name"
         )
+    scheme, _, rest = url.partition("://")
     if scheme != "sqlite":
         raise StoreUnavailable(f"store {_masked(url)!r} has an unknown scheme: use {_KNOWN}")
     if not rest.startswith("/") or rest == "/":

@@ -1,10 +1,12 @@
 """What memory may spend on models, and what it has spent."""
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from remanence.errors import InvalidPolicy
+from remanence.fields import check_fields
 
 BudgetScope: TypeAlias = Literal["conversation", "user", "day"]
 BudgetLevel: TypeAlias = Literal["ok", "soft", "hard"]
@@ -33,6 +35,7 @@ class Budget:
     hard_tokens: int | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         limits = {name: getattr(self, name) for name in _LIMITS}
         given = {name: limit for name, limit in limits.items() if limit is not None}
         if not given:
@@ -40,6 +43,12 @@ class Budget:
         for name, limit in given.items():
             if limit < 0:
                 raise InvalidPolicy(f"budget {name}={limit!r} is below 0")
+        for soft, hard in (("soft_usd", "hard_usd"), ("soft_tokens", "hard_tokens")):
+            if given.get(soft, 0) > given.get(hard, math.inf):
+                raise InvalidPolicy(
+                    f"budget {soft}={given[soft]!r} is above {hard}={given[hard]!r}, so that it would "
+                    "never warn"
+                )
 
     def since(self, now: datetime) -> datetime | None:
         """From when on calls count; None: from the first."""

@@ -134,6 +134,14 @@ def check_message(message: Message, *, max_bytes: int) -> None:
     Refused are unknown roles, empty content, text that is not Unicode (NUL, lone surrogates),
     parts in a role that cannot carry them, and content of more than *max_bytes* bytes.
     """
+    if not isinstance(message, Message):
+        raise InvalidMessage(
+            f"{message!r:.80} is a {type(message).__name__} and no message: use Message.user(...), "
+            "Message.assistant(...) or Message.from_openai(...)"
+        )
+    for part in message.content:
+        if isinstance(part, TextPart) and not isinstance(part.text, str):
+            raise InvalidMessage(f"text {part.text!r:.80} of a message is no text: use a str")
     if message.role not in ROLES:
         raise InvalidMessage(f"role {message.role!r} is unknown: use one of {sorted(ROLES)}")
     if message.created_at is not None and message.created_at.tzinfo is None:

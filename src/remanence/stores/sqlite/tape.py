@@ -7,7 +7,7 @@ from typing import Any, LiteralString, NamedTuple
 import apsw
 
 from remanence.clock import Clock
-from remanence.errors import DuplicateMessage, InvalidMessage
+from remanence.errors import DuplicateMessage, InvalidMessage, WrongUser
 from remanence.stores.rows import (
     MESSAGE_COLUMNS,
     STATE_COLUMNS,
@@ -130,14 +130,19 @@ def _created(connection: apsw.Connection, ref: ConversationRef, now: datetime) -
 
 
 def _name_user(
-    connection: apsw.Connection, ref: ConversationRef, user: str, row: Sequence[object]
+    connection: apsw.Connection, ref: ConversationRef, user: str, row: Sequence[Any]
 ) -> bool:
-    """Name the user of a conversation that has none yet; true if it had none."""
-    if row[1] is not None:
+    """Name the user of a conversation that has none yet; true if it had none.
+
+    What was said before gives no facts: nobody knows who said it.
+    """
+    key, owner = row[:2]
+    if owner is not None:
+        if owner != user:
+            raise WrongUser(ref.id, owner=owner, user=user)
         return False
-    connection.execute(
-        "UPDATE conversations SET user = ? WHERE tenant = ? AND id = ?", (user, *ref)
-    )
+    connection.execute("UPDATE conversations SET user = ? WHERE key = ?", (user, key))
+    connection.execute("UPDATE states SET facts_seq = last_seq WHERE conversation = ?", (key,))
     return True
 
 

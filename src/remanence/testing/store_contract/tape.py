@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from remanence.errors import DuplicateMessage, InvalidMessage
+from remanence.errors import DuplicateMessage, InvalidMessage, WrongUser
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import REF, tape, user, users
@@ -86,13 +86,18 @@ class TapeContract(Handles):
         assert [state.last_seq for state in states] == [2, 2, 2]
         assert len({state.key for state in states}) == 3
 
-    async def test_the_first_user_that_is_named_is_kept(self, store: Store) -> None:
-        users_ = [
-            (await store.append(REF, [user("x")], user=name)).state.user
-            for name in (None, "ana", None, "bo")
+    async def test_a_conversation_belongs_to_the_first_user_that_is_named(
+        self, store: Store
+    ) -> None:
+        states = [
+            (await store.append(REF, [user("x")], user=name)).state for name in (None, "ana", None)
         ]
+        with pytest.raises(WrongUser, match="'ana', not to 'bo'"):
+            await store.append(REF, [user("x")], user="bo")
 
-        assert users_ == [None, "ana", "ana", "ana"]
+        assert [state.user for state in states] == [None, "ana", "ana"]
+        assert [state.facts_seq for state in states] == [0, 1, 1]  # who said the first is unknown
+        assert await store.state(REF) == states[-1]
 
     @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS.keys())
     async def test_content_comes_back_as_it_was_given(

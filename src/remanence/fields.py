@@ -1,0 +1,52 @@
+"""Checking that the fields of settings hold what their types say."""
+
+from collections.abc import Mapping
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from remanence.errors import InvalidPolicy
+
+
+def check_fields(settings: object) -> None:
+    """Raise `InvalidPolicy` for the first field whose value is not of the type that it has.
+
+    Of types that are made of others, choices (`Literal`), unions and tuples are looked into.
+    """
+    kind: Any = type(settings)
+    for name, hint in _hints(kind).items():
+        value = getattr(settings, name)
+        if not _fits(value, hint):
+            raise InvalidPolicy(f"{name}={value!r} is impossible: use {_wanted(hint)}")
+
+
+@cache
+def _hints(kind: Any) -> Mapping[str, Any]:  # a class, and its hints
+    return get_type_hints(kind)
+
+
+def _fits(value: object, hint: Any) -> bool:  # as above
+    origin, choices = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return value in choices
+    if origin in (Union, UnionType):
+        return any(_fits(value, choice) for choice in choices)
+    if origin is tuple:
+        return isinstance(value, tuple | list) and all(_fits(item, choices[0]) for item in value)
+    if hint in (int, float):
+        kinds = (int, float) if hint is float else int
+        return isinstance(value, kinds) and not isinstance(value, bool) and value == value
+    kind = origin or hint
+    return isinstance(value, kind) if isinstance(kind, type) else True
+
+
+def _wanted(hint: Any) -> str:  # as above
+    origin, choices = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return " or ".join(repr(choice) for choice in choices)
+    if origin in (Union, UnionType):
+        return " or ".join(_wanted(choice) for choice in choices)
+    if origin is tuple:
+        return f"a tuple, each of {_wanted(choices[0])}"
+    names = {int: "a whole number", float: "a number", str: "a text", bool: "True or False"}
+    return "None" if hint is NoneType else names.get(hint, getattr(hint, "__name__", str(hint)))

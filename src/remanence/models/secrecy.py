@@ -1,0 +1,21 @@
+"""Texts of others without the keys and passwords of this process in them."""
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Final
+
+MESSAGE_LENGTH: Final = 200
+
+_KEY_LIKE: Final = re.compile(r"\b(?:sk|pk|AIza|key|gsk|xai)[-_][\w*.-]{6,}|\bAIza[\w-]{10,}")
+_SECRET_NAME: Final = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD)$")
+_SHORTEST_SECRET: Final = 6
+
+
+def without_keys(text: str, secrets: Iterable[str] = ()) -> str:
+    """The text without *secrets*, the keys of the environment, and what looks like one."""
+    hidden = {value for name, value in os.environ.items() if _SECRET_NAME.search(name)}
+    for secret in sorted(hidden.union(secrets), key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "***")
+    return _KEY_LIKE.sub("***", text)

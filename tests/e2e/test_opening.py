@@ -1,0 +1,44 @@
+"""What `Memory.open` refuses, and what it says to do instead."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remanence import Memory
+from remanence.errors import InvalidMessage, InvalidPolicy, RemanenceError, StoreUnavailable
+
+IN_MEMORY = "sqlite:///:memory:"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "told"),
+    [
+        ({"url": Path("x.db")}, StoreUnavailable, "write 'sqlite:///x.db'"),
+        ({"url": "sqlite:/x.db"}, StoreUnavailable, "write 'sqlite:///x.db'"),
+        ({"url": "/var/x.db"}, StoreUnavailable, "write 'sqlite:////var/x.db'"),
+        ({"url": ""}, StoreUnavailable, "write 'sqlite:///memory.db'"),
+        ({"policy": "lango"}, InvalidPolicy, "policy='lango' is no Policy"),
+        ({"policy": {}}, InvalidPolicy, "policy={} is no Policy"),
+        ({"settings": {"workers": 1}}, InvalidPolicy, "use Settings"),
+    ],
+)
+async def test_what_a_memory_cannot_be_opened_with_is_told_with_what_to_write(
+    arguments: dict[str, Any], kind: type[RemanenceError], told: str
+) -> None:
+    with pytest.raises(kind, match=told):
+        async with Memory.open(**{"url": IN_MEMORY, **arguments}):
+            pass
+
+
+@pytest.mark.parametrize("message", ["hi", {"role": "user", "content": "hi"}, None])
+async def test_what_is_no_message_is_refused(message: Any) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        with pytest.raises(InvalidMessage, match=r"no message: use Message.user"):
+            await memory.conversation("a").append(message)
+
+
+async def test_a_type_of_fact_that_there_is_not_is_refused() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        with pytest.raises(InvalidMessage, match="fact type 'foo' is unknown"):
+            await memory.facts.save("Ana keeps bees", user="ana", type="foo")  # type: ignore[arg-type]
