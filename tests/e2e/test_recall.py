@@ -126,8 +126,8 @@ async def test_a_failing_embedder_leaves_the_search_by_words() -> None:
         by_meaning = await chat.recall("puppy")
 
     assert state.last_error is None
-    assert [hit.text for hit in by_word] == ["We walk the hound at noon."]
-    assert [hit.text for hit in by_meaning] == ["We walk the hound at noon."]
+    assert "We walk the hound at noon." in [hit.text for hit in by_word]
+    assert "We walk the hound at noon." in [hit.text for hit in by_meaning]
 
 
 async def test_a_query_waits_for_its_vector_no_longer_than_its_limit() -> None:

@@ -287,3 +287,14 @@ def test_what_somebody_decides_or_puts_right_comes_before_all_else() -> None:
     text = render_notes(_notes(request), "compact")
     assert "[Decision]" in text
     assert "(was: 14)" in text
+
+
+def test_a_failed_call_does_not_read_as_what_it_would_have_done() -> None:
+    result = (
+        '{"error": {"code": "BOOKING_WINDOW_NOT_OPEN", "opens": "2026-03-09"}, '
+        '"timetable": {"train": "KTX 027", "depart": "10:27", "fare_krw": 59800}}'
+    )
+    text = _whole(Message.tool("c", result))
+
+    assert "BOOKING_WINDOW_NOT_OPEN" in text
+    assert "KTX 027" not in text

@@ -93,7 +93,7 @@ def _result_lines(text: str) -> Iterator[tuple[str, bool]]:
     leaves = [leaf for leaf in _leaves(value, "", 0, records=False) if not _is_link(leaf)]
     first = [leaf for leaf in leaves if _rank(leaf.key) == 0]
     second = [leaf for leaf in leaves if _rank(leaf.key) == 1]
-    rest = [leaf for leaf in leaves if _rank(leaf.key) == _LAST_RANK]
+    rest = [] if _failed(value) else [x for x in leaves if _rank(x.key) == _LAST_RANK]
     for line in (*_lines([*first, *second]), *_lines(rest)):
         yield line, False
     is_offer = not (first or second)
@@ -101,6 +101,11 @@ def _result_lines(text: str) -> Iterator[tuple[str, bool]]:
     for record in _records(value):
         for line in _row(record):
             yield f"{whose}{line}", is_offer
+
+
+def _failed(value: object) -> bool:
+    """Whether a result tells of an error: what else it holds is not what was done."""
+    return isinstance(value, dict) and bool(value.get("error") or value.get("errors"))
 
 
 def _name(value: object) -> str:
