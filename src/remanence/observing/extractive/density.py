@@ -19,12 +19,12 @@ _CODE = 5.0  # an id, an amount: nobody can guess it
 _CODE_DIGITS = 3
 _YEAR_DIGITS = 5
 _PLAIN = 1.0
-_WEAK = 0.15
+_WEAK = 0.1
 _RARITY = 0.25
 _PART_OF_RUN = 0.5
 
 _FIRST_PERSON = 1.15
-_SECOND_PERSON = 0.6
+_SECOND_PERSON = 0.7
 _QUESTION = 0.6
 _FILLER = 0.7
 _CAPTION = 0.45
