@@ -359,3 +359,23 @@ async def test_without_workers_a_flush_does_the_work_itself() -> None:
 
     assert state.observed_seq == 1
     assert len(observer.requests) == 1
+
+
+async def test_the_newest_message_stays_however_long_it_is_and_whatever_is_observed() -> None:
+    policy = Policy.default(
+        keep_last=0,
+        tail_tokens=150,
+        tail_keep_tokens=30,
+        observe_tokens=60,
+        observe_slice="all",
+        activate="when_observed",
+        reflect_tokens=(),
+    )
+    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+        chat = memory.conversation("trip")
+        await chat.append(Message.user(" ".join(f"gate B{n}" for n in range(200))))
+        state = await chat.flush(everything=True)
+        context = await chat.context()
+
+    assert state.active_seq == 1
+    assert [message.seq for message in context.messages] == [1]

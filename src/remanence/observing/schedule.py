@@ -133,13 +133,15 @@ def tail_start(policy: Policy, tail: Sequence[Message], active_seq: int) -> int:
     """The first message that stays raw when `active_seq` moves to *active_seq*.
 
     *tail* are the newest messages, raw so far. Where activation may take all of them
-    (`when_observed`), `keep_last` messages and `tail_keep_tokens` stay raw beside their notes.
+    (`when_observed`), `keep_last` messages and `tail_keep_tokens` stay raw beside their notes, and
+    the newest run of messages in any case: no provider takes a request without one.
     """
     tokens = count = 0
+    keep_last = max(1, policy.keep_last)
     start = active_seq + 1
     for run in reversed(list(groups(tail))):
         run_tokens = sum(message.tokens for message in run)
-        if run[-1].seq <= active_seq and count >= policy.keep_last:
+        if run[-1].seq <= active_seq and count >= keep_last:
             full = tokens + run_tokens > policy.tail_tokens
             if full or tokens >= policy.tail_keep_tokens:
                 break
