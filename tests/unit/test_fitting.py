@@ -55,6 +55,25 @@ def test_old_messages_are_shown_by_their_beginnings_and_older_ones_are_named() -
     assert f"#{fitted.omitted[1].first_seq} user: message" in fitted.stand_in
 
 
+@given(budget=st.integers(100, 9_000))
+def test_a_stand_in_keeps_to_its_share_whatever_the_script(budget: int) -> None:
+    def one_a_character(message: Message) -> int:
+        return len(message.text)
+
+    messages = [Message.user("旅" * 100).replace(seq=n, tokens=100) for n in range(1, 101)]
+    fitted = fit_tail(
+        messages,
+        first_seq=1,
+        last_sum_tokens=10_000,
+        budget=budget,
+        keep_last=1,
+        count=one_a_character,
+    )
+
+    lines = fitted.stand_in.splitlines()
+    assert sum(map(len, lines)) <= min(STAND_IN_TOKENS, budget // 2)
+
+
 def test_a_large_tool_call_stays_valid_json_when_it_is_shortened() -> None:
     part = ToolCallPart(id="a", name="write", arguments='{"text": "' + "x" * 90_000 + '"}')
     message = Message.assistant("", tool_calls=[part]).replace(seq=1, tokens=22_000)

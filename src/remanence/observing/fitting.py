@@ -19,6 +19,10 @@ from remanence.types import (
 
 STAND_IN_TOKENS = 2_000
 STAND_IN_CHARACTERS = 160
+_STAND_IN_HEAD = (
+    "[The messages below are not summarised yet and exceed the window. Each is shown by its "
+    "beginning only; do not take it for the whole.]"
+)
 STEPS = 4
 """An overfull tail is cut in steps of a quarter of its budget, so that the cut rests for a while
 instead of moving with every message."""
@@ -48,10 +52,11 @@ def fit_tail(
     total = sum(message.tokens for message in messages)
     if messages and messages[0].seq == first_seq and total <= budget:
         return FittedTail("", tuple(messages), ())
-    room = max(1, budget - STAND_IN_TOKENS)
+    for_stand_in = min(STAND_IN_TOKENS, budget // 2)
+    room = max(1, budget - for_stand_in)
     left_out, kept = _cut(messages, last_sum_tokens, room, keep_last)
     kept, excerpts = _shrunk(kept, room, count)
-    stand_in, first_shown = _stand_in(left_out)
+    stand_in, first_shown = _stand_in(left_out, for_stand_in, count)
     omitted: list[Omitted] = []
     first_kept = kept[0].seq if kept else last_seq(messages) + 1
     first_shown = first_shown or first_kept
@@ -84,24 +89,25 @@ def _cut(
     return left_out, tuple(message for run in runs[index:] for message in run)
 
 
-def _stand_in(messages: Sequence[Message]) -> tuple[str, int | None]:
-    """The beginnings of the newest of *messages*, and the seq of the first one shown."""
+def _stand_in(
+    messages: Sequence[Message], room: int, count: Callable[[Message], int]
+) -> tuple[str, int | None]:
+    """The beginnings of the newest of *messages* in *room* tokens, and the seq of the first one."""
+    if not messages:
+        return "", None
     lines: list[str] = []
-    characters = STAND_IN_TOKENS * 3
     first: int | None = None
+    room -= count(Message.user(_STAND_IN_HEAD))
     for message in reversed(messages):
         line = _beginning(message)
-        if sum(map(len, lines)) + len(line) > characters:
+        room -= count(Message.user(line))
+        if room < 0:
             break
         lines.append(line)
         first = message.seq
     if not lines:
         return "", None
-    head = (
-        "[The messages below are not summarised yet and exceed the window. Each is shown by its "
-        "beginning only; do not take it for the whole.]"
-    )
-    return "\n".join([head, *reversed(lines)]), first
+    return "\n".join([_STAND_IN_HEAD, *reversed(lines)]), first
 
 
 def _beginning(message: Message) -> str:
