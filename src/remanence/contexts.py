@@ -43,7 +43,7 @@ async def current_context(
 ) -> Context:
     """What the model should see now, with what is ready activated."""
     if not runtime.policy.enabled:
-        return await _without_memory(runtime, ref, request)
+        return await _without_memory(runtime, ref, request, user=user)
     changed = runtime.asked.changed(ref, model)
     factor = runtime.calibrating.window_factor(model)
     request = dataclasses.replace(request, token_factor=factor)
@@ -93,10 +93,12 @@ def recalled_lines(hits: Sequence[Hit]) -> tuple[str, ...]:
 
 
 async def _without_memory(
-    runtime: Runtime, ref: ConversationRef, request: ContextRequest
+    runtime: Runtime, ref: ConversationRef, request: ContextRequest, *, user: str | None
 ) -> Context:
     """All messages, or as many of the newest as the policy allows."""
     most, state = runtime.policy.disabled_messages, await runtime.store.state(ref)
+    if state is not None:
+        require_user(state, user)
     after = max(0, state.last_seq - most) if state and most else 0
     messages = await runtime.store.messages(ref, after=after, limit=None)
     return plain_context(

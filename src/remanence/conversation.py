@@ -146,7 +146,7 @@ class Conversation:
 
     async def messages(self, *, after: int = 0, limit: int | None = None) -> tuple[Message, ...]:
         """Messages with a seq above *after*, in order, at most *limit*."""
-        await self.state()
+        await self._require_ours()
         return await self._store.messages(self.ref, after=after, limit=limit)
 
     async def observations(self) -> tuple[Segment, ...]:
@@ -203,7 +203,7 @@ class Conversation:
 
     async def diagnostics(self) -> Diagnostics:
         """The memory in a few numbers: state, size and version of its notes."""
-        await self.state()
+        await self._require_ours()
         state = await self._store.state(self.ref)
         segments = await self._store.segments(self.ref, live=False)
         observations = [segment for segment in segments if segment.generation == 0]
@@ -219,7 +219,7 @@ class Conversation:
 
     async def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
         """Every committed change of this memory, oldest first, up to *version*."""
-        await self.state()
+        await self._require_ours()
         entries = await self._store.log(self.ref)
         return tuple(entry for entry in entries if version is None or entry.version <= version)
 
@@ -277,7 +277,7 @@ class Conversation:
         Raises:
             ConversationNotFound: this conversation has no such segment.
         """
-        await self.state()
+        await self._require_ours()
         segment = await self._store.segment(self.ref, segment_id)
         if segment is None:
             raise ConversationNotFound(
@@ -300,7 +300,7 @@ class Conversation:
         Args:
             everything: do also what is not due yet: observe all messages, and keep facts.
         """
-        self._runtime.check_open()
+        await self._require_ours()
         await self._runtime.engine.settle(self.ref, everything=everything)
         if self._runtime.embedding is not None:
             await self._runtime.embedding.settle()
@@ -334,7 +334,7 @@ class Conversation:
         Raises:
             StoreUnavailable: a file cannot be read.
         """
-        self._runtime.check_open()
+        await self._require_ours()
         return await import_blocks(store, self.ref, self._runtime.reconciler.compressing)
 
     async def record_call(self, usage: Usage, *, estimated_tokens: int | None = None) -> None:
@@ -355,6 +355,7 @@ class Conversation:
 
     async def usage(self) -> tuple[UsageTotal, ...]:
         """What the model calls of this conversation took, by purpose and model."""
+        await self._require_ours()
         return await self._runtime.ledger.usage(conversation=self.ref)
 
     async def budget(self) -> tuple[BudgetState, ...]:
@@ -368,7 +369,7 @@ class Conversation:
         Its model calls stay in the ledger, under their user, and no longer name it. Returns false
         if there is no such conversation.
         """
-        self._runtime.check_open()
+        await self._require_ours()
         self._runtime.live_prompts.forget(self.ref)
         owner, vectors = await self.owner(), self._runtime.fact_vectors
         mine: list[str] = []
@@ -395,8 +396,14 @@ class Conversation:
         return counted
 
     async def _segments(self) -> tuple[Segment, ...]:
-        await self.state()
+        await self._require_ours()
         return await self._store.segments(self.ref, live=True)
+
+    async def _require_ours(self) -> None:
+        """Raise `Closed` where the memory is closed, `WrongUser` where another user's tape is meant."""
+        self._runtime.check_open()
+        if self.user is not None:
+            await self.state()
 
     async def _searched(self, conversation: str | None) -> tuple[ConversationRef, Owner | None]:
         """What a recall looks through: this conversation or another one, and the user's facts."""

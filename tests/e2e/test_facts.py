@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from remanence import Fact, Memory, Message, Policy
+from remanence.blocks import BlockStore
 from remanence.errors import InvalidMessage, ModelError, WrongUser
 from remanence.protocols import ExtractRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
@@ -132,7 +133,7 @@ async def test_without_facts_a_context_of_a_user_is_as_it_was_before() -> None:
     assert requests[0] == requests[1]
 
 
-async def test_a_conversation_is_closed_to_any_other_user() -> None:
+async def test_a_conversation_is_closed_to_any_other_user(tmp_path: Path) -> None:
     async with Memory.open(IN_MEMORY) as memory:
         ours = memory.conversation("a", user="ana")
         await ours.append(Message.user("My pin is 4711."))
@@ -149,11 +150,25 @@ async def test_a_conversation_is_closed_to_any_other_user() -> None:
             theirs.log(),
             theirs.diagnostics(),
             theirs.snapshot(),
+            theirs.context_at(0),
+            theirs.flush(),
+            theirs.end(),
+            theirs.usage(),
+            theirs.budget(),
+            theirs.export_blocks(BlockStore(tmp_path)),
+            theirs.import_blocks(BlockStore(tmp_path)),
             theirs.delete(),
         ):
             with pytest.raises(WrongUser, match="'ana', not to 'bob'"):
                 await attempt
         assert len(await memory.conversation("a").messages()) == 1
+
+
+async def test_a_conversation_is_closed_to_any_other_user_also_without_memory() -> None:
+    async with Memory.open(IN_MEMORY, policy=Policy.lango()) as memory:
+        await memory.conversation("a", user="ana").append(Message.user("My pin is 4711."))
+        with pytest.raises(WrongUser):
+            await memory.conversation("a", user="bob").context()
 
 
 async def test_what_was_said_before_a_user_was_named_is_no_fact_of_theirs() -> None:
