@@ -17,7 +17,12 @@ def check_fields(settings: object) -> None:
     for name, hint in _hints(kind).items():
         value = getattr(settings, name)
         if not _fits(value, hint):
-            raise InvalidPolicy(f"{name}={value!r} is impossible: use {_wanted(hint)}")
+            raise impossible(name, value, f"use {_wanted(hint)}")
+
+
+def impossible(name: str, value: object, remedy: str) -> InvalidPolicy:
+    """The error that a setting has a value which cannot be, and what to do."""
+    return InvalidPolicy(f"{name}={value!r} is impossible: {remedy}")
 
 
 @cache

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from remanence.errors import InvalidPolicy
-from remanence.fields import check_fields
+from remanence.fields import check_fields, impossible
 from remanence.types import Budget
 
 Preset: TypeAlias = Literal["default", "lango", "zora", "brain"]
@@ -57,10 +56,8 @@ class Settings:
     def __post_init__(self) -> None:
         check_fields(self)
         for name in ("lease_seconds", "blocks_keep_last"):
-            if getattr(self, name) <= 0:
-                raise InvalidPolicy(
-                    f"{name}={getattr(self, name)!r} is impossible: use a positive number"
-                )
+            if (value := getattr(self, name)) <= 0:
+                raise impossible(name, value, "use a positive number")
         for name in ("workers", "shutdown_timeout_seconds", "daily_keep_days"):
-            if getattr(self, name) < 0:
-                raise InvalidPolicy(f"{name}={getattr(self, name)!r} is impossible: use 0 or more")
+            if (value := getattr(self, name)) < 0:
+                raise impossible(name, value, "use 0 or more")

@@ -4,8 +4,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from remanence.errors import InvalidPolicy
-from remanence.fields import check_fields
+from remanence.fields import check_fields, impossible
 from remanence.observing.cache_economics import lifetime_seconds
 from remanence.types import NoteFormat
 
@@ -315,4 +314,4 @@ def _check_budgets(policy: Policy) -> None:
 
 def _require(condition: bool, name: str, value: object, remedy: str) -> None:  # noqa: FBT001
     if not condition:
-        raise InvalidPolicy(f"{name}={value!r} is impossible: {remedy}")
+        raise impossible(name, value, remedy)

@@ -1,6 +1,7 @@
 """How much a model is given and may write."""
 
 from remanence.errors import InvalidPolicy
+from remanence.fields import impossible
 from remanence.observing.policy import window_tokens
 
 LEAST_INPUT_TOKENS = 4_000
@@ -16,7 +17,7 @@ SLACK_TOKENS = 256
 def check_limits(*, max_output_tokens: int, max_input_tokens: int) -> None:
     """Raise `InvalidPolicy` for limits under which no notes can be made."""
     if max_output_tokens < 1:
-        raise InvalidPolicy(f"max_output_tokens={max_output_tokens} is impossible: use 1 or more")
+        raise impossible("max_output_tokens", max_output_tokens, "use 1 or more")
     if max_input_tokens < LEAST_INPUT_TOKENS:
         raise InvalidPolicy(
             f"max_input_tokens={max_input_tokens:,} leaves no room beside the instructions: "
