@@ -11,8 +11,6 @@ from remanence.observing.notes import usual_priority
 from remanence.types import Priority, Tag
 
 _ORDER: tuple[Tag, ...] = ("Decision", "Outcome", "Issue", "NextStep", "Preference")
-
-
 _DONE: frozenset[Tag] = frozenset({"Decision", "Outcome"})
 """What a clause is not that denies it or makes a condition of it."""
 _REACH = 4
@@ -68,10 +66,6 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool) -> Cue:
     return Cue(tag, usual_priority(tag), corrects)
 
 
-def _is_not_done(before: Sequence[str], cues: "Cues") -> bool:
-    return any(key in cues.denials or key.endswith("n't") for key in before)
-
-
 def _names(text: str, keys: Sequence[str]) -> set[str]:
     cues = all_cues()
     names = {
@@ -79,7 +73,7 @@ def _names(text: str, keys: Sequence[str]) -> set[str]:
         for index, key in enumerate(keys)
         for phrase in cues.phrases.get(key, ())
         if tuple(keys[index : index + len(phrase.words)]) == phrase.words
-        and not (phrase.name in _DONE and _is_not_done(keys[max(0, index - _REACH) : index], cues))
+        and not (phrase.name in _DONE and cues.deny(keys[max(0, index - _REACH) : index]))
     }
     plain = text.replace("’", "'").lower()
     names |= {name for name, pattern in cues.patterns.items() if pattern.is_in(plain)}
@@ -100,6 +94,10 @@ class Cues(NamedTuple):
     parts: Mapping[str, re.Pattern[str]]
     denials: frozenset[str]
     unless: re.Pattern[str]
+
+    def deny(self, before: Sequence[str]) -> bool:
+        """Whether the words before a cue say that it did not come to be."""
+        return any(key in self.denials or key.endswith("n't") for key in before)
 
 
 @cache
