@@ -4,7 +4,6 @@
 """
 
 import os
-from collections.abc import Generator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,22 +11,13 @@ import pytest
 
 from remanence.observing.extractive.observer import extract
 from remanence.observing.notes import render_notes
+from remanence.observing.slicing import at_once
 from remanence.protocols import ObserveRequest
-from remanence.types import ConversationRef, Message, Note, ToolCallPart
+from remanence.types import ConversationRef, Message, ToolCallPart
 
 _FOLDER = Path(__file__).parent.parent / "golden" / "notes"
 _CASES = sorted(path.name.removesuffix(".in.txt") for path in _FOLDER.glob("*.in.txt"))
 _RATIO = 0.5  # short conversations without small talk: at a fifth little would be left to read
-
-
-def at_once(steps: Generator[None, None, tuple[Note, ...]]) -> tuple[Note, ...]:
-    """The notes of an observation that nobody interrupts."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            notes: tuple[Note, ...] = done.value
-            return notes
 
 
 def _messages(text: str) -> tuple[Message, ...]:

@@ -1,7 +1,6 @@
 import asyncio
 import dataclasses
 import re
-from collections.abc import Generator
 from datetime import UTC, datetime, timedelta
 from typing import get_args
 
@@ -10,22 +9,13 @@ import pytest
 from remanence.observing.extractive import ExtractiveObserver
 from remanence.observing.extractive.observer import extract
 from remanence.observing.notes import render_notes
+from remanence.observing.slicing import at_once
 from remanence.protocols import ObserveRequest
 from remanence.types import ConversationRef, Message, Note, NoteFormat
 
 _START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 _PLACES = ("Bergen", "Porto", "Ghent", "Tartu", "Split", "Lviv", "Bath", "Nara")
 _THINGS = ("kayak", "violin", "orchid", "lantern", "compass", "tandem", "telescope", "kiln")
-
-
-def at_once(steps: Generator[None, None, tuple[Note, ...]]) -> tuple[Note, ...]:
-    """The notes of an observation that nobody interrupts."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            notes: tuple[Note, ...] = done.value
-            return notes
 
 
 def _size(text: str) -> int:

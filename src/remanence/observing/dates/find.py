@@ -17,6 +17,7 @@ from remanence.observing.dates.periods import Period
 from remanence.observing.dates.render import render_date
 from remanence.observing.dates.verbatim import code_spans, in_address
 from remanence.observing.dates.windows import windows_to_read
+from remanence.observing.slicing import at_once
 
 
 class _Candidate(NamedTuple):
@@ -32,13 +33,7 @@ def find_dates(text: str, at: datetime) -> tuple[DateMention, ...]:
 
     The days are those of the time zone `at` carries. Code, addresses and paths are not read.
     """
-    steps = finding_dates(text, at)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as done:
-            found: tuple[DateMention, ...] = done.value
-            return found
+    return at_once(finding_dates(text, at))
 
 
 def finding_dates(text: str, at: datetime) -> Generator[None, None, tuple[DateMention, ...]]:
