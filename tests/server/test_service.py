@@ -74,13 +74,15 @@ async def test_the_command_serves_until_it_is_asked_to_end(tmp_path: Path) -> No
         try:
             url = (await process.stdout.readline()).decode().split()[0]
             async with httpx2.AsyncClient(base_url=url, timeout=10, trust_env=False) as http:
-                reply = await http.post("/v1/conversations/trip/chat", json={"text": "Which gate?"})
+                asked = {"text": "Which gate?", "user": "ana"}
+                reply = await http.post("/v1/conversations/trip/chat", json=asked)
                 memory = await http.get("/conversations/trip/memory")
         finally:
             process.send_signal(signal.SIGINT)
             code = await process.wait()
 
     assert reply.json()["text"] == "Gate B42."
+    assert "memory_search" in str(models.received[0].body["tools"])
     assert memory.json()["memoryState"]["last_seq"] == 2
     assert url.startswith("http://127.0.0.1:")
     assert code == 0
