@@ -288,3 +288,37 @@ def test_a_failed_call_does_not_read_as_what_it_would_have_done() -> None:
 
     assert "BOOKING_WINDOW_NOT_OPEN" in text
     assert "KTX 027" not in text
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("the port is 8443 now. curl works there. the vault is sealed.", "vault sealed"),
+        ("Copy .env.example first && then run npm install.", ".env.example first && then run"),
+        ("The one in charge is Mara, not Tove.", "charge is Mara"),
+        ("You can't reach gate B42 by lift.", "You can't reach gate B42"),
+        ("The styles apply but it's not centered.", "not centered"),
+        ("Could you upgrade me to business class?", "upgrade business class"),
+        ("Nice, it works.", "Nice, works"),
+        ("The total is actually $305 for the two.", "is $305 for two"),
+    ],
+)
+def test_what_says_little_in_few_words_still_says_it(said: str, written: str) -> None:
+    assert written in _whole(Message.user("Hello there", name="Mara"), Message.user(said))
+
+
+def test_a_quoted_draft_is_marked_as_one_and_decides_nothing() -> None:
+    text = _whole(Message.assistant("A draft:\n\n> Dear Ms Kim,\n> We decided to leave on 30 June."))
+    assert "> Dear Ms Kim; > decided leave" in text
+
+
+def test_of_pasted_mark_up_the_words_are_kept() -> None:
+    page = '<div class="card mt-4"><span id="x1">Total 45 €</span></div>'
+    text = _whole(Message.user(f"The page shows this:\n{page}\nIt should be 54 €."))
+    assert "Total 45 €" in text
+    assert "mt-4" not in text
+
+
+def test_a_fence_within_a_pasted_diff_does_not_end_it() -> None:
+    diff = "```diff\n+ Run it:\n+ ```bash\n+ cp draft.env final.env\n+ ```\n```"
+    assert "draft.env" not in _whole(Message.assistant(f"The change to the manual:\n{diff}"))

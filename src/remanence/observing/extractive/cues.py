@@ -66,6 +66,11 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool) -> Cue:
     return Cue(tag, usual_priority(tag), corrects)
 
 
+def is_request(text: str) -> bool:
+    """Whether a question asks for something to be done: "can you send it?"."""
+    return all_cues().request.is_in(text.replace("’", "'").lower())
+
+
 def _names(text: str, keys: Sequence[str]) -> set[str]:
     cues = all_cues()
     names = {
@@ -94,6 +99,7 @@ class Cues(NamedTuple):
     parts: Mapping[str, re.Pattern[str]]
     denials: frozenset[str]
     unless: re.Pattern[str]
+    request: Pattern
 
     def deny(self, before: Sequence[str]) -> bool:
         """Whether the words before a cue say that it did not come to be."""
@@ -105,7 +111,7 @@ def all_cues() -> Cues:
     """The cues of the table `cues.json`."""
     folder = resources.files("remanence.observing.extractive")
     data: dict[str, dict[str, str]] = json.loads((folder / "cues.json").read_text("utf-8"))
-    not_done = data.pop("NotDone")
+    not_done, request = data.pop("NotDone"), data.pop("Request")
     phrases: dict[str, list[_Phrase]] = {}
     for name, cues in data.items():
         for phrase in cues["words"].split("|"):
@@ -117,6 +123,7 @@ def all_cues() -> Cues:
         {n: re.compile(c["parts"]) for n, c in data.items()},
         denials=frozenset(not_done["words"].split("|")),
         unless=re.compile(not_done["parts"]),
+        request=_pattern(request),
     )
 
 

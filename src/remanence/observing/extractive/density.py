@@ -28,6 +28,7 @@ _SECOND_PERSON = 0.7
 _QUESTION = 0.6
 _FILLER = 0.7
 _CAPTION = 0.45
+_QUOTED = 0.6
 _OUTCOME = 0.6
 _SUPERSEDED = 0.4
 _CORRECTS = 1.7
@@ -40,9 +41,11 @@ _TAG: Mapping[Tag, float] = {
     "NextStep": 1.1,
     "Fact": 1.0,
 }
+_VERDICTS: frozenset[Tag] = frozenset({"Decision", "Issue", "Outcome"})
 _LEANING = 0.75
 _DUE = 1.3
 _BARE = 2
+_VALUE_MARKS = frozenset("0123456789._/@#")
 _MARKS = '.,;:!?"()[]'
 _ENOUGH_TO_COMPARE = 3
 _PRIOR_RANGE = (0.5, 2.5)
@@ -111,11 +114,14 @@ def _tells(p: Passage) -> bool:
         return len(p.words) > 1 or any(not c.isalpha() for c in p.source)
     slight = p.vocabulary.slight
     own = [w for w in p.words if w.is_date or not (w.dropped or w.key in slight)]
-    if p.source.lower().startswith(p.vocabulary.narration or ("\n",)):
+    if not p.is_request and p.source.lower().startswith(p.vocabulary.narration or ("\n",)):
         return any(w.is_date or not w.key.isalpha() for w in own) and len(own) > _BARE
     if p.context or p.supersedes:
         return bool(own)
-    return _size(own, p) > (_BARE if p.is_question or _is_filler(p) else 1)
+    if p.cue.tag in _VERDICTS and any(not w.dropped for w in p.words):
+        return True
+    is_slight = _is_filler(p) or (p.is_question and not any(_is_value(w) for w in own))
+    return _size(own, p) > (_BARE if is_slight else 1)
 
 
 def _size(own: Sequence[Word], p: Passage) -> int:
@@ -123,7 +129,8 @@ def _size(own: Sequence[Word], p: Passage) -> int:
     if p.vocabulary.small:
         return sum(len(word.key) for word in own) // 2
     says_of_himself = any(w.key in p.vocabulary.first for w in p.words)
-    return len(own) + (1 if own and says_of_himself else 0)
+    denies = any(w.key == "not" or w.key.endswith("n't") for w in p.words)
+    return len(own) + (1 if own and (says_of_himself or denies) else 0)
 
 
 def weights(
@@ -177,6 +184,8 @@ def _rarity(count: int) -> float:
 
 
 def _word_weight(word: Word, vocabulary: Vocabulary) -> float:
+    if word.dropped:
+        return 0.0
     if word.is_date:
         return _FULL_DATE if _digits(word.text) >= _YEAR_DIGITS else _DATE
     if word.key in vocabulary.function_words or word.key in OPERATORS:
@@ -187,6 +196,11 @@ def _word_weight(word: Word, vocabulary: Vocabulary) -> float:
     if digits:
         return _CODE if digits >= _CODE_DIGITS else _NUMBER
     return _NAME if word.is_name else _PLAIN
+
+
+def _is_value(word: Word) -> bool:
+    """Whether nobody can guess a word: a date, a name, a number, a path."""
+    return word.is_date or word.is_name or not _VALUE_MARKS.isdisjoint(word.key)
 
 
 @lru_cache(maxsize=20_000)
@@ -215,6 +229,8 @@ def _factor(p: Passage) -> float:
         factor *= _DUE
     if p.is_caption:
         factor *= _CAPTION
+    if p.is_quoted:
+        factor *= _QUOTED
     if p.is_outcome and p.cue.tag != "Issue":
         factor *= _OUTCOME
     if p.is_superseded:
@@ -226,7 +242,7 @@ def _factor(p: Passage) -> float:
 
 def _person(p: Passage) -> float:
     keys = {word.key for word in p.words}
-    if keys & p.vocabulary.first:
+    if keys & p.vocabulary.first or p.is_request:
         return _FIRST_PERSON
     if not keys & p.vocabulary.second or any(w.is_date or w.is_name for w in p.words):
         return 1.0
@@ -236,7 +252,7 @@ def _person(p: Passage) -> float:
 def _is_filler(p: Passage) -> bool:
     """Whether it opens as courtesy does: "let's ..." decides nothing, but "let's go with ..." does."""
     opens = bool(p.vocabulary.filler) and p.source.lower().startswith(p.vocabulary.filler)
-    return opens and p.cue.tag != "Decision"
+    return opens and p.cue.tag != "Decision" and not p.is_request
 
 
 def _priors(found: Sequence[Passage]) -> dict[str, float]:

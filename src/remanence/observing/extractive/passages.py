@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from remanence.observing.dates import DateMention, finding_dates
-from remanence.observing.extractive.cues import NO_CUE, Cue, cue_of
+from remanence.observing.extractive.cues import NO_CUE, Cue, cue_of, is_request
 from remanence.observing.extractive.dating import written_date
 from remanence.observing.extractive.outcomes import outcomes
 from remanence.observing.extractive.readable import readable_text
@@ -46,7 +46,9 @@ class Passage:
     first_seq: int = 0
     context: tuple[Word, ...] = ()
     is_question: bool = False
+    is_request: bool = False
     is_caption: bool = False
+    is_quoted: bool = False
     is_outcome: bool = False
     dates: tuple[DateMention, ...] = ()
     cue: Cue = NO_CUE
@@ -93,6 +95,7 @@ def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, 
     for number, sentence in enumerate(sentences(text)):
         if sentence.end > _DATED_AT_ONCE:
             dates = yield from _dates(text, message.created_at, sentence)
+        quoted = text.startswith(">", text.rfind("\n", 0, sentence.start) + 1)
         caption = bool(_CAPTION.fullmatch(text, sentence.start, sentence.end))
         for place, clause in enumerate(clauses(text, sentence)):
             if caption:
@@ -101,7 +104,11 @@ def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, 
             parts = _worded(text, clause, inside, message.created_at, vocabulary, names, caption)
             source = text[clause.start : clause.end]
             asks = text[clause.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
-            cue = cue_of(source, [word.key for word in parts], is_question=asks)
+            requests = asks and message.role == "user" and is_request(source)
+            asks = asks and not requests
+            cue = NO_CUE
+            if not quoted:
+                cue = cue_of(source, [word.key for word in parts], is_question=asks)
             if cue.tag == "Decision" or cue.corrects:
                 parts = in_full(parts, vocabulary)
             elif cue == NO_CUE:
@@ -117,7 +124,9 @@ def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, 
                 sentence=number,
                 clause=place,
                 is_question=asks,
+                is_request=requests,
                 is_caption=caption,
+                is_quoted=quoted,
                 dates=inside,
                 cue=cue,
             )
@@ -146,7 +155,7 @@ def _worded(
         return tuple(replace(w, dropped=True) if w.key in vocabulary.caption else w for w in parts)
     if parts and parts[0].key in vocabulary.joins:
         parts = (replace(parts[0], dropped=True), *parts[1:])
-    return without_address(parts, names)
+    return without_address(parts, names, vocabulary)
 
 
 def _words(

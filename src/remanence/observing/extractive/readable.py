@@ -6,11 +6,15 @@ from remanence.observing.extractive.outcomes import shortened
 
 _MAX_TEXT = 60_000
 _THINK = re.compile(r"<(think|thinking|details)\b.*?</\1>", re.DOTALL | re.IGNORECASE)
-_FENCE = re.compile(r"```([\w+-]*)[^\n]*\n(.*?)(?:```|\Z)", re.DOTALL)
+_FENCE = re.compile(
+    r"```([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*```|[^\s+-]```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
+)
 _MARKUP = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]+|[-*•+][ \t]+|>[ \t]?|\|)|\*\*|__|^[ \t]*[-=_*\\]{3,}[ \t]*$",
+    r"^[ \t]*(?:#{1,6}[ \t]+|[-*•+][ \t]+|\|)|\*\*|__|^[ \t]*[-=_*\\]{3,}[ \t]*$",
     re.MULTILINE,
 )
+_TAGS = re.compile(r"^[ \t]*</?[a-zA-Z!][^\n]*>[ \t]*$", re.MULTILINE)
+_TAG = re.compile(r"<[^<>]*>")
 _NUMBERED = re.compile(r"^[ \t]*\d{1,3}[.)][ \t]+", re.MULTILINE)
 _SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell"})
 _SYMBOL = re.compile(
@@ -18,7 +22,9 @@ _SYMBOL = re.compile(
     re.MULTILINE,
 )
 _TROUBLE = re.compile(
-    r"\b(?:\w*error|failed|\w*exception|cannot|not found|denied|ERR!|warning)\b", re.IGNORECASE
+    r"\b(?:\w*error|fail(?:ed|ure)|fatal|\w*exception|cannot|can't|not found|already in use"
+    r"|denied|refused|rejected|invalid|timed out|ERR!|warning)\b",
+    re.IGNORECASE,
 )
 _MAX_TROUBLES = 4
 
@@ -30,6 +36,7 @@ def readable_text(text: str) -> str:
         text = f"{text[:half]}\n{text[-half:]}"
     text = _THINK.sub("\n", text)
     text = _FENCE.sub(_code, text)
+    text = _TAGS.sub(lambda line: _TAG.sub(" ", line[0]), text)
     return _NUMBERED.sub("", _MARKUP.sub("", text)).strip()
 
 

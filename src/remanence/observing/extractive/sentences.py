@@ -12,10 +12,15 @@ class Span(NamedTuple):
     end: int
 
 
-_END = re.compile(
-    r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[^a-zà-ÿ\s])|[!?]+\s+|(?<=[。！？；…])[」』”’）]*"
+_AFTER_STOP = r"(?<=[.!?…])[\"'”’)\]]*\s+"
+_OTHER_END = (
+    r"[!?]+\s+|(?<=[。！？；…])[」』”’）]*"
     r"|(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])|\n+|\s+(?=\[[^\[\]\n]{3,}\])"
 )
+_END = re.compile(rf"{_AFTER_STOP}(?=[^a-zà-ÿ\s])|{_OTHER_END}")
+_SMALL_END = re.compile(rf"{_AFTER_STOP}|{_OTHER_END}")
+_OPENS_SMALL = re.compile(r"[\W\d_]*[a-zà-ÿ]+[ ,]")
+"""Who begins a message with a small letter does so with a sentence."""
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
 """A "but" before it opens a clause of its own; before a verb it goes on with the same subject."""
 _ABBREVIATION = re.compile(
@@ -38,7 +43,8 @@ _LONG = 600
 def sentences(text: str) -> Iterator[Span]:
     """The sentences of a text, without white space around them; long ones are cut hard."""
     start = 0
-    for match in _END.finditer(text):
+    ends = _SMALL_END if _OPENS_SMALL.match(text) else _END
+    for match in ends.finditer(text):
         if match.end() == start or _ABBREVIATION.search(
             text, max(0, match.start() - 6), match.start()
         ):

@@ -7,7 +7,10 @@ from functools import lru_cache
 
 from remanence.observing.extractive.vocabulary import Vocabulary
 
-_EDGES = re.compile(r"^([^\w$€£¥#@~/+`-]*[*_]*)(.*?)([^\w%€£¥°`)+]*)$", re.DOTALL)
+_EDGES = re.compile(
+    r"^((?:[^\w$€£¥#@~/+`.-]|\.(?![a-z])|(?<=\.)\.)*[*_]*)(.*?)([^\w%€£¥°`)+]*)$", re.DOTALL
+)
+"""What stands around a word; the dot of ".env" belongs to it."""
 _SCRIPT_WITHOUT_SPACES = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
@@ -20,7 +23,7 @@ _WIDE_MARKS = frozenset("，、；：。！？（「『《")
 """No space follows them."""
 _LOOSE_ENDS = ",;:-–—、， "
 _TERM_LENGTH = 7
-OPERATORS = frozenset({"=", "==", "!=", "<", ">", "<=", ">=", "->", "*", "×", "→"})
+OPERATORS = frozenset({"=", "==", "!=", "<", ">", "<=", ">=", "->", "*", "×", "→", "&&", "||", "|"})
 """Marks that a reader needs between two words, and that weigh nothing by themselves."""
 _MINUS = frozenset("-–−")
 _HALVES = frozenset({"am", "a.m", "pm", "p.m"})
@@ -59,7 +62,10 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
         if word is None:
             glued = False
             continue
-        if word.dropped and holds and word.key in vocabulary.held:
+        if word.dropped and (
+            (holds and word.key in vocabulary.held)
+            or (word.key in vocabulary.second and _is_denied(chunks[place + 1 :]))
+        ):
             word = replace(word, dropped=False)
         elif not word.dropped:
             holds = word.key in vocabulary.holds
@@ -73,6 +79,12 @@ def _after_number(chunk: str, word: Word | None, following: Sequence[str]) -> Wo
         return replace(word, dropped=False) if word.key in _HALVES else word
     is_minus = chunk in _MINUS and bool(following) and following[0][0] in "0123456789("
     return Word(chunk, chunk) if is_minus else None
+
+
+def _is_denied(following: Sequence[str]) -> bool:
+    """Whether a denied verb follows: what "you can't" says, the speaker may well."""
+    after = following[0].lower().replace("’", "'") if following else ""
+    return after.startswith("cannot") or "n't" in after
 
 
 def _begins_name(word: Word, following: Sequence[str], vocabulary: Vocabulary) -> bool:
@@ -156,13 +168,20 @@ def _is_value(word: Word) -> bool:
     return word.is_date or word.is_name or not word.key.isalpha()
 
 
-def without_address(parts: Sequence[Word], names: Collection[str]) -> tuple[Word, ...]:
-    """The words, those dropped that only call somebody by name."""
+def without_address(
+    parts: Sequence[Word], names: Collection[str], vocabulary: Vocabulary
+) -> tuple[Word, ...]:
+    """The words, those dropped that only call somebody by name, not "the owner is Ana"."""
     kept = list(parts)
     for index, word in enumerate(parts):
         if word.key not in names:
             continue
-        set_off = index == 0 or parts[index - 1].dropped or parts[index - 1].text.endswith(",")
+        before = parts[index - 1] if index else None
+        set_off = (
+            before is None
+            or (before.dropped and before.key not in vocabulary.plain)
+            or before.text.endswith(",")
+        )
         ends = index == len(parts) - 1 or word.text.endswith(",")
         if set_off and ends:
             kept[index] = replace(word, dropped=True)
