@@ -308,7 +308,9 @@ def test_what_says_little_in_few_words_still_says_it(said: str, written: str) ->
 
 
 def test_a_quoted_draft_is_marked_as_one_and_decides_nothing() -> None:
-    text = _whole(Message.assistant("A draft:\n\n> Dear Ms Kim,\n> We decided to leave on 30 June."))
+    text = _whole(
+        Message.assistant("A draft:\n\n> Dear Ms Kim,\n> We decided to leave on 30 June.")
+    )
     assert "> Dear Ms Kim; > decided leave" in text
 
 

@@ -17,11 +17,15 @@ _REACH = 4
 
 
 class Cue(NamedTuple):
-    """The tag and priority of a clause, and whether it takes back something said before."""
+    """The tag and priority of a clause, and whether it takes back something said before.
+
+    What is decided, or asked for good, stands until it is taken back.
+    """
 
     tag: Tag = "Fact"
     priority: Priority = "NOTE"
     corrects: bool = False
+    stands: bool = False
 
 
 NO_CUE = Cue()
@@ -29,7 +33,9 @@ _NONE_OF_IT = re.compile(
     r"\b(?:no|without|0|zero|keine?|sans|sin) (?:\w+ )?(?:errors?|bugs?|fail)", re.IGNORECASE
 )
 
-_SOME_FAILED = re.compile(r"\b[1-9]\d* (?:failed|errors?|failures?)\b", re.IGNORECASE)
+_SOME_FAILED = re.compile(
+    r"\b[1-9]\d* (?:failed|errors?|failures?)\b|\b(?:failed|errors|failures):? [1-9]", re.IGNORECASE
+)
 
 
 class Pattern(NamedTuple):
@@ -60,10 +66,12 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool) -> Cue:
         tag = "Fact"
     if tag == "Outcome" and _SOME_FAILED.search(text):
         tag = "Issue"
-    corrects = "Correction" in names
+    if tag == "Fact" and "Standing" in names:
+        tag = "Preference"
+    corrects, stands = "Correction" in names, tag == "Decision" or "Standing" in names
     if "Critical" in names and (tag != "Fact" or corrects):
-        return Cue(tag, "CRITICAL", corrects)
-    return Cue(tag, usual_priority(tag), corrects)
+        return Cue(tag, "CRITICAL", corrects, stands)
+    return Cue(tag, usual_priority(tag), corrects, stands)
 
 
 def is_request(text: str) -> bool:

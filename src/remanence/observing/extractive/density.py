@@ -112,8 +112,7 @@ def _tells(p: Passage) -> bool:
         return False
     if p.is_outcome:
         return len(p.words) > 1 or any(not c.isalpha() for c in p.source)
-    slight = p.vocabulary.slight
-    own = [w for w in p.words if w.is_date or not (w.dropped or w.key in slight)]
+    own = _own(p)
     if not p.is_request and p.source.lower().startswith(p.vocabulary.narration or ("\n",)):
         return any(w.is_date or not w.key.isalpha() for w in own) and len(own) > _BARE
     if p.context or p.supersedes:
@@ -122,6 +121,12 @@ def _tells(p: Passage) -> bool:
         return True
     is_slight = _is_filler(p) or (p.is_question and not any(_is_value(w) for w in own))
     return _size(own, p) > (_BARE if is_slight else 1)
+
+
+def _own(p: Passage) -> list[Word]:
+    """The words that another passage would not have."""
+    slight = p.vocabulary.slight
+    return [w for w in p.words if w.is_date or not (w.dropped or w.key in slight)]
 
 
 def _size(own: Sequence[Word], p: Passage) -> int:
@@ -209,42 +214,36 @@ def _digits(text: str) -> int:
 
 
 def _must(p: Passage, prior: float) -> bool:
-    """Whether a reader has to know it: decided, or put right, by one who does not talk most of all."""
+    """Whether a reader has to know it: it stands or puts right, and not in the longest speeches."""
     puts_right = p.supersedes is not None and p.first_seq == p.seq
-    decides = p.cue.tag == "Decision" and not p.is_superseded
-    return (puts_right or decides) and prior > _TALKS_MOST
+    stands = p.cue.stands and not p.is_superseded and bool(p.context or _own(p))
+    return (puts_right or stands) and prior > _TALKS_MOST
 
 
 def _factor(p: Passage) -> float:
-    factor = _TAG[p.cue.tag] * _person(p)
-    if p.cue.priority == "CRITICAL":
-        factor *= _CRITICAL
-    if p.is_question:
-        factor *= _QUESTION
-    if _is_filler(p):
-        factor *= _FILLER
-    if p.words and p.words[0].key in p.vocabulary.leans and not p.context:
-        factor *= _LEANING
-    if p.dates and p.cue.tag == "NextStep":
-        factor *= _DUE
-    if p.is_caption:
-        factor *= _CAPTION
-    if p.is_quoted:
-        factor *= _QUOTED
-    if p.is_outcome and p.cue.tag != "Issue":
-        factor *= _OUTCOME
-    if p.is_superseded:
-        factor *= _SUPERSEDED
-    if p.cue.corrects or p.supersedes:
-        factor *= _CORRECTS
-    return factor
+    leans = bool(p.words) and p.words[0].key in p.vocabulary.leans and not p.context
+    kinds = (
+        (p.cue.priority == "CRITICAL", _CRITICAL),
+        (p.is_question, _QUESTION),
+        (p.is_caption, _CAPTION),
+        (p.is_quoted, _QUOTED),
+        (p.is_superseded, _SUPERSEDED),
+        (p.is_outcome and p.cue.tag != "Issue", _OUTCOME),
+        (p.cue.corrects or p.supersedes is not None, _CORRECTS),
+        (bool(p.dates) and p.cue.tag == "NextStep", _DUE),
+        (_is_filler(p), _FILLER),
+        (leans, _LEANING),
+    )
+    return _TAG[p.cue.tag] * _person(p) * math.prod(weight for holds, weight in kinds if holds)
 
 
 def _person(p: Passage) -> float:
     keys = {word.key for word in p.words}
     if keys & p.vocabulary.first or p.is_request:
         return _FIRST_PERSON
-    if not keys & p.vocabulary.second or any(w.is_date or w.is_name for w in p.words):
+    if p.cue.tag in _VERDICTS or any(w.is_date or w.is_name for w in p.words):
+        return 1.0
+    if not keys & p.vocabulary.second:
         return 1.0
     return _SECOND_PERSON
 

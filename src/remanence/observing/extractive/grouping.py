@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Generator, Sequence
+from datetime import datetime
 from itertools import pairwise
 
 from remanence.observing.extractive.dating import iso_date
@@ -12,22 +13,29 @@ from remanence.types import Note, Priority, Tag
 
 _RANK: tuple[Priority, ...] = ("NOTE", "IMPORTANT", "CRITICAL")
 _MAX_WORDS = 28
-_GAP_SECONDS = 4 * 3600
+_GAP_SECONDS = 2 * 3600
+_NIGHT_SECONDS = 600
 _AT_ONCE = 10
+_APART: frozenset[Tag] = frozenset({"Decision", "Outcome"})
 _JOINT = re.compile(r"([,;:，；：]|[-–—])\s*$")
 
 
 def stretches(found: Sequence[Passage]) -> tuple[int, ...]:
-    """For each passage the number of its stretch of talk: a long pause begins another."""
+    """For each passage the number of its stretch of talk: a long pause or a day begins another."""
     numbers: list[int] = []
     previous = None
     number = 0
     for p in found:
-        if previous and p.at and (p.at - previous).total_seconds() > _GAP_SECONDS:
+        if previous and p.at and _is_apart(previous, p.at):
             number += 1
         previous = p.at or previous
         numbers.append(number)
     return tuple(numbers)
+
+
+def _is_apart(before: datetime, at: datetime) -> bool:
+    pause = (at - before).total_seconds()
+    return pause > _GAP_SECONDS or (pause > _NIGHT_SECONDS and at.date() != before.date())
 
 
 class Lines:
@@ -39,11 +47,19 @@ class Lines:
         self._made: dict[tuple[int, ...], list[Note]] = {}
 
     def notes(self, chosen: Sequence[int]) -> Generator[None, None, tuple[Note, ...]]:
-        """Notes of the passages with these indices, by stretch and speaker; yields in between."""
-        groups: dict[int, dict[str, list[int]]] = {}
+        """Notes of the passages with these indices, by stretch and speaker; yields in between.
+
+        What solves another speaker's trouble comes after it, also from who spoke before.
+        """
+        groups: dict[tuple[int, int], dict[str, list[int]]] = {}
+        solved, in_trouble = 0, ""
         for index in chosen:
-            speakers = groups.setdefault(self._numbers[index], {})
-            speakers.setdefault(self._found[index].speaker, []).append(index)
+            p, stretch = self._found[index], self._numbers[index]
+            if p.cue.tag == "Issue":
+                in_trouble = p.speaker
+            elif p.cue.tag == "Outcome" and in_trouble not in ("", p.speaker):
+                solved, in_trouble = solved + 1, ""
+            groups.setdefault((stretch, solved), {}).setdefault(p.speaker, []).append(index)
         notes: list[Note] = []
         for group in (group for speakers in groups.values() for group in speakers.values()):
             key = tuple(group)
@@ -73,13 +89,13 @@ def _lines(mine: Sequence[Passage]) -> Generator[None, None, list[Note]]:
 
 
 def _belong(line: Sequence[Passage], p: Passage) -> bool:
-    """Whether a passage may share a line: a decision or a correction stands by itself."""
+    """Whether a passage may share a line: a decision, an outcome or a correction stands by itself."""
     last = line[-1]
     if p.supersedes or last.supersedes or "CRITICAL" in (p.cue.priority, last.cue.priority):
         return False
     if p.is_outcome:
         return last.is_outcome
-    return (p.cue.tag == "Decision") == (last.cue.tag == "Decision")
+    return p.cue.tag == last.cue.tag or _APART.isdisjoint((p.cue.tag, last.cue.tag))
 
 
 def _note(line: Sequence[Passage]) -> Note:

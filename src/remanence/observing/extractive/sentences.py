@@ -24,8 +24,9 @@ _OPENS_SMALL = re.compile(r"[\W\d_]*[a-zà-ÿ]+[ ,]")
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
 """A "but" before it opens a clause of its own; before a verb it goes on with the same subject."""
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|e\.g|i\.e|No|Prof|Jr|Sr|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co)|\b[A-Z])\.$"
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|e\.g|i\.e|No|Prof|Jr|Sr|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co|Sold|Deal)|\b[A-Z])\.$"
 )
+"""After it a sentence goes on; what is sold, in a deal, comes after the word."""
 # It begins with a class of characters, for which `re` looks fastest.
 _CLAUSE = re.compile(
     r"[\s—;:,，；：](?:(?<=\s)\s*(?:[-–—]+\s+|(?=but\s+" + _SUBJECT + r"))|(?<=;)\s+"
