@@ -324,3 +324,82 @@ def test_of_pasted_mark_up_the_words_are_kept() -> None:
 def test_a_fence_within_a_pasted_diff_does_not_end_it() -> None:
     diff = "```diff\n+ Run it:\n+ ```bash\n+ cp draft.env final.env\n+ ```\n```"
     assert "draft.env" not in _whole(Message.assistant(f"The change to the manual:\n{diff}"))
+
+
+def test_what_leads_a_list_says_what_its_items_are() -> None:
+    notes = _notes(
+        _request(
+            Message.assistant(
+                "All done.\n\nStill open, by date:\n\n"
+                "1. 17 March: sales for KTX 027.\n2. 30 March: cancel HC-88104.\n\n"
+                "What I can't do:\n- Reach hosts beyond gate B42\n- Read tape 7"
+            ),
+            ratio=9,
+        )
+    )
+    text = "\n".join(note.text for note in notes)
+    assert [n.tag for n in notes if "KTX 027" in n.text] == ["NextStep"]
+    assert text.count("can't do: Reach hosts beyond gate B42; Read tape 7") == 1
+
+
+def test_what_a_change_should_bring_is_not_what_it_brought() -> None:
+    notes = _notes(
+        _request(
+            Message.assistant("It should now:\n- work: all 14 tests passed\n- fit 768 px"), ratio=9
+        )
+    )
+    assert notes
+    assert all(note.tag == "Fact" for note in notes)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "No emojis in either.",
+        "From now on give me dates with their weekday.",
+        "Please don't mention the roof again.",
+        "これからは日付に曜日を付けてください。",
+        "앞으로는 날짜에 요일을 붙여 줘.",
+    ],
+)
+def test_a_standing_instruction_comes_before_figures(said: str) -> None:
+    chatter = [Message.user(f"The {n}th train to Turku had {n + 3} wagons.") for n in range(60)]
+    notes = _notes(_request(Message.user(said), *chatter, ratio=0.1))
+    assert notes[0].first_seq == 1
+
+
+def test_what_is_sold_comes_after_the_word() -> None:
+    text = _whole(Message.user("Sold. PostgreSQL 16 and magic links."))
+    assert text == "Sold PostgreSQL 16 and magic links"
+
+
+def test_an_outcome_comes_after_the_trouble_it_ends() -> None:
+    text = render_notes(
+        _notes(
+            _request(
+                Message.assistant("I will run the 41 tests of sync/writer.py."),
+                Message.tool("c", "ERROR: 1 test failed in sync/writer.py, line 58"),
+                Message.assistant("Fixed: all 42 tests of sync/writer.py pass."),
+                ratio=9,
+            )
+        ),
+        "compact",
+    )
+    assert text.index("ERROR: 1 test failed") < text.index("Fixed: all 42 tests")
+
+
+def test_a_request_for_something_done_is_not_done() -> None:
+    notes = _notes(_request(Message.user("Can you go back to when you fixed gate B42?"), ratio=9))
+    assert [note.tag for note in notes] == ["Fact"]
+
+
+def test_each_day_has_its_own_lines() -> None:
+    late = datetime(2026, 3, 2, 23, 30, tzinfo=UTC)
+    notes = _notes(
+        _request(
+            Message.user("I fed the heron in Turku.", created_at=late),
+            Message.user("I fed the otter in Bath.", created_at=late + timedelta(hours=1)),
+            ratio=9,
+        )
+    )
+    assert [note.observed_at.day for note in notes if note.observed_at] == [2, 3]

@@ -11,7 +11,7 @@ from remanence.observing.notes import usual_priority
 from remanence.types import Priority, Tag
 
 _ORDER: tuple[Tag, ...] = ("Decision", "Outcome", "Issue", "NextStep", "Preference")
-_DONE: frozenset[Tag] = frozenset({"Decision", "Outcome"})
+DONE: frozenset[Tag] = frozenset({"Decision", "Outcome"})
 """What a clause is not that denies it or makes a condition of it."""
 _REACH = 4
 
@@ -86,13 +86,13 @@ def _names(text: str, keys: Sequence[str]) -> set[str]:
         for index, key in enumerate(keys)
         for phrase in cues.phrases.get(key, ())
         if tuple(keys[index : index + len(phrase.words)]) == phrase.words
-        and not (phrase.name in _DONE and cues.deny(keys[max(0, index - _REACH) : index]))
+        and not (phrase.name in DONE and cues.deny(keys[max(0, index - _REACH) : index]))
     }
     plain = text.replace("’", "'").lower()
     names |= {name for name, pattern in cues.patterns.items() if pattern.is_in(plain)}
     if not text.isascii():
         found = {name for name, pattern in cues.parts.items() if pattern.search(text)}
-        names |= found - _DONE if cues.unless.search(text) else found
+        names |= found - DONE if cues.unless.search(text) else found
     return names
 
 

@@ -29,6 +29,7 @@ _QUESTION = 0.6
 _FILLER = 0.7
 _CAPTION = 0.45
 _QUOTED = 0.6
+_OPEN = 0.7
 _OUTCOME = 0.6
 _SUPERSEDED = 0.4
 _CORRECTS = 1.7
@@ -227,6 +228,7 @@ def _factor(p: Passage) -> float:
         (p.is_question, _QUESTION),
         (p.is_caption, _CAPTION),
         (p.is_quoted, _QUOTED),
+        (p.is_open, _OPEN),
         (p.is_superseded, _SUPERSEDED),
         (p.is_outcome and p.cue.tag != "Issue", _OUTCOME),
         (p.cue.corrects or p.supersedes is not None, _CORRECTS),

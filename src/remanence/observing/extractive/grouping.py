@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from remanence.observing.extractive.dating import iso_date
 from remanence.observing.extractive.passages import Passage
@@ -72,7 +73,7 @@ class Lines:
 def _lines(mine: Sequence[Passage]) -> Generator[None, None, list[Note]]:
     lines: list[list[Passage]] = []
     size = 0
-    for number, p in enumerate(mine):
+    for number, p in enumerate(_led_once(mine)):
         length = sum(not w.dropped for w in p.words) + len(p.context)
         if not lines or size + length > _MAX_WORDS or not _belong(lines[-1], p):
             lines.append([])
@@ -88,6 +89,18 @@ def _lines(mine: Sequence[Passage]) -> Generator[None, None, list[Note]]:
     return notes
 
 
+def _led_once(mine: Sequence[Passage]) -> Iterator[Passage]:
+    """The passages; what leads items of a list stands before the first one, and nowhere else."""
+    led = None
+    for p, after in zip_longest(mine, mine[1:]):
+        leads = after is not None and after.seq == p.seq and set(after.context) <= set(p.words)
+        if leads and after.context and not p.context:
+            continue
+        is_led = bool(p.context) and (p.seq, p.context) == led
+        yield replace(p, context=()) if is_led else p
+        led = (p.seq, p.context) if p.context else led
+
+
 def _belong(line: Sequence[Passage], p: Passage) -> bool:
     """Whether a passage may share a line: a decision, an outcome or a correction stands by itself."""
     last = line[-1]
@@ -95,6 +108,8 @@ def _belong(line: Sequence[Passage], p: Passage) -> bool:
         return False
     if p.is_outcome:
         return last.is_outcome
+    if p.context and p.seq == last.seq:  # it opens a list
+        return p.cue.tag == last.cue.tag
     return p.cue.tag == last.cue.tag or _APART.isdisjoint((p.cue.tag, last.cue.tag))
 
 

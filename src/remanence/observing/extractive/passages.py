@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from remanence.observing.dates import DateMention, finding_dates
-from remanence.observing.extractive.cues import NO_CUE, Cue, cue_of, is_request
+from remanence.observing.extractive.cues import DONE, NO_CUE, Cue, cue_of, is_request
 from remanence.observing.extractive.dating import written_date
+from remanence.observing.extractive.lists import NO_LEAD, lead_of, with_leads
 from remanence.observing.extractive.outcomes import outcomes
 from remanence.observing.extractive.readable import readable_text
 from remanence.observing.extractive.sentences import Span, clauses, sentences
@@ -33,7 +34,10 @@ _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A clause of a message, its words in telegraphic wording; `source` is as it was said."""
+    """A clause of a message, its words in telegraphic wording; `source` is as it was said.
+
+    An open one is an item of a list that may or shall come to be, or does not.
+    """
 
     seq: int
     at: datetime | None
@@ -49,6 +53,7 @@ class Passage:
     is_request: bool = False
     is_caption: bool = False
     is_quoted: bool = False
+    is_open: bool = False
     is_outcome: bool = False
     dates: tuple[DateMention, ...] = ()
     cue: Cue = NO_CUE
@@ -92,7 +97,8 @@ def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, 
         return
     vocabulary = vocabulary_of(text)
     dates = yield from _dates(text, message.created_at, Span(0, min(len(text), _DATED_AT_ONCE)))
-    for number, sentence in enumerate(sentences(text)):
+    for number, (sentence, before) in enumerate(with_leads(text, sentences(text))):
+        lead = lead_of(text[before.start : before.end], vocabulary) if before else NO_LEAD
         if sentence.end > _DATED_AT_ONCE:
             dates = yield from _dates(text, message.created_at, sentence)
         quoted = text.startswith(">", text.rfind("\n", 0, sentence.start) + 1)
@@ -109,6 +115,7 @@ def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, 
             cue = NO_CUE
             if not quoted:
                 cue = cue_of(source, [word.key for word in parts], is_question=asks)
+                cue = lead.of_item(NO_CUE if requests and cue.tag in DONE else cue)
             if cue.tag == "Decision" or cue.corrects:
                 parts = in_full(parts, vocabulary)
             elif cue == NO_CUE:
@@ -123,10 +130,12 @@ def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, 
                 vocabulary=vocabulary,
                 sentence=number,
                 clause=place,
+                context=lead.words if not place else (),
                 is_question=asks,
                 is_request=requests,
                 is_caption=caption,
                 is_quoted=quoted,
+                is_open=lead.is_open,
                 dates=inside,
                 cue=cue,
             )

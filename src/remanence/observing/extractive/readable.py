@@ -3,6 +3,7 @@
 import re
 
 from remanence.observing.extractive.outcomes import shortened
+from remanence.observing.extractive.sentences import ITEM
 
 _MAX_TEXT = 60_000
 _THINK = re.compile(r"<(think|thinking|details)\b.*?</\1>", re.DOTALL | re.IGNORECASE)
@@ -10,12 +11,12 @@ _FENCE = re.compile(
     r"```([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*```|[^\s+-]```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
 )
 _MARKUP = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]+|[-*•+][ \t]+|\|)|\*\*|__|^[ \t]*[-=_*\\]{3,}[ \t]*$",
+    r"^[ \t]*(?:#{1,6}[ \t]+|\|)|\*\*|__|^[ \t]*[-=_*\\]{3,}[ \t]*$",
     re.MULTILINE,
 )
 _TAGS = re.compile(r"^[ \t]*</?[a-zA-Z!][^\n]*>[ \t]*$", re.MULTILINE)
 _TAG = re.compile(r"<[^<>]*>")
-_NUMBERED = re.compile(r"^[ \t]*\d{1,3}[.)][ \t]+", re.MULTILINE)
+_ITEM = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t]+", re.MULTILINE)
 _SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell"})
 _SYMBOL = re.compile(
     r"^\s*(?:export\s+)?(?:default\s+)?(?:async\s+)?(?:def|class|function|interface|type|enum|struct|fn|func|model)\s+([\w.]+)",
@@ -30,14 +31,14 @@ _MAX_TROUBLES = 4
 
 
 def readable_text(text: str) -> str:
-    """The message in plain lines; bounded, whatever the size of the message."""
+    """The message in plain lines, items of lists with a mark; bounded, whatever its size."""
     if len(text) > _MAX_TEXT:
         half = _MAX_TEXT // 2
         text = f"{text[:half]}\n{text[-half:]}"
     text = _THINK.sub("\n", text)
     text = _FENCE.sub(_code, text)
     text = _TAGS.sub(lambda line: _TAG.sub(" ", line[0]), text)
-    return _NUMBERED.sub("", _MARKUP.sub("", text)).strip()
+    return _ITEM.sub(ITEM, _MARKUP.sub("", text)).strip()
 
 
 def _code(match: re.Match[str]) -> str:

@@ -12,13 +12,16 @@ class Span(NamedTuple):
     end: int
 
 
-_AFTER_STOP = r"(?<=[.!?…])[\"'”’)\]]*\s+"
+ITEM = "• "
+"""Stands before each item of a list."""
+_SPACE = rf"\s+(?:{ITEM})?"
+_AFTER_STOP = rf"(?<=[.!?…])[\"'”’)\]]*{_SPACE}"
 _OTHER_END = (
-    r"[!?]+\s+|(?<=[。！？；…])[」』”’）]*"
-    r"|(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])|\n+|\s+(?=\[[^\[\]\n]{3,}\])"
+    rf"[!?]+{_SPACE}|(?<=[。！？；…])[」』”’）]*(?:{_SPACE})?"
+    rf"|(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])|\n+(?:{ITEM})?|\s+(?=\[[^\[\]\n]{{3,}}\])"
 )
-_END = re.compile(rf"{_AFTER_STOP}(?=[^a-zà-ÿ\s])|{_OTHER_END}")
-_SMALL_END = re.compile(rf"{_AFTER_STOP}|{_OTHER_END}")
+_END = re.compile(rf"{_AFTER_STOP}(?=[^a-zà-ÿ\s{ITEM}])|{_OTHER_END}")
+_SMALL_END = re.compile(rf"{_AFTER_STOP}(?=[^\s{ITEM}])|{_OTHER_END}")
 _OPENS_SMALL = re.compile(r"[\W\d_]*[a-zà-ÿ]+[ ,]")
 """Who begins a message with a small letter does so with a sentence."""
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
@@ -42,8 +45,8 @@ _LONG = 600
 
 
 def sentences(text: str) -> Iterator[Span]:
-    """The sentences of a text, without white space around them; long ones are cut hard."""
-    start = 0
+    """The sentences of a readable text, without marks around them; long ones are cut hard."""
+    start = len(ITEM) if text.startswith(ITEM) else 0
     ends = _SMALL_END if _OPENS_SMALL.match(text) else _END
     for match in ends.finditer(text):
         if match.end() == start or _ABBREVIATION.search(
@@ -86,7 +89,7 @@ def _belong(text: str, start: int, joint: re.Match[str]) -> bool:
 def _trimmed(text: str, start: int, end: int) -> Iterator[Span]:
     piece = text[start:end].lstrip()
     start = end - len(piece)
-    end = start + len(piece.rstrip())
+    end = start + len(piece.rstrip().removesuffix(ITEM.rstrip()).rstrip())
     while end - start > _LONG:
         cut = text.rfind(" ", start + _LONG // 2, start + _LONG)
         cut = cut if cut > 0 else start + _LONG
