@@ -30,6 +30,7 @@ async def store(path: Path) -> AsyncIterator[Store]:
 
 def tamper(path: Path, sql: str) -> None:
     connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(5_000)
     connection.execute(sql)
     connection.close()
 

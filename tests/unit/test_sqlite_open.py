@@ -189,6 +189,7 @@ async def test_a_lock_that_another_process_keeps_is_named(tmp_path: Path) -> Non
     store = await open_store(url(path), pragmas={"busy_timeout": 10})
     state = (await store.append(REF, [Message.user("hello")], user=None)).state
     rival = apsw.Connection(str(path))
+    rival.set_busy_timeout(5_000)
     rival.execute("BEGIN IMMEDIATE")
 
     with pytest.raises(StoreUnavailable, match=r"another process.*memory\.db") as caught:
