@@ -89,7 +89,7 @@ def _framed(p: Passage) -> Passage | None:
         kept = [w for i, w in enumerate(p.words) if i not in cut]
         if _is_evident(p, kept, old):
             full = in_full(p.words, p.vocabulary)
-            words = tuple(replace(w, dropped=w.dropped or i in cut) for i, w in enumerate(full))
+            words = tuple(w._replace(dropped=w.dropped or i in cut) for i, w in enumerate(full))
             return replace(p, words=words, supersedes=wording(old))
     return None
 

@@ -46,7 +46,10 @@ class Pattern(NamedTuple):
 
     def is_in(self, text: str) -> bool:
         """Whether a text in lower case has the cue."""
-        return any(part in text for part in self.needs) and self.regex.search(text) is not None
+        for part in self.needs:  # a loop, as most clauses have none of them
+            if part in text:
+                return self.regex.search(text) is not None
+        return False
 
 
 class _Phrase(NamedTuple):

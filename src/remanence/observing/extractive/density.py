@@ -131,12 +131,14 @@ def _own(p: Passage) -> list[Word]:
 
 
 def _size(own: Sequence[Word], p: Passage) -> int:
-    """How many words of its own a passage has; one is enough for what somebody says of himself."""
+    """How many words of its own a passage has; what somebody denies or says of himself adds one."""
     if p.vocabulary.small:
         return sum(len(word.key) for word in own) // 2
-    says_of_himself = any(w.key in p.vocabulary.first for w in p.words)
-    denies = any(w.key == "not" or w.key.endswith("n't") for w in p.words)
-    return len(own) + (1 if own and (says_of_himself or denies) else 0)
+    if not own or len(own) > _BARE:
+        return len(own)
+    first = p.vocabulary.first
+    keys = (word.key for word in p.words)
+    return len(own) + any(k in first or k == "not" or k.endswith("n't") for k in keys)
 
 
 def weights(
@@ -243,11 +245,9 @@ def _person(p: Passage) -> float:
     keys = {word.key for word in p.words}
     if keys & p.vocabulary.first or p.is_request:
         return _FIRST_PERSON
-    if p.cue.tag in _VERDICTS or any(w.is_date or w.is_name for w in p.words):
+    if p.cue.tag in _VERDICTS or not keys & p.vocabulary.second:
         return 1.0
-    if not keys & p.vocabulary.second:
-        return 1.0
-    return _SECOND_PERSON
+    return 1.0 if any(w.is_date or w.is_name for w in p.words) else _SECOND_PERSON
 
 
 def _is_filler(p: Passage) -> bool:

@@ -161,9 +161,9 @@ def _worded(
 ) -> tuple[Word, ...]:
     parts = tuple(_words(text, clause, dates, said_at, vocabulary))
     if caption:
-        return tuple(replace(w, dropped=True) if w.key in vocabulary.caption else w for w in parts)
+        return tuple(w._replace(dropped=True) if w.key in vocabulary.caption else w for w in parts)
     if parts and parts[0].key in vocabulary.joins:
-        parts = (replace(parts[0], dropped=True), *parts[1:])
+        parts = (parts[0]._replace(dropped=True), *parts[1:])
     return without_address(parts, names, vocabulary)
 
 

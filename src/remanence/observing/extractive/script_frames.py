@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from remanence.observing.extractive.wording import Word
@@ -55,6 +54,6 @@ def _without(words: Sequence[Word], starts: Sequence[int], cut: int, end: int) -
         if kept == word.text:
             yield word
         elif kept:
-            yield replace(word, text=kept, key=kept.lower())
+            yield word._replace(text=kept, key=kept.lower())
         else:
-            yield replace(word, dropped=True)
+            yield word._replace(dropped=True)

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from remanence.observing.extractive.vocabulary import Vocabulary
 
@@ -29,8 +29,7 @@ _MINUS = frozenset("-–−")
 _HALVES = frozenset({"am", "a.m", "pm", "p.m"})
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word of a clause: as it is written in a note, and what it counts as.
 
     A glued word follows the one before it without a space.
@@ -57,7 +56,7 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
         if place and chunks[place - 1][-1].isdigit():
             word = _after_number(chunk, word, chunks[place + 1 :])
         if opens and word is not None and _begins_name(word, chunks[place + 1 :], vocabulary):
-            word = replace(word, is_name=True)
+            word = word._replace(is_name=True)
         opens = False
         if word is None:
             glued = False
@@ -66,17 +65,17 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
             (holds and word.key in vocabulary.held)
             or (word.key in vocabulary.second and _is_denied(chunks[place + 1 :]))
         ):
-            word = replace(word, dropped=False)
+            word = word._replace(dropped=False)
         elif not word.dropped:
             holds = word.key in vocabulary.holds
-        yield replace(word, glued=True) if glued else word
+        yield word._replace(glued=True) if glued else word
         glued = False
 
 
 def _after_number(chunk: str, word: Word | None, following: Sequence[str]) -> Word | None:
     """What belongs to a number before it stays: the half of the day, a minus before another one."""
     if word is not None:
-        return replace(word, dropped=False) if word.key in _HALVES else word
+        return word._replace(dropped=False) if word.key in _HALVES else word
     is_minus = chunk in _MINUS and bool(following) and following[0][0] in "0123456789("
     return Word(chunk, chunk) if is_minus else None
 
@@ -144,7 +143,7 @@ def _without_last(text: str, opening: str) -> str:
 
 def in_full(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
     """The words with those that hold a sentence together, for a clause whose relations matter."""
-    return tuple(replace(w, dropped=False) if w.key in vocabulary.plain else w for w in parts)
+    return tuple(w._replace(dropped=False) if w.key in vocabulary.plain else w for w in parts)
 
 
 def telegraphic(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
@@ -158,7 +157,7 @@ def telegraphic(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ..
         word = parts[index]
         bound = index > 0 and parts[index - 1].key in vocabulary.binds
         if word.key in vocabulary.light and not (bound or (following and _is_value(following))):
-            kept[index] = replace(word, dropped=True)
+            kept[index] = word._replace(dropped=True)
         elif not word.dropped:
             following = word
     return tuple(kept)
@@ -184,7 +183,7 @@ def without_address(
         )
         ends = index == len(parts) - 1 or word.text.endswith(",")
         if set_off and ends:
-            kept[index] = replace(word, dropped=True)
+            kept[index] = word._replace(dropped=True)
     return tuple(kept)
 
 
