@@ -403,3 +403,27 @@ def test_each_day_has_its_own_lines() -> None:
         )
     )
     assert [note.observed_at.day for note in notes if note.observed_at] == [2, 3]
+
+
+def test_what_is_pasted_stays_the_words_of_who_said_it_first() -> None:
+    said = "The 41 tests of sync/writer.py need the Turku fixture before 14 March."
+    told = [Message.assistant(f"{said} Hall {n} has {n} looms and a kiln.") for n in range(4)]
+    notes = _notes(_request(*told, Message.user(f"{said} What now?"), ratio=9))
+    assert [note.speaker for note in notes if "Turku" in note.text] == ["assistant"]
+
+
+def test_of_a_result_the_rows_that_somebody_takes_up_come_first() -> None:
+    rows = ", ".join(
+        f'{{"reservation": "R-{n}41", "seat": "{n}C", "fare": {n}90}}' for n in range(5, 8)
+    )
+    text = render_notes(
+        _notes(
+            _request(
+                Message.tool("c", f'{{"bookings": [{rows}]}}'),
+                Message.user("Please cancel R-641."),
+                ratio=0.3,
+            )
+        ),
+        "compact",
+    )
+    assert text.count("R-641") > text.count("R-541") + text.count("R-741")

@@ -31,6 +31,7 @@ _CAPTION = 0.45
 _QUOTED = 0.6
 _OPEN = 0.7
 _OUTCOME = 0.6
+_UNTOLD = 0.3
 _SUPERSEDED = 0.4
 _CORRECTS = 1.7
 _CRITICAL = 3.0
@@ -46,6 +47,7 @@ _VERDICTS: frozenset[Tag] = frozenset({"Decision", "Issue", "Outcome"})
 _LEANING = 0.75
 _DUE = 1.3
 _BARE = 2
+_PASTED_CHARS = 40
 _VALUE_MARKS = frozenset("0123456789._/@#")
 _MARKS = '.,;:!?"()[]'
 _ENOUGH_TO_COMPARE = 3
@@ -64,12 +66,13 @@ def weigh(
     priors = _priors(found)
     candidates: list[Candidate] = []
     for p, stretch in zip(found, stretches, strict=True):
+        told = weights((*p.words, *p.context), p.vocabulary, counts, prior=priors[p.speaker])
+        if p.is_detail:
+            told = tuple((term, w * _taken_up(term, counts)) for term, w in told)
         candidates.append(
             Candidate(
                 text=p.text,
-                terms=weights(
-                    (*p.words, *p.context), p.vocabulary, counts, prior=priors[p.speaker]
-                ),
+                terms=told,
                 factor=_factor(p),
                 stretch=stretch,
                 must=_must(p, priors[p.speaker]),
@@ -79,18 +82,30 @@ def weigh(
     return tuple(candidates)
 
 
+def _taken_up(term: str, counts: Mapping[str, int]) -> float:
+    """What a detail of a result counts: little if nobody takes it up, in talk or in a call."""
+    return 1.0 if all(counts[part] > 1 for part in term.split(" ")) else _UNTOLD
+
+
 def telling(
     found: Sequence[Passage], known: Sequence[Note]
 ) -> Generator[None, None, tuple[Passage, ...]]:
-    """The passages that tell anything at all, and something that no known note holds."""
+    """The passages that tell anything at all, and something that nobody said nor a known note holds.
+
+    What one speaker pastes of another's words is theirs.
+    """
     bags: list[frozenset[str]] = []
     for note in known:
         said = (word.strip(_MARKS) for word in note.text.lower().split())
         bags.append(frozenset(term for word in said for term in terms(word)))
         yield
     kept: list[Passage] = []
+    said_by: dict[str, str] = {}
     for p in found:
-        if _tells(p) and not (bags and _is_known(p, bags)):
+        is_pasted = (
+            len(p.source) >= _PASTED_CHARS and said_by.setdefault(p.source, p.speaker) != p.speaker
+        )
+        if not is_pasted and _tells(p) and not (bags and _is_known(p, bags)):
             kept.append(p)
         yield
     return tuple(kept)

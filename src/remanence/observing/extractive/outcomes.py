@@ -40,11 +40,13 @@ class Outcome(NamedTuple):
     """A line about a call; `about` is what the call asked for.
 
     `is_call` says that nothing came of it yet: it asks, or it is one row of what a search offers.
+    A detail is neither the status nor the name of the result.
     """
 
     text: str
     about: str = ""
     is_call: bool = False
+    is_detail: bool = False
 
 
 class _Leaf(NamedTuple):
@@ -68,8 +70,8 @@ def outcomes(message: Message, asked: dict[str, str]) -> Iterator[Outcome]:
         yield Outcome(f"{call.name} {arguments}".strip(), is_call=True)
     for result in message.tool_results:
         about = asked.get(result.call_id, "")
-        for line, is_offer in _result_lines(result.text):
-            yield Outcome(line, about, is_call=is_offer)
+        for line in _result_lines(result.text):
+            yield line._replace(about=about)
 
 
 def _arguments(text: str) -> str:
@@ -82,25 +84,25 @@ def _arguments(text: str) -> str:
     )
 
 
-def _result_lines(text: str) -> Iterator[tuple[str, bool]]:
-    """The lines of a result, and whether a line is a row of a result that names nothing itself."""
+def _result_lines(text: str) -> Iterator[Outcome]:
+    """The lines of a result; the rows of one that names nothing itself are offers."""
     try:
         value = json.loads(text)
     except ValueError:
-        for line in _telling_lines(text):
-            yield line, False
+        yield from map(Outcome, _telling_lines(text))
         return
     leaves = [leaf for leaf in _leaves(value, "", 0, records=False) if not _is_link(leaf)]
     first = [leaf for leaf in leaves if _rank(leaf.key) == 0]
     second = [leaf for leaf in leaves if _rank(leaf.key) == 1]
     rest = [] if _failed(value) else [x for x in leaves if _rank(x.key) == _LAST_RANK]
-    for line in (*_lines([*first, *second]), *_lines(rest)):
-        yield line, False
+    yield from map(Outcome, _lines([*first, *second]))
+    for line in _lines(rest):
+        yield Outcome(line, is_detail=True)
     is_offer = not (first or second)
     whose = _name(value)
     for record in _records(value):
         for line in _row(record):
-            yield f"{whose}{line}", is_offer
+            yield Outcome(f"{whose}{line}", is_call=is_offer, is_detail=True)
 
 
 def _failed(value: object) -> bool:

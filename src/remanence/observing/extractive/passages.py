@@ -55,6 +55,7 @@ class Passage:
     is_quoted: bool = False
     is_open: bool = False
     is_outcome: bool = False
+    is_detail: bool = False
     dates: tuple[DateMention, ...] = ()
     cue: Cue = NO_CUE
     supersedes: str | None = None
@@ -221,6 +222,7 @@ def _outcomes(message: Message, asked: dict[str, str]) -> Iterator[Passage]:
             vocabulary=NO_VOCABULARY,
             sentence=_AFTER_TEXT + number,
             is_outcome=True,
+            is_detail=outcome.is_detail,
             is_superseded=outcome.is_call,
             cue=cue_of(outcome.text, [word.key for word in parts], is_question=outcome.is_call),
         )
