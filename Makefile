@@ -75,7 +75,7 @@ wheel: $(STAMP) ## Build the wheel and use it in a clean environment
 	echo "The wheel holds every file of the package and works in a clean environment."
 
 crash: $(STAMP) ## Kill, race and replay over many seeds (a quarter of an hour); KILLS says how many
-	@REMANENCE_CRASH_KILLS=$(KILLS) HYPOTHESIS_PROFILE=long $(PYTEST) -m "not live" tests/crash tests/property $(PYTEST_ARGS)
+	@REMANENCE_CRASH_KILLS=$(KILLS) HYPOTHESIS_PROFILE=long $(PYTEST) --timeout 1800 -m "not live" tests/crash tests/property $(PYTEST_ARGS)
 
 bench: $(BENCH_STAMP) ## Measure, beside the named references; BENCH_ARGS passes options on
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)

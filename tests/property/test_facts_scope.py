@@ -16,7 +16,7 @@ ACTIONS = st.lists(st.tuples(OWNERS, WAYS), min_size=2, max_size=6)
 PLANTED = "codeword"
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(1_800)
 @settings(max_examples=8)
 @given(ACTIONS)
 def test_what_one_user_tells_is_known_to_that_user_alone(
