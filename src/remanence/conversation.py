@@ -53,6 +53,15 @@ LONG_TEXT = 50_000
 """Characters from which counting tokens leaves the event loop."""
 
 
+def require_conversation(given: object) -> None:
+    """Raise `TypeError` unless it is a `Conversation`: the one of `blocking` cannot be awaited."""
+    if not isinstance(given, Conversation):
+        raise TypeError(
+            f"conversation is a {type(given).__module__}.{type(given).__qualname__}: use one of "
+            "remanence.Memory, in a coroutine"
+        )
+
+
 class Conversation:
     """One conversation of a memory. Cheap to make; holds no messages itself."""
 
@@ -251,16 +260,13 @@ class Conversation:
 
         Raises:
             ConversationNotFound: this user has no such conversation.
+            InvalidPolicy: a filter has a value that it cannot have.
         """
         self._runtime.check_open()
+        only = RecallFilter(since=since, until=until, tag=tag, priority=priority, role=role)
         ref, owner = await self._searched(conversation)
         hits = await self._runtime.recalling.search(
-            ref,
-            owner,
-            query,
-            limit=limit,
-            only=RecallFilter(since=since, until=until, tag=tag, priority=priority, role=role),
-            source=conversation,
+            ref, owner, query, limit=limit, only=only, source=conversation
         )
         return within(hits, max_tokens, self._runtime.count_text)
 
@@ -281,8 +287,8 @@ class Conversation:
         segment = await self._store.segment(self.ref, segment_id)
         if segment is None:
             raise ConversationNotFound(
-                f"conversation {self.id!r} has no segment {segment_id!r}: list observations() and "
-                "reflections()"
+                f"conversation {self.id!r} has no segment {segment_id!r}: take an id of its live "
+                "segments or of an earlier version"
             )
         start = max(after, segment.first_seq - 1)
         length = max(0, segment.last_seq - start)

@@ -38,7 +38,7 @@ class DuplicateMessage(RemanenceError):
 
 
 class InvalidPolicy(RemanenceError, ValueError):
-    """Settings that contradict one another."""
+    """A setting that cannot be, or settings that contradict one another."""
 
 
 class ContextOverflow(RemanenceError):

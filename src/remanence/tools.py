@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, get_args
 
-from remanence.conversation import Conversation
+from remanence.conversation import Conversation, require_conversation
 from remanence.errors import RemanenceError
 from remanence.types import Fact, FactType, Hit, Role, Tag, Tool
 
@@ -28,7 +28,11 @@ def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
     """`memory_search`, `memory_save`, `memory_forget` and `recall` for one conversation.
 
     The first three know the facts of the conversation's user, and of nobody else.
+
+    Raises:
+        TypeError: *conversation* cannot be awaited.
     """
+    require_conversation(conversation)
     calls = _Calls(conversation)
     return (
         Tool(

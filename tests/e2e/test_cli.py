@@ -327,6 +327,25 @@ def test_bad_settings_fail_before_anything_is_opened(cli: Cli, tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["remanence.toml"]
 
 
+def test_a_bad_budget_of_the_environment_is_said_to_be_there(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMANENCE_BUDGETS", '[{"usd": "much"}]')
+    run = cli("migrate")
+    assert run.returncode == 1
+    assert "(environment) is impossible" in run.stderr
+
+
+def test_notes_of_nobody_are_a_failure(
+    cli: Cli, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMANENCE_DAILY_DIRECTORY", str(tmp_path))
+    notes = cli("consolidate", "--user", "nobody", "--db", database)
+
+    assert notes.returncode == 1
+    assert "no daily notes of user 'nobody'" in notes.stdout
+
+
 def test_a_failure_is_one_line_and_with_debug_also_a_traceback(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "remanence.cli"]
     doctor = ["doctor", "--db", "sqlite:///none.db"]

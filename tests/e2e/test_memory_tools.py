@@ -1,10 +1,12 @@
 """Memory as tools: definitions for two dialects, and handlers that answer in words."""
 
 from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
 
 import pytest
 
-from remanence import Memory, Message, memory_tools
+from remanence import Chat, Memory, Message, blocking, memory_tools
 from remanence.conversation import Conversation
 
 IN_MEMORY = "sqlite:///:memory:"
@@ -33,6 +35,14 @@ async def test_the_definitions_have_the_shapes_of_both_dialects() -> None:
         schema = tool.to_anthropic()["input_schema"]
         assert schema == tool.to_openai()["function"]["parameters"] == tool.parameters
         assert set(schema["required"]) <= set(schema["properties"])
+
+
+def test_tools_and_chats_name_a_conversation_that_cannot_be_awaited() -> None:
+    with blocking.Memory.open(IN_MEMORY) as memory:
+        conversation: Any = memory.conversation("a")
+        for use in (memory_tools, partial(Chat, model="openai:m@http://127.0.0.1:9/v1")):
+            with pytest.raises(TypeError, match=r"remanence\.blocking\.Conversation: use one of"):
+                use(conversation)
 
 
 @pytest.mark.req("Z-90")

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from remanence import Memory, Message, Policy
-from remanence.errors import ConversationNotFound, ModelError
+from remanence.errors import ConversationNotFound, InvalidPolicy, ModelError
 from remanence.testing import FixedClock, ScriptedObserver
 from remanence.tokens import count_tokens
 
@@ -187,6 +188,22 @@ async def test_hits_are_filtered_by_time_tag_priority_and_role() -> None:
     assert [hit.first_seq for hit in by["role"]] == [2]
     assert {hit.first_seq for hit in by["since"]} == {3}
     assert by["until"] == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ({"role": "bot"}, "role='bot' is impossible: use 'system' or 'user' or"),
+        ({"tag": "Gossip"}, "tag='Gossip' is impossible: use 'Decision' or"),
+        ({"since": "yesterday"}, "since='yesterday' is impossible: use datetime or None"),
+        ({"until": datetime(2026, 3, 2)}, "is impossible: give it a time zone"),  # noqa: DTZ001
+    ],
+)
+async def test_a_filter_that_nothing_can_pass_is_named(wanted: Any, told: str) -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        with pytest.raises(InvalidPolicy) as caught:
+            await memory.conversation("a").recall("tram", **wanted)
+    assert told in str(caught.value)
 
 
 async def test_another_conversation_of_the_same_user_can_be_searched_and_no_one_elses() -> None:

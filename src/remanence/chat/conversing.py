@@ -19,7 +19,7 @@ from remanence.chat.metered import MeteredChatModel
 from remanence.chat.models import ChatSource, open_chat_model
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.chat.tool_calls import answered
-from remanence.conversation import Conversation
+from remanence.conversation import Conversation, require_conversation
 from remanence.errors import InvalidMessage, ModelError
 from remanence.models import ModelOptions
 from remanence.observing.context import Context
@@ -74,7 +74,9 @@ class Chat:
         Raises:
             ModelError: `unknown_model` or `auth`; the text says what to write or to set.
             MissingExtra: a named model needs `remanence[models]`.
+            TypeError: *conversation* cannot be awaited.
         """
+        require_conversation(conversation)
         if max_rounds < 1:
             raise ValueError(f"max_rounds is {max_rounds!r}: a turn takes one call at least")
         self.conversation = conversation

@@ -11,23 +11,24 @@ from remanence.memory import Memory
 
 
 def run(settings: Settings, *, user: str | None, tenant: str | None, as_json: bool) -> int:
-    """Consolidate, and tell what became of whose days."""
+    """Consolidate, and tell what became of whose days; 1 if *user* has none."""
     done = asyncio.run(_consolidated(settings, user, tenant))
     if as_json:
         write_json({"consolidated": [_document(each) for each in done]})
     else:
-        _print(Printer(), done)
+        _print(Printer(), done, user)
     for each in done:
         if each.signature == "edited":
             warn(f"{each.memory_file} was edited since its last summary; the edit is kept")
-    return 0
+    return 1 if user is not None and not done else 0
 
 
 async def _consolidated(
     settings: Settings, user: str | None, tenant: str | None
 ) -> tuple[Consolidation, ...]:
     async with Memory.open(settings=replace(settings, workers=0)) as memory:
-        return await memory.consolidate(user=user, tenant=tenant)
+        done = await memory.consolidate(user=user, tenant=tenant)
+    return tuple(each for each in done if each.memory_file.parent.is_dir())
 
 
 def _document(done: Consolidation) -> dict[str, object]:
@@ -41,9 +42,10 @@ def _document(done: Consolidation) -> dict[str, object]:
     }
 
 
-def _print(printer: Printer, done: Sequence[Consolidation]) -> None:
+def _print(printer: Printer, done: Sequence[Consolidation], user: str | None) -> None:
     if not done:
-        printer.line("there are no daily notes yet")
+        whose = "" if user is None else f" of user {user!r}"
+        printer.line(f"there are no daily notes{whose} yet")
         return
     printer.table(
         ("tenant", "user", "days#", "facts#", "memory file~"),

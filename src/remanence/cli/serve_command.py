@@ -8,17 +8,13 @@ from remanence.cli.documents import masked
 from remanence.cli.output import Printer
 from remanence.clock import SystemClock
 from remanence.config import Settings
-from remanence.errors import MissingExtra
 from remanence.memory import Memory
 
 
 def run(settings: Settings, *, port: int, model: str | None, system: str, tools: bool) -> int:
     """Serve until an interrupt or a request to end."""
-    try:
-        app_module = importlib.import_module("remanence.server.app")
-        serving = importlib.import_module("remanence.server.serving")
-    except ModuleNotFoundError as error:
-        raise MissingExtra("server", error.name or "fastapi") from error
+    app_module = importlib.import_module("remanence.server.app")
+    serving = importlib.import_module("remanence.server.serving")
     printer = Printer()
     # A model that cannot be asked is told before a database is made.
     answering = open_chat_model(model, clock=SystemClock()) if model else None

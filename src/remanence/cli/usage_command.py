@@ -56,11 +56,9 @@ def _print(printer: Printer, totals: Sequence[UsageTotal]) -> None:
             "calls#",
             "failed#",
             "input#",
+            "cached#",
             "output#",
-            "cache read#",
-            "cache write#",
             "USD#",
-            "seconds#",
         ),
         [
             (
@@ -69,11 +67,9 @@ def _print(printer: Printer, totals: Sequence[UsageTotal]) -> None:
                 total.calls,
                 total.failed_calls,
                 total.input_tokens,
-                total.output_tokens,
                 total.cache_read_tokens,
-                total.cache_write_tokens,
+                total.output_tokens,
                 "unknown" if total.cost_usd is None else f"{total.cost_usd:.4f}",
-                f"{total.duration_seconds:.1f}",
             )
             for total in totals
         ],

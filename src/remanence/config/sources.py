@@ -211,7 +211,7 @@ def _explained(error: ValidationError, origins: Mapping[str, str], known: list[s
     problems = []
     for problem in error.errors():
         key = ".".join(str(piece) for piece in problem["loc"][:2])
-        origin = origins.get(key, "default")
+        origin = origins.get(key) or origins.get(str(problem["loc"][0]), "default")
         if problem["type"] == "extra_forbidden":
             problems.append(f"{key} ({origin}) is unknown: {_hint(key, known)}")
         else:

@@ -26,7 +26,7 @@ def state_at(state: MemoryState, log: Sequence[LogEntry], version: int) -> Memor
     if following is None or (version and version not in entries):
         raise ConversationNotFound(
             f"conversation {state.ref.id!r} has no version {version}: its versions are 0 to "
-            f"{state.lock_version}, see log()"
+            f"{state.lock_version}, as its log lists them"
         )
     at = entries.get(version)
     return replace(

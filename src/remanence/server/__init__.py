@@ -1,1 +1,9 @@
 """The memory as a service over HTTP; needs the extra `server`."""
+
+from importlib.util import find_spec
+
+from remanence.errors import MissingExtra
+
+for _package in ("fastapi", "uvicorn"):
+    if find_spec(_package) is None:
+        raise MissingExtra("server", _package)

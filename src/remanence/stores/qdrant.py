@@ -5,9 +5,13 @@ import re
 import uuid
 from collections.abc import Mapping, Sequence
 
-from qdrant_client import AsyncQdrantClient, models
-
+from remanence.errors import MissingExtra
 from remanence.types import Owner
+
+try:
+    from qdrant_client import AsyncQdrantClient, models
+except ModuleNotFoundError as error:
+    raise MissingExtra("qdrant", error.name or "qdrant-client") from error
 
 _NAMESPACE = uuid.UUID("6f1f2f0e-5b0c-4c8e-9d57-2f6b8d3a7c10")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
+from remanence.fields import check_fields, impossible
 from remanence.types.fact import Owner
 from remanence.types.parts import Role
 from remanence.types.segment import Priority, Tag
@@ -39,6 +40,9 @@ class RecallFilter:
     """What a hit must be: from *since* on and before *until*, of this tag, priority and role.
 
     A field that a kind of hit does not have excludes that kind.
+
+    Raises:
+        InvalidPolicy: a field has a value that it cannot have.
     """
 
     since: datetime | None = None
@@ -46,6 +50,12 @@ class RecallFilter:
     tag: Tag | None = None
     priority: Priority | None = None
     role: Role | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name, moment in (("since", self.since), ("until", self.until)):
+            if moment is not None and moment.tzinfo is None:
+                raise impossible(name, moment, "give it a time zone, such as datetime.UTC")
 
     def allows(self, hit: Hit) -> bool:
         """Whether a hit is what was asked for."""
