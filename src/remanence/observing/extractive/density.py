@@ -253,7 +253,11 @@ def _factor(p: Passage) -> float:
         (_is_filler(p), _FILLER),
         (leans, _LEANING),
     )
-    return _TAG[p.cue.tag] * _person(p) * math.prod(weight for holds, weight in kinds if holds)
+    factor = _TAG[p.cue.tag] * _person(p)
+    for holds, weight in kinds:
+        if holds:
+            factor *= weight
+    return factor
 
 
 def _person(p: Passage) -> float:

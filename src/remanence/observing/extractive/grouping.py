@@ -93,8 +93,8 @@ def _led_once(mine: Sequence[Passage]) -> Iterator[Passage]:
     """The passages; what leads items of a list stands before the first one, and nowhere else."""
     led = None
     for p, after in zip_longest(mine, mine[1:]):
-        leads = after is not None and after.seq == p.seq and set(after.context) <= set(p.words)
-        if leads and after.context and not p.context:
+        may_lead = after is not None and after.context and not p.context and after.seq == p.seq
+        if may_lead and set(after.context) <= set(p.words):
             continue
         is_led = bool(p.context) and (p.seq, p.context) == led
         yield replace(p, context=()) if is_led else p
