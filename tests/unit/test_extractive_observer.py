@@ -427,3 +427,8 @@ def test_of_a_result_the_rows_that_somebody_takes_up_come_first() -> None:
         "compact",
     )
     assert text.count("R-641") > text.count("R-541") + text.count("R-741")
+
+
+def test_a_line_ends_a_sentence_also_after_an_abbreviation() -> None:
+    said = "It keeps gate B42, hall 7 etc.\n- It moves the kiln to Turku."
+    assert _whole(Message.assistant(said)) == "keeps gate B42, hall 7 etc; moves kiln to Turku"

@@ -15,13 +15,14 @@ class Span(NamedTuple):
 ITEM = "• "
 """Stands before each item of a list."""
 _SPACE = rf"\s+(?:{ITEM})?"
-_AFTER_STOP = rf"(?<=[.!?…])[\"'”’)\]]*{_SPACE}"
-_OTHER_END = (
-    rf"[!?]+{_SPACE}|(?<=[。！？；…])[」』”’）]*(?:{_SPACE})?"
-    rf"|(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])|\n+(?:{ITEM})?|\s+(?=\[[^\[\]\n]{{3,}}\])"
+# As with clauses, it begins with a class of characters, for which `re` looks fastest.
+_ENDS = (
+    rf"[.!?…。！？；\s](?:(?<=[.!?…])[\"'”’)\]]*{_SPACE}(?=[^%s\s{ITEM}])|(?<=[!?])[!?]*{_SPACE}"
+    rf"|(?<=[。！？；…])[」』”’）]*(?:{_SPACE})?|(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
+    rf"|(?<=\n)\n*(?:{ITEM})?|(?<=\s)\s*(?=\[[^\[\]\n]{{3,}}\]))"
 )
-_END = re.compile(rf"{_AFTER_STOP}(?=[^a-zà-ÿ\s{ITEM}])|{_OTHER_END}")
-_SMALL_END = re.compile(rf"{_AFTER_STOP}(?=[^\s{ITEM}])|{_OTHER_END}")
+_END = re.compile(_ENDS % "a-zà-ÿ")
+_SMALL_END = re.compile(_ENDS % "")
 _OPENS_SMALL = re.compile(r"[\W\d_]*[a-zà-ÿ]+[ ,]")
 """Who begins a message with a small letter does so with a sentence."""
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
@@ -30,7 +31,6 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|e\.g|i\.e|No|Prof|Jr|Sr|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co|Sold|Deal)|\b[A-Z])\.$"
 )
 """After it a sentence goes on; what is sold, in a deal, comes after the word."""
-# It begins with a class of characters, for which `re` looks fastest.
 _CLAUSE = re.compile(
     r"[\s—;:,，；：](?:(?<=\s)\s*(?:[-–—]+\s+|(?=but\s+" + _SUBJECT + r"))|(?<=;)\s+"
     r"|(?<=:)\s+(?=\w+\s+\w+)|(?<=,)\s+(?=(?:and|so|plus|then)\s|but\s+" + _SUBJECT + r")"
@@ -49,8 +49,9 @@ def sentences(text: str) -> Iterator[Span]:
     start = len(ITEM) if text.startswith(ITEM) else 0
     ends = _SMALL_END if _OPENS_SMALL.match(text) else _END
     for match in ends.finditer(text):
-        if match.end() == start or _ABBREVIATION.search(
-            text, max(0, match.start() - 6), match.start()
+        stop = match.start() + 1
+        if match.end() == start or (
+            "\n" not in match[0] and _ABBREVIATION.search(text, max(0, stop - 6), stop)
         ):
             continue
         yield from _trimmed(text, start, match.end())
