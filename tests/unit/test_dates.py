@@ -10,6 +10,7 @@ MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 SUNDAY = datetime(2023, 5, 14, 9, 0, tzinfo=UTC)
 
 ENGLISH = [
+    ("it is broken since friday", "it is broken since 2023-05-05"),
     ("I went yesterday.", "I went 2023-05-07."),
     ("the day before yesterday", "2023-05-06"),
     ("Today's plan", "2023-05-08's plan"),
@@ -85,6 +86,7 @@ ENGLISH = [
     ("LAST WEEK", "week of 2023-05-01"),
 ]
 GERMAN = [
+    ("die Heizung geht seit Freitag nicht", "die Heizung geht seit 2023-05-05 nicht"),
     ("Gestern war ich da, vorgestern auch", "2023-05-07 war ich da, 2023-05-06 auch"),
     ("heute Abend", "2023-05-08 Abend"),
     ("heute Morgen", "2023-05-08 Morgen"),
@@ -107,6 +109,7 @@ GERMAN = [
     ("am 3. Juli", "am 2023-07-03"),
 ]
 FRENCH = [
+    ("le samedi 23 on part", "le samedi 23 on part"),
     ("hier soir", "2023-05-07 soir"),
     ("avant-hier", "2023-05-06"),
     ("aujourd’hui", "2023-05-08"),
@@ -126,6 +129,8 @@ FRENCH = [
     ("ce matin", "2023-05-08 matin"),
 ]
 SPANISH = [
+    ("no funciona desde el viernes", "no funciona desde 2023-05-05"),
+    ("mejor el martes 16", "mejor el martes 16"),
     ("Ayer fui", "2023-05-07 fui"),
     ("anteayer", "2023-05-06"),
     ("anoche", "2023-05-07 noche"),

@@ -30,6 +30,7 @@ _FRAMES = (
     _Frame(("statt",)),
     _Frame(("anstelle", "von")),
     _Frame(("nicht",), ("sondern",)),
+    *(_Frame((none,), ("sondern",)) for none in ("kein", "keine", "keinen")),
     _Frame(("au", "lieu", "de")),
     _Frame(("en", "lugar", "de")),
     _Frame(("en", "vez", "de")),
@@ -59,7 +60,11 @@ def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Pa
     """The same passages; those that take something back say what, and the others that they fell."""
     corrected = list(found)
     for index, p in enumerate(found):
-        framed = None if p.is_outcome or p.is_question else _framed(p) or _given_up_in(found, index)
+        framed = (
+            None
+            if p.is_outcome or p.is_question or p.is_open
+            else _framed(p) or _given_up_in(found, index)
+        )
         if framed is not None:
             corrected[index] = framed
         elif p.cue.corrects and not p.is_question and (old := _replaced(found, index)) is not None:

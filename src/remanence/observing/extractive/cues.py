@@ -111,10 +111,16 @@ class Cues(NamedTuple):
     denials: frozenset[str]
     unless: re.Pattern[str]
     request: Pattern
+    proposals: frozenset[str]
+    proposed: re.Pattern[str]
 
     def deny(self, before: Sequence[str]) -> bool:
         """Whether the words before a cue say that it did not come to be."""
         return any(key in self.denials or key.endswith("n't") for key in before)
+
+    def propose(self, text: str, keys: Sequence[str]) -> bool:
+        """Whether a line before a list says that its items are to be chosen from."""
+        return not self.proposals.isdisjoint(keys) or self.proposed.search(text) is not None
 
 
 @cache
@@ -122,7 +128,7 @@ def all_cues() -> Cues:
     """The cues of the table `cues.json`."""
     folder = resources.files("remanence.observing.extractive")
     data: dict[str, dict[str, str]] = json.loads((folder / "cues.json").read_text("utf-8"))
-    not_done, request = data.pop("NotDone"), data.pop("Request")
+    not_done, request, proposal = (data.pop(n) for n in ("NotDone", "Request", "Proposal"))
     phrases: dict[str, list[_Phrase]] = {}
     for name, cues in data.items():
         for phrase in cues["words"].split("|"):
@@ -135,6 +141,8 @@ def all_cues() -> Cues:
         denials=frozenset(not_done["words"].split("|")),
         unless=re.compile(not_done["parts"]),
         request=_pattern(request),
+        proposals=frozenset(proposal["words"].split("|")),
+        proposed=re.compile(proposal["parts"]),
     )
 
 

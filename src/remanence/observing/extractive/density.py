@@ -52,6 +52,7 @@ _VALUE_MARKS = frozenset("0123456789._/@#")
 _MARKS = '.,;:!?"()[]'
 _ENOUGH_TO_COMPARE = 3
 _PRIOR_RANGE = (0.5, 2.5)
+_AGENT = "assistant"
 _TALKS_MOST = 0.8  # the prior of one of two who says three quarters of it all
 
 
@@ -232,10 +233,13 @@ def _digits(text: str) -> int:
 
 
 def _must(p: Passage, prior: float) -> bool:
-    """Whether a reader has to know it: it stands or puts right, and not in the longest speeches."""
+    """Whether a reader has to know it: it stands or puts right, and not in the longest speeches.
+
+    What an agent without a name decides is a proposal.
+    """
     puts_right = p.supersedes is not None and p.first_seq == p.seq
     stands = p.cue.stands and not p.is_superseded and bool(p.context or _own(p))
-    return (puts_right or stands) and prior > _TALKS_MOST
+    return (puts_right or stands) and prior > _TALKS_MOST and p.speaker != _AGENT
 
 
 def _factor(p: Passage) -> float:

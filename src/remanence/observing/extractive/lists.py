@@ -16,7 +16,7 @@ _INHERITED: frozenset[Tag] = frozenset({"NextStep", "Issue"})
 class Lead(NamedTuple):
     """The line before a list: its words if items need them, and what they are by it.
 
-    `is_open` says that the items are not so: they will, could or cannot be.
+    `is_open` says that the items are not so: they will, could or cannot be, or one of them.
     """
 
     words: tuple[Word, ...] = ()
@@ -53,11 +53,11 @@ def lead_of(text: str, vocabulary: Vocabulary) -> Lead:
     """What a line says of the items after it."""
     said = tuple(words(text, vocabulary, opens=True))
     keys = [word.key for word in said]
-    cue = cue_of(text, keys, is_question=False)
+    cues, cue = all_cues(), cue_of(text, keys, is_question=False)
     own = tuple(w for w in said if not w.dropped and w.key not in vocabulary.weak)
     tells = len(own) <= _MOST_WORDS and any(w.key not in vocabulary.glue for w in own)
     return Lead(
         own if tells else (),
         cue if cue.tag in _INHERITED else NO_CUE,
-        all_cues().deny(keys) or text.endswith(("?", "？")),
+        cues.deny(keys) or cues.propose(text, keys) or text.endswith(("?", "？")),
     )

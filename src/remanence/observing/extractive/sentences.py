@@ -23,7 +23,7 @@ _ENDS = (
 )
 _END = re.compile(_ENDS % "a-zà-ÿ")
 _SMALL_END = re.compile(_ENDS % "")
-_OPENS_SMALL = re.compile(r"[\W\d_]*[a-zà-ÿ]+[ ,]")
+_OPENS_SMALL = re.compile(r"[\W\d_]*[a-zà-ÿ]+(?:['’-][a-zà-ÿ]+)*[ ,.!]")
 """Who begins a message with a small letter does so with a sentence."""
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
 """A "but" before it opens a clause of its own; before a verb it goes on with the same subject."""
@@ -37,6 +37,8 @@ _CLAUSE = re.compile(
     r"|(?<=[—，；：]))",
     re.IGNORECASE,
 )
+_ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.\s(?=(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))")
+"""A day before the name of its month, as German writes it."""
 _MIN_CLAUSE = 12
 _LABEL = 30
 """A head before a colon that is shorter is a label, which says what its value means."""
@@ -51,7 +53,11 @@ def sentences(text: str) -> Iterator[Span]:
     for match in ends.finditer(text):
         stop = match.start() + 1
         if match.end() == start or (
-            "\n" not in match[0] and _ABBREVIATION.search(text, max(0, stop - 6), stop)
+            "\n" not in match[0]
+            and (
+                _ABBREVIATION.search(text, max(0, stop - 6), stop)
+                or _ORDINAL.search(text, max(0, stop - 3), stop + 4)
+            )
         ):
             continue
         yield from _trimmed(text, start, match.end())

@@ -76,6 +76,8 @@ def _after_number(chunk: str, word: Word | None, following: Sequence[str]) -> Wo
     """What belongs to a number before it stays: the half of the day, a minus before another one."""
     if word is not None:
         return word._replace(dropped=False) if word.key in _HALVES else word
+    if chunk[0] in "%‰°":
+        return Word(chunk.rstrip(".!?"), chunk[0])
     is_minus = chunk in _MINUS and bool(following) and following[0][0] in "0123456789("
     return Word(chunk, chunk) if is_minus else None
 

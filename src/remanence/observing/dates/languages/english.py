@@ -115,7 +115,7 @@ ENGLISH = Language(
     ),
     capital=frozenset({"may", "march", "mar", "sun", "sat", "mon", "wed"}),
     past=(
-        r"\b(?:was|were|wasn't|weren't|had|did|didn't|went|got|took|saw|came|made|met|won|lost|ran|ate|drove|flew"
+        r"\bsince (?=\w+day\b)|\b(?:was|were|wasn't|weren't|had|did|didn't|went|got|took|saw|came|made|met|won|lost|ran|ate|drove|flew"
         r"|bought|brought|found|felt|gave|heard|held|kept|knew|led|left|read|rode|said|sent|sold|spent|spoke|stood"
         r"|swam|taught|told|thought|threw|wore|wrote|began|broke|built|caught|chose|cut|drew|drank|fell|fought"
         r"|forgot|grew|hung|hurt|paid|put|rang|sang|slept|stole|woke|been|gone|done|seen|couldn't|haven't|hasn't"
@@ -124,7 +124,7 @@ ENGLISH = Language(
     ),
     future=(
         r"\b(?:will|won't|shall|going to|gonna|plan|plans|planning|planned to|hope to|hoping|want to|can't wait"
-        r"|cannot wait|looking forward|let's|should|might|need to|have to|must|can we|could we|see you|starting"
+        r"|cannot wait|looking forward|let's|until|should|might|need to|have to|must|can we|could we|see you|starting"
         r"|(?:is|are|am|be) \w+ing|upcoming|ready for|excited for|excited about|due|deadline|by)\b"
         r"|(?:'ll|’ll|'d like|’d like)\b|(?:'m|'re|’m|’re) (?!been)\w+ing\b"
     ),

@@ -97,7 +97,7 @@ GERMAN = Language(
     },
     trigger_words=frozenset({"gestern", "vorgestern", "heute", "morgen", "übermorgen", "nacht"}),
     past=(
-        r"\b(?:war|waren|warst|hatte|hatten|ging|gingen|kam|kamen|sah|fuhr|fuhren|machte|gab|wurde|wurden|traf|trafen"
+        r"\bseit (?=\w+tag\b)|\b(?:war|waren|warst|hatte|hatten|ging|gingen|kam|kamen|sah|fuhr|fuhren|machte|gab|wurde|wurden|traf|trafen"
         r"|(?:habe|hab|hat|haben|bin|ist|sind|seid|hast|bist)\b[^.!?;\n]{0,80}\b(?:\w*ge\w+(?:t|en)|\w+iert|be\w+(?:t|en)"
         r"|ver\w+(?:t|en)))\b"
     ),

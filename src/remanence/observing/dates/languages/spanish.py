@@ -92,7 +92,7 @@ SPANISH = Language(
         {"ayer", "anteayer", "antier", "hoy", "mañana", "anoche", "noche", "tarde"}
     ),
     past=(
-        r"\b(?:fui|fue|fuimos|fueron|estuve|estuvo|estuvimos|tuve|tuvo|tuvimos|hice|hizo|hicimos|vi|vio|vimos|era|eran"
+        r"\bdesde (?=el (?:lunes|martes|miércoles|jueves|viernes|sábado|domingo)\b)|\b(?:fui|fue|fuimos|fueron|estuve|estuvo|estuvimos|tuve|tuvo|tuvimos|hice|hizo|hicimos|vi|vio|vimos|era|eran"
         r"|estaba|estaban|había|dije|dijo|vino|vine|puse|pude|\w{2,}(?:é|ó|aron|ieron|aste|iste)|(?:he|ha|hemos|han) \w+do)\b"
     ),
     future=r"\b(?:voy|vas|va|vamos|van|quiero|debo|tengo que|antes del?|\w{3,}(?:aré|eré|iré|ará|erá|irá|aremos|arán|erán))\b",
@@ -101,6 +101,7 @@ SPANISH = Language(
         r"(?:los|cada|todos los|un|de lunes a) {weekday}s?",
         r"hoy (?:en )?día",
         r"hasta mañana",
+        r"(?:el )?{weekday} (?:[12]?\d|3[01])(?!\d|[:.h/]| (?:de )?{month})",
         r"viernes santo",
         r"domingo de (?:ramos|resurrección|pascua)",
         r"{weekday} a {weekday}",
