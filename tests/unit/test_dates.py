@@ -130,7 +130,7 @@ FRENCH = [
 ]
 SPANISH = [
     ("no funciona desde el viernes", "no funciona desde 2023-05-05"),
-    ("mejor el martes 16", "mejor el martes 16"),
+    ("Mejor el martes 16.", "Mejor el martes 16."),
     ("Ayer fui", "2023-05-07 fui"),
     ("anteayer", "2023-05-06"),
     ("anoche", "2023-05-07 noche"),

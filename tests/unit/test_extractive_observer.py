@@ -432,3 +432,84 @@ def test_of_a_result_the_rows_that_somebody_takes_up_come_first() -> None:
 def test_a_line_ends_a_sentence_also_after_an_abbreviation() -> None:
     said = "It keeps gate B42, hall 7 etc.\n- It moves the kiln to Turku."
     assert _whole(Message.assistant(said)) == "keeps gate B42, hall 7 etc; moves kiln to Turku"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "On the fly then.",
+        "Luzcar alors.",
+        "Todos en papel entonces.",
+        "OK, decision: round VAT for each invoice.",
+        "We keep v1 in 2.0 after all.",
+        "Wir wechseln zu Yildiz.",
+        "On reste à Lagos les 5 nuits.",
+        "Me quedo con el curso de la tarde.",
+    ],
+)
+def test_a_decision_in_few_words_is_one(said: str) -> None:
+    notes = _notes(_request(Message.user(said), ratio=9))
+    assert [note.tag for note in notes] == ["Decision"]
+
+
+@pytest.mark.parametrize("said", ["See you then!", "We lived in Porto then.", "What now then?"])
+def test_a_word_of_time_decides_nothing(said: str) -> None:
+    notes = _notes(_request(Message.user(said), ratio=9))
+    assert "Decision" not in [note.tag for note in notes]
+
+
+def test_what_can_be_chosen_is_not_chosen_yet() -> None:
+    offer = "Options:\n- Switch to ReportLab, not WeasyPrint\n- We use 14 workers"
+    notes = _notes(_request(Message.user("WeasyPrint is slow."), Message.assistant(offer), ratio=9))
+    assert {note.tag for note in notes} == {"Fact"}
+    assert all(note.supersedes is None for note in notes)
+
+
+def test_the_day_of_a_german_date_does_not_end_its_sentence() -> None:
+    text = _whole(Message.user("Er kann erst am 1. Juni anfangen, das Bad kostet 18.900 Euro."))
+    assert "am 1. Juni anfangen" in text
+
+
+def test_what_is_announced_before_a_colon_is_what_comes_after_it() -> None:
+    notes = _notes(
+        _request(
+            Message.user("The release is on May 8."),
+            Message.user("I changed my mind about the date: release it on May 22 for good."),
+            ratio=9,
+        )
+    )
+    assert "May 8" in [note.supersedes for note in notes]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Soy alérgica a los frutos secos.",
+        "Je suis allergique aux crustacés.",
+        "Nunca me propongas salmón.",
+        "Ich bin gegen Nüsse allergisch.",
+    ],
+)
+def test_what_must_never_be_comes_first_in_any_language(said: str) -> None:
+    chatter = [Message.user(f"The {n}th train to Turku had {n + 3} wagons.") for n in range(60)]
+    notes = _notes(_request(Message.user(said), *chatter, ratio=0.1))
+    assert notes[0].first_seq == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The load test is still missing.",
+        "Der FI-Schalter fehlt noch.",
+        "Évora n'est pas encore réservé.",
+        "Aún no sé la fecha.",
+    ],
+)
+def test_what_is_not_done_yet_is_a_next_step(said: str) -> None:
+    notes = _notes(_request(Message.user(said), ratio=9))
+    assert [note.tag for note in notes] == ["NextStep"]
+
+
+def test_a_table_reads_as_lists_of_its_cells() -> None:
+    table = "| Floor | Price |\n|---|---|\n| Cork | 35 € |\n| Vinyl | 28 € |"
+    assert _whole(Message.assistant(table)).endswith("Cork, 35 €; Vinyl, 28 €")

@@ -134,7 +134,7 @@ def _tells(p: Passage) -> bool:
         return any(w.is_date or not w.key.isalpha() for w in own) and len(own) > _BARE
     if p.context or p.supersedes:
         return bool(own)
-    if p.cue.tag in _VERDICTS and any(not w.dropped for w in p.words):
+    if p.cue.tag in (*_VERDICTS, "NextStep") and any(not w.dropped for w in p.words):
         return True
     is_slight = _is_filler(p) or (p.is_question and not any(_is_value(w) for w in own))
     return _size(own, p) > (_BARE if is_slight else 1)

@@ -104,6 +104,7 @@ def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, 
             dates = yield from _dates(text, message.created_at, sentence)
         quoted = text.startswith(">", text.rfind("\n", 0, sentence.start) + 1)
         caption = bool(_CAPTION.fullmatch(text, sentence.start, sentence.end))
+        announced = NO_CUE
         for place, clause in enumerate(clauses(text, sentence)):
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
@@ -117,6 +118,9 @@ def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, 
             if not quoted:
                 cue = cue_of(source, [word.key for word in parts], is_question=asks)
                 cue = lead.of_item(NO_CUE if requests and cue.tag in DONE else cue)
+            if cue == NO_CUE and (announced.stands or announced.corrects):
+                cue = announced
+            announced = cue if source.endswith((":", "：")) else NO_CUE
             if cue.tag == "Decision" or cue.corrects:
                 parts = in_full(parts, vocabulary)
             elif cue == NO_CUE:

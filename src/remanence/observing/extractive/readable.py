@@ -11,9 +11,11 @@ _FENCE = re.compile(
     r"```([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*```|[^\s+-]```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
 )
 _MARKUP = re.compile(
-    r"^[ \t]*(?:#{1,6}[ \t]+|\|)|\*\*|__|^[ \t]*[-=_*\\]{3,}[ \t]*$",
+    r"^[ \t]*#{1,6}[ \t]+|\*\*|__|^[ \t]*[-=_*\\]{3,}[ \t]*$",
     re.MULTILINE,
 )
+_ROW = re.compile(r"^[ \t]*\|(.+?)\|?[ \t]*$", re.MULTILINE)
+_RULE = re.compile(r"[\s|:-]+")
 _TAGS = re.compile(r"^[ \t]*</?[a-zA-Z!][^\n]*>[ \t]*$", re.MULTILINE)
 _TAG = re.compile(r"<[^<>]*>")
 _ITEM = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,3}[.)])[ \t]+", re.MULTILINE)
@@ -37,8 +39,16 @@ def readable_text(text: str) -> str:
         text = f"{text[:half]}\n{text[-half:]}"
     text = _THINK.sub("\n", text)
     text = _FENCE.sub(_code, text)
+    text = _ROW.sub(_cells, text)
     text = _TAGS.sub(lambda line: _TAG.sub(" ", line[0]), text)
     return _ITEM.sub(ITEM, _MARKUP.sub("", text)).strip()
+
+
+def _cells(row: re.Match[str]) -> str:
+    """A row of a table with commas between its cells; nothing for the rule below its head."""
+    if _RULE.fullmatch(row[1]):
+        return ""
+    return ", ".join(cell for cell in map(str.strip, row[1].split("|")) if cell)
 
 
 def _code(match: re.Match[str]) -> str:

@@ -103,7 +103,7 @@ FRENCH = Language(
     traps=(
         r"(?:les |tous les )?{weekday}s",
         r"(?:chaque|un) {weekday}",
-        r"(?:le )?{weekday} (?:[12]?\d|3[01])(?!\d|[:.h/]| ?h\b| {month})",
+        r"(?:le )?{weekday} (?:[12]?\d|3[01])(?!\d|[:./]\d| ?h\b|h| {month})",
         r"mardi gras",
         r"vendredi saint",
         r"le monde de demain",
