@@ -513,3 +513,18 @@ def test_what_is_not_done_yet_is_a_next_step(said: str) -> None:
 def test_a_table_reads_as_lists_of_its_cells() -> None:
     table = "| Floor | Price |\n|---|---|\n| Cork | 35 € |\n| Vinyl | 28 € |"
     assert _whole(Message.assistant(table)).endswith("Cork, 35 €; Vinyl, 28 €")
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("We go with Redis Streams and the outbox.", "No Redis Streams, we do SKIP LOCKED."),
+        ("On garde Dona Inês pour quatre nuits.", "Laissons tomber Dona Inês, trop bruyant."),
+        ("Wir nehmen das Parkett von Brehm.", "Doch nicht von Brehm, das dauert zu lang."),
+    ],
+)
+def test_what_is_ruled_out_was_decided_no_more(first: str, then: str) -> None:
+    chatter = [Message.user(f"The {n}th train to Turku had {n + 3} wagons.") for n in range(40)]
+    notes = _notes(_request(Message.user(first), *chatter, Message.user(then), ratio=0.15))
+    decided = [note for note in notes if note.tag == "Decision"]
+    assert [note.last_seq for note in decided] == [42]

@@ -3,11 +3,14 @@
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
+from remanence.observing.extractive.cues import Cue, all_cues
 from remanence.observing.extractive.passages import Passage
 from remanence.observing.extractive.script_frames import given_up
 from remanence.observing.extractive.wording import Word, in_full, terms, wording
+from remanence.observing.notes import usual_priority
 
 _LOOK_BACK = 40
 _MAX_OLD_WORDS = 6
@@ -59,21 +62,42 @@ class _Value(NamedTuple):
 def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Passage, ...]]:
     """The same passages; those that take something back say what, and the others that they fell."""
     corrected = list(found)
+    decided: list[tuple[int, frozenset[str]]] = []
     for index, p in enumerate(found):
-        framed = (
-            None
-            if p.is_outcome or p.is_question or p.is_open
-            else _framed(p) or _given_up_in(found, index)
-        )
-        if framed is not None:
+        may_take_back = not (p.is_outcome or p.is_question or p.is_open)
+        framed = (_framed(p) or _given_up_in(found, index)) if may_take_back else None
+        if may_take_back and (fallen := _ruled_out(p, decided)) is not None:
+            corrected[index] = replace(
+                p, cue=Cue("Decision", usual_priority("Decision"), stands=True)
+            )
+            corrected[fallen] = replace(corrected[fallen], is_superseded=True)
+        elif framed is not None:
             corrected[index] = framed
         elif p.cue.corrects and not p.is_question and (old := _replaced(found, index)) is not None:
             place, value = old
             seq = min(p.first_seq, found[place].seq)
             corrected[index] = replace(p, supersedes=value, first_seq=seq)
             corrected[place] = replace(corrected[place], is_superseded=True)
+        if p.cue.tag == "Decision":
+            decided.append((index, frozenset(term for w in p.words for term in terms(w.key))))
         yield
     return tuple(corrected)
+
+
+def _ruled_out(p: Passage, decided: Sequence[tuple[int, frozenset[str]]]) -> int | None:
+    """The place of the latest decision for a name that is denied now: "no Redis, we ..."."""
+    if not decided:
+        return None
+    cues = all_cues()
+    for place, word in enumerate(p.words):
+        if word.key not in cues.refusals:
+            continue
+        after = dropwhile(lambda w: w.dropped or w.key in cues.links, p.words[place + 1 :])
+        name = {term for w in takewhile(lambda w: w.is_name, after) for term in terms(w.key)}
+        for index, about in reversed(decided):
+            if name and name <= about:
+                return index
+    return None
 
 
 def _framed(p: Passage) -> Passage | None:

@@ -102,7 +102,8 @@ def _names(text: str, keys: Sequence[str]) -> set[str]:
 class Cues(NamedTuple):
     """Phrases by their first word, patterns of them, and patterns for scripts without spaces.
 
-    After `denials`, and in a text with `unless`, nothing is done or decided.
+    After `denials`, and in a text with `unless`, nothing is done or decided. `refusals` rule out
+    the name that follows them, `links` between the two aside.
     """
 
     phrases: Mapping[str, Sequence[_Phrase]]
@@ -110,6 +111,8 @@ class Cues(NamedTuple):
     parts: Mapping[str, re.Pattern[str]]
     denials: frozenset[str]
     unless: re.Pattern[str]
+    refusals: frozenset[str]
+    links: frozenset[str]
     request: Pattern
     proposals: frozenset[str]
     proposed: re.Pattern[str]
@@ -128,7 +131,8 @@ def all_cues() -> Cues:
     """The cues of the table `cues.json`."""
     folder = resources.files("remanence.observing.extractive")
     data: dict[str, dict[str, str]] = json.loads((folder / "cues.json").read_text("utf-8"))
-    not_done, request, proposal = (data.pop(n) for n in ("NotDone", "Request", "Proposal"))
+    apart = ("NotDone", "Refusal", "Request", "Proposal")
+    not_done, refusal, request, proposal = (data.pop(name) for name in apart)
     phrases: dict[str, list[_Phrase]] = {}
     for name, cues in data.items():
         for phrase in cues["words"].split("|"):
@@ -140,6 +144,8 @@ def all_cues() -> Cues:
         {n: re.compile(c["parts"]) for n, c in data.items()},
         denials=frozenset(not_done["words"].split("|")),
         unless=re.compile(not_done["parts"]),
+        refusals=frozenset(refusal["words"].split("|")),
+        links=frozenset(refusal["links"].split("|")),
         request=_pattern(request),
         proposals=frozenset(proposal["words"].split("|")),
         proposed=re.compile(proposal["parts"]),
