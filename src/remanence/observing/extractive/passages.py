@@ -114,24 +114,20 @@ def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, 
             asks = text[clause.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
             requests = asks and message.role == "user" and is_request(source)
             asks = asks and not requests
-            cue = NO_CUE
+            own = NO_CUE
             if not quoted:
-                cue = cue_of(source, [word.key for word in parts], is_question=asks)
-                cue = lead.of_item(NO_CUE if requests and cue.tag in DONE else cue)
+                own = cue_of(source, [word.key for word in parts], is_question=asks)
+            cue = lead.of_item(NO_CUE if requests and own.tag in DONE else own)
             if cue == NO_CUE and (announced.stands or announced.corrects):
                 cue = announced
             announced = cue if source.endswith((":", "：")) else NO_CUE
-            if cue.tag == "Decision" or cue.corrects:
-                parts = in_full(parts, vocabulary)
-            elif cue == NO_CUE:
-                parts = telegraphic(parts, vocabulary)
             yield Passage(
                 seq=message.seq,
                 first_seq=message.seq,
                 at=message.created_at,
                 speaker=message.speaker,
                 source=source,
-                words=parts,
+                words=_shortened(parts, cue, vocabulary),
                 vocabulary=vocabulary,
                 sentence=number,
                 clause=place,
@@ -144,6 +140,13 @@ def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, 
                 dates=inside,
                 cue=cue,
             )
+
+
+def _shortened(parts: tuple[Word, ...], cue: Cue, vocabulary: Vocabulary) -> tuple[Word, ...]:
+    """The words of a clause as its cue asks for: relations matter where something is decided."""
+    if cue.tag == "Decision" or cue.corrects:
+        return in_full(parts, vocabulary)
+    return telegraphic(parts, vocabulary) if cue == NO_CUE else parts
 
 
 def _dates(
