@@ -40,7 +40,7 @@ _TAG: Mapping[Tag, float] = {
     "Issue": 1.2,
     "Outcome": 1.2,
     "Preference": 1.15,
-    "NextStep": 1.1,
+    "NextStep": 1.4,
     "Fact": 1.0,
 }
 _VERDICTS: frozenset[Tag] = frozenset({"Decision", "Issue", "Outcome"})
