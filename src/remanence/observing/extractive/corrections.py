@@ -66,13 +66,14 @@ def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Pa
     for index, p in enumerate(found):
         may_take_back = not (p.is_outcome or p.is_question or p.is_open)
         framed = (_framed(p) or _given_up_in(found, index)) if may_take_back else None
-        if may_take_back and (fallen := _ruled_out(p, decided)) is not None:
-            corrected[index] = replace(
-                p, cue=Cue("Decision", usual_priority("Decision"), stands=True)
-            )
+        fallen = _ruled_out(p, decided) if may_take_back else None
+        if fallen is not None:
             corrected[fallen] = replace(corrected[fallen], is_superseded=True)
-        elif framed is not None:
+        if framed is not None:
             corrected[index] = framed
+        elif fallen is not None:
+            decides = Cue("Decision", usual_priority("Decision"), stands=True)
+            corrected[index] = replace(p, cue=decides)
         elif p.cue.corrects and not p.is_question and (old := _replaced(found, index)) is not None:
             place, value = old
             seq = min(p.first_seq, found[place].seq)
