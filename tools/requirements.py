@@ -85,8 +85,12 @@ def _names(tests: Iterable[str]) -> str:
 def main(arguments: list[str]) -> int:
     """0 if every row has a test and all of them pass."""
     found = Requirements()
-    options = ["-q", "-m", "req and not slow and not live", "--no-header", *arguments]
+    # The tests that were collected are seen in this process alone.
+    alone = ("-p", "no:xdist")
+    options = [*alone, "-q", "-m", "req and not slow and not live", "--no-header", *arguments]
     code = pytest.main(options, plugins=[found])
+    if code == pytest.ExitCode.USAGE_ERROR:
+        return int(code)
     rows = read_rows()
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(table(rows, found))
