@@ -101,7 +101,7 @@ async def test_known_notes_stand_in_a_fence_before_the_messages() -> None:
     await ModelObserver(model).observe(_request(_said(_FLIGHT), known=(known,)))
 
     assert model.requests[0].prompt.startswith(
-        "<data-1 notes taken already>\n2026-05-08 (Fri)\nAna:\n- lives in Bern\n</data-1>\n\n"
+        "<data-1 notes taken already>\n2026-05-08\nAna:\n- lives in Bern\n</data-1>\n\n"
         "<data-1 messages>"
     )
 

@@ -22,7 +22,7 @@ _NOTES = (
 
 def test_compact_writes_dates_and_speakers_once_and_marks_only_the_unusual() -> None:
     assert render_notes(_NOTES, "compact") == (
-        "2026-05-08 (Fri)\n"
+        "2026-05-08\n"
         "Ana / move:\n"
         "- signed lease May 7\n"
         "- !! [Decision] movers on Friday\n"
@@ -52,12 +52,12 @@ def test_dated_priority_writes_the_minute_and_the_priority_on_each_line() -> Non
 
 def test_tagged_writes_the_tag_on_each_line_below_its_date() -> None:
     assert render_notes(_NOTES[:2], "tagged") == (
-        "2026-05-08 (Fri)\n[Fact] Ana: signed lease May 7\n[Decision] Ana: movers on Friday"
+        "2026-05-08\n[Fact] Ana: signed lease May 7\n[Decision] Ana: movers on Friday"
     )
 
 
 def test_prose_writes_plain_lines_below_their_date() -> None:
-    assert render_notes(_NOTES[2:], "prose") == "2026-05-08 (Fri)\nBen: cat hates boxes"
+    assert render_notes(_NOTES[2:], "prose") == "2026-05-08\nBen: cat hates boxes"
 
 
 @pytest.mark.parametrize("note_format", ["compact", "dated_priority", "tagged", "prose"])
@@ -88,7 +88,7 @@ def test_text_that_looks_like_a_mark_stays_text() -> None:
 
 
 def test_a_line_that_is_not_in_the_format_is_kept_as_text() -> None:
-    text = "Here is a summary.\n2026-05-08 (Fri)\nAna:\n- moved\nand that was all:"
+    text = "Here is a summary.\n2026-05-08\nAna:\n- moved\nand that was all:"
     parsed = parse_notes(text, "compact", first_seq=1, last_seq=2)
     assert [note.text for note in parsed] == ["Here is a summary.", "moved", "and that was all:"]
 

@@ -4,7 +4,7 @@
 unless it is Fact, and a priority (`!!` CRITICAL, `!` IMPORTANT, `~` NOTE) only where it is not the
 usual one of its tag::
 
-    2023-05-08 (Mon)
+    2023-05-08
     Ana / move:
     - signed lease 2023-05-07
     - [Decision] movers on Friday 2023-05-12 (was: Thursday)
@@ -20,7 +20,6 @@ from typing import NamedTuple, get_args
 
 from remanence.types import Note, NoteFormat, Priority, Tag
 
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _UNDATED = "undated"
 _MAX_HEADING = 80
 _MARKS: dict[Priority, str] = {"CRITICAL": "!! ", "IMPORTANT": "! ", "NOTE": "~ "}
@@ -93,11 +92,11 @@ class _Group(NamedTuple):
 
 
 def _compact(notes: Iterable[Note]) -> Iterator[str]:
-    day: str | None = None
+    day = ""
     group = _Group(None, None)
     for note in notes:
         if (today := _day(note)) != day:
-            yield _date_heading(today)
+            yield today
             day, group = today, _Group(None, None)
         mine = _Group(note.speaker or None, note.topic or None)
         if mine != group:
@@ -106,14 +105,8 @@ def _compact(notes: Iterable[Note]) -> Iterator[str]:
         yield f"- {_marks(note)}{note.text}{_was(note)}"
 
 
-def _day(note: Note) -> str | None:
-    return note.observed_at.date().isoformat() if note.observed_at else None
-
-
-def _date_heading(day: str | None) -> str:
-    if day is None:
-        return _UNDATED
-    return f"{day} ({_WEEKDAYS[datetime.fromisoformat(day).weekday()]})"
+def _day(note: Note) -> str:
+    return note.observed_at.date().isoformat() if note.observed_at else _UNDATED
 
 
 def _group_heading(group: _Group) -> str:
@@ -146,10 +139,10 @@ def _said(note: Note) -> str:
 
 
 def _below_dates(notes: Iterable[Note], *, tags: bool) -> Iterator[str]:
-    day: str | None = None
+    day = ""
     for note in notes:
         if (today := _day(note)) != day:
-            yield _date_heading(today)
+            yield today
             day = today
         yield f"{f'[{note.tag}] ' if tags else ''}{_said(note)}{_was(note)}"
 

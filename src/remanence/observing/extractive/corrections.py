@@ -6,11 +6,10 @@ from dataclasses import replace
 from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
-from remanence.observing.extractive.cues import Cue, all_cues
+from remanence.observing.extractive.cues import DECIDED, all_cues
 from remanence.observing.extractive.passages import Passage
 from remanence.observing.extractive.script_frames import given_up
 from remanence.observing.extractive.wording import Word, in_full, terms, wording
-from remanence.observing.notes import usual_priority
 
 _LOOK_BACK = 40
 _MAX_OLD_WORDS = 6
@@ -72,8 +71,7 @@ def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Pa
         if framed is not None:
             corrected[index] = framed
         elif fallen is not None:
-            decides = Cue("Decision", usual_priority("Decision"), stands=True)
-            corrected[index] = replace(p, cue=decides)
+            corrected[index] = replace(p, cue=DECIDED)
         elif p.cue.corrects and not p.is_question and (old := _replaced(found, index)) is not None:
             place, value = old
             seq = min(p.first_seq, found[place].seq)

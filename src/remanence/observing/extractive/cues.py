@@ -19,7 +19,7 @@ _REACH = 4
 class Cue(NamedTuple):
     """The tag and priority of a clause, and whether it takes back something said before.
 
-    What is decided, or asked for good, stands until it is taken back.
+    What is decided, asked for good, or still open stands until it is taken back.
     """
 
     tag: Tag = "Fact"
@@ -29,6 +29,7 @@ class Cue(NamedTuple):
 
 
 NO_CUE = Cue()
+DECIDED = Cue("Decision", usual_priority("Decision"), stands=True)
 _NONE_OF_IT = re.compile(
     r"\b(?:no|without|0|zero|keine?|sans|sin) (?:\w+ )?(?:errors?|bugs?|fail)", re.IGNORECASE
 )
@@ -71,7 +72,10 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool) -> Cue:
         tag = "Issue"
     if tag == "Fact" and "Standing" in names:
         tag = "Preference"
-    corrects, stands = "Correction" in names, tag == "Decision" or "Standing" in names
+    elif tag in ("Fact", "Decision") and "Open" in names:
+        tag = "NextStep"
+    corrects = "Correction" in names
+    stands = tag == "Decision" or not names.isdisjoint(("Standing", "Open"))
     if "Critical" in names and (tag != "Fact" or corrects):
         return Cue(tag, "CRITICAL", corrects, stands)
     return Cue(tag, usual_priority(tag), corrects, stands)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from remanence.observing.extractive.cues import NO_CUE
 from remanence.observing.extractive.passages import Passage
 from remanence.observing.extractive.selection import Candidate
 from remanence.observing.extractive.vocabulary import Vocabulary
@@ -44,6 +45,9 @@ _TAG: Mapping[Tag, float] = {
     "Fact": 1.0,
 }
 _VERDICTS: frozenset[Tag] = frozenset({"Decision", "Issue", "Outcome"})
+_WEIGHED: frozenset[Tag] = frozenset({"Decision", "NextStep"})
+"""What stands of these kinds weighs more; of others, a reader has to know it."""
+_STANDS = 2.0
 _LEANING = 0.75
 _DUE = 1.3
 _BARE = 2
@@ -68,7 +72,7 @@ def weigh(
     candidates: list[Candidate] = []
     for p, stretch in zip(found, stretches, strict=True):
         told = weights((*p.words, *p.context), p.vocabulary, counts, prior=priors[p.speaker])
-        if p.is_detail:
+        if p.is_detail or (p.is_item and p.speaker == _AGENT and p.cue == NO_CUE):
             told = tuple((term, w * _taken_up(term, counts)) for term, w in told)
         candidates.append(
             Candidate(
@@ -84,7 +88,7 @@ def weigh(
 
 
 def _taken_up(term: str, counts: Mapping[str, int]) -> float:
-    """What a detail of a result counts: little if nobody takes it up, in talk or in a call."""
+    """What a detail of a result or an agent's list counts: little if nobody takes it up, in talk or in a call."""
     return 1.0 if all(counts[part] > 1 for part in term.split(" ")) else _UNTOLD
 
 
@@ -233,12 +237,13 @@ def _digits(text: str) -> int:
 
 
 def _must(p: Passage, prior: float) -> bool:
-    """Whether a reader has to know it: it stands or puts right, and not in the longest speeches.
+    """Whether a reader has to know it: it is asked for good or puts right, and not in the longest speeches.
 
-    What an agent without a name decides is a proposal.
+    What an agent without a name asks for is a proposal.
     """
     puts_right = p.supersedes is not None and p.first_seq == p.seq
-    stands = p.cue.stands and not p.is_superseded and bool(p.context or _own(p))
+    for_good = p.cue.stands and p.cue.tag not in _WEIGHED and not p.is_superseded
+    stands = for_good and bool(p.context or _own(p))
     return (puts_right or stands) and prior > _TALKS_MOST and p.speaker != _AGENT
 
 
@@ -254,6 +259,7 @@ def _factor(p: Passage) -> float:
         (p.is_outcome and p.cue.tag != "Issue", _OUTCOME),
         (p.cue.corrects or p.supersedes is not None, _CORRECTS),
         (bool(p.dates) and p.cue.tag == "NextStep", _DUE),
+        (p.cue.stands and not p.is_superseded and p.speaker != _AGENT, _STANDS),
         (_is_filler(p), _FILLER),
         (leans, _LEANING),
     )

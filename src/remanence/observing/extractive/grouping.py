@@ -102,12 +102,14 @@ def _led_once(mine: Sequence[Passage]) -> Iterator[Passage]:
 
 
 def _belong(line: Sequence[Passage], p: Passage) -> bool:
-    """Whether a passage may share a line: a decision, an outcome or a correction stands by itself."""
+    """Whether a passage may share a line: what stands, an outcome or a correction is by itself."""
     last = line[-1]
     if p.supersedes or last.supersedes or "CRITICAL" in (p.cue.priority, last.cue.priority):
         return False
     if p.is_outcome:
         return last.is_outcome
+    if p.cue.tag != last.cue.tag and (p.cue.stands or last.cue.stands):
+        return False
     if p.context and p.seq == last.seq:  # it opens a list
         return p.cue.tag == last.cue.tag
     return p.cue.tag == last.cue.tag or _APART.isdisjoint((p.cue.tag, last.cue.tag))

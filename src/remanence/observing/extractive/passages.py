@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from remanence.observing.dates import DateMention, finding_dates
-from remanence.observing.extractive.cues import DONE, NO_CUE, Cue, cue_of, is_request
+from remanence.observing.extractive.choices import chosen, items_of
+from remanence.observing.extractive.cues import DECIDED, DONE, NO_CUE, Cue, cue_of, is_request
 from remanence.observing.extractive.dating import written_date
 from remanence.observing.extractive.lists import NO_LEAD, lead_of, with_leads
 from remanence.observing.extractive.outcomes import outcomes
@@ -26,6 +27,9 @@ from remanence.types import Message
 
 _AFTER_TEXT = 10_000
 _MAX_ABOUT = 10
+_MAX_CHOICE = 7
+_MAX_OFFERS = 5
+_BRIEF_CHARS = 60
 _DATED_AT_ONCE = 1000
 _OPENS_DATE = '"“(（「『《'
 _CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
@@ -53,6 +57,7 @@ class Passage:
     is_request: bool = False
     is_caption: bool = False
     is_quoted: bool = False
+    is_item: bool = False
     is_open: bool = False
     is_outcome: bool = False
     is_detail: bool = False
@@ -81,22 +86,57 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     found: list[Passage] = []
     names = _call_names(messages)
     asked: dict[str, str] = {}
+    languages: dict[str, Vocabulary] = {}
+    others: list[Message] = []
     for message in messages:
         if message.kind == "message" and message.role != "system":
-            for p in itertools.chain(_said(message, names), _outcomes(message, asked)):
+            offers = [m.text for m in others[-_MAX_OFFERS:] if m.speaker != message.speaker]
+            said = _with_choices(_said(message, names, languages), offers)
+            for p in itertools.chain(said, _outcomes(message, asked)):
                 if p is not None:
                     found.append(p)
                 yield
+            others.append(message)
         yield
     return tuple(found)
 
 
-def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, None, None]:
+def _with_choices(
+    said: Iterator[Passage | None], offers: Sequence[str]
+) -> Generator[Passage | None, None, None]:
+    """The passages, those that choose an item of the latest message that has it led by its words."""
+    for p in said:
+        number = None if p is None or p.is_question else chosen(p.source)
+        if p is not None and number is not None:
+            item = next((i[number] for i in map(items_of, reversed(offers)) if number in i), "")
+            told = tuple(
+                w
+                for w in words(item, p.vocabulary, opens=True)
+                if not w.dropped
+            )
+            if told:
+                p = replace(p, context=told[:_MAX_CHOICE], cue=DECIDED)  # noqa: PLW2901
+        yield p
+
+
+def _language(text: str, speaker: str, languages: dict[str, Vocabulary]) -> Vocabulary:
+    """The table of the text's language; of a short one the language its speaker spoke before."""
+    own = vocabulary_of(text)
+    if len(text) > _BRIEF_CHARS:
+        languages[speaker] = own
+    elif own == NO_VOCABULARY or not own.small:
+        return languages.get(speaker, own)
+    return own
+
+
+def _said(
+    message: Message, names: frozenset[str], languages: dict[str, Vocabulary]
+) -> Generator[Passage | None, None, None]:
     """The passages of the text; None between steps."""
     text = readable_text(message.text)
     if not text:
         return
-    vocabulary = vocabulary_of(text)
+    vocabulary = _language(text, message.speaker, languages)
     dates = yield from _dates(text, message.created_at, Span(0, min(len(text), _DATED_AT_ONCE)))
     for number, (sentence, before) in enumerate(with_leads(text, sentences(text))):
         lead = lead_of(text[before.start : before.end], vocabulary) if before else NO_LEAD
@@ -136,6 +176,7 @@ def _said(message: Message, names: frozenset[str]) -> Generator[Passage | None, 
                 is_request=requests,
                 is_caption=caption,
                 is_quoted=quoted,
+                is_item=before is not None,
                 is_open=lead.is_open,
                 dates=inside,
                 cue=cue,

@@ -1,6 +1,5 @@
-"""A question merged with its short answer: "favourite book: Momo" rather than "Momo"."""
+"""What a short answer or verdict is about: "favourite book: Momo" rather than "Momo"."""
 
-import re
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
@@ -11,23 +10,21 @@ _SHORT_ANSWER = 4
 _MAX_CONTEXT = 5
 _MAX_CHARS = 80
 _LOOK_BACK = 3
-_BRIEF_CHARS = 40
+_FEW_WORDS = 3
+_WORD_CHARS = 4
+_TOPIC_SECONDS = 3 * 3600
 _MAX_QUESTIONS = 2
 _TALK = 60
-_ADVICE_LOOK_BACK = 12
-_ASKS_ADVICE = re.compile(
-    r"\b(?:which|what|where)\b.*\b(?:should|best|better|recommend|suggest|choose|pick)\b"
-    r"|\b(?:which|what) (?:would|do) you (?:take|use|get)\b"
-    r"|何が(?:いい|良い)|どれが|どちらが|(?:뭐가|뭘|어느|어떤).*(?:좋을까|할까|나을까)|什么(?:比较)?好|哪(?:个|家|种).*好",
-    re.IGNORECASE,
-)
+_TOPIC_LOOK_BACK = 80
 
 
 def with_questions(found: Sequence[Passage]) -> Generator[None, None, tuple[Passage, ...]]:
     """The same passages, short answers led by what they were asked."""
     answered = list(found)
     for index, p in enumerate(found):
-        if index and p.seq != found[index - 1].seq and not p.is_question and not p.is_outcome:
+        if p.context or p.is_question or p.is_outcome:
+            continue
+        if index and p.seq != found[index - 1].seq:
             asked = _question(found, index)
             if asked is not None and _is_short(p):
                 context = _context(found[asked], p)
@@ -36,29 +33,51 @@ def with_questions(found: Sequence[Passage]) -> Generator[None, None, tuple[Pass
                     answered[index] = replace(p, first_seq=seq, context=context)
                     answered[asked] = replace(found[asked], is_superseded=True)
             yield
-        if _is_choice(p) and not answered[index].context:
-            asked = _advice(found, index)
-            if asked is not None and (context := _context(found[asked], p)):
-                seq = found[asked].seq
+        if _is_verdict(p) and not answered[index].context:
+            topic = _topic(found, index)
+            if topic is not None and (context := _context(found[topic], p)):
+                seq = found[topic].seq
                 answered[index] = replace(p, first_seq=seq, context=context)
             yield
     return tuple(answered)
 
 
-def _is_choice(p: Passage) -> bool:
-    """Whether a clause decides in so few words that it may not say about what."""
-    return p.cue.tag == "Decision" and not p.is_outcome and len(p.source) <= _BRIEF_CHARS
+def _is_verdict(p: Passage) -> bool:
+    """Whether a clause decides or leaves open in so few words that it may not say what."""
+    return (p.cue.stands or p.cue.corrects) and _size(p) <= _FEW_WORDS
 
 
-def _advice(found: Sequence[Passage], index: int) -> int | None:
-    """The place of the speaker's own last question what to choose, if somebody answered it."""
-    speaker, others = found[index].speaker, False
-    for place in range(index - 1, max(-1, index - 1 - _ADVICE_LOOK_BACK), -1):
-        p = found[place]
-        others = others or p.speaker != speaker
-        if p.speaker == speaker and p.is_question and _ASKS_ADVICE.search(p.source):
-            return place if others else None
-    return None
+def _topic(found: Sequence[Passage], index: int) -> int | None:
+    """The place of the question that a verdict is about, asked by who gives it.
+
+    That is one before it in the message, or one that somebody answered since. A decision without
+    a word of its own is about what its speaker told then. What else the message says before it is
+    topic enough.
+    """
+    p, own = found[index], found[index].seq
+    first: int | None = None
+    for place in range(index - 1, max(-1, index - 1 - _TOPIC_LOOK_BACK), -1):
+        earlier = found[place]
+        if earlier.speaker != p.speaker or earlier.is_outcome:
+            continue
+        if _is_far(earlier, p) or (first is not None and earlier.seq != own):
+            break
+        said = _size(earlier)
+        if earlier.is_question and said > 1:
+            return place
+        if said > _FEW_WORDS:
+            if earlier.seq == p.seq:
+                return None
+            own, first = earlier.seq, place
+    tells = _size(p) > 1 or not (p.cue.tag == "Decision" or p.cue.corrects)
+    return None if tells else first
+
+
+def _is_far(earlier: Passage, p: Passage) -> bool:
+    """Whether so much time lies between them that something else may be meant."""
+    if earlier.at is None or p.at is None:
+        return False
+    return (p.at - earlier.at).total_seconds() > _TOPIC_SECONDS
 
 
 def _is_short(p: Passage) -> bool:
@@ -103,6 +122,12 @@ def _spoken_to(found: Sequence[Passage], last: int) -> str | None:
 def _context(asked: Passage, answer: Passage) -> tuple[Word, ...]:
     said = {word.key for word in answer.words} | asked.vocabulary.second
     return tuple(w for w in _content(asked) if w.key not in said)[:_MAX_CONTEXT]
+
+
+def _size(p: Passage) -> int:
+    """How many words of its own a passage has; of a script without spaces, four characters are one."""
+    own = _content(p)
+    return sum(len(w.key) for w in own) // _WORD_CHARS if p.vocabulary.small else len(own)
 
 
 def _content(p: Passage) -> list[Word]:

@@ -45,10 +45,10 @@ def readable_text(text: str) -> str:
 
 
 def _cells(row: re.Match[str]) -> str:
-    """A row of a table with commas between its cells; nothing for the rule below its head."""
+    """A row of a table as an item, commas between its cells; nothing for the rule below its head."""
     if _RULE.fullmatch(row[1]):
         return ""
-    return ", ".join(cell for cell in map(str.strip, row[1].split("|")) if cell)
+    return ITEM + ", ".join(cell for cell in map(str.strip, row[1].split("|")) if cell)
 
 
 def _code(match: re.Match[str]) -> str:
