@@ -22,6 +22,19 @@ _BOUND = re.compile(
 )
 _MANY = re.compile(r" (?:mornings|afternoons|evenings|nights)\b", re.IGNORECASE)
 _TODAY_IS = re.compile(r"(?:\btoday(?: is|'s|’s) (?:a )?|今天是)$", re.IGNORECASE)
+_IT_IS = re.compile(
+    r"(?:\b(?:it(?:['’]?s| is)|es ist|heute ist|c['’]est|nous sommes|(?:hoy )?es|oggi è) "
+    r"|今天|今日は|오늘은? ?)$",
+    re.IGNORECASE,
+)
+_IT_IS_AFTER = re.compile(r"(?:이라|이네|이다|이야|인데|だから|なので|だし)")
+_NUMBER_AFTER = re.compile(
+    r",? (?:the |den |dem |le |el )?(?:(\d{1,2})(?:st|nd|rd|th|\.)|(\d{1,2})(?![\d:.]| ?(?:[ap]m|uhr|h)\b))",
+    re.IGNORECASE,
+)
+_NUMBER_BEFORE = re.compile(
+    r"\b\d{1,2}(?:일|日|号|st|nd|rd|th|\.|[/.-]\d{1,2}\.?)[ ,(（]*$", re.IGNORECASE
+)
 _BETWEEN = frozenset({"", "the", "den", "dem", "le", "el", "の", "은", "는"})
 
 
@@ -30,12 +43,19 @@ def without_doubtful(
 ) -> Iterator[DateMention]:
     """The mentions but for those that stand beside their date, or may belong to a date far away.
 
-    "Friday, May 12" names one day, not two; "4월 19일이야, 일요일" does not speak of the next Sunday.
+    "Friday, May 12" names one day, not two; "4월 19일이야, 일요일" does not speak of the next Sunday, nor does
+    "Thursday 28th to Saturday" name one of this week.
     """
     figures = [mention for mention in mentions if _in_figures(mention)]
+    numbered = -_SAME_DAY_WITHIN
     for index, mention in enumerate(mentions):
         if _is_no_day(text, mention):
             continue
+        if mention.relative and _is_bare(mention):
+            if _has_number(text, mention):
+                numbered = mention.end
+            if mention.start - numbered < _SAME_DAY_WITHIN or _says_today(text, mention, at):
+                continue
         if figures and not _in_figures(mention) and mention.relative:
             if _beside_its_date(text, mentions, index) or _is_told_in_figures(mention, figures):
                 continue
@@ -50,6 +70,22 @@ def _is_no_day(text: str, mention: DateMention) -> bool:
     if mention.relative and (_MANY.match(after) or _TODAY_IS.search(before)):
         return True
     return bool(_BOUND.search(before)) and mention.text.casefold().endswith("ago")
+
+
+def _has_number(text: str, mention: DateMention) -> bool:
+    """Whether the number of the day stands beside its name: "Thursday 28th", "5/28 목요일"."""
+    if _NUMBER_BEFORE.search(text[max(0, mention.start - 8) : mention.start]):
+        return True
+    after = _NUMBER_AFTER.match(text, mention.end)
+    return after is not None and (after[1] is not None or int(after[2]) == mention.first.day)
+
+
+def _says_today(text: str, mention: DateMention, at: datetime) -> bool:
+    """Whether a weekday is said of the day on which it is: "it's Wednesday", "토요일이라"."""
+    if mention.first.weekday() != at.weekday():
+        return False
+    before = text[max(0, mention.start - 14) : mention.start]
+    return bool(_IT_IS.search(before) or _IT_IS_AFTER.match(text, mention.end))
 
 
 def _beside_its_date(text: str, mentions: Sequence[DateMention], index: int) -> bool:

@@ -1,4 +1,4 @@
-"""A choice told by its number: "option 2" stands for the words of that item."""
+"""What a number stands for: "option 2" and "2 not yet" mean an item of the message before."""
 
 import json
 import re
@@ -8,23 +8,29 @@ from importlib import resources
 from typing import NamedTuple
 
 _ITEM = re.compile(
-    r"^[ \t>#*-]*(?:\w+[ \t]+)?(\d{1,2}|[A-D])[ \t]*[.):：][ \t]*\**[ \t]*([^\s*].{2,})$", re.MULTILINE
+    r"^[ \t>#*-]*(?:\w+[ \t]+)?(\d{1,2}|[A-D])[ \t]*[.):：][ \t]*\**[ \t]*([^\s*].{2,})$",
+    re.MULTILINE,
 )
+_ROWS = re.compile(r"^[ \t]*\|[ :|-]+\|?[ \t]*\n((?:[ \t]*\|.+\n?)+)", re.MULTILINE)
+_ANSWER = re.compile(r"(?:^|[.!?…]\s+|\n)[ \t]*(\d{1,2})[.):]?[ \t]+(?=(\S.{3}))")
 _MOST_CHARS = 40
 
 
-class _Numbers(NamedTuple):
-    """A clause that names an item; `ordinals` say which by the group of their place."""
+class _Names(NamedTuple):
+    """Patterns of a clause that names an item, by its number or by its place."""
 
-    numbered: re.Pattern[str]
-    ordinal: re.Pattern[str]
+    number: re.Pattern[str]
+    place: re.Pattern[str]
 
 
 def items_of(text: str) -> Mapping[str, str]:
-    """The items of a message by the number or letter that they bear; the first that bears it."""
+    """The items of a message by the number or letter that they bear, else the rows of its table."""
     items: dict[str, str] = {}
     for number, item in _ITEM.findall(text):
         items.setdefault(number.lower(), item)
+    if not items and (rows := _ROWS.search(text)):
+        for place, row in enumerate(rows[1].splitlines(), 1):
+            items[str(place)] = ", ".join(cell for cell in map(str.strip, row.split("|")) if cell)
     return items
 
 
@@ -32,22 +38,29 @@ def chosen(clause: str) -> str | None:
     """The number or letter that a short clause names as one of several."""
     if len(clause) > _MOST_CHARS:
         return None
-    numbers = _numbers()
-    if named := numbers.numbered.search(clause):
+    names = _names()
+    if named := names.number.search(clause):
         return next(part for part in named.groups() if part).lower()
-    ordinal = numbers.ordinal.match(clause)
-    return str(ordinal.lastindex) if ordinal else None
+    place = names.place.match(clause)
+    return str(place.lastindex) if place else None
+
+
+def answered(text: str) -> Mapping[str, str]:
+    """The numbers of the items that a message answers one by one, by how each answer begins.
+
+    None unless they count up: "3 times" answers nothing.
+    """
+    found: list[tuple[str, str]] = _ANSWER.findall(text)
+    numbers = [int(number) for number, _ in found]
+    counts_up = len(numbers) > 1 and numbers[0] == 1 and numbers == sorted(set(numbers))
+    return {start: number for number, start in found} if counts_up else {}
 
 
 @cache
-def _numbers() -> _Numbers:
+def _names() -> _Names:
     folder = resources.files("remanence.observing.extractive")
     data: dict[str, str] = json.loads((folder / "choices.json").read_text("utf-8"))
-    nouns, before, after = data["nouns"], data["before"], data["after"]
-    ordinals = "|".join(f"({words})" for words in data["ordinals"].split(" "))
-    return _Numbers(
-        re.compile(
-            rf"\b(?:{nouns})[ ]?(\d{{1,2}}|[A-D])\b|^(\d|[A-D])[ ]?[.!]?$|{data['parts']}", re.IGNORECASE
-        ),
-        re.compile(rf"(?:(?:{before})[ ,]+)*(?:{ordinals})\b[ ,]*(?:{after})?[ ]*[.!]?$", re.IGNORECASE),
-    )
+    places = "|".join(f"({words})" for words in data["ordinals"].split(" "))
+    number = rf"\b(?:{data['nouns']}) ?(\d{{1,2}}|[A-D])\b|^(\d|[A-D]) ?[.!]?$|{data['parts']}"
+    place = rf"(?:(?:{data['before']})[ ,]+)*(?:{places})\b[ ,]*(?:{data['after']})? *[.!]?$"
+    return _Names(re.compile(number, re.IGNORECASE), re.compile(place, re.IGNORECASE))

@@ -161,6 +161,8 @@ def _is_evident(p: Passage, kept: Sequence[Word], old: Sequence[Word]) -> bool:
         return False
     if any(w.key.isalpha() and w.key.endswith("ing") for w in old[:1]):
         return False
+    if any(w.key in all_cues().refusals for w in kept):  # "no codes, not even at Christmas"
+        return False
     kinds = {value.kind for word in old if (value := _value(word)) is not None}
     if kinds:
         return any((v := _value(word)) is not None and v.kind in kinds for word in kept)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from remanence.observing.extractive.cues import NO_CUE
+from remanence.observing.extractive.cues import NO_CUE, all_cues
 from remanence.observing.extractive.passages import Passage
 from remanence.observing.extractive.selection import Candidate
 from remanence.observing.extractive.vocabulary import Vocabulary
@@ -57,6 +57,8 @@ _MARKS = '.,;:!?"()[]'
 _ENOUGH_TO_COMPARE = 3
 _PRIOR_RANGE = (0.5, 2.5)
 _AGENT = "assistant"
+_SAID_BY_AGENT = 0.6
+"""Who has no name but his role; in logs of such agents three of four facts asked for are the user's."""
 _TALKS_MOST = 0.8  # the prior of one of two who says three quarters of it all
 
 
@@ -151,14 +153,14 @@ def _own(p: Passage) -> list[Word]:
 
 
 def _size(own: Sequence[Word], p: Passage) -> int:
-    """How many words of its own a passage has; what somebody denies or says of himself adds one."""
+    """How many words of its own a passage has; that it denies or is about its speaker adds one."""
     if p.vocabulary.small:
         return sum(len(word.key) for word in own) // 2
     if not own or len(own) > _BARE:
         return len(own)
-    first = p.vocabulary.first
+    first, denials = p.vocabulary.first, all_cues().refusals
     keys = (word.key for word in p.words)
-    return len(own) + any(k in first or k == "not" or k.endswith("n't") for k in keys)
+    return len(own) + any(k in first or k in denials or k.endswith("n't") for k in keys)
 
 
 def weights(
@@ -250,7 +252,8 @@ def _must(p: Passage, prior: float) -> bool:
 def _factor(p: Passage) -> float:
     leans = bool(p.words) and p.words[0].key in p.vocabulary.leans and not p.context
     kinds = (
-        (p.cue.priority == "CRITICAL", _CRITICAL),
+        (p.cue.priority == "CRITICAL" and p.speaker != _AGENT, _CRITICAL),
+        (p.speaker == _AGENT and p.cue.tag not in _VERDICTS, _SAID_BY_AGENT),
         (p.is_question, _QUESTION),
         (p.is_caption, _CAPTION),
         (p.is_quoted, _QUOTED),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from remanence.observing.dates import DateMention, finding_dates
-from remanence.observing.extractive.choices import chosen, items_of
+from remanence.observing.extractive.choices import answered, chosen, items_of
 from remanence.observing.extractive.cues import DECIDED, DONE, NO_CUE, Cue, cue_of, is_request
 from remanence.observing.extractive.dating import written_date
 from remanence.observing.extractive.lists import NO_LEAD, lead_of, with_leads
@@ -27,7 +27,7 @@ from remanence.types import Message
 
 _AFTER_TEXT = 10_000
 _MAX_ABOUT = 10
-_MAX_CHOICE = 7
+_MAX_ITEM = 6
 _MAX_OFFERS = 5
 _BRIEF_CHARS = 60
 _DATED_AT_ONCE = 1000
@@ -91,7 +91,7 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     for message in messages:
         if message.kind == "message" and message.role != "system":
             offers = [m.text for m in others[-_MAX_OFFERS:] if m.speaker != message.speaker]
-            said = _with_choices(_said(message, names, languages), offers)
+            said = _with_items(_said(message, names, languages), message.text, offers)
             for p in itertools.chain(said, _outcomes(message, asked)):
                 if p is not None:
                     found.append(p)
@@ -101,21 +101,21 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     return tuple(found)
 
 
-def _with_choices(
-    said: Iterator[Passage | None], offers: Sequence[str]
+def _with_items(
+    said: Iterator[Passage | None], text: str, offers: Sequence[str]
 ) -> Generator[Passage | None, None, None]:
-    """The passages, those that choose an item of the latest message that has it led by its words."""
+    """The passages, those that name an item of the latest message that has it led by its words."""
+    answers = answered(text) if offers else {}
     for p in said:
-        number = None if p is None or p.is_question else chosen(p.source)
-        if p is not None and number is not None:
-            item = next((i[number] for i in map(items_of, reversed(offers)) if number in i), "")
-            told = tuple(
-                w
-                for w in words(item, p.vocabulary, opens=True)
-                if not w.dropped
-            )
-            if told:
-                p = replace(p, context=told[:_MAX_CHOICE], cue=DECIDED)  # noqa: PLW2901
+        if p is None or p.is_question or not offers:
+            yield p
+            continue
+        choice = chosen(p.source)
+        number = choice or next((n for start, n in answers.items() if start in p.source[:8]), None)
+        item = next((i[number] for i in map(items_of, reversed(offers)) if number in i), "")
+        told = tuple(w for w in words(item, p.vocabulary, opens=True) if not w.dropped)
+        if told:
+            p = replace(p, context=told[:_MAX_ITEM], cue=DECIDED if choice else p.cue)  # noqa: PLW2901
         yield p
 
 

@@ -25,6 +25,8 @@ _END = re.compile(_ENDS % "a-zà-ÿ")
 _SMALL_END = re.compile(_ENDS % "")
 _OPENS_SMALL = re.compile(r"[\W\d_]*[a-zà-ÿ]+(?:['’-][a-zà-ÿ]+)*[ ,.!]")
 """Who begins a message with a small letter does so with a sentence."""
+_GOES_ON_SMALL = re.compile(r"[^\W\d_]{3}[.!?]+ +[a-zà-ÿ]")
+_GOES_ON_LARGE = re.compile(r"[^\W\d_]{3}[.!?]+ +[A-ZÀ-Þ]")
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
 """A "but" before it opens a clause of its own; before a verb it goes on with the same subject."""
 _ABBREVIATION = re.compile(
@@ -49,7 +51,7 @@ _LONG = 600
 def sentences(text: str) -> Iterator[Span]:
     """The sentences of a readable text, without marks around them; long ones are cut hard."""
     start = len(ITEM) if text.startswith(ITEM) else 0
-    ends = _SMALL_END if _OPENS_SMALL.match(text) else _END
+    ends = _SMALL_END if _is_small(text) else _END
     for match in ends.finditer(text):
         stop = match.start() + 1
         if match.end() == start or (
@@ -63,6 +65,14 @@ def sentences(text: str) -> Iterator[Span]:
         yield from _trimmed(text, start, match.end())
         start = match.end()
     yield from _trimmed(text, start, len(text))
+
+
+def _is_small(text: str) -> bool:
+    """Whether sentences begin with small letters: the first one, or as many of the others as not."""
+    if _OPENS_SMALL.match(text):
+        return True
+    small = len(_GOES_ON_SMALL.findall(text))
+    return small > 0 and small >= len(_GOES_ON_LARGE.findall(text))
 
 
 def clauses(text: str, sentence: Span) -> Iterator[Span]:
