@@ -383,3 +383,24 @@ def test_no_pattern_is_skipped_that_would_have_matched() -> None:
             for pattern in grammar.patterns:
                 if pattern.regex.search(text):
                     assert pattern.may_match(text, words), (pattern.text, text)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The next one is on Thursday 11th.",
+        "we moved it to thursday, the 11th",
+        "Am Donnerstag, den 11. geht es los.",
+        "jeudi 11 à la gare",
+        "입사 5/11 목요일",
+        "It's Monday and I am tired.",
+        "Es ist Montag, ich bin müde.",
+        "월요일이라 바쁘다",
+    ],
+)
+def test_a_weekday_beside_the_number_of_its_day_or_said_of_today_stays(said: str) -> None:
+    assert resolve_dates(said, MONDAY) == said
+
+
+def test_the_hour_beside_a_weekday_is_not_its_number() -> None:
+    assert resolve_dates("Donnerstag 19 Uhr", MONDAY).startswith("2023-05-11")

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from remanence.observing.notes import usual_priority
 from remanence.types import Priority, Tag
@@ -14,6 +14,7 @@ _ORDER: tuple[Tag, ...] = ("Decision", "Outcome", "Issue", "NextStep", "Preferen
 DONE: frozenset[Tag] = frozenset({"Decision", "Outcome"})
 """What a clause is not that denies it or makes a condition of it."""
 _REACH = 4
+_WORD = re.compile(r"\w+")
 
 
 class Cue(NamedTuple):
@@ -40,17 +41,11 @@ _SOME_FAILED = re.compile(
 
 
 class Pattern(NamedTuple):
-    """A cue that words alone do not tell; a text without any of `needs` is not searched."""
+    """A cue that words alone do not tell; only a text with one of its `words` is searched."""
 
-    needs: tuple[str, ...]
+    words: tuple[str, ...]
+    name: str
     regex: re.Pattern[str]
-
-    def is_in(self, text: str) -> bool:
-        """Whether a text in lower case has the cue."""
-        for part in self.needs:  # a loop, as most clauses have none of them
-            if part in text:
-                return self.regex.search(text) is not None
-        return False
 
 
 class _Phrase(NamedTuple):
@@ -83,7 +78,7 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool) -> Cue:
 
 def is_request(text: str) -> bool:
     """Whether a question asks for something to be done: "can you send it?"."""
-    return all_cues().request.is_in(text.replace("’", "'").lower())
+    return "Request" in matched(text.replace("’", "'").lower(), all_cues().requests)
 
 
 def _names(text: str, keys: Sequence[str]) -> set[str]:
@@ -96,28 +91,38 @@ def _names(text: str, keys: Sequence[str]) -> set[str]:
         and not (phrase.name in DONE and cues.deny(keys[max(0, index - _REACH) : index]))
     }
     plain = text.replace("’", "'").lower()
-    names |= {name for name, pattern in cues.patterns.items() if pattern.is_in(plain)}
+    names |= matched(plain, cues.patterns)
     if not text.isascii():
         found = {name for name, pattern in cues.parts.items() if pattern.search(text)}
         names |= found - DONE if cues.unless.search(text) else found
     return names
 
 
+def matched(text: str, patterns: Mapping[str, Sequence[Pattern]]) -> set[str]:
+    """The names of the patterns that a text in lower case matches."""
+    names: set[str] = set()
+    for word in set(_WORD.findall(text)):
+        for pattern in patterns.get(word, ()):
+            if pattern.name not in names and pattern.regex.search(text):
+                names.add(pattern.name)
+    return names
+
+
 class Cues(NamedTuple):
-    """Phrases by their first word, patterns of them, and patterns for scripts without spaces.
+    """Phrases by their first word, patterns by each word that lets them match, and patterns for scripts without spaces.
 
     After `denials`, and in a text with `unless`, nothing is done or decided. `refusals` rule out
     the name that follows them, `links` between the two aside.
     """
 
     phrases: Mapping[str, Sequence[_Phrase]]
-    patterns: Mapping[str, Pattern]
+    patterns: Mapping[str, Sequence[Pattern]]
     parts: Mapping[str, re.Pattern[str]]
     denials: frozenset[str]
     unless: re.Pattern[str]
     refusals: frozenset[str]
     links: frozenset[str]
-    request: Pattern
+    requests: Mapping[str, Sequence[Pattern]]
     proposals: frozenset[str]
     proposed: re.Pattern[str]
 
@@ -134,7 +139,7 @@ class Cues(NamedTuple):
 def all_cues() -> Cues:
     """The cues of the table `cues.json`."""
     folder = resources.files("remanence.observing.extractive")
-    data: dict[str, dict[str, str]] = json.loads((folder / "cues.json").read_text("utf-8"))
+    data: dict[str, dict[str, Any]] = json.loads((folder / "cues.json").read_text("utf-8"))
     apart = ("NotDone", "Refusal", "Request", "Proposal")
     not_done, refusal, request, proposal = (data.pop(name) for name in apart)
     phrases: dict[str, list[_Phrase]] = {}
@@ -144,17 +149,24 @@ def all_cues() -> Cues:
             phrases.setdefault(words[0], []).append(_Phrase(words, name))
     return Cues(
         phrases,
-        {n: _pattern(c) for n, c in data.items() if "pattern" in c},
+        _patterns(data),
         {n: re.compile(c["parts"]) for n, c in data.items()},
         denials=frozenset(not_done["words"].split("|")),
         unless=re.compile(not_done["parts"]),
         refusals=frozenset(refusal["words"].split("|")),
         links=frozenset(refusal["links"].split("|")),
-        request=_pattern(request),
+        requests=_patterns({"Request": request}),
         proposals=frozenset(proposal["words"].split("|")),
         proposed=re.compile(proposal["parts"]),
     )
 
 
-def _pattern(cue: Mapping[str, str]) -> Pattern:
-    return Pattern(tuple(cue["needs"].split("|")), re.compile(cue["pattern"]))
+def _patterns(data: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Sequence[Pattern]]:
+    found: dict[str, list[Pattern]] = {}
+    for name, cues in data.items():
+        table: Mapping[str, str] = cues.get("patterns", {})
+        for needed, regex in table.items():
+            pattern = Pattern(tuple(needed.split("|")), name, re.compile(regex))
+            for word in pattern.words:
+                found.setdefault(word, []).append(pattern)
+    return found

@@ -112,6 +112,9 @@ def _with_items(
             continue
         choice = chosen(p.source)
         number = choice or next((n for start, n in answers.items() if start in p.source[:8]), None)
+        if number is None:
+            yield p
+            continue
         item = next((i[number] for i in map(items_of, reversed(offers)) if number in i), "")
         told = tuple(w for w in words(item, p.vocabulary, opens=True) if not w.dropped)
         if told:
