@@ -35,6 +35,12 @@ _NUMBER_AFTER = re.compile(
 _NUMBER_BEFORE = re.compile(
     r"\b\d{1,2}(?:일|日|号|st|nd|rd|th|\.|[/.-]\d{1,2}\.?)[ ,(（]*$", re.IGNORECASE
 )
+_NUMBERED = re.compile(
+    r"\d{1,2}[일日号] ?(?:[월화수목금토일]요일|[(（]?[月火水木金土日]曜)|\d{1,2}[号日][^。！？\n]{0,6}$"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?\d{1,2}(?:st|nd|rd|th)\b",
+    re.IGNORECASE,
+)
+"""A weekday with the number of its day; another one soon after it is counted from there."""
 _BETWEEN = frozenset({"", "the", "den", "dem", "le", "el", "の", "은", "는"})
 
 
@@ -47,14 +53,11 @@ def without_doubtful(
     "Thursday 28th to Saturday" name one of this week.
     """
     figures = [mention for mention in mentions if _in_figures(mention)]
-    numbered = -_SAME_DAY_WITHIN
     for index, mention in enumerate(mentions):
         if _is_no_day(text, mention):
             continue
         if mention.relative and _is_bare(mention):
-            if _has_number(text, mention):
-                numbered = mention.end
-            if mention.start - numbered < _SAME_DAY_WITHIN or _says_today(text, mention, at):
+            if _has_number(text, mention) or _says_today(text, mention, at):
                 continue
         if figures and not _in_figures(mention) and mention.relative:
             if _beside_its_date(text, mentions, index) or _is_told_in_figures(mention, figures):
@@ -73,7 +76,9 @@ def _is_no_day(text: str, mention: DateMention) -> bool:
 
 
 def _has_number(text: str, mention: DateMention) -> bool:
-    """Whether the number of the day stands beside its name: "Thursday 28th", "5/28 목요일"."""
+    """Whether the number of the day stands beside its name or one before: "28일 목요일"."""
+    if _NUMBERED.search(text[max(0, mention.start - _SAME_DAY_WITHIN) : mention.start]):
+        return True
     if _NUMBER_BEFORE.search(text[max(0, mention.start - 8) : mention.start]):
         return True
     after = _NUMBER_AFTER.match(text, mention.end)

@@ -48,6 +48,9 @@ def written_date(mention: DateMention, at: datetime, following: str) -> str:
     if mention.grain == "year" and re.search(r"\d|\w+\s+\w+", mention.text) and _counts(mention):
         return f"{mention.text} ({mention.first.year})"
     shown = _rendered(mention, at)
+    if mention.lasting:
+        since = "since " if mention.language == "english" else ""
+        return f"{mention.text} ({since}{shown})"
     if mention.language == "japanese" and mention.grain in ("week", "weekend"):
         return f"{mention.text}（{shown}）"
     if mention.language == "korean" and not _stands(mention, shown, following):

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from remanence.observing.extractive.cues import NO_CUE, all_cues
-from remanence.observing.extractive.passages import Passage
+from remanence.observing.extractive.passages import AGENT, Passage
 from remanence.observing.extractive.selection import Candidate
 from remanence.observing.extractive.vocabulary import Vocabulary
 from remanence.observing.extractive.wording import OPERATORS, Word, terms
@@ -48,6 +48,7 @@ _VERDICTS: frozenset[Tag] = frozenset({"Decision", "Issue", "Outcome"})
 _WEIGHED: frozenset[Tag] = frozenset({"Decision", "NextStep"})
 """What stands of these kinds weighs more; of others, a reader has to know it."""
 _STANDS = 2.0
+_REPLY = 1.5
 _LEANING = 0.75
 _DUE = 1.3
 _BARE = 2
@@ -56,7 +57,6 @@ _VALUE_MARKS = frozenset("0123456789._/@#")
 _MARKS = '.,;:!?"()[]'
 _ENOUGH_TO_COMPARE = 3
 _PRIOR_RANGE = (0.5, 2.5)
-_AGENT = "assistant"
 _SAID_BY_AGENT = 0.6
 """Who has no name but his role; in logs of such agents three of four facts asked for are the user's."""
 _TALKS_MOST = 0.8  # the prior of one of two who says three quarters of it all
@@ -74,7 +74,7 @@ def weigh(
     candidates: list[Candidate] = []
     for p, stretch in zip(found, stretches, strict=True):
         told = weights((*p.words, *p.context), p.vocabulary, counts, prior=priors[p.speaker])
-        if p.is_detail or (p.is_item and p.speaker == _AGENT and p.cue == NO_CUE):
+        if p.is_detail or (p.is_item and p.speaker == AGENT and p.cue == NO_CUE):
             told = tuple((term, w * _taken_up(term, counts)) for term, w in told)
         candidates.append(
             Candidate(
@@ -246,14 +246,14 @@ def _must(p: Passage, prior: float) -> bool:
     puts_right = p.supersedes is not None and p.first_seq == p.seq
     for_good = p.cue.stands and p.cue.tag not in _WEIGHED and not p.is_superseded
     stands = for_good and bool(p.context or _own(p))
-    return (puts_right or stands) and prior > _TALKS_MOST and p.speaker != _AGENT
+    return (puts_right or stands) and prior > _TALKS_MOST and p.speaker != AGENT
 
 
 def _factor(p: Passage) -> float:
     leans = bool(p.words) and p.words[0].key in p.vocabulary.leans and not p.context
     kinds = (
-        (p.cue.priority == "CRITICAL" and p.speaker != _AGENT, _CRITICAL),
-        (p.speaker == _AGENT and p.cue.tag not in _VERDICTS, _SAID_BY_AGENT),
+        (p.cue.priority == "CRITICAL" and p.speaker != AGENT, _CRITICAL),
+        (p.speaker == AGENT and p.cue.tag not in _VERDICTS, _SAID_BY_AGENT),
         (p.is_question, _QUESTION),
         (p.is_caption, _CAPTION),
         (p.is_quoted, _QUOTED),
@@ -262,9 +262,10 @@ def _factor(p: Passage) -> float:
         (p.is_outcome and p.cue.tag != "Issue", _OUTCOME),
         (p.cue.corrects or p.supersedes is not None, _CORRECTS),
         (bool(p.dates) and p.cue.tag == "NextStep", _DUE),
-        (p.cue.stands and not p.is_superseded and p.speaker != _AGENT, _STANDS),
+        (p.cue.stands and not p.is_superseded and p.speaker != AGENT, _STANDS),
         (_is_filler(p), _FILLER),
         (leans, _LEANING),
+        (p.is_reply, _REPLY),
     )
     factor = _TAG[p.cue.tag] * _person(p)
     for holds, weight in kinds:

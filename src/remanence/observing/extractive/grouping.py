@@ -90,15 +90,18 @@ def _lines(mine: Sequence[Passage]) -> Generator[None, None, list[Note]]:
 
 
 def _led_once(mine: Sequence[Passage]) -> Iterator[Passage]:
-    """The passages; what leads items of a list stands before the first one, and nowhere else."""
-    led = None
+    """The passages; what leads items of a list stands before the first one, and nowhere else.
+
+    What a clause announces needs no lead where the clause itself stands before it.
+    """
+    led, before = None, None
     for p, after in zip_longest(mine, mine[1:]):
         may_lead = after is not None and after.context and not p.context and after.seq == p.seq
-        if may_lead and set(after.context) <= set(p.words):
+        if may_lead and not p.announces(after) and set(after.context) <= set(p.words):
             continue
-        is_led = bool(p.context) and (p.seq, p.context) == led
-        yield replace(p, context=()) if is_led else p
-        led = (p.seq, p.context) if p.context else led
+        is_led = (p.seq, p.context) == led or (before is not None and before.announces(p))
+        yield replace(p, context=()) if p.context and is_led else p
+        led, before = ((p.seq, p.context) if p.context else led), p
 
 
 def _belong(line: Sequence[Passage], p: Passage) -> bool:

@@ -25,9 +25,12 @@ from remanence.observing.extractive.wording import (
 )
 from remanence.types import Message
 
+AGENT = "assistant"
+"""The speaker of what an agent without a name says."""
 _AFTER_TEXT = 10_000
 _MAX_ABOUT = 10
 _MAX_ITEM = 6
+_MAX_HEAD = 4
 _MAX_OFFERS = 5
 _BRIEF_CHARS = 60
 _DATED_AT_ONCE = 1000
@@ -40,7 +43,8 @@ _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
 class Passage:
     """A clause of a message, its words in telegraphic wording; `source` is as it was said.
 
-    An open one is an item of a list that may or shall come to be, or does not.
+    An open one is an item of a list that may or shall come to be, or does not; a reply says in few
+    words what somebody takes of what an agent told.
     """
 
     seq: int
@@ -59,6 +63,7 @@ class Passage:
     is_quoted: bool = False
     is_item: bool = False
     is_open: bool = False
+    is_reply: bool = False
     is_outcome: bool = False
     is_detail: bool = False
     dates: tuple[DateMention, ...] = ()
@@ -73,6 +78,10 @@ class Passage:
             other.sentence,
             other.clause + 1,
         )
+
+    def announces(self, other: "Passage") -> bool:
+        """Whether it stands before a colon and the other passage after it."""
+        return other.continues(self) and self.source.endswith((":", "："))
 
     @property
     def text(self) -> str:
@@ -147,7 +156,7 @@ def _said(
             dates = yield from _dates(text, message.created_at, sentence)
         quoted = text.startswith(">", text.rfind("\n", 0, sentence.start) + 1)
         caption = bool(_CAPTION.fullmatch(text, sentence.start, sentence.end))
-        announced = NO_CUE
+        announced, head = NO_CUE, lead.words
         for place, clause in enumerate(clauses(text, sentence)):
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
@@ -163,7 +172,8 @@ def _said(
             cue = lead.of_item(NO_CUE if requests and own.tag in DONE else own)
             if cue == NO_CUE and (announced.stands or announced.corrects):
                 cue = announced
-            announced = cue if source.endswith((":", "：")) else NO_CUE
+            is_head = source.endswith((":", "："))
+            announced = cue if is_head else NO_CUE
             yield Passage(
                 seq=message.seq,
                 first_seq=message.seq,
@@ -174,7 +184,7 @@ def _said(
                 vocabulary=vocabulary,
                 sentence=number,
                 clause=place,
-                context=lead.words if not place else (),
+                context=head,
                 is_question=asks,
                 is_request=requests,
                 is_caption=caption,
@@ -184,6 +194,12 @@ def _said(
                 dates=inside,
                 cue=cue,
             )
+            head = tuple(_telling(parts, vocabulary))[-_MAX_HEAD:] if is_head else ()
+
+
+def _telling(parts: Sequence[Word], vocabulary: Vocabulary) -> Iterator[Word]:
+    """The words that say what a clause is about."""
+    return (w for w in parts if not (w.dropped or w.is_date or w.key in vocabulary.slight))
 
 
 def _shortened(parts: tuple[Word, ...], cue: Cue, vocabulary: Vocabulary) -> tuple[Word, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
-from remanence.observing.extractive.passages import Passage
+from remanence.observing.extractive.passages import AGENT, Passage
 from remanence.observing.extractive.wording import Word, terms
 
 _SHORT_ANSWER = 4
@@ -12,7 +12,7 @@ _MAX_CHARS = 80
 _LOOK_BACK = 3
 _FEW_WORDS = 3
 _WORD_CHARS = 4
-_TOPIC_SECONDS = 3 * 3600
+_TOPIC_SECONDS = 12 * 3600
 _MAX_QUESTIONS = 2
 _TALK = 60
 _TOPIC_LOOK_BACK = 80
@@ -24,6 +24,8 @@ def with_questions(found: Sequence[Passage]) -> Generator[None, None, tuple[Pass
     for index, p in enumerate(found):
         if p.context or p.is_question or p.is_outcome:
             continue
+        if _is_reply(found, index):
+            p = answered[index] = replace(p, is_reply=True)  # noqa: PLW2901
         if index and p.seq != found[index - 1].seq:
             asked = _question(found, index)
             if asked is not None and _is_short(p):
@@ -42,9 +44,16 @@ def with_questions(found: Sequence[Passage]) -> Generator[None, None, tuple[Pass
     return tuple(answered)
 
 
+def _is_reply(found: Sequence[Passage], index: int) -> bool:
+    """Whether a clause opens an answer to an agent in few words: what its speaker takes of it."""
+    p = found[index]
+    opens = index > 0 and found[index - 1].seq != p.seq and found[index - 1].speaker == AGENT
+    return opens and p.speaker != AGENT and 0 < _size(p) <= _FEW_WORDS
+
+
 def _is_verdict(p: Passage) -> bool:
     """Whether a clause decides or leaves open in so few words that it may not say what."""
-    return (p.cue.stands or p.cue.corrects) and _size(p) <= _FEW_WORDS
+    return (p.cue.stands or p.cue.corrects or p.is_reply) and _size(p) <= _FEW_WORDS
 
 
 def _topic(found: Sequence[Passage], index: int) -> int | None:
@@ -97,7 +106,7 @@ def _question(found: Sequence[Passage], index: int) -> int | None:
     for place in range(index - 1, max(-1, index - 1 - _LOOK_BACK), -1):
         p = found[place]
         if p.seq == before.seq and p.is_question and not p.is_caption:
-            return place
+            return None if _is_far(p, found[index]) else place
     return None
 
 

@@ -119,7 +119,7 @@ ENGLISH = Language(
         r"|bought|brought|found|felt|gave|heard|held|kept|knew|led|left|read|rode|said|sent|sold|spent|spoke|stood"
         r"|swam|taught|told|thought|threw|wore|wrote|began|broke|built|caught|chose|cut|drew|drank|fell|fought"
         r"|forgot|grew|hung|hurt|paid|put|rang|sang|slept|stole|woke|been|gone|done|seen|couldn't|haven't|hasn't"
-        r"|hadn't|(?!excited|supposed|scheduled|interested|need|worried|invited|booked|married|thrilled|pumped"
+        r"|hadn't|already|(?!excited|supposed|scheduled|interested|need|worried|invited|booked|married|thrilled|pumped"
         r"|tired|naked|embed|hundred|red\b|bed\b|med\b)[a-z]{2,}ed)\b"
     ),
     future=(
