@@ -7,7 +7,7 @@ from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
 from remanence.observing.extractive.cues import DECIDED, all_cues
-from remanence.observing.extractive.passages import Passage
+from remanence.observing.extractive.passages import AGENT, Passage
 from remanence.observing.extractive.script_frames import given_up
 from remanence.observing.extractive.wording import Word, in_full, terms, wording
 
@@ -202,6 +202,8 @@ def _replaced(found: Sequence[Passage], index: int) -> tuple[int, str] | None:
         shared = about & _about(earlier)
         if earlier.seq == p.seq or earlier.is_outcome or len(shared) < _SHARED * len(about):
             continue
+        if earlier.is_item and earlier.speaker == AGENT:
+            continue
         values = [value for word in earlier.words if (value := _value(word)) is not None]
         same = [value.text for value in values if value.kind == mine[0].kind]
         if len(same) == 1 and same[0] != mine[0].text:
@@ -226,4 +228,5 @@ def _about(p: Passage) -> set[str]:
         for word in p.words
         if not (word.dropped or word.is_date or _value(word)) and word.key not in small
         for term in terms(word.key)
+        if any(map(str.isalnum, term))
     }

@@ -53,7 +53,7 @@ def _is_reply(found: Sequence[Passage], index: int) -> bool:
 
 def _is_verdict(p: Passage) -> bool:
     """Whether a clause decides or leaves open in so few words that it may not say what."""
-    return (p.cue.stands or p.cue.corrects or p.is_reply) and _size(p) <= _FEW_WORDS
+    return (p.cue.stands or p.cue.corrects) and _size(p) <= _FEW_WORDS
 
 
 def _topic(found: Sequence[Passage], index: int) -> int | None:
