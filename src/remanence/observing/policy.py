@@ -82,7 +82,7 @@ class Policy:
     observe_timeout_seconds: float = 120.0
     observer_mode: Literal["separate", "continuation"] = "separate"
     precompute_at: float | None = None
-    note_ratio: float = 0.15
+    note_ratio: float = 0.2
     note_format: NoteFormat = "compact"
     max_output_tokens: int = 16_000
     activate: Literal["over_budget", "when_observed"] = "over_budget"
@@ -93,7 +93,7 @@ class Policy:
     cache_ttl_seconds: float | None = None
     reflect_tokens: tuple[int, ...] = (5_000, 24_000)
     reflect_scope: Literal["generation", "kind", "all"] = "generation"
-    reflect_ratio: float = 0.22
+    reflect_ratio: float = 0.17
     reflect_min_interval_seconds: float = 0.0
     superseded: Literal["keep", "purge"] = "keep"
     extract_facts: bool = True

@@ -27,9 +27,11 @@ _IT_IS = re.compile(
     r"|今天|今日は|오늘은? ?)$",
     re.IGNORECASE,
 )
+_OPENS = re.compile(r"(?:^|[.!?。！？\n]) *$")
 _IT_IS_AFTER = re.compile(r"(?:이라|이네|이다|이야|인데|だから|なので|だし)")
 _NUMBER_AFTER = re.compile(
-    r",? (?:the |den |dem |le |el )?(?:(\d{1,2})(?:st|nd|rd|th|\.)|(\d{1,2})(?![\d:.]| ?(?:[ap]m|uhr|h)\b))",
+    r",? (?:(?:the|den|dem|día) \d{1,2}\b|\d{1,2}(?:st|nd|rd|th|\.)"
+    r"|(?:le |el )?(\d{1,2})(?![\d:.]| ?(?:[ap]m|uhr|h)\b))",
     re.IGNORECASE,
 )
 _NUMBER_BEFORE = re.compile(
@@ -82,15 +84,16 @@ def _has_number(text: str, mention: DateMention) -> bool:
     if _NUMBER_BEFORE.search(text[max(0, mention.start - 8) : mention.start]):
         return True
     after = _NUMBER_AFTER.match(text, mention.end)
-    return after is not None and (after[1] is not None or int(after[2]) == mention.first.day)
+    return after is not None and (after[1] is None or int(after[1]) == mention.first.day)
 
 
 def _says_today(text: str, mention: DateMention, at: datetime) -> bool:
-    """Whether a weekday is said of the day on which it is: "it's Wednesday", "토요일이라"."""
+    """Whether a weekday is said of the day on which it is: "it's Wednesday", "Sunday shopping"."""
     if mention.first.weekday() != at.weekday():
         return False
     before = text[max(0, mention.start - 14) : mention.start]
-    return bool(_IT_IS.search(before) or _IT_IS_AFTER.match(text, mention.end))
+    opens = _OPENS.search(before) is not None and mention.text.count(" ") == 0
+    return opens or bool(_IT_IS.search(before) or _IT_IS_AFTER.match(text, mention.end))
 
 
 def _beside_its_date(text: str, mentions: Sequence[DateMention], index: int) -> bool:

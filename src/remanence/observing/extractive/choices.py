@@ -23,11 +23,17 @@ class _Names(NamedTuple):
     place: re.Pattern[str]
 
 
-def items_of(text: str) -> Mapping[str, str]:
-    """The items of a message by the number or letter that they bear, else the rows of its table."""
+def numbered_items(text: str) -> dict[str, str]:
+    """The items of a message by the number or letter that they bear; the first that bears it."""
     items: dict[str, str] = {}
     for number, item in _ITEM.findall(text):
         items.setdefault(number.lower(), item)
+    return items
+
+
+def items_of(text: str) -> Mapping[str, str]:
+    """The numbered items of a message, else the rows of its table."""
+    items = numbered_items(text)
     if not items and (rows := _ROWS.search(text)):
         for place, row in enumerate(rows[1].splitlines(), 1):
             items[str(place)] = ", ".join(cell for cell in map(str.strip, row.split("|")) if cell)

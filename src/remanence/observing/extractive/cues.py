@@ -55,11 +55,18 @@ class _Phrase(NamedTuple):
     name: str
 
 
-def cue_of(text: str, keys: Sequence[str], *, is_question: bool) -> Cue:
-    """The cue of a clause of these words; a question decides nothing."""
+def cue_of(
+    text: str, keys: Sequence[str], *, is_question: bool, for_agent: bool = False
+) -> Cue:
+    """The cue of a clause of these words; a question decides nothing.
+
+    What somebody wants or concludes is decided where he says it to an agent, who acts by it.
+    """
     if is_question:
         return NO_CUE
     names = _names(text, keys)
+    if for_agent and names == {"Conclusion"}:
+        return DECIDED
     tag: Tag = next((name for name in _ORDER if name in names), "Fact")
     if tag == "Issue" and _NONE_OF_IT.search(text):
         tag = "Fact"

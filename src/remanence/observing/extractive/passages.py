@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from remanence.observing.dates import DateMention, finding_dates
-from remanence.observing.extractive.choices import answered, chosen, items_of
+from remanence.observing.extractive.choices import answered, chosen, items_of, numbered_items
 from remanence.observing.extractive.cues import DECIDED, DONE, NO_CUE, Cue, cue_of, is_request
 from remanence.observing.extractive.dating import written_date
 from remanence.observing.extractive.lists import NO_LEAD, lead_of, with_leads
@@ -124,7 +124,8 @@ def _with_items(
         if number is None:
             yield p
             continue
-        item = next((i[number] for i in map(items_of, reversed(offers)) if number in i), "")
+        known = items_of if choice else numbered_items
+        item = next((i[number] for i in map(known, reversed(offers)) if number in i), "")
         told = tuple(w for w in words(item, p.vocabulary, opens=True) if not w.dropped)
         if told:
             p = replace(p, context=told[:_MAX_ITEM], cue=DECIDED if choice else p.cue)  # noqa: PLW2901
@@ -149,6 +150,7 @@ def _said(
     if not text:
         return
     vocabulary = _language(text, message.speaker, languages)
+    is_user = message.role == "user" and message.name is None
     dates = yield from _dates(text, message.created_at, Span(0, min(len(text), _DATED_AT_ONCE)))
     for number, (sentence, before) in enumerate(with_leads(text, sentences(text))):
         lead = lead_of(text[before.start : before.end], vocabulary) if before else NO_LEAD
@@ -168,7 +170,8 @@ def _said(
             asks = asks and not requests
             own = NO_CUE
             if not quoted:
-                own = cue_of(source, [word.key for word in parts], is_question=asks)
+                keys = [word.key for word in parts]
+                own = cue_of(source, keys, is_question=asks, for_agent=is_user)
             cue = lead.of_item(NO_CUE if requests and own.tag in DONE else own)
             if cue == NO_CUE and (announced.stands or announced.corrects):
                 cue = announced
