@@ -92,7 +92,7 @@ class _Group(NamedTuple):
 
 
 def _compact(notes: Iterable[Note]) -> Iterator[str]:
-    day = ""
+    day = _UNDATED
     group = _Group(None, None)
     for note in notes:
         if (today := _day(note)) != day:
@@ -139,7 +139,7 @@ def _said(note: Note) -> str:
 
 
 def _below_dates(notes: Iterable[Note], *, tags: bool) -> Iterator[str]:
-    day = ""
+    day = _UNDATED
     for note in notes:
         if (today := _day(note)) != day:
             yield today
