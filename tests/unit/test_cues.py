@@ -3,7 +3,6 @@ from hypothesis import given, settings, strategies as st
 
 from remanence.observing.extractive.cues import Pattern, all_cues, cue_of, matched
 
-
 _PATTERNS = {pattern for patterns in all_cues().patterns.values() for pattern in patterns}
 
 

@@ -100,7 +100,8 @@ def test_what_is_open_comes_before_figures_in_any_language(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["I'll keep you posted!", "Let's keep it up!", "I'll take it slow.", "See how it turns out."]
+    "said",
+    ["I'll keep you posted!", "Let's keep it up!", "I'll take it slow.", "See how it turns out."],
 )
 def test_a_kind_word_decides_nothing(said: str) -> None:
     assert all(note.tag != "Decision" for note in _notes(Message.user(said)))

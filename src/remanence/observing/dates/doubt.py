@@ -58,9 +58,10 @@ def without_doubtful(
     for index, mention in enumerate(mentions):
         if _is_no_day(text, mention):
             continue
-        if mention.relative and _is_bare(mention):
-            if _has_number(text, mention) or _says_today(text, mention, at):
-                continue
+        if _names_a_weekday(mention) and (
+            _has_number(text, mention) or _says_today(text, mention, at)
+        ):
+            continue
         if figures and not _in_figures(mention) and mention.relative:
             if _beside_its_date(text, mentions, index) or _is_told_in_figures(mention, figures):
                 continue
@@ -75,6 +76,10 @@ def _is_no_day(text: str, mention: DateMention) -> bool:
     if mention.relative and (_MANY.match(after) or _TODAY_IS.search(before)):
         return True
     return bool(_BOUND.search(before)) and mention.text.casefold().endswith("ago")
+
+
+def _names_a_weekday(mention: DateMention) -> bool:
+    return mention.relative and _is_bare(mention)
 
 
 def _has_number(text: str, mention: DateMention) -> bool:

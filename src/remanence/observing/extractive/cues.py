@@ -55,9 +55,7 @@ class _Phrase(NamedTuple):
     name: str
 
 
-def cue_of(
-    text: str, keys: Sequence[str], *, is_question: bool, for_agent: bool = False
-) -> Cue:
+def cue_of(text: str, keys: Sequence[str], *, is_question: bool, for_agent: bool = False) -> Cue:
     """The cue of a clause of these words; a question decides nothing.
 
     What somebody wants or concludes is decided where he says it to an agent, who acts by it.

@@ -151,6 +151,7 @@ def _said(
         return
     vocabulary = _language(text, message.speaker, languages)
     is_user = message.role == "user" and message.name is None
+    proposes = message.speaker == AGENT
     dates = yield from _dates(text, message.created_at, Span(0, min(len(text), _DATED_AT_ONCE)))
     for number, (sentence, before) in enumerate(with_leads(text, sentences(text))):
         lead = lead_of(text[before.start : before.end], vocabulary) if before else NO_LEAD
@@ -172,7 +173,9 @@ def _said(
             if not quoted:
                 keys = [word.key for word in parts]
                 own = cue_of(source, keys, is_question=asks, for_agent=is_user)
-            cue = lead.of_item(NO_CUE if requests and own.tag in DONE else own)
+            if (requests and own.tag in DONE) or (proposes and before and own.tag == "Decision"):
+                own = NO_CUE
+            cue = lead.of_item(own)
             if cue == NO_CUE and (announced.stands or announced.corrects):
                 cue = announced
             is_head = source.endswith((":", "："))
