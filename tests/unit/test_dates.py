@@ -404,3 +404,9 @@ def test_a_weekday_beside_the_number_of_its_day_or_said_of_today_stays(said: str
 
 def test_the_hour_beside_a_weekday_is_not_its_number() -> None:
     assert resolve_dates("Donnerstag 19 Uhr", MONDAY).startswith("2023-05-11")
+
+
+def test_a_day_without_its_year_is_rather_near_than_of_the_tense_around_it() -> None:
+    said = "Vet appointment is for 2 August, done that already."
+
+    assert resolve_dates(said, MONDAY) == said.replace("2 August", "2023-08-02")

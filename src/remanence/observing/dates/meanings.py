@@ -13,7 +13,7 @@ from remanence.observing.dates import periods
 from remanence.observing.dates.periods import Period, Unit
 
 _MOST_OF_A_YEAR = 300
-_FAR_BACK = 260
+_FAR_BACK = {"day": 215, "month": 260}
 """A date without a year so many days ago is rather meant ahead, whatever the tense of its clause."""
 _MONTHS_IN_DOUBT = 130
 
@@ -227,7 +227,7 @@ def _by_tense(reading: Reading, candidates: list[Period]) -> Period:
     near = [found for found in candidates if abs((found.first - today).days) < _MOST_OF_A_YEAR]
     if reading.speaks_of_past():
         gone = [found for found in near if found.first <= today]
-        near = [found for found in gone if (today - found.first).days < _FAR_BACK] or near
+        near = [found for found in gone if (today - found.first).days < _FAR_BACK[found.grain]] or near
     elif "future" in reading.tenses():
         near = [found for found in near if found.last >= today]
     return min(near or candidates, key=lambda found: abs((found.first - today).days))

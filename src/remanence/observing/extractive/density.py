@@ -138,10 +138,10 @@ def _tells(p: Passage) -> bool:
     own = _own(p)
     if not p.is_request and p.source.lower().startswith(p.vocabulary.narration or ("\n",)):
         return any(w.is_date or not w.key.isalpha() for w in own) and len(own) > _BARE
-    if p.context or p.supersedes:
-        return bool(own)
     if p.cue.tag in (*_VERDICTS, "NextStep") and any(not w.dropped for w in p.words):
         return True
+    if p.context or p.supersedes:
+        return bool(own)
     is_slight = _is_filler(p) or (p.is_question and not any(_is_value(w) for w in own))
     return _size(own, p) > (_BARE if is_slight else 1)
 

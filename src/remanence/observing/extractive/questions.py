@@ -60,10 +60,11 @@ def _topic(found: Sequence[Passage], index: int) -> int | None:
     """The place of the question that a verdict is about, asked by who gives it.
 
     That is one before it in the message, or one that somebody answered since. A decision without
-    a word of its own is about what its speaker told then. What else the message says before it is
-    topic enough.
+    a word of its own is about what its speaker told last. For others, what the message says before
+    them is topic enough.
     """
     p, own = found[index], found[index].seq
+    tells = _size(p) > 1 or not (p.cue.tag == "Decision" or p.cue.corrects)
     first: int | None = None
     for place in range(index - 1, max(-1, index - 1 - _TOPIC_LOOK_BACK), -1):
         earlier = found[place]
@@ -76,9 +77,8 @@ def _topic(found: Sequence[Passage], index: int) -> int | None:
             return place
         if said > _FEW_WORDS:
             if earlier.seq == p.seq:
-                return None
+                return None if tells else place
             own, first = earlier.seq, place
-    tells = _size(p) > 1 or not (p.cue.tag == "Decision" or p.cue.corrects)
     return None if tells else first
 
 
