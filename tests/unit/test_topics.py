@@ -62,13 +62,15 @@ def test_what_was_asked_hours_ago_is_no_topic_any_more() -> None:
 
 
 def test_a_chosen_item_is_told_in_its_words() -> None:
-    text = _text(
+    notes = _notes(
         Message.assistant("You can:\n1. Wait for the black model\n2. Take the steel one"),
         Message.user("is steel the same price"),
         Message.assistant("It is 20 pounds less."),
         Message.user("option 2"),
     )
-    assert "[Decision] Take the steel one: option 2" in text
+    [choice] = [note for note in notes if note.tag == "Decision"]
+    assert choice.text == "Take the steel one: option 2"
+    assert (choice.first_seq, choice.last_seq) == (1, 4)
 
 
 def test_answers_by_number_are_led_by_what_they_answer() -> None:

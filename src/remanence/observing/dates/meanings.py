@@ -227,7 +227,9 @@ def _by_tense(reading: Reading, candidates: list[Period]) -> Period:
     near = [found for found in candidates if abs((found.first - today).days) < _MOST_OF_A_YEAR]
     if reading.speaks_of_past():
         gone = [found for found in near if found.first <= today]
-        near = [found for found in gone if (today - found.first).days < _FAR_BACK[found.grain]] or near
+        near = [
+            found for found in gone if (today - found.first).days < _FAR_BACK[found.grain]
+        ] or near
     elif "future" in reading.tenses():
         near = [found for found in near if found.last >= today]
     return min(near or candidates, key=lambda found: abs((found.first - today).days))

@@ -2,10 +2,16 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
+
+from remanence.observing.extractive.cues import DECIDED
+from remanence.observing.extractive.passage import Passage
+from remanence.observing.extractive.wording import words
+from remanence.types import Message
 
 _ITEM = re.compile(
     r"^[ \t>#*-]*(?:\w+[ \t]+)?(\d{1,2}|[A-D])[ \t]*[.):：][ \t]*\**[ \t]*([^\s*].{2,})$",
@@ -14,6 +20,7 @@ _ITEM = re.compile(
 _ROWS = re.compile(r"^[ \t]*\|[ :|-]+\|?[ \t]*\n((?:[ \t]*\|.+\n?)+)", re.MULTILINE)
 _ANSWER = re.compile(r"(?:^|[.!?…]\s+|\n)[ \t]*(\d{1,2})[.):]?[ \t]+(?=(\S.{3}))")
 _MOST_CHARS = 40
+_MAX_WORDS = 6
 
 
 class _Names(NamedTuple):
@@ -21,6 +28,37 @@ class _Names(NamedTuple):
 
     number: re.Pattern[str]
     place: re.Pattern[str]
+
+
+def with_items(
+    said: Iterator[Passage | None], text: str, offers: Sequence[Message]
+) -> Generator[Passage | None, None, None]:
+    """The passages, those that name an item of the latest offer that has it led by its words."""
+    answers = answered(text) if offers else {}
+    for p in said:
+        if p is None or p.is_question or not offers:
+            yield p
+            continue
+        choice = chosen(p.source)
+        number = choice or next((n for start, n in answers.items() if start in p.source[:8]), None)
+        known = items_of if choice else numbered_items
+        yield p if number is None else _led(p, number, offers, known, chooses=choice is not None)
+
+
+def _led(
+    p: Passage,
+    number: str,
+    offers: Sequence[Message],
+    known: Callable[[str], Mapping[str, str]],
+    *,
+    chooses: bool,
+) -> Passage:
+    for offer in reversed(offers):
+        item = words(known(offer.text).get(number, ""), p.vocabulary, opens=True)
+        if told := tuple(word for word in item if not word.dropped)[:_MAX_WORDS]:
+            cue = DECIDED if chooses else p.cue
+            return replace(p, context=told, first_seq=offer.seq, cue=cue)
+    return p
 
 
 def numbered_items(text: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
 from remanence.observing.extractive.cues import DECIDED, all_cues
-from remanence.observing.extractive.passages import AGENT, Passage
+from remanence.observing.extractive.passage import AGENT, Passage
 from remanence.observing.extractive.script_frames import given_up
 from remanence.observing.extractive.wording import Word, in_full, terms, wording
 

@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from remanence.observing.extractive.cues import NO_CUE, all_cues
-from remanence.observing.extractive.passages import AGENT, Passage
+from remanence.observing.extractive.cues import NO_CUE
+from remanence.observing.extractive.passage import AGENT, Passage
 from remanence.observing.extractive.selection import Candidate
+from remanence.observing.extractive.telling import VERDICTS, is_filler, own_words
 from remanence.observing.extractive.vocabulary import Vocabulary
 from remanence.observing.extractive.wording import OPERATORS, Word, terms
-from remanence.types import Note, Tag
+from remanence.types import Tag
 
 _DATE = 4.0
 _FULL_DATE = 6.0  # told with its year, so it is far from the day of the message
@@ -44,18 +45,12 @@ _TAG: Mapping[Tag, float] = {
     "NextStep": 1.4,
     "Fact": 1.0,
 }
-_VERDICTS: frozenset[Tag] = frozenset({"Decision", "Issue", "Outcome"})
 _WEIGHED: frozenset[Tag] = frozenset({"Decision", "NextStep"})
 """What stands of these kinds weighs more; of others, a reader has to know it."""
 _STANDS = 2.0
 _REPLY = 1.5
 _LEANING = 0.75
 _DUE = 1.3
-_BARE = 2
-_PASTED_CHARS = 40
-_VALUE_MARKS = frozenset("0123456789._/@#")
-_MARKS = '.,;:!?"()[]'
-_ENOUGH_TO_COMPARE = 3
 _PRIOR_RANGE = (0.5, 2.5)
 _SAID_BY_AGENT = 0.6
 """Who has no name but his role; in logs of such agents three of four facts asked for are the user's."""
@@ -92,75 +87,6 @@ def weigh(
 def _taken_up(term: str, counts: Mapping[str, int]) -> float:
     """What a detail of a result or an agent's list counts: little if nobody takes it up, in talk or in a call."""
     return 1.0 if all(counts[part] > 1 for part in term.split(" ")) else _UNTOLD
-
-
-def telling(
-    found: Sequence[Passage], known: Sequence[Note]
-) -> Generator[None, None, tuple[Passage, ...]]:
-    """The passages that tell anything at all, and something that nobody said nor a known note holds.
-
-    What one speaker pastes of another's words is theirs.
-    """
-    bags: list[frozenset[str]] = []
-    for note in known:
-        said = (word.strip(_MARKS) for word in note.text.lower().split())
-        bags.append(frozenset(term for word in said for term in terms(word)))
-        yield
-    kept: list[Passage] = []
-    said_by: dict[str, str] = {}
-    for p in found:
-        is_pasted = (
-            len(p.source) >= _PASTED_CHARS and said_by.setdefault(p.source, p.speaker) != p.speaker
-        )
-        if not is_pasted and _tells(p) and not (bags and _is_known(p, bags)):
-            kept.append(p)
-        yield
-    return tuple(kept)
-
-
-def _is_known(p: Passage, bags: Sequence[frozenset[str]]) -> bool:
-    slight = p.vocabulary.slight
-    own = {
-        term
-        for word in p.words
-        if not (word.dropped or word.key in slight)
-        for term in terms(word.key)
-    }
-    return len(own) >= _ENOUGH_TO_COMPARE and any(own <= bag for bag in bags)
-
-
-def _tells(p: Passage) -> bool:
-    """Whether a passage can stand by itself: narration and bare words go, an answered question too."""
-    if p.is_question and p.is_superseded:
-        return False
-    if p.is_outcome:
-        return len(p.words) > 1 or any(not c.isalpha() for c in p.source)
-    own = _own(p)
-    if not p.is_request and p.source.lower().startswith(p.vocabulary.narration or ("\n",)):
-        return any(w.is_date or not w.key.isalpha() for w in own) and len(own) > _BARE
-    if p.cue.tag in (*_VERDICTS, "NextStep") and any(not w.dropped for w in p.words):
-        return True
-    if p.context or p.supersedes:
-        return bool(own)
-    is_slight = _is_filler(p) or (p.is_question and not any(_is_value(w) for w in own))
-    return _size(own, p) > (_BARE if is_slight else 1)
-
-
-def _own(p: Passage) -> list[Word]:
-    """The words that another passage would not have."""
-    slight = p.vocabulary.slight
-    return [w for w in p.words if w.is_date or not (w.dropped or w.key in slight)]
-
-
-def _size(own: Sequence[Word], p: Passage) -> int:
-    """How many words of its own a passage has; that it denies or is about its speaker adds one."""
-    if p.vocabulary.small:
-        return sum(len(word.key) for word in own) // 2
-    if not own or len(own) > _BARE:
-        return len(own)
-    first, denials = p.vocabulary.first, all_cues().refusals
-    keys = (word.key for word in p.words)
-    return len(own) + any(k in first or k in denials or k.endswith("n't") for k in keys)
 
 
 def weights(
@@ -228,11 +154,6 @@ def _word_weight(word: Word, vocabulary: Vocabulary) -> float:
     return _NAME if word.is_name else _PLAIN
 
 
-def _is_value(word: Word) -> bool:
-    """Whether nobody can guess a word: a date, a name, a number, a path."""
-    return word.is_date or word.is_name or not _VALUE_MARKS.isdisjoint(word.key)
-
-
 @lru_cache(maxsize=20_000)
 def _digits(text: str) -> int:
     return sum(c.isdigit() for c in text)
@@ -245,7 +166,7 @@ def _must(p: Passage, prior: float) -> bool:
     """
     puts_right = p.supersedes is not None and p.first_seq == p.seq
     for_good = p.cue.stands and p.cue.tag not in _WEIGHED and not p.is_superseded
-    stands = for_good and bool(p.context or _own(p))
+    stands = for_good and bool(p.context or own_words(p))
     return (puts_right or stands) and prior > _TALKS_MOST and p.speaker != AGENT
 
 
@@ -253,7 +174,7 @@ def _factor(p: Passage) -> float:
     leans = bool(p.words) and p.words[0].key in p.vocabulary.leans and not p.context
     kinds = (
         (p.cue.priority == "CRITICAL" and p.speaker != AGENT, _CRITICAL),
-        (p.speaker == AGENT and p.cue.tag not in _VERDICTS, _SAID_BY_AGENT),
+        (p.speaker == AGENT and p.cue.tag not in VERDICTS, _SAID_BY_AGENT),
         (p.is_question, _QUESTION),
         (p.is_caption, _CAPTION),
         (p.is_quoted, _QUOTED),
@@ -263,7 +184,7 @@ def _factor(p: Passage) -> float:
         (p.cue.corrects or p.supersedes is not None, _CORRECTS),
         (bool(p.dates) and p.cue.tag == "NextStep", _DUE),
         (p.cue.stands and not p.is_superseded and p.speaker != AGENT, _STANDS),
-        (_is_filler(p), _FILLER),
+        (is_filler(p), _FILLER),
         (leans, _LEANING),
         (p.is_reply, _REPLY),
     )
@@ -278,15 +199,9 @@ def _person(p: Passage) -> float:
     keys = {word.key for word in p.words}
     if keys & p.vocabulary.first or p.is_request:
         return _FIRST_PERSON
-    if p.cue.tag in _VERDICTS or not keys & p.vocabulary.second:
+    if p.cue.tag in VERDICTS or not keys & p.vocabulary.second:
         return 1.0
     return 1.0 if any(w.is_date or w.is_name for w in p.words) else _SECOND_PERSON
-
-
-def _is_filler(p: Passage) -> bool:
-    """Whether it opens as courtesy does: "let's ..." decides nothing, but "let's go with ..." does."""
-    opens = bool(p.vocabulary.filler) and p.source.lower().startswith(p.vocabulary.filler)
-    return opens and p.cue.tag != "Decision" and not p.is_request
 
 
 def _priors(found: Sequence[Passage]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise, zip_longest
 
 from remanence.observing.extractive.dating import iso_date
-from remanence.observing.extractive.passages import Passage
+from remanence.observing.extractive.passage import Passage
 from remanence.observing.notes import one_line
 from remanence.types import Note, Priority, Tag
 

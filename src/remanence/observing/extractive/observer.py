@@ -3,11 +3,12 @@
 from collections.abc import Generator
 
 from remanence.observing.extractive.corrections import with_corrections
-from remanence.observing.extractive.density import telling, weigh
+from remanence.observing.extractive.density import weigh
 from remanence.observing.extractive.grouping import Lines, stretches
 from remanence.observing.extractive.passages import passages
 from remanence.observing.extractive.questions import with_questions
 from remanence.observing.extractive.selection import select
+from remanence.observing.extractive.telling import telling
 from remanence.observing.slicing import in_slices
 from remanence.protocols import ObserveRequest
 from remanence.types import Draft, Note

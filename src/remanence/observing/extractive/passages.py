@@ -3,15 +3,16 @@
 import itertools
 import re
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from remanence.observing.dates import DateMention, finding_dates
-from remanence.observing.extractive.choices import answered, chosen, items_of, numbered_items
-from remanence.observing.extractive.cues import DECIDED, DONE, NO_CUE, Cue, cue_of, is_request
+from remanence.observing.extractive.choices import with_items
+from remanence.observing.extractive.cues import DONE, NO_CUE, Cue, cue_of, is_request
 from remanence.observing.extractive.dating import written_date
 from remanence.observing.extractive.lists import NO_LEAD, lead_of, with_leads
 from remanence.observing.extractive.outcomes import outcomes
+from remanence.observing.extractive.passage import AGENT, Passage
 from remanence.observing.extractive.readable import readable_text
 from remanence.observing.extractive.sentences import Span, clauses, sentences
 from remanence.observing.extractive.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
@@ -20,16 +21,12 @@ from remanence.observing.extractive.wording import (
     in_full,
     telegraphic,
     without_address,
-    wording,
     words,
 )
 from remanence.types import Message
 
-AGENT = "assistant"
-"""The speaker of what an agent without a name says."""
 _AFTER_TEXT = 10_000
 _MAX_ABOUT = 10
-_MAX_ITEM = 6
 _MAX_HEAD = 4
 _MAX_OFFERS = 5
 _BRIEF_CHARS = 60
@@ -37,57 +34,6 @@ _DATED_AT_ONCE = 1000
 _OPENS_DATE = '"“(（「『《'
 _CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
 _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """A clause of a message, its words in telegraphic wording; `source` is as it was said.
-
-    An open one is an item of a list that may or shall come to be, or does not; a reply says in few
-    words what somebody takes of what an agent told.
-    """
-
-    seq: int
-    at: datetime | None
-    speaker: str
-    source: str
-    words: tuple[Word, ...]
-    vocabulary: Vocabulary
-    sentence: int
-    clause: int = 0
-    first_seq: int = 0
-    context: tuple[Word, ...] = ()
-    is_question: bool = False
-    is_request: bool = False
-    is_caption: bool = False
-    is_quoted: bool = False
-    is_item: bool = False
-    is_open: bool = False
-    is_reply: bool = False
-    is_outcome: bool = False
-    is_detail: bool = False
-    dates: tuple[DateMention, ...] = ()
-    cue: Cue = NO_CUE
-    supersedes: str | None = None
-    is_superseded: bool = False
-
-    def continues(self, other: "Passage") -> bool:
-        """Whether it is the next clause of the same sentence."""
-        return (self.seq, self.sentence, self.clause) == (
-            other.seq,
-            other.sentence,
-            other.clause + 1,
-        )
-
-    def announces(self, other: "Passage") -> bool:
-        """Whether it stands before a colon and the other passage after it."""
-        return other.continues(self) and self.source.endswith((":", "："))
-
-    @property
-    def text(self) -> str:
-        """The passage as a note writes it."""
-        said = wording(self.words)
-        return f"{wording(self.context)}: {said}" if self.context and said else said
 
 
 def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage, ...]]:
@@ -99,8 +45,8 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     others: list[Message] = []
     for message in messages:
         if message.kind == "message" and message.role != "system":
-            offers = [m.text for m in others[-_MAX_OFFERS:] if m.speaker != message.speaker]
-            said = _with_items(_said(message, names, languages), message.text, offers)
+            offers = [m for m in others[-_MAX_OFFERS:] if m.speaker != message.speaker]
+            said = with_items(_said(message, names, languages), message.text, offers)
             for p in itertools.chain(said, _outcomes(message, asked)):
                 if p is not None:
                     found.append(p)
@@ -108,28 +54,6 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
             others.append(message)
         yield
     return tuple(found)
-
-
-def _with_items(
-    said: Iterator[Passage | None], text: str, offers: Sequence[str]
-) -> Generator[Passage | None, None, None]:
-    """The passages, those that name an item of the latest message that has it led by its words."""
-    answers = answered(text) if offers else {}
-    for p in said:
-        if p is None or p.is_question or not offers:
-            yield p
-            continue
-        choice = chosen(p.source)
-        number = choice or next((n for start, n in answers.items() if start in p.source[:8]), None)
-        if number is None:
-            yield p
-            continue
-        known = items_of if choice else numbered_items
-        item = next((i[number] for i in map(known, reversed(offers)) if number in i), "")
-        told = tuple(w for w in words(item, p.vocabulary, opens=True) if not w.dropped)
-        if told:
-            p = replace(p, context=told[:_MAX_ITEM], cue=DECIDED if choice else p.cue)  # noqa: PLW2901
-        yield p
 
 
 def _language(text: str, speaker: str, languages: dict[str, Vocabulary]) -> Vocabulary:
@@ -150,7 +74,6 @@ def _said(
     if not text:
         return
     vocabulary = _language(text, message.speaker, languages)
-    is_user = message.role == "user" and message.name is None
     proposes = message.speaker == AGENT
     dates = yield from _dates(text, message.created_at, Span(0, min(len(text), _DATED_AT_ONCE)))
     for number, (sentence, before) in enumerate(with_leads(text, sentences(text))):
@@ -169,13 +92,10 @@ def _said(
             asks = text[clause.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
             requests = asks and message.role == "user" and is_request(source)
             asks = asks and not requests
-            own = NO_CUE
-            if not quoted:
-                keys = [word.key for word in parts]
-                own = cue_of(source, keys, is_question=asks, for_agent=is_user)
-            if (requests and own.tag in DONE) or (proposes and before and own.tag == "Decision"):
+            own = NO_CUE if quoted else _cue(message, source, parts, asks=asks)
+            if requests and own.tag in DONE:
                 own = NO_CUE
-            cue = lead.of_item(own)
+            cue = lead.of_item(NO_CUE if proposes and before and own.tag == "Decision" else own)
             if cue == NO_CUE and (announced.stands or announced.corrects):
                 cue = announced
             is_head = source.endswith((":", "："))
@@ -201,6 +121,11 @@ def _said(
                 cue=cue,
             )
             head = tuple(_telling(parts, vocabulary))[-_MAX_HEAD:] if is_head else ()
+
+
+def _cue(message: Message, source: str, parts: Sequence[Word], *, asks: bool) -> Cue:
+    is_user = message.role == "user" and message.name is None
+    return cue_of(source, [w.key for w in parts], is_question=asks, for_agent=is_user)
 
 
 def _telling(parts: Sequence[Word], vocabulary: Vocabulary) -> Iterator[Word]:

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 
-from remanence.observing.extractive.passages import AGENT, Passage
+from remanence.observing.extractive.passage import AGENT, Passage
 from remanence.observing.extractive.wording import Word, terms
 
 _SHORT_ANSWER = 4
