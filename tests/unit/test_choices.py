@@ -1,20 +1,20 @@
 import pytest
 
-from remanence.observing.extractive.choices import answered, chosen, items_of
+from remanence.observing.extractive.choices import answered, chosen, numbered_items, rows_of
 
 _OFFER = "Two ways:\n\n1. **Claim** rows in one statement\n2. Move to a queue\n\n```sql\nSELECT 1\n```\n3. Wait"
 _TABLE = "| Packing | Price |\n|---|---|\n| bubble wrap | 0.40 |\n| honeycomb paper | 0.55 |\n"
 
 
 def test_items_are_known_by_the_number_they_bear_also_after_code() -> None:
-    items = items_of(_OFFER)
+    items = numbered_items(_OFFER)
 
     assert items["1"].startswith("Claim")
     assert items["3"] == "Wait"
 
 
 def test_rows_of_a_table_are_numbered_below_its_head() -> None:
-    assert items_of(_TABLE) == {"1": "bubble wrap, 0.40", "2": "honeycomb paper, 0.55"}
+    assert rows_of(_TABLE) == {"1": "bubble wrap, 0.40", "2": "honeycomb paper, 0.55"}
 
 
 @pytest.mark.parametrize(

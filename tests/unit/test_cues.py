@@ -3,7 +3,8 @@ from hypothesis import given, settings, strategies as st
 
 from remanence.observing.extractive.cues import Pattern, all_cues, cue_of, matched
 
-_PATTERNS = {pattern for patterns in all_cues().patterns.values() for pattern in patterns}
+_TABLES = (all_cues().patterns, all_cues().requests, all_cues().conclusions)
+_PATTERNS = {pattern for table in _TABLES for patterns in table.values() for pattern in patterns}
 
 
 @pytest.mark.parametrize("pattern", sorted(_PATTERNS, key=str))
@@ -12,7 +13,24 @@ _PATTERNS = {pattern for patterns in all_cues().patterns.values() for pattern in
 def test_what_a_pattern_matches_has_one_of_its_words(pattern: Pattern, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(pattern.regex))
 
-    assert pattern.name in matched(text, all_cues().patterns)
+    assert any(pattern.name in matched(text, table) for table in _TABLES)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "So the Dutch school with the newcomer class.",
+        "I want a real Postgres in CI.",
+        "En las habitaciones nada de teles.",
+        "Die Arbeitsplatte bleibt aus Schichtstoff.",
+        "Alors sans terrasse cette année.",
+        "이 세 가지는 확정이에요.",
+        "三明治就是了。",
+    ],
+)
+def test_what_is_wanted_or_concluded_is_decided_where_an_agent_hears_it(said: str) -> None:
+    assert cue_of(said, [], is_question=False, for_agent=True).tag == "Decision"
+    assert cue_of(said, [], is_question=False).tag != "Decision"
 
 
 def test_a_cue_is_found_whatever_the_case_and_the_apostrophe() -> None:

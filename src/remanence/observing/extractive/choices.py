@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -30,34 +30,43 @@ class _Names(NamedTuple):
     place: re.Pattern[str]
 
 
+class Offer(NamedTuple):
+    """A message with its items, by the number or letter that they bear, or rows of a table."""
+
+    message: Message
+    items: Mapping[str, str]
+    is_numbered: bool
+
+
+def offer_of(message: Message) -> Offer | None:
+    """What a message offers to choose from or asks one by one; None if it has no such items."""
+    numbered = numbered_items(message.text)
+    items = numbered or rows_of(message.text)
+    return Offer(message, items, bool(numbered)) if items else None
+
+
 def with_items(
-    said: Iterator[Passage | None], text: str, offers: Sequence[Message]
+    said: Iterator[Passage | None], text: str, offers: Sequence[Offer]
 ) -> Generator[Passage | None, None, None]:
     """The passages, those that name an item of the latest offer that has it led by its words."""
-    answers = answered(text) if offers else {}
+    answers = answered(text)
     for p in said:
-        if p is None or p.is_question or not offers:
+        if p is None or p.is_question:
             yield p
             continue
         choice = chosen(p.source)
         number = choice or next((n for start, n in answers.items() if start in p.source[:8]), None)
-        known = items_of if choice else numbered_items
-        yield p if number is None else _led(p, number, offers, known, chooses=choice is not None)
+        yield p if number is None else _led(p, number, offers, chooses=choice is not None)
 
 
-def _led(
-    p: Passage,
-    number: str,
-    offers: Sequence[Message],
-    known: Callable[[str], Mapping[str, str]],
-    *,
-    chooses: bool,
-) -> Passage:
+def _led(p: Passage, number: str, offers: Sequence[Offer], *, chooses: bool) -> Passage:
     for offer in reversed(offers):
-        item = words(known(offer.text).get(number, ""), p.vocabulary, opens=True)
+        if not (chooses or offer.is_numbered):
+            continue
+        item = words(offer.items.get(number, ""), p.vocabulary, opens=True)
         if told := tuple(word for word in item if not word.dropped)[:_MAX_WORDS]:
             cue = DECIDED if chooses else p.cue
-            return replace(p, context=told, first_seq=offer.seq, cue=cue)
+            return replace(p, context=told, first_seq=offer.message.seq, cue=cue)
     return p
 
 
@@ -69,13 +78,14 @@ def numbered_items(text: str) -> dict[str, str]:
     return items
 
 
-def items_of(text: str) -> Mapping[str, str]:
-    """The numbered items of a message, else the rows of its table."""
-    items = numbered_items(text)
-    if not items and (rows := _ROWS.search(text)):
-        for place, row in enumerate(rows[1].splitlines(), 1):
-            items[str(place)] = ", ".join(cell for cell in map(str.strip, row.split("|")) if cell)
-    return items
+def rows_of(text: str) -> dict[str, str]:
+    """The rows of the first table of a message below its head, numbered from 1."""
+    table = _ROWS.search(text)
+    rows = table[1].splitlines() if table else ()
+    return {
+        str(place): ", ".join(cell for cell in map(str.strip, row.split("|")) if cell)
+        for place, row in enumerate(rows, 1)
+    }
 
 
 def chosen(clause: str) -> str | None:

@@ -63,7 +63,7 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool, for_agent: bool
     if is_question:
         return NO_CUE
     names = _names(text, keys)
-    if for_agent and names == {"Conclusion"}:
+    if for_agent and not names and _concludes(text):
         return DECIDED
     tag: Tag = next((name for name in _ORDER if name in names), "Fact")
     if tag == "Issue" and _NONE_OF_IT.search(text):
@@ -84,6 +84,14 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool, for_agent: bool
 def is_request(text: str) -> bool:
     """Whether a question asks for something to be done: "can you send it?"."""
     return "Request" in matched(text.replace("’", "'").lower(), all_cues().requests)
+
+
+def _concludes(text: str) -> bool:
+    """Whether a clause tells what somebody wants, or what follows for him."""
+    cues = all_cues()
+    if "Conclusion" in matched(text.replace("’", "'").lower(), cues.conclusions):
+        return True
+    return not text.isascii() and cues.concluded.search(text) is not None
 
 
 def _names(text: str, keys: Sequence[str]) -> set[str]:
@@ -130,6 +138,8 @@ class Cues(NamedTuple):
     requests: Mapping[str, Sequence[Pattern]]
     proposals: frozenset[str]
     proposed: re.Pattern[str]
+    conclusions: Mapping[str, Sequence[Pattern]]
+    concluded: re.Pattern[str]
 
     def deny(self, before: Sequence[str]) -> bool:
         """Whether the words before a cue say that it did not come to be."""
@@ -145,8 +155,8 @@ def all_cues() -> Cues:
     """The cues of the table `cues.json`."""
     folder = resources.files("remanence.observing.extractive")
     data: dict[str, dict[str, Any]] = json.loads((folder / "cues.json").read_text("utf-8"))
-    apart = ("NotDone", "Refusal", "Request", "Proposal")
-    not_done, refusal, request, proposal = (data.pop(name) for name in apart)
+    apart = ("NotDone", "Refusal", "Request", "Proposal", "Conclusion")
+    not_done, refusal, request, proposal, conclusion = (data.pop(name) for name in apart)
     phrases: dict[str, list[_Phrase]] = {}
     for name, cues in data.items():
         for phrase in cues["words"].split("|"):
@@ -163,6 +173,8 @@ def all_cues() -> Cues:
         requests=_patterns({"Request": request}),
         proposals=frozenset(proposal["words"].split("|")),
         proposed=re.compile(proposal["parts"]),
+        conclusions=_patterns({"Conclusion": conclusion}),
+        concluded=re.compile(conclusion["parts"]),
     )
 
 

@@ -2,12 +2,13 @@
 
 import itertools
 import re
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from remanence.observing.dates import DateMention, finding_dates
-from remanence.observing.extractive.choices import with_items
+from remanence.observing.extractive.choices import Offer, offer_of, with_items
 from remanence.observing.extractive.cues import DONE, NO_CUE, Cue, cue_of, is_request
 from remanence.observing.extractive.dating import written_date
 from remanence.observing.extractive.lists import NO_LEAD, lead_of, with_leads
@@ -42,16 +43,17 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     names = _call_names(messages)
     asked: dict[str, str] = {}
     languages: dict[str, Vocabulary] = {}
-    others: list[Message] = []
+    offers: deque[Offer | None] = deque(maxlen=_MAX_OFFERS)
     for message in messages:
         if message.kind == "message" and message.role != "system":
-            offers = [m for m in others[-_MAX_OFFERS:] if m.speaker != message.speaker]
-            said = with_items(_said(message, names, languages), message.text, offers)
+            said = _said(message, names, languages)
+            if theirs := [o for o in offers if o and o.message.speaker != message.speaker]:
+                said = with_items(said, message.text, theirs)
             for p in itertools.chain(said, _outcomes(message, asked)):
                 if p is not None:
                     found.append(p)
                 yield
-            others.append(message)
+            offers.append(offer_of(message))
         yield
     return tuple(found)
 

@@ -25,8 +25,8 @@ _END = re.compile(_ENDS % "a-zà-ÿ")
 _SMALL_END = re.compile(_ENDS % "")
 _OPENS_SMALL = re.compile(r"[\W\d_]*[a-zà-ÿ]+(?:['’-][a-zà-ÿ]+)*[ ,.!]")
 """Who begins a message with a small letter does so with a sentence."""
-_GOES_ON_SMALL = re.compile(r"[^\W\d_]{3}[.!?]+ +[a-zà-ÿ]")
-_GOES_ON_LARGE = re.compile(r"[^\W\d_]{3}[.!?]+ +[A-ZÀ-Þ]")
+_GOES_ON_SMALL = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[a-zà-ÿ]")
+_GOES_ON_LARGE = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[A-ZÀ-Þ]")
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
 """A "but" before it opens a clause of its own; before a verb it goes on with the same subject."""
 _ABBREVIATION = re.compile(
