@@ -19,6 +19,8 @@ _ITEM = re.compile(
 )
 _ROWS = re.compile(r"^[ \t]*\|[ :|-]+\|?[ \t]*\n((?:[ \t]*\|.+\n?)+)", re.MULTILINE)
 _ANSWER = re.compile(r"(?:^|[.!?…]\s+|\n)[ \t]*(\d{1,2})[.):]?[ \t]+(?=(\S.{3}))")
+_LOOKED_AT = 20_000
+"""Characters of a message that offers or answers."""
 _MOST_CHARS = 40
 _MAX_WORDS = 6
 
@@ -40,8 +42,9 @@ class Offer(NamedTuple):
 
 def offer_of(message: Message) -> Offer | None:
     """What a message offers to choose from or asks one by one; None if it has no such items."""
-    numbered = numbered_items(message.text)
-    items = numbered or rows_of(message.text)
+    text = message.text[:_LOOKED_AT]
+    numbered = numbered_items(text)
+    items = numbered or rows_of(text)
     return Offer(message, items, bool(numbered)) if items else None
 
 
@@ -49,7 +52,7 @@ def with_items(
     said: Iterator[Passage | None], text: str, offers: Sequence[Offer]
 ) -> Generator[Passage | None, None, None]:
     """The passages, those that name an item of the latest offer that has it led by its words."""
-    answers = answered(text)
+    answers = answered(text[:_LOOKED_AT])
     for p in said:
         if p is None or p.is_question:
             yield p
