@@ -410,3 +410,28 @@ def test_a_day_without_its_year_is_rather_near_than_of_the_tense_around_it() -> 
     said = "Vet appointment is for 2 August, done that already."
 
     assert resolve_dates(said, MONDAY) == said.replace("2 August", "2023-08-02")
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("J'ai reporté l'ouverture au samedi 2 décembre.", "2023-12-02"),
+        ("Die Abnahme war eigentlich am Montag, 4. Dezember, geplant.", "2023-12-04"),
+    ],
+)
+def test_a_weekday_tells_the_year_of_its_day(said: str, written: str) -> None:
+    assert written in resolve_dates(said, MONDAY)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ouvert mardi à samedi, fermé dimanche et lundi",
+        "周二和周五晚上有课",
+        "Montag und Donnerstag ist Training",
+        "화요일과 금요일에 수업",
+        "火曜と金曜に英語",
+    ],
+)
+def test_weekdays_of_every_week_are_no_dates(said: str) -> None:
+    assert resolve_dates(said, MONDAY) == said

@@ -1,5 +1,6 @@
 """Find the dates a text speaks of, and put absolute ones in place of the relative."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator
 from datetime import datetime
@@ -11,13 +12,15 @@ from remanence.observing.dates.clauses import Clauses
 from remanence.observing.dates.doubt import without_doubtful
 from remanence.observing.dates.grammar import Grammar, words_of
 from remanence.observing.dates.language import Rule
-from remanence.observing.dates.meanings import Reading
+from remanence.observing.dates.meanings import Reading, calendar_day
 from remanence.observing.dates.mention import DateMention
 from remanence.observing.dates.periods import Period
 from remanence.observing.dates.render import render_date
 from remanence.observing.dates.verbatim import code_spans, in_address
 from remanence.observing.dates.windows import windows_to_read
 from remanence.observing.slicing import at_once
+
+_WORD_BEFORE = re.compile(r"([^\W\d_]+)[., (（]*(?:(?:le|den|the|el) )?$", re.IGNORECASE)
 
 
 class _Candidate(NamedTuple):
@@ -106,9 +109,23 @@ def _read(
     reading = Reading(at=at, slots=slots, word=word, tenses=partial(clauses.tenses, match.start()))
     try:
         period = rule.meaning(reading)
+        if period and rule.meaning is calendar_day:
+            period = _on_its_weekday(grammar, match, period)
     except (ValueError, OverflowError):
         return None
     return _mention(grammar, match, period, word) if period else None
+
+
+def _on_its_weekday(grammar: Grammar, match: Match[str], period: Period) -> Period:
+    """The day in the year in which the weekday named before it is right: "samedi 5 septembre"."""
+    before = _WORD_BEFORE.search(match.string[max(0, match.start() - 20) : match.start()])
+    weekday = before and grammar.language.slots.get("weekday", {}).get(before[1].casefold())
+    if not period.relative or weekday is None or weekday == period.first.weekday():
+        return period
+    own = period.first
+    days = (own.replace(year=own.year + years) for years in (1, -1))
+    right = next((day for day in days if day.weekday() == weekday), own)
+    return period._replace(first=right, last=right)
 
 
 def _value(grammar: Grammar, name: str, raw: str) -> int | str:

@@ -13,6 +13,8 @@ from remanence.observing.dates import periods
 from remanence.observing.dates.periods import Period, Unit
 
 _MOST_OF_A_YEAR = 300
+_RATHER_AHEAD = 1.2
+"""How many times as far a day counts that has gone by, where nothing says that it has."""
 _FAR_BACK = {"day": 215, "month": 260}
 """A date without a year so many days ago is rather meant ahead, whatever the tense of its clause."""
 _MONTHS_IN_DOUBT = 130
@@ -232,4 +234,10 @@ def _by_tense(reading: Reading, candidates: list[Period]) -> Period:
         ] or near
     elif "future" in reading.tenses():
         near = [found for found in near if found.last >= today]
-    return min(near or candidates, key=lambda found: abs((found.first - today).days))
+    ahead = 1.0 if reading.tenses() else _RATHER_AHEAD
+    return min(near or candidates, key=lambda found: _distance(found, today, ahead))
+
+
+def _distance(found: Period, today: date, ahead: float) -> float:
+    days = (found.first - today).days
+    return days if days >= 0 else -days * ahead

@@ -75,9 +75,11 @@ def _topic(found: Sequence[Passage], index: int) -> int | None:
         said = _size(earlier)
         if earlier.is_question and said > 1:
             return place
+        if said and earlier.seq == p.seq and not tells:
+            return place if earlier.sentence != p.sentence else None
         if said > _FEW_WORDS:
             if earlier.seq == p.seq:
-                return None if tells else place
+                return None
             own, first = earlier.seq, place
     return None if tells else first
 

@@ -97,12 +97,13 @@ FRENCH = Language(
     trigger_words=frozenset({"hier", "aujourd", "demain", "soir", "matin", "nuit", "lendemain"}),
     past=(
         r"\b(?:(?:ai|as|(?<!\by\s)a|avons|avez|ont|suis|es|est|sommes|êtes|sont) (?:\w+ ){0,2}?(?:\w+(?:é|ée|és|ées|i|is|it|u|us|ue)"
-        r"|fait|dit|pris|mis|eu|été)|était|étaient|avait|avaient|fut|allait|étais)\b|\bj['’]ai (?:\w+ ){0,2}?(?:\w+[éiu]|fait|pris|été)\b"
+        r"|fait|dit|pris|mis|eu|été)|(?:déposé|envoyé|reçu|signé|payé|terminé|fini|livré|posté|rendu|validé|appelé|commandé)e?s?|était|étaient|avait|avaient|fut|allait|étais)\b|\bj['’]ai (?:\w+ ){0,2}?(?:\w+[éiu]|fait|pris|été)\b"
     ),
     future=r"\b(?:vais|vas|va|allons|allez|vont|\w{2,}(?:rai|ras|rons|rez|ront)|dois|doit|veux|avant)\b",
     traps=(
         r"(?:les |tous les )?{weekday}s",
         r"(?:chaque|un) {weekday}",
+        r"(?:du |le |les )?{weekday} (?:à|au|et|ou) (?:le )?{weekday}",
         r"(?:le )?{weekday} (?:[12]?\d|3[01])(?!\d|[:./]\d| ?h\b|h| {month})",
         r"mardi gras",
         r"vendredi saint",

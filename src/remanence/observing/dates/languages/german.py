@@ -106,6 +106,7 @@ GERMAN = Language(
     traps=(
         r"(?:jeden|jedem|guten|schönen|den ganzen|am frühen) (?:morgen|{weekday})",
         r"{weekday}\s?(?:-|–|bis)\s?{weekday}",
+        r"(?:am )?{weekday} (?:und|oder) (?:am )?{weekday}",
         r"(?:(?<=\bheute\s)|(?<=\bgestern\s)|(?<=\bam\s))morgen",
         r"heute zutage",
         r"(?:welt|leute|schnee) von (?:gestern|morgen)",

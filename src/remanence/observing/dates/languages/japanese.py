@@ -63,7 +63,7 @@ JAPANESE = Language(
     clause_end=r"[。！？!?、\n]",
     traps=(
         "毎週(?:末|の?{weekday})",
-        "{weekday}[〜~～-][月火水木金土日]曜?日?",
+        "{weekday}[〜~～と、か-][月火水木金土日]曜?日?",
         "明日[香美]",
         "今日[子的]",
         "{count}[年日]前後",

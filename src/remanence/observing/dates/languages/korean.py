@@ -100,6 +100,7 @@ KOREAN = Language(
         "매주 ?(?:말|{weekday})",
         "(?:지난|이번|다음) ?달 ?{weekday}",
         "{weekday} ?(?:밤|아침|저녁|오전|오후)? ?마다",
+        "{weekday}(?:과|와|이랑|랑|하고|,) ?{weekday}",
         "주말마다",
         "{weekday} ?밤?의",
         r"(?<!월\s)(?<!월)\d{1,2}일 ?[(（]?{weekday}",
