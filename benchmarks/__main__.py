@@ -6,7 +6,16 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from benchmarks import appends, context_size, cost, full_history, imports, prompt_cost, turns
+from benchmarks import (
+    appends,
+    context_size,
+    cost,
+    full_history,
+    imports,
+    prompt_cost,
+    reading,
+    turns,
+)
 from benchmarks.rows import Row, as_json, as_markdown
 
 Measure: TypeAlias = Callable[[], list[Row]]
@@ -20,6 +29,7 @@ def sections(*, full: bool) -> dict[str, Measure]:
         "appends": appends.measure,
         "prompt_cost": prompt_cost.measure,
         "quality": lambda: _of_module("quality"),
+        "reading": reading.measure,
         "tokens": lambda: _of_module("tokens"),
         "imports": imports.measure,
         "crash": lambda: [not_measured("kill -9 and races over many seeds: `make crash`")],
