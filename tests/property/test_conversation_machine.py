@@ -91,6 +91,7 @@ class ConversationMachine(RuleBasedStateMachine):
         self.calls: list[str] = []
         self.number = 0
         self.seen: dict[str, Segment] = {}
+        self.version = 0
         self.policy = POLICIES[0]
         self.handles: list[tuple[AsyncExitStack, Memory]] = []
         self.script: list[ObserveAnswer] = []
@@ -189,9 +190,12 @@ class ConversationMachine(RuleBasedStateMachine):
         check_coverage(context, self.runner.run(chat.state()), every_segment)
 
     async def all_segments(self, chat: Conversation) -> tuple[Segment, ...]:
-        """Also those that were replaced since the context was made."""
-        seen = {segment.id: segment for segment in (await chat.snapshot()).segments}
-        self.seen |= seen
+        """Also those that came and were replaced since the last look."""
+        for entry in await chat.log():
+            if entry.version > self.version:
+                known = await chat.snapshot(entry.version)
+                self.seen |= {segment.id: segment for segment in known.segments}
+                self.version = entry.version
         return tuple(self.seen.values())
 
     @invariant()
