@@ -58,9 +58,7 @@ def without_doubtful(
     for index, mention in enumerate(mentions):
         if _is_no_day(text, mention):
             continue
-        if _names_a_weekday(mention) and (
-            _has_number(text, mention) or _says_today(text, mention, at)
-        ):
+        if mention.relative and _is_bare(mention) and _explains_itself(text, mention, at):
             continue
         if figures and not _in_figures(mention) and mention.relative:
             if _beside_its_date(text, mentions, index) or _is_told_in_figures(mention, figures):
@@ -78,8 +76,9 @@ def _is_no_day(text: str, mention: DateMention) -> bool:
     return bool(_BOUND.search(before)) and mention.text.casefold().endswith("ago")
 
 
-def _names_a_weekday(mention: DateMention) -> bool:
-    return mention.relative and _is_bare(mention)
+def _explains_itself(text: str, mention: DateMention, at: datetime) -> bool:
+    """Whether the words around a weekday by itself say which one it is."""
+    return _has_number(text, mention) or _says_today(text, mention, at)
 
 
 def _has_number(text: str, mention: DateMention) -> bool:

@@ -83,15 +83,20 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool, for_agent: bool
 
 def is_request(text: str) -> bool:
     """Whether a question asks for something to be done: "can you send it?"."""
-    return "Request" in matched(text.replace("’", "'").lower(), all_cues().requests)
+    return "Request" in matched(_plain(text), all_cues().requests)
 
 
 def _concludes(text: str) -> bool:
     """Whether a clause tells what somebody wants, or what follows for him."""
     cues = all_cues()
-    if "Conclusion" in matched(text.replace("’", "'").lower(), cues.conclusions):
+    if "Conclusion" in matched(_plain(text), cues.conclusions):
         return True
     return not text.isascii() and cues.concluded.search(text) is not None
+
+
+def _plain(text: str) -> str:
+    """The text as patterns are written."""
+    return text.replace("’", "'").lower()
 
 
 def _names(text: str, keys: Sequence[str]) -> set[str]:
@@ -103,8 +108,7 @@ def _names(text: str, keys: Sequence[str]) -> set[str]:
         if tuple(keys[index : index + len(phrase.words)]) == phrase.words
         and not (phrase.name in DONE and cues.deny(keys[max(0, index - _REACH) : index]))
     }
-    plain = text.replace("’", "'").lower()
-    names |= matched(plain, cues.patterns)
+    names |= matched(_plain(text), cues.patterns)
     if not text.isascii():
         found = {name for name, pattern in cues.parts.items() if pattern.search(text)}
         names |= found - DONE if cues.unless.search(text) else found

@@ -19,6 +19,7 @@ from remanence.observing.extractive.sentences import Span, clauses, sentences
 from remanence.observing.extractive.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
 from remanence.observing.extractive.wording import (
     Word,
+    content,
     in_full,
     telegraphic,
     without_address,
@@ -122,17 +123,13 @@ def _said(
                 dates=inside,
                 cue=cue,
             )
-            head = tuple(_telling(parts, vocabulary))[-_MAX_HEAD:] if is_head else ()
+            told = content(parts, vocabulary) if is_head else ()
+            head = tuple(w for w in told if not w.is_date)[-_MAX_HEAD:]
 
 
 def _cue(message: Message, source: str, parts: Sequence[Word], *, asks: bool) -> Cue:
     is_user = message.role == "user" and message.name is None
     return cue_of(source, [w.key for w in parts], is_question=asks, for_agent=is_user)
-
-
-def _telling(parts: Sequence[Word], vocabulary: Vocabulary) -> Iterator[Word]:
-    """The words that say what a clause is about."""
-    return (w for w in parts if not (w.dropped or w.is_date or w.key in vocabulary.slight))
 
 
 def _shortened(parts: tuple[Word, ...], cue: Cue, vocabulary: Vocabulary) -> tuple[Word, ...]:

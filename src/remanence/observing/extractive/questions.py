@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from remanence.observing.extractive.passage import AGENT, Passage
-from remanence.observing.extractive.wording import Word, terms
+from remanence.observing.extractive.wording import Word, content, terms
 
 _SHORT_ANSWER = 4
 _MAX_CONTEXT = 5
@@ -142,5 +142,4 @@ def _size(p: Passage) -> int:
 
 
 def _content(p: Passage) -> list[Word]:
-    slight = p.vocabulary.slight
-    return [w for w in p.words if not w.dropped and w.key not in slight]
+    return content(p.words, p.vocabulary)

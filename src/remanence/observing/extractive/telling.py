@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 
 from remanence.observing.extractive.cues import all_cues
 from remanence.observing.extractive.passage import Passage
-from remanence.observing.extractive.wording import Word, terms
+from remanence.observing.extractive.wording import Word, content, terms
 from remanence.types import Note, Tag
 
 VERDICTS: frozenset[Tag] = frozenset({"Decision", "Issue", "Outcome"})
@@ -41,13 +41,7 @@ def telling(
 
 
 def _is_known(p: Passage, bags: Sequence[frozenset[str]]) -> bool:
-    slight = p.vocabulary.slight
-    own = {
-        term
-        for word in p.words
-        if not (word.dropped or word.key in slight)
-        for term in terms(word.key)
-    }
+    own = {term for word in content(p.words, p.vocabulary) for term in terms(word.key)}
     return len(own) >= _ENOUGH_TO_COMPARE and any(own <= bag for bag in bags)
 
 

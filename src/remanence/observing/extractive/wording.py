@@ -143,6 +143,11 @@ def _without_last(text: str, opening: str) -> str:
     return text[:place] + text[place + 1 :] if begins else text
 
 
+def content(parts: Sequence[Word], vocabulary: Vocabulary) -> list[Word]:
+    """The words that tell something: neither dropped nor slight."""
+    return [w for w in parts if not (w.dropped or w.key in vocabulary.slight)]
+
+
 def in_full(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
     """The words with those that hold a sentence together, for a clause whose relations matter."""
     return tuple(w._replace(dropped=False) if w.key in vocabulary.plain else w for w in parts)
