@@ -335,6 +335,16 @@ def test_headings_of_a_day_are_topics_of_the_lines_below() -> None:
     ]
 
 
+def test_list_marks_are_removed_only_at_the_beginning_of_a_line() -> None:
+    text = "- DTW-PHX (175) and 1) RE 5\nopen 09:00. All day\n2. by 2026-04-30. Next week\n"
+
+    assert [note.text for note in notes_of_day(text, date(2027, 1, 4))] == [
+        "DTW-PHX (175) and 1) RE 5",
+        "open 09:00. All day",
+        "by 2026-04-30. Next week",
+    ]
+
+
 @pytest.mark.timeout(120)
 def test_a_kill_before_any_change_of_a_file_loses_and_doubles_nothing(tmp_path: Path) -> None:
     run = subprocess.run(

@@ -18,7 +18,7 @@ from remanence.types import Note, NoteFormat
 Signature: TypeAlias = Literal["absent", "unsigned", "intact", "edited"]
 
 _SIGNED = re.compile(r"^<!-- remanence: sha256 of the rest is ([0-9a-f]{64}) -->\n", re.MULTILINE)
-_ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+")
+_ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)])\s+")
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
 _LONGEST_TOPIC = 80
 

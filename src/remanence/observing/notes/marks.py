@@ -1,0 +1,121 @@
+"""The marks that rendered notes share, and the escapes that keep any text apart from them.
+
+An escape is a backslash where a text would otherwise be read as a mark, so it is rare: a heading
+that looks like a list item or a date, a label with a slash between spaces, an earlier value that
+says `(was`, and in `prose` a line that is empty or a date. Further lines of a text are indented by
+a tab.
+"""
+
+import re
+from datetime import UTC, datetime
+from typing import get_args
+
+from remanence.types import Priority, Tag
+
+UNDATED = "undated"
+ESCAPE = "\\"
+INDENT = "\t"
+PRIORITY_MARKS: dict[Priority, str] = {"CRITICAL": "!! ", "IMPORTANT": "! ", "NOTE": "~ "}
+MARKED_PRIORITIES: dict[str, Priority] = {mark: name for name, mark in PRIORITY_MARKS.items()}
+
+MARK = re.compile(r"(?:!!?|~) ")
+ITEM = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)]) ")
+_TAGS: dict[str, Tag] = {name.lower(): name for name in get_args(Tag)}
+_TAG = re.compile(rf"\[({'|'.join(_TAGS)})\] ", re.IGNORECASE)
+_DATE_LINE = re.compile(
+    r"(?:#+ |\*\*)?(?:date: )?(\d{4}-\d\d-\d\d)(?: \(\w{2,9}\))?:?(?:\*\*)?", re.IGNORECASE
+)
+_MAX_HEADING = 80
+_SLASH = re.compile(r"(?<!\S)(\\*)/(?!\S)")
+_ESCAPED_SLASH = re.compile(r"(?<!\S)\\(\\*)/(?!\S)")
+_WAS = " (was: "
+_WAS_WORD = re.compile(r"\((\\*)was")
+_ESCAPED_WAS_WORD = re.compile(r"\(\\(\\*)was")
+
+
+def one_line(text: str) -> str:
+    """The text on one line: runs of white space become a space."""
+    return " ".join(text.split())
+
+
+def usual_priority(tag: Tag) -> Priority:
+    """The priority that `compact` does not write beside a tag."""
+    return "NOTE" if tag in ("Fact", "NextStep") else "IMPORTANT"
+
+
+def without_item_mark(line: str) -> str:
+    """The line without a list mark at its beginning."""
+    match = ITEM.match(line)
+    return line[match.end() :] if match else line
+
+
+def take_tag(text: str) -> tuple[Tag | None, str]:
+    """The `[Tag] ` that a text begins with, and the rest."""
+    match = _TAG.match(text)
+    return (_TAGS[match[1].lower()], text[match.end() :]) if match else (None, text)
+
+
+def moment(day: str, time: str | None = None) -> datetime | None:
+    """A day and a time of a rendered note as UTC, which has no offset; None if they are impossible."""
+    try:
+        return datetime.fromisoformat(f"{day}T{time or '00:00'}").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def date_of(line: str) -> datetime | None:
+    """The day that a line names and nothing else; None for any other line."""
+    match = _DATE_LINE.fullmatch(line.strip())
+    return moment(match[1]) if match else None
+
+
+def is_date_heading(line: str) -> bool:
+    """Whether a line stands above the notes of a day, or above those without one."""
+    return line == UNDATED or date_of(line) is not None
+
+
+def label_heading(speaker: str, topic: str) -> str:
+    """The line above the notes of a speaker, of a topic, or of both."""
+    labels = [_SLASH.sub(r"\\\1/", label) for label in ((speaker, topic) if topic else (speaker,))]
+    heading = f"{' / '.join(labels)}:".lstrip()
+    return heading if _is_plain_heading(heading) else f"{ESCAPE}{heading}"
+
+
+def labels_of(line: str) -> tuple[str, str] | None:
+    """The speaker and the topic of a `label_heading`; None for a line that cannot be one."""
+    if not line.endswith(":") or not (line.startswith(ESCAPE) or _is_plain_heading(line)):
+        return None
+    heading = line.removeprefix(ESCAPE)[:-1]
+    slash = re.search(r"(?<!\S)/(?!\S)", heading)
+    speaker, topic = (heading[: slash.start()], heading[slash.end() :]) if slash else (heading, "")
+    return _unescaped(speaker), _unescaped(topic)
+
+
+def _is_plain_heading(line: str) -> bool:
+    return not (
+        len(line) > _MAX_HEADING
+        or line.startswith((ESCAPE, INDENT))
+        or ITEM.match(line)
+        or is_date_heading(line)
+    )
+
+
+def _unescaped(label: str) -> str:
+    return _ESCAPED_SLASH.sub(r"\1/", label.strip())
+
+
+def with_was(text: str, supersedes: str | None) -> str:
+    """The text, and behind it the earlier value that it replaces."""
+    if supersedes:
+        earlier = _WAS_WORD.sub(r"(\\\1was", supersedes)
+        return f"{text}{_WAS}{earlier})"
+    return f"{text}{_WAS})" if text.endswith(")") and _WAS in text else text
+
+
+def take_was(text: str) -> tuple[str, str | None]:
+    """The text and the earlier value that `with_was` wrote behind it."""
+    at = text.rfind(_WAS) if text.endswith(")") else -1
+    if at < 0:
+        return text, None
+    earlier = text[at + len(_WAS) : -1]
+    return text[:at], _ESCAPED_WAS_WORD.sub(r"(\1was", earlier) or None
