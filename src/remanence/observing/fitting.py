@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from remanence.observing.boundaries import groups
 from remanence.observing.context import Omitted
+from remanence.observing.excerpts import ELLIPSIS, beginning, ending
 from remanence.types import (
     FilePart,
     ImagePart,
@@ -114,7 +115,8 @@ def _beginning(message: Message) -> str:
     text = message.text or " ".join(result.text for result in message.tool_results)
     calls = ", ".join(call.name for call in message.tool_calls)
     text = " ".join(text[: STAND_IN_CHARACTERS * 2].split())
-    shown = text[:STAND_IN_CHARACTERS] + ("…" if len(text) > STAND_IN_CHARACTERS else "")
+    shown = beginning(text, STAND_IN_CHARACTERS)
+    shown += ELLIPSIS if len(text) > STAND_IN_CHARACTERS and not shown.endswith(ELLIPSIS) else ""
     return f"#{message.seq} {message.speaker}: {shown}{f' [calls {calls}]' if calls else ''}"
 
 
@@ -189,6 +191,6 @@ def _short_inner(
 def _head_and_tail(text: str, characters: int, seq: int) -> str:
     if len(text) <= characters:
         return text
-    half = characters // 2
-    gone = len(text) - 2 * half
-    return f"{text[:half]}\n[… {gone:,} characters of message {seq} left out …]\n{text[-half:]}"
+    head, tail = beginning(text, characters // 2), ending(text, characters // 2)
+    gone = len(text) - len(head) - len(tail)
+    return f"{head}\n[… {gone:,} characters of message {seq} left out …]\n{tail}"

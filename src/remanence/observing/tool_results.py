@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from remanence.observing.context import Omitted
+from remanence.observing.excerpts import beginning
 from remanence.types import Message, Part, TextPart, ToolResultPart
 
 SHORT_CHARACTERS = 200
@@ -45,6 +46,7 @@ def _short(message: Message, count: Callable[[Message], int]) -> Message:
 def _short_part(part: Part) -> Part:
     if not isinstance(part, ToolResultPart) or len(part.text) <= SHORT_CHARACTERS:
         return part
-    gone = len(part.text) - SHORT_CHARACTERS
-    text = f"{part.text[:SHORT_CHARACTERS]}\n[… {gone:,} characters; the notes say what matters …]"
+    head = beginning(part.text, SHORT_CHARACTERS)
+    gone = len(part.text) - len(head)
+    text = f"{head}\n[… {gone:,} characters; the notes say what matters …]"
     return replace(part, content=(TextPart(text=text),))

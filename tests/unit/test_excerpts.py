@@ -1,0 +1,51 @@
+import re
+
+import pytest
+from hypothesis import given, strategies as st
+
+from remanence.observing.excerpts import beginning, ending, parts
+
+_VALUES = ("2024-05-17", "1,250.00", "/etc/trip/plan.toml", "QF-7781", "ana@example.com", "13:56")
+_TEXT = " ".join(_VALUES * 4)
+
+
+@pytest.mark.parametrize("characters", range(20, len(_TEXT)))
+def test_a_cut_makes_no_false_value(characters: int) -> None:
+    words = set(_VALUES)
+
+    assert set(beginning(_TEXT, characters).split()) <= words
+    assert set(ending(_TEXT, characters).split()) <= words
+    assert all(set(part.split()) <= words for part in parts(_TEXT, characters))
+
+
+def test_a_value_too_long_to_be_left_out_shows_that_it_was_cut() -> None:
+    blob = "a1B2" * 500
+
+    assert beginning(blob, 100) == f"{blob[:100]}…"
+    assert ending(blob, 100) == f"…{blob[-100:]}"
+
+
+def test_a_script_without_spaces_is_cut_between_its_characters() -> None:
+    text = "会议改到三月8日下午" * 20
+
+    assert len(beginning(text, 100)) > 90
+    assert not re.search(r"[三8]$", beginning(text, 47))
+
+
+@given(st.text(), st.integers(1, 50))
+def test_the_parts_of_a_text_are_all_of_it(text: str, characters: int) -> None:
+    found = list(parts(text, characters))
+
+    assert "".join(found) == text
+    assert all(0 < len(part) <= characters for part in found)
+
+
+@given(st.text(), st.integers(1, 50))
+def test_beginnings_and_ends_stand_in_the_text_and_are_no_longer_than_asked(
+    text: str, characters: int
+) -> None:
+    head, tail = beginning(text, characters), ending(text, characters)
+
+    assert text.startswith((head, head.removesuffix("…")))
+    assert text.endswith((tail, tail.removeprefix("…")))
+    assert max(len(head), len(tail)) <= characters + 1
