@@ -29,11 +29,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer of the model."""
+    """An answer of the model; `more` are further blocks of text, which only Anthropic has."""
 
     text: str = "- noted"
     ending: Ending = "complete"
     calls: tuple[Call, ...] = ()
+    more: tuple[str, ...] = ()
 
 
 class Dialect(Protocol):
@@ -88,7 +89,7 @@ class Anthropic:
             "role": "assistant",
             "model": body["model"],
             "content": [
-                *([{"type": "text", "text": reply.text}] if reply.text else []),
+                *({"type": "text", "text": text} for text in (reply.text, *reply.more) if text),
                 *(_tool_use(call) for call in reply.calls),
             ],
             "stop_reason": "tool_use" if reply.calls else self._ENDINGS[reply.ending],
@@ -106,19 +107,20 @@ class Anthropic:
         }
         ended = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
         events: list[Body] = [{"type": "message_start", "message": started}]
-        if reply.text:
+        texts = [text for text in (reply.text, *reply.more) if text]
+        for index, text in enumerate(texts):
             empty = {"type": "text", "text": ""}
-            events.append({"type": "content_block_start", "index": 0, "content_block": empty})
+            events.append({"type": "content_block_start", "index": index, "content_block": empty})
             events += [
                 {
                     "type": "content_block_delta",
-                    "index": 0,
+                    "index": index,
                     "delta": {"type": "text_delta", "text": piece},
                 }
-                for piece in _pieces(reply.text)
+                for piece in _pieces(text)
             ]
-            events.append({"type": "content_block_stop", "index": 0})
-        for index, call in enumerate(reply.calls, 1 if reply.text else 0):
+            events.append({"type": "content_block_stop", "index": index})
+        for index, call in enumerate(reply.calls, len(texts)):
             events += _tool_use_events(index, call)
         output = {"output_tokens": whole["usage"]["output_tokens"]}
         events.append({"type": "message_delta", "delta": ended, "usage": output})

@@ -2,6 +2,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+from tests.wire.dialects import Reply
 from tests.wire.reach import KEY, Wire
 from tests.wire.servers import ModelServer
 
@@ -17,6 +18,17 @@ async def test_a_model_answers_with_its_text(wire: Wire, ask: ModelRequest) -> N
 
     assert answer.text == "- noted"
     assert answer.complete
+
+
+@pytest.mark.req("B-38")
+async def test_each_text_block_of_an_answer_begins_a_line(
+    anthropic_wire: Wire, ask: ModelRequest
+) -> None:
+    anthropic_wire.server.script(Reply("#1 user: lives in Lisbon", more=("#2 user: has a cat",)))
+
+    answer = await anthropic_wire.open().complete(ask)
+
+    assert answer.text == "#1 user: lives in Lisbon\n#2 user: has a cat"
 
 
 async def test_the_stable_text_goes_first_and_the_prompt_is_the_users(

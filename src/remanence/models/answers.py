@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from pydantic_ai.messages import ModelResponse
+from pydantic_ai.messages import ModelResponse, TextPart
 
 from remanence.models.metered import UnusableAnswer
 from remanence.models.prices import price
@@ -27,12 +27,13 @@ def to_answer(
     duration_seconds: float,
     at: datetime,
 ) -> ModelAnswer:
-    """The text and usage of a response.
+    """The text blocks of a response, a line break between them, and its usage.
 
     Raises:
         UnusableAnswer: `refused`, `empty` or `bad_answer`.
     """
-    text = response.text or ""
+    blocks = (part.content for part in response.parts if isinstance(part, TextPart))
+    text = "\n".join(filter(None, blocks))
     complete = _is_complete(response, streamed=streamed)
     problem = _problem(response, text)
     usage = Usage(
