@@ -1,7 +1,7 @@
 """Observers, reflectors and extractors of facts from what a memory was given, metered and within budget."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from remanence.clock import Clock
@@ -92,9 +92,12 @@ class Makers:
         return ModelReflector(model, max_output_tokens=self.policy.max_output_tokens)
 
     async def _opened(self, source: ModelSource) -> Model:
+        options = self.options
+        if options.timeout_seconds is None:
+            options = replace(options, timeout_seconds=self.policy.observe_timeout_seconds)
         # Importing a provider's package takes seconds, and the loop has others to serve.
         model = await asyncio.to_thread(
-            open_model, source, options=self.options, clock=self.clock, record=self.record
+            open_model, source, options=options, clock=self.clock, record=self.record
         )
         return ComparedModel(model, count=self.count, compare=self.compare)
 

@@ -98,7 +98,7 @@ class _Opener:
         if _is_model(source):
             return self._metered(source)
         if _is_function(source):
-            seconds = self._options.timeout_seconds
+            seconds = self._options.call_seconds
             function = FunctionModel(source, clock=self._clock, timeout_seconds=seconds)
             return self._metered(function)
         raise ModelError(
@@ -115,7 +115,7 @@ class _Opener:
         model = ProviderModel(
             spec,
             clock=self._clock,
-            timeout_seconds=self._options.timeout_seconds,
+            timeout_seconds=self._options.call_seconds,
             stream=self._options.stream,
         )
         limited = LimitedModel(self._metered(model), self._limits_of(spec.provider))

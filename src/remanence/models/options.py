@@ -2,18 +2,22 @@
 
 from dataclasses import dataclass
 
+TIMEOUT_SECONDS = 120.0
+"""How long a call may take where nothing else is said."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
     """How models are called.
 
-    A call that takes longer than `timeout_seconds` fails. `attempts` counts all tries of a call.
-    In a chain, a model that failed is left alone for `cooldown_seconds`. Requests and tokens per
+    A call that takes longer than `timeout_seconds` fails; None is the time that a memory gives its
+    observer (`Policy.observe_timeout_seconds`), elsewhere `TIMEOUT_SECONDS`. `attempts` counts all
+    tries of a call. In a chain, a model that failed is left alone for `cooldown_seconds`. Requests and tokens per
     minute and `parallel` calls are limits for each provider. With `stream` the answer is read as
     it is written, which some servers need for long answers.
     """
 
-    timeout_seconds: float = 120
+    timeout_seconds: float | None = None
     attempts: int = 2
     cooldown_seconds: float = 60
     requests_per_minute: float | None = None
@@ -23,11 +27,17 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         for name in ("timeout_seconds", "attempts", "parallel"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} is {getattr(self, name)!r}: it must be positive")
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"{name} is {value!r}: it must be positive")
         for name in ("requests_per_minute", "tokens_per_minute"):
             rate = getattr(self, name)
             if rate is not None and rate <= 0:
                 raise ValueError(f"{name} is {rate!r}: it must be positive, or None for no limit")
         if self.cooldown_seconds < 0:
             raise ValueError(f"cooldown_seconds is {self.cooldown_seconds!r}: it is below 0")
+
+    @property
+    def call_seconds(self) -> float:
+        """How long one call may take."""
+        return TIMEOUT_SECONDS if self.timeout_seconds is None else self.timeout_seconds

@@ -81,9 +81,9 @@ class Anthropic:
     def _client(self) -> anthropic.AsyncAnthropic:
         return anthropic.AsyncAnthropic(
             base_url=self._spec.base_url,
-            http_client=http_client(self._options.timeout_seconds),
+            http_client=http_client(self._options.call_seconds),
             max_retries=self._options.attempts - 1,
-            timeout=self._options.timeout_seconds,
+            timeout=self._options.call_seconds,
         )
 
     def _arguments(self, request: ChatRequest) -> JsonObject:

@@ -81,9 +81,9 @@ class OpenAI:
         return openai.AsyncOpenAI(
             api_key=self._key,
             base_url=self._base_url,
-            http_client=http_client(self._options.timeout_seconds),
+            http_client=http_client(self._options.call_seconds),
             max_retries=self._options.attempts - 1,
-            timeout=self._options.timeout_seconds,
+            timeout=self._options.call_seconds,
         )
 
     def _arguments(self, request: ChatRequest) -> JsonObject:
