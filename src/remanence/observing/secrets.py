@@ -37,6 +37,9 @@ _NAMING = ("pass", "pwd", "secret", "token", "credential", "key", "kennwort", "c
 _NAMED_CJK = re.compile(
     r"((?:密码|密碼|パスワード|비밀번호)\s{0,3}(?:[:：=是은는は]\s{0,3})?)([!-~]{4,200})"
 )
+_CALL = re.compile(r"[A-Za-z]\w*(?:[._]\w+)+\(|[a-z]+(?:[A-Z][a-z0-9]+)+\(")
+"""Code that fetches a value, such as `secrets.token_urlsafe(32)`, is not the value."""
+
 _DIGIT_OR_SYMBOL = re.compile(r"[0-9!@#$%^&*+=?~]")
 
 
@@ -53,8 +56,10 @@ def scrubbed(text: str) -> str:
 
 
 def _without_value(match: re.Match[str]) -> str:
-    """A value that is a plain word (`password: required`, `token: str`) is no secret."""
+    """A plain word (`password: required`, `token: str`) and a call in code are no secrets."""
     value = match[2] or match[3] or match[4] or match[5]
+    if match[5] and _CALL.match(value):
+        return match[0]
     if not _DIGIT_OR_SYMBOL.search(value) or value.startswith((MARK, "$", "%", "{", "(", "<")):
         return match[0]
     return match[1] + match[0][len(match[1]) :].replace(value, MARK)
