@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from remanence import Message, Policy
+from remanence.blocking import Memory as BlockingMemory
 from remanence.cli import main
 from remanence.cli.app import app, config_app
+from remanence.testing import ScriptedModel
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference" / "cli.md"
@@ -143,6 +146,27 @@ def test_inspect_shows_a_segment_with_its_messages_and_what_it_lost(
     assert document["lost"] == first["lost"]
     assert "Lost literals" in shown.stdout
     assert "Which gate has LH 454?" in shown.stdout
+
+
+def test_inspect_shows_which_lines_of_a_model_became_no_note_and_why(
+    cli: Cli, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    model = ScriptedModel(["#1 user: likes tea\n#1 user: pays 9,731 euros"])
+    policy = Policy(observe_tokens=5, keep_last=0)
+    with BlockingMemory.open(url, policy=policy, model=model) as memory:
+        memory.conversation("trip").append(Message.user("I like tea, as you know."))
+        memory.conversation("trip").flush()
+    shown = parsed(cli("inspect", "trip", "--db", url, "--json"))
+    (segment,) = shown["segments"]
+
+    listed = cli("inspect", "trip", "--db", url, "--segment", segment["id"])
+
+    dropped = {"text": "user: pays 9,731 euros", "reason": "invented", "detail": "9,731"}
+    assert segment["dropped"] == [dropped]
+    assert "1 lines dropped (1 invented)" in shown["log"][0]["detail"]
+    assert "Dropped lines (1)" in listed.stdout
+    assert re.search(r"invented +9,731 +user: pays 9,731 euros", listed.stdout)
 
 
 def test_inspect_shows_a_conversation_as_it_was_at_a_version(cli: Cli, database: str) -> None:

@@ -153,6 +153,29 @@ async def test_the_log_of_an_older_file_is_given_the_end_of_its_tape(tmp_path: P
     await store.close()
 
 
+async def test_segments_of_an_older_file_have_no_dropped_lines(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = await open_store(url(path), clock=FixedClock(START))
+    await active(store, [(1, 2)])
+    segments = await store.segments(REF, live=True)
+    await store.close()
+    undo_dropped_lines(path)
+
+    store = await open_store(url(path))
+
+    assert await store.segments(REF, live=True) == segments
+    assert segments[0].dropped == ()
+    await store.close()
+
+
+def undo_dropped_lines(path: Path) -> None:
+    """Make a file what it was before dropped lines were kept."""
+    with apsw.Connection(str(path)) as connection:
+        connection.execute("ALTER TABLE segments DROP COLUMN dropped")
+        connection.execute("DELETE FROM schema_migrations WHERE name = 'dropped_lines'")
+    connection.close()
+
+
 def undo_views(path: Path) -> None:
     """Make a file what it was before the views."""
     with apsw.Connection(str(path)) as connection:

@@ -31,6 +31,7 @@ def segment_document(segment: Segment) -> JsonObject:
         "text": segment.text,
         "notes": [_note(note) for note in segment.notes],
         "lost": list(segment.lost),
+        "dropped": [dataclasses.asdict(line) for line in segment.dropped],
         "made_by": segment.made_by,
         "created_at": segment.created_at.isoformat(),
     }

@@ -220,6 +220,13 @@ def _print_log(printer: Printer, log: Sequence[LogEntry]) -> None:
     )
 
 
+def _print_dropped(printer: Printer, segment: Segment) -> None:
+    if segment.dropped:
+        printer.heading(f"Dropped lines ({len(segment.dropped)})")
+        rows = [(line.reason, line.detail, line.text) for line in segment.dropped]
+        printer.table(("reason", "detail~", "line~"), rows)
+
+
 def _print_segment(printer: Printer, traced: Traced) -> None:
     segment = traced.segment
     if segment is None:
@@ -238,6 +245,7 @@ def _print_segment(printer: Printer, traced: Traced) -> None:
         printer.line(segment.text or "(nothing was worth a note)")
         printer.heading(f"Lost literals ({len(segment.lost)})")
         printer.line(", ".join(segment.lost) or "none")
+        _print_dropped(printer, segment)
     printer.heading("Source messages")
     printer.table(
         ("message#", "at (UTC)", "text~"),

@@ -61,7 +61,16 @@ class Printer:
             return
         self.heading("Live segments")
         self.table(
-            ("id", "generation#", "messages#", "source tokens#", "tokens#", "notes#", "lost#"),
+            (
+                "id",
+                "generation#",
+                "messages#",
+                "source tokens#",
+                "tokens#",
+                "notes#",
+                "lost#",
+                "dropped#",
+            ),
             [
                 (
                     segment.id,
@@ -71,6 +80,7 @@ class Printer:
                     segment.tokens,
                     len(segment.notes),
                     len(segment.lost),
+                    len(segment.dropped),
                 )
                 for segment in segments
             ],

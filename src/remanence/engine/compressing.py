@@ -10,6 +10,7 @@ from remanence.clock import Clock
 from remanence.engine.hooks import Hooks, observed, reflected
 from remanence.engine.seeing import seen_messages
 from remanence.observing.checking import check_draft
+from remanence.observing.excerpts import parts
 from remanence.observing.literals import LossReport
 from remanence.observing.notes import render_notes
 from remanence.observing.policy import Policy
@@ -188,6 +189,7 @@ class Compressing:
             lost=await _lost(source.texts, text),
             made_by=draft.made_by,
             created_at=self.clock.now(),
+            dropped=draft.dropped,
         )
 
     def _committed(
@@ -206,9 +208,9 @@ async def _lost(texts: tuple[str, ...], note_text: str) -> tuple[str, ...]:
     report = LossReport(note_text)
     pacer = Pacer()
     for text in texts:
-        for start in range(0, len(text), SLICE_CHARACTERS):
+        for part in parts(text, SLICE_CHARACTERS):
             await pacer.pause()
-            report.add(text[start : start + SLICE_CHARACTERS])
+            report.add(part)
     await pacer.pause()
     return report.lost(limit=LOST_LITERALS)
 

@@ -7,6 +7,7 @@ from typing import Any, LiteralString
 
 from remanence.types import (
     ConversationRef,
+    DroppedLine,
     Fact,
     Failure,
     FilePart,
@@ -135,6 +136,16 @@ def encode_lost(lost: Sequence[str]) -> str:
     return _encode(list(lost))
 
 
+def encode_dropped(dropped: Sequence[DroppedLine]) -> str:
+    """Dropped lines as a JSON list."""
+    return _encode([[line.text, line.reason, line.detail] for line in dropped])
+
+
+def _dropped(text: str) -> tuple[DroppedLine, ...]:
+    rows = json.loads(text)
+    return tuple(DroppedLine(text=line, reason=why, detail=detail) for line, why, detail in rows)
+
+
 def encode_time(value: datetime) -> str:
     """ISO 8601 with the offset that the caller gave, as a person's day depends on it."""
     return value.isoformat(timespec="microseconds")
@@ -175,7 +186,7 @@ def message_from_row(row: Row) -> Message:
 
 SEGMENT_COLUMNS: LiteralString = (
     "id, generation, first_seq, last_seq, text, notes, tokens, source_tokens, sum_tokens, lost, "
-    "made_by, created_at, version, superseded"
+    "made_by, created_at, version, superseded, dropped"
 )
 
 
@@ -196,6 +207,7 @@ def segment_from_row(row: Row) -> Segment:
         created_at=decode_time(row[11]),
         version=row[12],
         superseded=row[13],
+        dropped=_dropped(row[14]),
     )
 
 

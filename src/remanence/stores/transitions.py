@@ -5,6 +5,7 @@ guard does not hold, a race that was lost; `StoreError` means a call that no rac
 that would break what the database promises.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -173,8 +174,16 @@ def describe(segment: Segment, source: str) -> str:
     return (
         f"{segment.id}: {segment.first_seq}..{segment.last_seq}, {segment.source_tokens} tokens "
         f"of {source} became {segment.tokens}, {len(segment.lost)} literals lost, "
-        f"by {segment.made_by}"
+        f"{_dropped_lines(segment)}by {segment.made_by}"
     )
+
+
+def _dropped_lines(segment: Segment) -> str:
+    reasons = Counter(line.reason for line in segment.dropped)
+    if not reasons:
+        return ""
+    counts = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    return f"{len(segment.dropped)} lines dropped ({counts}), "
 
 
 def _tile(spans: Sequence[Span], first_seq: int, last_seq: int) -> bool:

@@ -16,7 +16,16 @@ from remanence.types.parts import (
     ToolResultPart,
 )
 from remanence.types.recall import Hit, HitKind, RecallFilter, VectorItem, VectorTask
-from remanence.types.segment import Draft, Note, NoteFormat, Priority, Segment, Tag
+from remanence.types.segment import (
+    Draft,
+    DroppedLine,
+    DropReason,
+    Note,
+    NoteFormat,
+    Priority,
+    Segment,
+    Tag,
+)
 from remanence.types.state import (
     Appended,
     ConversationRef,
@@ -40,6 +49,8 @@ __all__ = [
     "ConversationRef",
     "Diagnostics",
     "Draft",
+    "DropReason",
+    "DroppedLine",
     "Fact",
     "FactChanges",
     "FactDraft",

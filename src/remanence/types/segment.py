@@ -7,6 +7,9 @@ from typing import Literal, TypeAlias
 Priority: TypeAlias = Literal["CRITICAL", "IMPORTANT", "NOTE"]
 Tag: TypeAlias = Literal["Decision", "Preference", "Fact", "Issue", "NextStep", "Outcome"]
 NoteFormat: TypeAlias = Literal["compact", "dated_priority", "tagged", "prose"]
+DropReason: TypeAlias = Literal[
+    "introduction", "repeated", "known", "invented", "reworded", "unasked", "over_budget"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +33,34 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedLine:
+    """A line of a model's answer that became no note, and why.
+
+    `introduction`: it only announces the lines. `repeated`, `known`: the answer, or a note that the
+    model was shown, says the same. `invented`: it names a value, given in `detail`, that the source
+    does not have. `reworded`: it is a CRITICAL note in other words, which is kept in its own.
+    `unasked`: it answers a request for missing values without any of them.
+    `over_budget`: the notes had no room for a line of the priority and tag in `detail`.
+    """
+
+    text: str
+    reason: DropReason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """What an observer or a reflector made; `made_by` names it and its version.
 
     `nothing` says that the source holds nothing worth noting, which is not a failure; `complete`
-    is false where the answer was cut off.
+    is false where the answer was cut off. `dropped` are lines that were written and not kept.
     """
 
     notes: tuple[Note, ...]
     made_by: str
     nothing: bool = False
     complete: bool = True
+    dropped: tuple[DroppedLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +70,9 @@ class Segment:
     Generation 0 is an observation, made from messages; generation g a reflection, made from
     segments of generation g-1 (the top generation from its own). `source_tokens` counts the
     messages of the range, `sum_tokens` the tape up to `last_seq`. `lost` lists literals of the
-    source that the text does not hold. `version` is the log version that brought the segment,
-    `superseded` the one that replaced it.
+    source that the text does not hold, `dropped` the lines of a model's answer that are not among
+    the notes. `version` is the log version that brought the segment, `superseded` the one that
+    replaced it.
     """
 
     id: str
@@ -68,6 +89,7 @@ class Segment:
     created_at: datetime
     version: int = 0
     superseded: int | None = None
+    dropped: tuple[DroppedLine, ...] = ()
 
     @property
     def live(self) -> bool:

@@ -11,6 +11,7 @@ from remanence.errors import StoreError
 from remanence.stores import transitions
 from remanence.stores.rows import (
     SEGMENT_COLUMNS,
+    encode_dropped,
     encode_instant,
     encode_lost,
     encode_notes,
@@ -160,8 +161,8 @@ def _insert(connection: apsw.Connection, conversation: int, segment: Segment) ->
     try:
         connection.execute(
             "INSERT INTO segments (conversation, id, generation, first_seq, last_seq, text, notes, "
-            "tokens, source_tokens, sum_tokens, lost, made_by, created_at, version) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "tokens, source_tokens, sum_tokens, lost, made_by, created_at, version, dropped) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 conversation,
                 segment.id,
@@ -177,6 +178,7 @@ def _insert(connection: apsw.Connection, conversation: int, segment: Segment) ->
                 segment.made_by,
                 encode_instant(segment.created_at),
                 segment.version,
+                encode_dropped(segment.dropped),
             ),
         )
     except apsw.ConstraintError as error:

@@ -17,7 +17,7 @@ from remanence.testing.store_contract.samples import (
     tape,
     user,
 )
-from remanence.types import Note
+from remanence.types import DroppedLine, Note
 
 
 class ObservationContract(Handles):
@@ -51,7 +51,13 @@ class ObservationContract(Handles):
             ),
             Note(text="plain", first_seq=2, last_seq=2),
         )
-        segment = observation(1, 2, notes=notes, lost=("LH 400", "é"), text="# notes\n")
+        dropped = (
+            DroppedLine(text="Ana waves 「金」", reason="over_budget", detail="NOTE Fact"),
+            DroppedLine(text="see LH 999", reason="invented", detail="999"),
+        )
+        segment = observation(
+            1, 2, notes=notes, lost=("LH 400", "é"), text="# notes\n", dropped=dropped
+        )
         state = await tape(store, 2)
         after = committed(await store.commit_observation(state, segment))
 
@@ -61,8 +67,19 @@ class ObservationContract(Handles):
         assert stored.version == after.lock_version
         assert stored.live
         assert await store.segments(REF, live=True) == (stored,)
-        fields = ("notes", "lost", "text", "tokens", "made_by", "created_at", "generation")
+        fields = (
+            "notes",
+            "lost",
+            "dropped",
+            "text",
+            "tokens",
+            "made_by",
+            "created_at",
+            "generation",
+        )
         assert all(getattr(stored, name) == getattr(segment, name) for name in fields)
+        (entry,) = await store.log(REF)
+        assert "2 lines dropped (1 invented, 1 over_budget)" in entry.detail
 
     async def test_an_observation_of_nothing_is_kept(self, store: Store) -> None:
         state = await tape(store, 2)
