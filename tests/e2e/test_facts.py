@@ -504,4 +504,4 @@ async def test_a_model_is_asked_for_facts_at_the_end() -> None:
     assert request.purpose == "facts"
     assert "Lisbon" in request.prompt
     assert (fact.summary, fact.type, fact.tags) == ("Lives in Lisbon", "profile", ("home",))
-    assert (fact.first_seq, fact.made_by) == (1, "extract/1 scripted-model")
+    assert (fact.first_seq, fact.made_by) == (1, "extract/2 scripted-model")

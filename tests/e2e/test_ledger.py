@@ -18,8 +18,8 @@ from remanence.testing.store_contract.samples import usage
 
 IN_MEMORY = "sqlite:///:memory:"
 POLICY = Policy(observe_tokens=10, keep_last=0, note_ratio=0.5)
-FLIGHT = Message.user("My flight is LH 454 to San Francisco on 2026-05-08, and I sit in 34K.")
-NOTE = "{#1} IMPORTANT (Fact) user: flies LH 454 to San Francisco on 2026-05-08"
+FLIGHT = Message.user("My flight is LH 454 to San Francisco on 2026-05-08, ticket QF-7781.")
+NOTE = "#1 [IMPORTANT Fact] user: flies LH 454 to San Francisco on 2026-05-08"
 
 
 async def told(chat: Conversation) -> None:

@@ -139,7 +139,7 @@ async def test_observer_reflector_and_clock_that_were_passed_in_are_called(prese
 @pytest.mark.parametrize("preset", SMALL)
 async def test_the_model_that_was_passed_in_is_asked_to_observe_and_to_reflect(preset: str) -> None:
     words = " ".join(f"word{number}" for number in range(40))
-    model = ScriptedModel(otherwise=f"[2026-03-02 09:00] NOTE (Fact) {{#1-#2}} user: {words}")
+    model = ScriptedModel(otherwise=f"#1-2 [NOTE Fact] user: {words}")
     policy = SMALL[preset]().replace(note_ratio=0.5, max_output_tokens=32_000)
     async with Memory.open(
         "sqlite:///:memory:", policy=policy, model=model, clock=FixedClock()

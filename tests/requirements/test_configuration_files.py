@@ -113,9 +113,9 @@ def test_each_half_of_the_model_falls_back_to_the_main_agents(
 async def test_the_models_of_the_settings_are_the_ones_that_are_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    note = "[2026-03-02 09:00] NOTE (Fact) {#1-#2} user: " + " ".join(f"w{n}" for n in range(60))
+    words = " ".join(f"w{n}" for n in range(60))
     async with ModelServer().running() as server:
-        server.script(*[Reply(note)] * 40)
+        server.script(*[Reply(f"#1-2 [NOTE Fact] user: {n} {words}") for n in range(40)])
         monkeypatch.setenv("ANTHROPIC_API_KEY", "zz-test")
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         settings = Settings(

@@ -403,7 +403,7 @@ async def test_short_messages_leave_room_for_more_than_a_hundred_and_long_result
 @pytest.mark.req("L-14")
 @pytest.mark.req("L-52")
 async def test_observer_and_reflector_ask_the_main_model_unless_they_have_their_own() -> None:
-    line = "[2026-03-02 09:00] NOTE (Fact) {#1-#10} " + " ".join(f"word{n}" for n in range(120))
+    line = "#1-10 [NOTE Fact] " + " ".join(f"word{n}" for n in range(120))
     main, own = ScriptedModel(otherwise=line), ScriptedModel(otherwise=line)
     policy = Policy.lango(enabled=True, reflect_tokens=(150, 150))
     async with Memory.open(IN_MEMORY, policy=policy, model=main, reflector=own) as memory:
@@ -416,7 +416,7 @@ async def test_observer_and_reflector_ask_the_main_model_unless_they_have_their_
     assert {request.purpose for request in main.requests} >= {"observe"}
     assert "reflect" not in {request.purpose for request in main.requests}
     assert {request.purpose for request in own.requests} >= {"reflect"}
-    assert made_by <= {f"{main.name} observe/1"}
+    assert made_by <= {f"{main.name} observe/2"}
 
 
 @pytest.mark.req("L-53")

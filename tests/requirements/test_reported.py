@@ -213,7 +213,7 @@ async def test_a_conversation_that_many_use_first_at_once_is_one() -> None:
 @pytest.mark.req("X-12")
 @pytest.mark.req("X-16")
 async def test_what_the_observer_asks_its_model_enters_no_conversation() -> None:
-    line = "[2026-03-02 09:00] NOTE (Fact) {#1-#2} user: likes tea with lemon and honey"
+    line = "#1-2 [NOTE Fact] user: likes tea with lemon and honey"
     model = ScriptedModel(otherwise=line)
     async with Memory.open(IN_MEMORY, policy=SMALL, model=model) as memory:
         chat = memory.conversation("a")
@@ -258,8 +258,8 @@ async def test_a_pause_is_told_when_the_conversation_goes_on() -> None:
 @pytest.mark.req("X-24")
 async def test_what_is_under_way_and_what_comes_next_stand_in_the_context() -> None:
     lines = (
-        "[2026-03-02 09:00] NOTE (NextStep) {#1-#9} user: under way: moving the shop to Porto\n"
-        "[2026-03-02 09:00] NOTE (NextStep) {#1-#9} user: next: call the carrier"
+        "#1-9 [NextStep] user: under way: moving the shop to Porto\n"
+        "#1-9 [NextStep] user: next: call the carrier"
     )
     policy = SMALL.replace(note_ratio=0.2)
     async with Memory.open(

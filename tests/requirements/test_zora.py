@@ -257,7 +257,7 @@ async def test_a_full_session_tier_is_reflected_after_the_observing_that_is_due(
 @pytest.mark.req("Z-50")
 @pytest.mark.req("Z-81")
 async def test_the_model_is_asked_for_what_the_document_lists() -> None:
-    line = "[2026-03-02 09:00] CRITICAL (Decision) {#1-#20} user: it stays as it is\n"
+    line = "#1-20 [CRITICAL Decision] user: it stays as it is\n"
     model = ScriptedModel(otherwise=line)
     policy = Policy.zora(tail_tokens=3_000, observe_tokens=3_000, tail_keep_tokens=2_000)
     async with Memory.open(IN_MEMORY, policy=policy, model=model) as memory:
@@ -269,9 +269,9 @@ async def test_the_model_is_asked_for_what_the_document_lists() -> None:
     asking = [request for request in model.requests if request.purpose == "observe"]
     first, later = asking[0], asking[-1]
     asked = f"{first.stable}\n{first.prompt}"
-    for piece in ("decisions, each with its reason", "facts", "tool", "errors", "preferences"):
+    for piece in ("decisions with their reasons", "facts", "tool", "errors", "preferences"):
         assert piece in asked
-    assert "do not repeat" in later.prompt
+    assert "earlier notes, not to be repeated" in later.prompt
     assert "it stays as it is" in later.prompt
 
 

@@ -1,4 +1,6 @@
+import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,6 +23,7 @@ _LEASE = Note(
     speaker="Ana",
     topic="flat",
 )
+_ALONE = replace(_LEASE, topic=None)  # a heading above one line is left out
 _CAT = Note(text="cat hates boxes", first_seq=5, last_seq=5, observed_at=_AT)
 _CHAT = Note(text="weather was nice", first_seq=7, last_seq=7, observed_at=_AT + timedelta(days=2))
 
@@ -77,35 +80,54 @@ async def test_notes_are_shown_as_lines_in_order_with_size_and_target() -> None:
     assert request.purpose == "reflect"
     assert request.prompt.startswith(
         "<data-1 notes>\n"
-        "[2026-05-08 13:56] CRITICAL (Decision) {#3-#4} Ana / flat: rent is 1,250 EUR\n"
-        "[2026-05-08 13:56] NOTE (Fact) {#5} cat hates boxes\n"
-        "[2026-05-10 13:56] NOTE (Fact) {#7} weather was nice\n"
+        "Fri 2026-05-08\n"
+        "#3-4 [CRITICAL Decision] Ana: rent is 1,250 EUR\n"
+        "#5 cat hates boxes\n"
+        "Sun 2026-05-10\n"
+        "#7 weather was nice\n"
         "</data-1>\n\n"
-        "Now condense the notes above."
+        "Now condense the notes above, which have 27 tokens, to at most "
     )
-    assert "at most\n20 tokens" in request.prompt
+    assert re.search(r"to at most [0-9]+ words, which is 74 % of them", request.prompt)
     assert request.prompt.endswith("in French.")
 
 
-async def test_lines_are_read_back_with_their_fields() -> None:
-    line = "[2026-05-08 13:56] CRITICAL (Decision) {#3-#4} Ana / flat: rent is 1,250 EUR"
-    draft = await _reflect([line], _LEASE, _CAT)
+async def test_notes_of_a_topic_stand_below_it_and_come_back_with_it() -> None:
+    notes = [replace(_LEASE, text=f"rent {n} EUR", first_seq=n, last_seq=n) for n in range(1, 4)]
+    lines = "#1-2 [CRITICAL Decision] Ana: rent 1 EUR\n#3 [CRITICAL Decision] Ana: rent 3 EUR"
+    model = ScriptedModel([f"## flat\n{lines}\n#2 [CRITICAL Decision] Ana: rent 2 EUR"])
+    draft = await ModelReflector(model).reflect(_request(_segment(*notes, _CAT)))
 
-    assert draft == Draft(notes=(_LEASE,), made_by="scripted-model reflect/1")
+    assert "\n#5 cat hates boxes\n## flat\n#1 [CRITICAL Decision]" in model.requests[0].prompt
+    assert {note.topic for note in draft.notes} == {"flat"}
+
+
+async def test_a_number_within_a_note_has_the_time_of_that_note() -> None:
+    long = replace(_CAT, first_seq=3, last_seq=9)
+    draft = await _reflect(["#5 cat hates boxes"], long, _CHAT)
+
+    assert draft.notes[0].observed_at == _AT
+
+
+async def test_lines_are_read_back_with_their_fields() -> None:
+    draft = await _reflect(["#3-4 [CRITICAL Decision] Ana: rent is 1,250 EUR"], _LEASE, _CAT)
+
+    assert draft == Draft(notes=(_ALONE,), made_by="scripted-model reflect/2")
 
 
 @pytest.mark.req("Z-57")
 async def test_a_critical_note_that_is_missing_comes_back_word_for_word() -> None:
     draft = await _reflect(["{#7} weather was nice"], _LEASE, _CAT, _CHAT)
 
-    assert draft.notes == (_LEASE, _CHAT)
+    assert draft.notes == (_ALONE, _CHAT)
 
 
 async def test_a_critical_note_worded_anew_gives_way_to_its_own_words() -> None:
-    line = "[2026-05-08 13:56] CRITICAL (Decision) {#3-#4} Ana: pays about 1,250 EUR a month"
+    line = "#3-4 [CRITICAL Decision] Ana: pays about 1,250 EUR a month"
     draft = await _reflect([line], _LEASE, _CAT)
 
-    assert draft.notes == (_LEASE,)
+    assert draft.notes == (_ALONE,)
+    assert [line.reason for line in draft.dropped] == ["reworded"]
 
 
 async def test_a_critical_note_that_a_later_one_replaced_stays_away() -> None:
@@ -128,10 +150,10 @@ async def test_critical_notes_above_the_limit_go_so_that_memory_still_shrinks() 
     assert _count(render_notes(draft.notes, "compact")) <= 125
 
 
-async def test_lost_values_of_weighty_notes_are_asked_for_and_those_of_others_not() -> None:
-    plan = Note(text="order QF-7781", first_seq=6, last_seq=6, priority="IMPORTANT")
-    aside = Note(text="saw bus M-48 pass", first_seq=7, last_seq=7)
-    model = ScriptedModel(["{#6} there is an order", "{#6} IMPORTANT order QF-7781"])
+async def test_lost_values_of_decisions_are_asked_for_and_those_of_other_notes_not() -> None:
+    plan = Note(text="order QF-7781", first_seq=6, last_seq=6, tag="Decision", priority="IMPORTANT")
+    aside = Note(text="saw bus M-4812 pass", first_seq=7, last_seq=7, priority="IMPORTANT")
+    model = ScriptedModel(["#6 there is an order", "#6 [Decision] order QF-7781"])
     draft = await ModelReflector(model).reflect(_request(_segment(plan, aside)))
 
     assert "<data-1 missing values>\nQF-7781\n</data-1>" in model.requests[1].prompt

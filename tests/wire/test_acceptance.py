@@ -19,7 +19,7 @@ from remanence.testing.models import ScriptedModel
 from remanence.tokens import counter_for
 
 WORKING_TIER, SESSION_TIER, CROSS_SESSION_TIER = 30_000, 10_000, 5_000
-MESSAGE = re.compile(r"\[data-\d+ #(\d+) \|")
+MESSAGE = re.compile(r"^#(\d+) \w+:", re.MULTILINE)
 ROOM = re.compile(r"room (\d+)")
 STORY = "x" * 3_400
 
@@ -29,10 +29,10 @@ def compress(request: ModelRequest) -> str:
     if request.purpose == "facts":
         return json.dumps(fact_of(request.prompt))
     if request.purpose == "reflect":
-        return "[2026-03-02 09:00] CRITICAL (Decision) {#1-#2} Ana stays in town for good."
+        return "#1-2 [CRITICAL Decision] Ana stays in town for good."
     numbers = MESSAGE.findall(request.prompt)
     lines = (
-        f"[2026-03-02 09:00] IMPORTANT (Fact) {{#{numbers[0]}-#{numbers[-1]}}} Ana sleeps in room {room}."
+        f"#{numbers[0]}-{numbers[-1]} [IMPORTANT Fact] Ana sleeps in room {room}."
         for room in dict.fromkeys(ROOM.findall(request.prompt))
     )
     return "\n".join(lines) or "NOTHING"

@@ -24,7 +24,7 @@ POLICY = Policy(
     show_clock=False,
 )
 SYSTEM = "You are the ship's clerk. " * 30
-NOTE = "{#1} IMPORTANT (Fact) user: bay 0 is at 48.21 N, and the harbour master is Ines Okafor"
+NOTE = "#1 [IMPORTANT Fact] user: bay 0 is at 48.21 N, and the harbour master is Ines Okafor"
 
 
 def said(number: int) -> str:
@@ -69,7 +69,7 @@ async def test_the_observers_request_begins_with_the_live_prompt_byte_for_byte(w
         assert body["messages"][-2] == last
         question = body["messages"][-1]["content"]
     assert question.startswith("The conversation above is paused")
-    assert "#1 | user" in question
+    assert "#1 user:" in question
     assert said(0) not in question
     assert "tools" not in body
 
@@ -148,7 +148,7 @@ async def test_a_model_that_cannot_go_on_from_a_prompt_is_refused_at_the_start(
 
 
 async def test_a_repair_asks_by_itself(wire: Wire) -> None:
-    wire.server.script(Reply("{#1} NOTE (Fact) user: a bay"), Reply("SKIP"))
+    wire.server.script(Reply("#1 user: a bay"), Reply("SKIP"))
     async with Memory.open(
         "sqlite:///:memory:", policy=POLICY, model=wire.spec, clock=FixedClock()
     ) as memory:
@@ -165,4 +165,4 @@ async def test_a_repair_asks_by_itself(wire: Wire) -> None:
     assert "The conversation above is paused" not in repair
     assert SYSTEM.strip() not in repair
     assert "missing values" in repair
-    assert "observe-continued/1" in observations[0].made_by
+    assert "observe-continued/2" in observations[0].made_by

@@ -18,7 +18,7 @@ HOUR = 3_600
 STEP = 120
 POLICY = Policy(observe_tokens=60, keep_last=2, tail_tokens=400, tail_keep_tokens=50)
 LOOP = "- the same line again and again\n" * 40
-CUT_OFF = "{#1} IMPORTANT (Fact) user: sails\n{#1} NOTE (Fact) user: and th"
+CUT_OFF = "#1 [IMPORTANT Fact] user: sails\n#1 user: and th"
 
 FAILURES: dict[str, tuple[Step, str]] = {
     "401": (Fail(401), "auth"),
@@ -143,7 +143,7 @@ async def test_the_pause_that_a_provider_asks_for_is_kept(whole_wire: Wire, seco
 async def test_what_failed_is_made_good_by_the_next_try(whole_wire: Wire, name: str) -> None:
     step, _ = FAILURES[name]
     times = 2 if name == "cut off" else 1
-    whole_wire.server.script(*[step] * times, Reply("{#1} NOTE (Fact) user: sails"))
+    whole_wire.server.script(*[step] * times, Reply("#1 user: sails"))
     async with failing(whole_wire.spec, stream=False) as it:
         for number in range(3):
             await it.turn(number)
@@ -160,7 +160,7 @@ async def test_what_failed_is_made_good_by_the_next_try(whole_wire: Wire, name: 
 async def test_a_chain_falls_back_and_leaves_the_failed_model_alone_until_it_has_cooled(
     whole_wire: Wire,
 ) -> None:
-    note = Reply("{#1} NOTE (Fact) user: seven sailors crossed the quiet bay")
+    note = Reply("#1 user: seven sailors crossed the quiet bay")
     whole_wire.server.script(Fail(500), note, note, note)
     spare = f"openai:spare@{whole_wire.server.url}/v1"
     clock = FixedClock()

@@ -14,10 +14,10 @@ TOLD = (
     "for is in /etc/trip/plan.toml now. Please mind that the invoice is INV-88213 and goes to the office."
 )
 VALUES = ("LH 454", "K7Q-2201", "231.50", "https://stay.example/rooms/77", "/etc/trip/plan.toml")
-FIRST = "{#1} IMPORTANT (Fact) user: a flight to San Francisco and a hotel are booked"
+FIRST = "#1 [IMPORTANT Fact] user: a flight to San Francisco and a hotel are booked"
 REPAIR = (
-    "{#1} IMPORTANT (Fact) user: flight LH 454, reference K7Q-2201, 231.50 EUR a night\n"
-    "{#1} NOTE (Fact) user: https://stay.example/rooms/77 and /etc/trip/plan.toml"
+    "#1 [IMPORTANT Fact] user: flight LH 454, reference K7Q-2201, 231.50 EUR a night\n"
+    "#1 user: https://stay.example/rooms/77 and /etc/trip/plan.toml"
 )
 
 

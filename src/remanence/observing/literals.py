@@ -94,7 +94,7 @@ class LossReport:
     def __init__(self, note_text: str) -> None:
         self._kept = _normal(note_text)
         self._held: set[str] = set()
-        self._missing: dict[str, tuple[int, int, str]] = {}
+        self._missing: dict[str, tuple[int, int, Literal]] = {}
         self._counts: Counter[str] = Counter()
 
     def add(self, source_text: str) -> None:
@@ -107,16 +107,20 @@ class LossReport:
                 if _holds(self._kept, key):
                     self._held.add(key)
                     continue
-                self._missing[key] = (_RANK[literal.kind], len(self._missing), literal.text)
+                self._missing[key] = (_RANK[literal.kind], len(self._missing), literal)
             self._counts[key] += 1
 
     def lost(self, *, limit: int) -> tuple[str, ...]:
         """The literals that are missing, the most telling first."""
-        missing = [
-            (rank, -self._counts[key], place, text)
-            for key, (rank, place, text) in self._missing.items()
-        ]
-        return tuple(text for *_, text in sorted(missing)[:limit])
+        return tuple(literal.text for literal in self.missing()[:limit])
+
+    def missing(self) -> tuple[Literal, ...]:
+        """The same with their kinds, all of them."""
+        ranked = sorted(
+            (rank, -self._counts[key], place) for key, (rank, place, _) in self._missing.items()
+        )
+        literals = [literal for *_, literal in self._missing.values()]
+        return tuple(literals[place] for *_, place in ranked)
 
 
 def _literals(text: str) -> Iterable[Literal]:

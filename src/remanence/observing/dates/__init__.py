@@ -2,6 +2,14 @@
 
 from remanence.observing.dates.find import find_dates, finding_dates, resolve_dates
 from remanence.observing.dates.mention import DateMention, Grain
-from remanence.observing.dates.render import render_date
+from remanence.observing.dates.render import iso_date, render_date
 
-__all__ = ["DateMention", "Grain", "find_dates", "finding_dates", "render_date", "resolve_dates"]
+__all__ = [
+    "DateMention",
+    "Grain",
+    "find_dates",
+    "finding_dates",
+    "iso_date",
+    "render_date",
+    "resolve_dates",
+]

@@ -31,6 +31,12 @@ def render_date(mention: DateMention) -> str:
     return f"~{text}" if mention.approximate else text
 
 
+def iso_date(mention: DateMention) -> str:
+    """The date in ISO 8601, no finer than it is known."""
+    text = mention.first.isoformat()
+    return {"year": text[:4], "month": text[:7]}.get(mention.grain, text)
+
+
 def _phrase(language: Language, grain: Grain, first: date, word: str) -> str:
     winter = first.month == 12
     season = WINTER if winter else first.month // 3 - 1

@@ -58,12 +58,6 @@ def written_date(mention: DateMention, at: datetime, following: str) -> str:
     return shown
 
 
-def iso_date(mention: DateMention) -> str:
-    """The date in ISO 8601, no finer than it is known."""
-    text = mention.first.isoformat()
-    return {"year": text[:4], "month": text[:7]}.get(mention.grain, text)
-
-
 def _names_its_day(mention: DateMention, at: datetime) -> bool:
     """Whether the text gives day and month of the year that the heading shows."""
     day, month, text = mention.first.day, mention.first.month, mention.text.casefold()

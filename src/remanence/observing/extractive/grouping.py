@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise, zip_longest
 
-from remanence.observing.extractive.dating import iso_date
+from remanence.observing.dates import iso_date
 from remanence.observing.extractive.passage import Passage
 from remanence.observing.notes import one_line
 from remanence.types import Note, Priority, Tag

@@ -8,20 +8,23 @@ from string import Template
 from remanence.errors import ObservationRejected
 from remanence.observing.facts.answers import AnsweredFact, read_facts
 from remanence.observing.model.asking import NOTHING, Question, ask_once, is_word
-from remanence.observing.model.lines import written_line
+from remanence.observing.model.lines import format_line
+from remanence.observing.model.note_entries import note_entries
 from remanence.observing.model.prompting import Entry, Section, language_rule
+from remanence.observing.model.time_headings import Timed, below_times
 from remanence.observing.model.transcript import transcript
 from remanence.observing.secrets import scrubbed
 from remanence.protocols import ExtractRequest, Model
 from remanence.tokens import text_tokens
 from remanence.types import FactDraft
 
-EXTRACT_VERSION = "extract/1"
+EXTRACT_VERSION = "extract/2"
 KNOWN_FACTS = 100
 FEW_TOKENS = 2_000
 ROOM_TOKENS = 12_000
 MESSAGE_TOKENS = 4_000
 _NUMBER = re.compile(r"\d+")
+_DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b")
 
 
 class ModelFacts:
@@ -76,20 +79,26 @@ def _known_entries(request: ExtractRequest) -> Iterator[Entry]:
 def _source_section(request: ExtractRequest) -> Section:
     """The notes; where there are few messages, these, as their notes have room for little."""
     if request.notes and sum(message.tokens for message in request.messages) > FEW_TOKENS:
-        return Section("notes", tuple(Entry("", scrubbed(written_line(n))) for n in request.notes))
+        return Section("notes", note_entries(request.notes))
     shown = transcript(
         request.messages, message_tokens=MESSAGE_TOKENS, room_tokens=ROOM_TOKENS, count=text_tokens
     )
-    return Section("messages", tuple(item.entry for item in shown))
+    return Section("messages", tuple(below_times(Timed(item.at, item.entry) for item in shown)))
 
 
 def _is_supported(fact: AnsweredFact, request: ExtractRequest) -> bool:
-    """Whether each number of the summary occurs in the source, or in a fact that is known."""
-    numbers = set(_NUMBER.findall(fact.summary))
+    """Whether each number of the summary occurs in the source, or in a fact that is known.
+
+    Dates about the time of the messages may be reckoned from words such as "next Friday".
+    """
+    years = {message.created_at.year for message in request.messages if message.created_at}
+    about = {str(year + near) for year in years for near in (-1, 0, 1)}
+    summary = _DATE.sub(lambda date: "" if date[0][:4] in about else date[0], fact.summary)
+    numbers = set(_NUMBER.findall(summary))
     if not numbers:
         return True
     texts = [known.summary for known in request.known[:KNOWN_FACTS]]
-    texts += [written_line(note) for note in request.notes]
+    texts += [format_line(note) for note in request.notes]
     for message in request.messages:
         texts += [message.full_text, str(message.created_at)]
     return numbers <= set(_NUMBER.findall("\n".join(texts)))

@@ -3,15 +3,24 @@
 from remanence.errors import InvalidPolicy
 from remanence.fields import impossible
 from remanence.observing.policy import window_tokens
+from remanence.protocols import CountTokens
 
 LEAST_INPUT_TOKENS = 4_000
 INPUT_SHARE = 3
 """Eighths of a window that a request may fill: token counts are estimates, and long inputs are read
 with less care."""
 
-LINE_HEAD_FACTOR = 2
+HEAD_FACTOR = 1.6
 SLACK_TOKENS = 256
-"""The heads of lines about double them, and count for the output limit but not for the target."""
+"""The heads of lines count for the output limit but not for the target, and a model overshoots."""
+
+TALK_SHARE, NOTE_SHARE = 0.75, 0.9
+"""Words of a note for each word of the talk that it is made from, and of earlier notes, at equal
+tokens: names, numbers and dates are denser in notes than in talk, and headings stand above them."""
+
+SAMPLE_CHARACTERS = 6_000
+LEAST_SAMPLE_CHARACTERS = 400
+_LONGEST_WORD = 16
 
 
 def check_limits(*, max_output_tokens: int, max_input_tokens: int) -> None:
@@ -33,9 +42,26 @@ def input_limit(model: str) -> int:
 
 def output_limit(target_tokens: int, most_tokens: int) -> int:
     """The tokens that an answer may take whose lines have *target_tokens* without their heads."""
-    return min(most_tokens, int(target_tokens * 1.3 * LINE_HEAD_FACTOR) + SLACK_TOKENS)
+    return min(most_tokens, int(target_tokens * 1.3 * HEAD_FACTOR) + SLACK_TOKENS)
 
 
-def in_words(tokens: int) -> int:
-    """About as many English words as *tokens*."""
-    return max(1, tokens * 3 // 4)
+def length_limit(target_tokens: int, *, notes: str, talk: str, count: CountTokens) -> str:
+    """The words that notes of *target_tokens* have, such as `640 words`.
+
+    Measured on notes as they are rendered, or where there are few, on the *talk* that they are made
+    from. Text without spaces is measured in characters.
+    """
+    has_notes = len(notes) >= LEAST_SAMPLE_CHARACTERS
+    sample = (notes if has_notes else talk)[:SAMPLE_CHARACTERS] or "some plain words"
+    share = target_tokens * (NOTE_SHARE if has_notes else TALK_SHARE) / max(1, count(sample))
+    words = len(sample.split())
+    if len(sample) > words * _LONGEST_WORD:
+        return f"{_rounded(len(sample) * share):,} characters"
+    return f"{_rounded(words * share):,} words"
+
+
+def _rounded(number: float) -> int:
+    """Two leading digits, as a limit is no more exact than its estimate."""
+    whole = max(1, int(number))
+    unit = int("1".ljust(len(str(whole)) - 1, "0"))
+    return whole // unit * unit

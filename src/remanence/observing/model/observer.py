@@ -1,10 +1,13 @@
 """The observer that asks a language model for notes."""
 
 import asyncio
+import json
+import re
 from collections.abc import Sequence
 
+from remanence.observing.excerpts import beginning
 from remanence.observing.model.asking import Question
-from remanence.observing.model.limits import in_words, output_limit
+from remanence.observing.model.limits import length_limit, output_limit
 from remanence.observing.model.lines import Origin
 from remanence.observing.model.prompting import (
     CONTINUED_VERSION,
@@ -14,24 +17,37 @@ from remanence.observing.model.prompting import (
     filled,
     prompt,
 )
-from remanence.observing.model.transcript import Shown, shortened, transcript
+from remanence.observing.model.task import Task
+from remanence.observing.model.time_headings import Timed, below_times
+from remanence.observing.model.transcript import Shown, transcript
+from remanence.observing.model.trimming import Limits
 from remanence.observing.model.values import Piece
 from remanence.observing.model.writer import ModelWriter
-from remanence.observing.model.writing import Task, written
+from remanence.observing.model.writing import write_notes
 from remanence.observing.notes import render_notes
+from remanence.observing.secrets import scrubbed
 from remanence.protocols import LivePrompt, ObserveRequest
-from remanence.types import Draft, Message, Note
+from remanence.types import ROLES, Draft, Message, Note
 
-KNOWN_SHARE = 4
+LEAST_KNOWN_TOKENS, MOST_KNOWN_TOKENS = 100, 600
+KNOWN_SHARE = 8
+"""Known notes have at most an eighth of the tokens of the messages, within these bounds."""
+
 MESSAGE_SHARE = 4
-"""Known notes take at most a quarter of the input, and so does one message."""
+"""One message takes at most a quarter of the input."""
 
 BEGINNING = 60
 """Characters by which a message is known again in a prompt that holds it."""
 
-OVERRUN = 1.25
+TOLD_LINES, TOLD_CHARACTERS = 20, 4_000
+"""A longer text of a user is pasted rather than said; its values are not asked for."""
+
+SAMPLE_CHARACTERS = 1_500
+"""What users said is a sample of how they write if it is no shorter."""
+
+OVERRUN, LASTING_OVERRUN = 1.25, 1.5
 OVERRUN_TOKENS = 16
-_ROLES = ("user", "assistant", "tool")
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
 class ModelObserver(ModelWriter):
@@ -53,21 +69,24 @@ class ModelObserver(ModelWriter):
         if not request.messages:
             return Draft(notes=(), made_by=f"{self._model.name} {OBSERVE_VERSION}", nothing=True)
         task = await asyncio.to_thread(self._task, request)
-        return await written(self._model, task)
+        return await write_notes(self._model, task)
 
     def _instruction(self, request: ObserveRequest) -> str:
         return filled(
             "observe-task",
             first=request.messages[0].seq,
             last=request.messages[-1].seq,
-            source_tokens=f"{_source_tokens(request):,}",
-            target_tokens=f"{request.target_tokens:,}",
-            target_words=f"{in_words(request.target_tokens):,}",
+            length=length_limit(
+                request.target_tokens,
+                notes=render_notes(request.known, request.note_format),
+                talk=_talk(request.messages),
+                count=request.count_tokens,
+            ),
             language=self._language_rule,
         )
 
     def _task(self, request: ObserveRequest) -> Task:
-        known = _known_text(request, most_tokens=self._max_input_tokens // KNOWN_SHARE)
+        known = _known_text(request)
         instruction = self._instruction(request)
         fixed = sum(map(request.count_tokens, (prompt("observe"), known, instruction)))
         shown = transcript(
@@ -77,6 +96,7 @@ class ModelObserver(ModelWriter):
             count=request.count_tokens,
         )
         live = request.live if _shows(request.live, request.messages) else None
+        entries = (Timed(m.at, _beginning(m) if live else m.entry) for m in shown)
         return Task(
             question=Question(
                 purpose="observe",
@@ -84,8 +104,10 @@ class ModelObserver(ModelWriter):
                 user=request.user,
                 stable=prompt("observe"),
                 sections=(
-                    Section("notes taken already", (Entry("", known),) if known else ()),
-                    Section("messages", tuple(_beginning(m) if live else m.entry for m in shown)),
+                    Section(
+                        "earlier notes, not to be repeated", (Entry("", known),) if known else ()
+                    ),
+                    Section("messages", tuple(below_times(entries))),
                 ),
                 task=f"{prompt('continuation-task').strip()}\n\n{instruction}"
                 if live
@@ -95,17 +117,17 @@ class ModelObserver(ModelWriter):
                 live_text="\n".join(message.entry.body for message in shown) if live else "",
             ),
             version=CONTINUED_VERSION if live else OBSERVE_VERSION,
-            origin=_origin(request.messages),
+            origin=_origin(shown),
             pieces=tuple(map(_piece, shown)),
-            known_text=known,
+            known=request.known,
             allows_nothing=True,
             language_rule=self._language_rule,
             target_tokens=request.target_tokens,
-            limit_tokens=_limit(request),
-            critical_limit_tokens=max(_limit(request), _source_tokens(request)),
+            limits=_limits(request),
             note_format=request.note_format,
             count_tokens=request.count_tokens,
             repair=self._repair,
+            shown_text=_live_text(live),
         )
 
 
@@ -117,45 +139,66 @@ def _shows(live: LivePrompt | None, messages: Sequence[Message]) -> bool:
     return all(shown.get(message.seq) == message.content for message in messages)
 
 
+def _live_text(live: LivePrompt | None) -> str:
+    """All that a model sees of a prompt that it goes on from."""
+    return json.dumps(live.to_anthropic(), ensure_ascii=False) if live else ""
+
+
 def _beginning(shown: Shown) -> Entry:
     head, body = shown.entry
-    return Entry(head, body if len(body) <= BEGINNING else f"{body[:BEGINNING]} [...]")
+    short = beginning(body, BEGINNING)
+    return Entry(head, body if short == body else f"{short} [...]")
 
 
-def _known_text(request: ObserveRequest, *, most_tokens: int) -> str:
-    """The newest of the known notes, as text."""
+def _known_text(request: ObserveRequest) -> str:
+    """The newest of the known notes as text, without secrets."""
+    share = _source_tokens(request) // KNOWN_SHARE
+    limit = min(MOST_KNOWN_TOKENS, max(LEAST_KNOWN_TOKENS, share))
     known: Sequence[Note] = request.known
-    text = render_notes(known, "compact")
-    while known and request.count_tokens(text) > most_tokens:
-        known = known[len(known) // 2 + 1 :]
-        text = render_notes(known, "compact")
-    return shortened(text, most_tokens, request.count_tokens)
+    text = render_notes(known, "prose")
+    while known and request.count_tokens(text) > limit:
+        known = known[len(known) // 8 + 1 :]
+        text = render_notes(known, "prose")
+    return scrubbed(text)
+
+
+def _talk(messages: Sequence[Message]) -> str:
+    """What people said, or where they said little, all that was said."""
+    told = "\n".join(_CODE.sub("", message.text) for message in messages if message.role == "user")
+    return told if len(told) >= SAMPLE_CHARACTERS else "\n".join(m.text for m in messages)
 
 
 def _piece(shown: Shown) -> Piece:
+    is_user = shown.message.role == "user"
+    told = _CODE.sub("", shown.said) if is_user else shown.said
     return Piece(
         first_seq=shown.message.seq,
         last_seq=shown.message.seq,
-        text=shown.said,
-        entry=Entry(shown.entry.head, shown.said),
-        telling=shown.message.role == "user",
+        at=shown.at,
+        text=told,
+        entry=shown.entry,
+        telling=is_user and len(told) <= TOLD_CHARACTERS and told.count("\n") < TOLD_LINES,
     )
 
 
-def _origin(messages: Sequence[Message]) -> Origin:
-    names = dict.fromkeys((*_ROLES, *(message.speaker for message in messages)))
+def _origin(shown: Sequence[Shown]) -> Origin:
+    names = dict.fromkeys((*sorted(ROLES), *(item.message.speaker for item in shown)))
     return Origin(
-        first_seq=messages[0].seq,
-        last_seq=messages[-1].seq,
-        times={m.seq: m.created_at for m in messages if m.created_at is not None},
+        first_seq=shown[0].message.seq,
+        last_seq=shown[-1].message.seq,
+        times={item.message.seq: item.at for item in shown if item.at is not None},
         speakers={name.casefold(): name for name in names},
     )
 
 
-def _limit(request: ObserveRequest) -> int:
+def _limits(request: ObserveRequest) -> Limits:
     """What the notes may have: a little more than asked for, but less than their source."""
-    overrun = int(request.target_tokens * OVERRUN) + OVERRUN_TOKENS
-    return max(request.target_tokens, min(overrun, _source_tokens(request)))
+    target, source = request.target_tokens, _source_tokens(request)
+    ordinary, lasting = (
+        max(target, min(int(target * share) + OVERRUN_TOKENS, source))
+        for share in (OVERRUN, LASTING_OVERRUN)
+    )
+    return Limits(ordinary=ordinary, lasting=lasting, critical=max(lasting, source))
 
 
 def _source_tokens(request: ObserveRequest) -> int:

@@ -7,19 +7,30 @@ from importlib.resources import files
 from string import Template
 from typing import NamedTuple
 
-OBSERVE_VERSION = "observe/1"
-CONTINUED_VERSION = "observe-continued/1"
-REFLECT_VERSION = "reflect/1"
+OBSERVE_VERSION = "observe/2"
+CONTINUED_VERSION = "observe-continued/2"
+REFLECT_VERSION = "reflect/2"
 """A changed prompt gets another version: it stands in each segment that was made by it."""
 
 _MARKS = re.compile(r"data-([0-9]{1,9})", re.IGNORECASE)
 
 
 class Entry(NamedTuple):
-    """A piece of data with a head of its own, such as a message; the head is one line."""
+    """A piece of data that begins with a head, such as a message with its number and speaker.
+
+    A body without a head is written as it is; below a head its further lines are indented.
+    """
 
     head: str
     body: str
+
+    @property
+    def text(self) -> str:
+        """The entry as a request shows it."""
+        if not self.head:
+            return self.body
+        # Every kind of line break, so that no text can pose as the head of another entry.
+        return " ".join([self.head, "\n ".join(self.body.splitlines())]).rstrip()
 
 
 class Section(NamedTuple):
@@ -50,12 +61,10 @@ def request_text(sections: Sequence[Section], task: str) -> str:
     """The data in their fences, and after them what is to be done with them.
 
     The number of the fence is the smallest that nothing in the data begins to spell, so that the
-    same data give the same text and no text can close the fence or pose as a head.
+    same data give the same text and no text can close the fence.
     """
     shown = [section for section in sections if section.entries]
-    mark = _unused_mark(
-        text for section in shown for entry in section.entries for text in (*entry, section.kind)
-    )
+    mark = _unused_mark(text for section in shown for entry in section.entries for text in entry)
     return "\n\n".join([*(_fenced(section, mark) for section in shown), task])
 
 
@@ -72,9 +81,5 @@ def _unused_mark(texts: Iterable[str]) -> str:
 
 
 def _fenced(section: Section, mark: str) -> str:
-    lines = [f"<{mark} {section.kind}>"]
-    for entry in section.entries:
-        if entry.head:
-            lines.append(f"[{mark} {entry.head}]")
-        lines.append(entry.body)
-    return "\n".join([*lines, f"</{mark}>"])
+    texts = (entry.text for entry in section.entries)
+    return "\n".join([f"<{mark} {section.kind}>", *texts, f"</{mark}>"])

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from remanence.errors import ObservationRejected
 from remanence.observing.model.asking import Question
-from remanence.observing.model.limits import in_words, output_limit
-from remanence.observing.model.lines import Origin, in_order, written_line
+from remanence.observing.model.limits import length_limit, output_limit
+from remanence.observing.model.lines import Origin, format_line, in_order
+from remanence.observing.model.note_entries import note_entries
 from remanence.observing.model.prompting import (
     REFLECT_VERSION,
     Entry,
@@ -16,15 +17,23 @@ from remanence.observing.model.prompting import (
     filled,
     prompt,
 )
+from remanence.observing.model.task import Task
+from remanence.observing.model.trimming import Limits
 from remanence.observing.model.values import Piece
 from remanence.observing.model.writer import ModelWriter
-from remanence.observing.model.writing import Task, written
+from remanence.observing.model.writing import write_notes
 from remanence.observing.notes import parse_notes, render_notes
 from remanence.observing.secrets import scrubbed
 from remanence.protocols import ReflectRequest
 from remanence.types import Draft, Note
 
+LAID_DOWN = frozenset({"Decision", "Preference"})
+"""Values of these are asked for when they are lost; which of the others to keep is the model's choice."""
+
 TASK_TOKENS = 300
+HEADING_TOKENS = 8
+"""A line break, and a share of the days and topics that stand above the lines."""
+
 OVERRUN = 1.25
 
 
@@ -36,13 +45,14 @@ class ModelReflector(ModelWriter):
 
     async def reflect(self, request: ReflectRequest) -> Draft:
         tasks = await asyncio.to_thread(self._tasks, request)
-        drafts = [await written(self._model, task) for task in tasks]
+        drafts = [await write_notes(self._model, task) for task in tasks]
         if not drafts:
             raise ObservationRejected("empty", "the segments have no notes to be condensed")
         return Draft(
             notes=tuple(note for draft in drafts for note in draft.notes),
             made_by=drafts[0].made_by,
             complete=all(draft.complete for draft in drafts),
+            dropped=tuple(line for draft in drafts for line in draft.dropped),
         )
 
     def _tasks(self, request: ReflectRequest) -> list[Task]:
@@ -54,7 +64,7 @@ class ModelReflector(ModelWriter):
         portion: list[Note] = []
         tokens = 0
         for note in _source_notes(request):
-            size = request.count_tokens(written_line(note)) + 1
+            size = request.count_tokens(format_line(note)) + HEADING_TOKENS
             if portion and tokens + size > room:
                 yield tuple(portion)
                 portion, tokens = [], 0
@@ -65,7 +75,8 @@ class ModelReflector(ModelWriter):
 
     def _task(self, request: ReflectRequest, notes: tuple[Note, ...]) -> Task:
         count = request.count_tokens
-        source_tokens = count(render_notes(notes, request.note_format))
+        text = render_notes(notes, request.note_format)
+        source_tokens = count(text)
         all_tokens = sum(segment.tokens for segment in request.segments)
         share = min(1.0, source_tokens / max(1, all_tokens))
         target_tokens = max(1, int(request.target_tokens * share))
@@ -77,12 +88,11 @@ class ModelReflector(ModelWriter):
                 conversation=request.conversation,
                 user=request.user,
                 stable=prompt("reflect"),
-                sections=(Section("notes", tuple(piece.entry for piece in pieces)),),
+                sections=(Section("notes", note_entries(notes)),),
                 task=filled(
                     "reflect-task",
                     source_tokens=f"{source_tokens:,}",
-                    target_tokens=f"{target_tokens:,}",
-                    target_words=f"{in_words(target_tokens):,}",
+                    length=length_limit(target_tokens, notes=text, talk=text, count=count),
                     percent=min(100, 100 * target_tokens // max(1, source_tokens)),
                     language=self._language_rule,
                 ),
@@ -91,12 +101,11 @@ class ModelReflector(ModelWriter):
             version=REFLECT_VERSION,
             origin=_origin(notes),
             pieces=pieces,
-            known_text="",
+            known=(),
             allows_nothing=False,
             language_rule=self._language_rule,
             target_tokens=target_tokens,
-            limit_tokens=limit_tokens,
-            critical_limit_tokens=limit_tokens,
+            limits=Limits(ordinary=limit_tokens, lasting=limit_tokens, critical=limit_tokens),
             note_format=request.note_format,
             count_tokens=count,
             repair=self._repair,
@@ -134,7 +143,7 @@ def _replaced(note: Note, later: Sequence[Note]) -> bool:
 
 
 def _source_notes(request: ReflectRequest) -> Iterator[Note]:
-    """The notes of the segments, without secrets; of a segment without notes, its lines."""
+    """The notes of the segments by their messages, without secrets; without notes, the lines."""
     for segment in request.segments:
         notes = segment.notes or parse_notes(
             segment.text,
@@ -142,7 +151,7 @@ def _source_notes(request: ReflectRequest) -> Iterator[Note]:
             first_seq=segment.first_seq,
             last_seq=segment.last_seq,
         )
-        yield from (_scrubbed(note) for note in notes)
+        yield from (_scrubbed(note) for note in sorted(notes, key=lambda note: note.first_seq))
 
 
 def _scrubbed(note: Note) -> Note:
@@ -151,24 +160,27 @@ def _scrubbed(note: Note) -> Note:
 
 
 def _piece(note: Note, later: Sequence[Note]) -> Piece:
+    is_laid_down = note.tag in LAID_DOWN and note.priority != "NOTE"
     return Piece(
         first_seq=note.first_seq,
         last_seq=note.last_seq,
+        at=note.observed_at,
         text=note.text,
-        entry=Entry("", written_line(note)),
-        telling=note.priority != "NOTE" and not _replaced(note, later),
+        entry=Entry("", format_line(note)),
+        telling=is_laid_down and not _replaced(note, later),
     )
 
 
 def _origin(notes: Sequence[Note]) -> Origin:
     names = dict.fromkeys(note.speaker for note in notes if note.speaker)
+    # A note has the time of its first message; that of its last one may be known from another note.
     times: dict[int, datetime] = {}
-    for note in notes:
-        if note.observed_at is not None:
-            times.setdefault(note.first_seq, note.observed_at)
-            times.setdefault(note.last_seq, note.observed_at)
+    for seqs in ([note.first_seq for note in notes], [note.last_seq for note in notes]):
+        for seq, note in zip(seqs, notes, strict=True):
+            if note.observed_at is not None:
+                times.setdefault(seq, note.observed_at)
     return Origin(
-        first_seq=notes[0].first_seq,
+        first_seq=min(note.first_seq for note in notes),
         last_seq=max(note.last_seq for note in notes),
         times=times,
         speakers={name.casefold(): name for name in names},

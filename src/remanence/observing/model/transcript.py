@@ -1,9 +1,11 @@
 """Messages as a model reads them: numbered, dated, without secrets, and cut to fit."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple, assert_never
 
+from remanence.observing.excerpts import beginning, ending
+from remanence.observing.local_time import local_times
 from remanence.observing.model.prompting import Entry
 from remanence.observing.notes import one_line
 from remanence.observing.secrets import scrubbed
@@ -18,23 +20,25 @@ from remanence.types import (
     ToolCallPart,
     ToolResultPart,
 )
+from remanence.types.parts import ROLES
 
 RESULT_TOKENS = 500
 """Of a longer tool result the head and the tail are shown: its outcome is wanted, not its bulk."""
 
 ARGUMENT_TOKENS = 200
 LEAST_TOKENS = 16
-PAUSE_SECONDS = 3_600.0
 _WIDEST = 16
 _LEAST_CHARACTERS = 48
 _LONGEST_NAME = 80
-_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_HEADING_TOKENS = 4
+"""A time heading stands above some messages only."""
 
 
 class Shown(NamedTuple):
-    """A message as it is shown, and what of it a person or the model wrote: no tool results."""
+    """A message as it is shown, its time by the user's clock, and what a person or model wrote."""
 
     message: Message
+    at: datetime | None
     entry: Entry
     said: str
 
@@ -47,21 +51,27 @@ def transcript(
     What is too long is shown as a marked excerpt of its head and tail; where all together are too
     long, the longest give way first. Each message keeps at least `LEAST_TOKENS`.
     """
-    tools = {call.id: call.name for message in messages for call in message.tool_calls}
-    whole: list[Shown] = []
-    earlier: datetime | None = None
-    for message in messages:
-        parts = [(part, _part(part, tools, message_tokens, count)) for part in message.content]
-        said = "\n".join(text for part, text in parts if isinstance(part, TextPart | ToolCallPart))
-        body = shortened("\n".join(text for _, text in parts), message_tokens, count)
-        whole.append(Shown(message, Entry(_head(message, earlier), body), said))
-        earlier = message.created_at or earlier
-    room = room_tokens - sum(count(shown.entry.head) + LEAST_TOKENS // 2 for shown in whole)
+    whole = tuple(_whole(messages, message_tokens, count))
+    room = room_tokens - sum(
+        count(shown.entry.head) + _HEADING_TOKENS + LEAST_TOKENS // 2 for shown in whole
+    )
     level = _level([count(shown.entry.body) for shown in whole], room)
     return tuple(
         shown._replace(entry=Entry(shown.entry.head, shortened(shown.entry.body, level, count)))
         for shown in whole
     )
+
+
+def _whole(messages: Sequence[Message], most_tokens: int, count: CountTokens) -> Iterator[Shown]:
+    times = local_times(messages)
+    tools: dict[str, str] = {}
+    for message, head in zip(messages, _heads(messages), strict=True):
+        # Ids of calls may come again: a result belongs to the latest call before it.
+        tools.update((call.id, call.name) for call in message.tool_calls)
+        parts = [(part, _part(part, tools, most_tokens, count)) for part in message.content]
+        said = "\n".join(text for part, text in parts if isinstance(part, TextPart | ToolCallPart))
+        body = shortened("\n".join(text for _, text in parts), most_tokens, count)
+        yield Shown(message, times.get(message.seq), Entry(head, body), said)
 
 
 def shortened(text: str, most_tokens: int, count: CountTokens) -> str:
@@ -87,9 +97,10 @@ def shortened(text: str, most_tokens: int, count: CountTokens) -> str:
 
 
 def _head_and_tail(head: str, tail: str, length: int, characters: int) -> str:
-    first = characters * 2 // 3
-    last = characters - first
-    return f"{head[:first]}\n[… {length - characters:,} characters left out …]\n{tail[-last:]}"
+    first = beginning(head, characters * 2 // 3)
+    last = ending(tail, characters - characters * 2 // 3)
+    left_out = length - len(first) - len(last)
+    return f"{first}\n[… {left_out:,} characters left out …]\n{last}"
 
 
 def _level(sizes: Sequence[int], room: int) -> int:
@@ -103,32 +114,24 @@ def _level(sizes: Sequence[int], room: int) -> int:
     return max(LEAST_TOKENS, ascending[-1] if ascending else 0)
 
 
-def _head(message: Message, earlier: datetime | None) -> str:
-    who = message.role if message.name is None else f"{message.role} {_label(message.name)}"
-    pieces = [f"#{message.seq}", who]
-    if message.created_at is not None:
-        at = message.created_at.astimezone(UTC)
-        pieces.append(f"{at:%Y-%m-%d} {_WEEKDAYS[at.weekday()]} {at:%H:%M}")
-        pieces += _pause(earlier, message.created_at)
-    return " | ".join(pieces)
+def _heads(messages: Sequence[Message]) -> Iterator[str]:
+    """The number and speaker of each message; a name has its role with it where it first stands."""
+    introduced: dict[str, str] = {}
+    for message in messages:
+        who: str = message.role
+        if message.name:
+            name = _label(message.name)
+            is_known = introduced.get(name) == message.role and name not in ROLES
+            introduced[name] = message.role
+            who = name if is_known else f"{message.role} {name}"
+        yield f"#{message.seq} {who}:"
 
 
 def _label(name: str) -> str:
     return one_line(scrubbed(name[: 2 * _LONGEST_NAME]))[:_LONGEST_NAME]
 
 
-def _pause(earlier: datetime | None, later: datetime) -> list[str]:
-    seconds = (later - earlier).total_seconds() if earlier else 0.0
-    if seconds < PAUSE_SECONDS:
-        return []
-    for unit, size in (("day", 86_400), ("hour", 3_600)):
-        number = round(seconds / size)
-        if seconds >= size:
-            return [f"after a pause of {number} {unit}{'s' if number > 1 else ''}"]
-    return []
-
-
-def _part(part: Part, tools: dict[str, str], most_tokens: int, count: CountTokens) -> str:
+def _part(part: Part, tools: Mapping[str, str], most_tokens: int, count: CountTokens) -> str:
     match part:
         case TextPart():
             return shortened(part.text, most_tokens, count)

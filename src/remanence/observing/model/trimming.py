@@ -1,37 +1,89 @@
-"""Making notes fit: what tells the least goes first."""
+"""Making notes fit: the lines that matter least go first."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from remanence.observing.literals import find_literals
-from remanence.observing.notes import render_notes
+from remanence.observing.notes import render_notes, usual_priority
 from remanence.protocols import CountTokens
 from remanence.types import Note, NoteFormat
 
+LASTING_TAGS = frozenset({"Decision", "Preference", "Issue", "NextStep"})
+"""What people laid down and what is still open; facts and outcomes go before it."""
 
-def trimmed(
+CERTAIN_SHARE = 0.9
+"""Of its own tokens a line adds at least these to rendered notes; what cannot fit is not rendered."""
+
+_PRIORITIES = ("NOTE", "IMPORTANT", "CRITICAL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The tokens of notes above which no more lines of a kind are kept.
+
+    `lasting` is for decisions, preferences and open points that the model did not call minor.
+    """
+
+    ordinary: int
+    lasting: int
+    critical: int
+
+    def of(self, note: Note) -> int:
+        """The limit for a note."""
+        if note.priority == "CRITICAL":
+            return self.critical
+        is_minor = note.priority == "NOTE" and usual_priority(note.tag) != "NOTE"
+        return self.lasting if note.tag in LASTING_TAGS and not is_minor else self.ordinary
+
+
+class Trimmed(NamedTuple):
+    """The notes that fit, in their order, and those that do not."""
+
+    kept: tuple[Note, ...]
+    dropped: tuple[Note, ...]
+
+
+def trim(
     notes: Sequence[Note],
+    limits: Limits,
     *,
-    limit_tokens: int,
-    critical_limit_tokens: int,
     note_format: NoteFormat,
     count: CountTokens,
-) -> tuple[Note, ...]:
-    """The notes within *limit_tokens*, at least one of them.
+    wanted: Collection[Note] = (),
+) -> Trimmed:
+    """The notes within the limits as rendered, at least one of them.
 
-    NOTE goes before IMPORTANT, and of these what has the fewest exact values for its length.
-    CRITICAL notes go only where the notes have more than *critical_limit_tokens*.
+    The *wanted* ones are kept before all others, then CRITICAL ones, then decisions, preferences
+    and open points, then IMPORTANT ones; of equals those with the most exact values for their
+    length.
     """
-    kept = dict(enumerate(notes))
-    tokens = count(render_notes(notes, note_format))
-    for index in sorted(kept, key=lambda i: _worth(notes[i])):
-        critical = notes[index].priority == "CRITICAL"
-        if len(kept) == 1 or tokens <= (critical_limit_tokens if critical else limit_tokens):
-            break
-        del kept[index]
-        tokens -= count(notes[index].text)
-    return tuple(kept.values())
+
+    def size(indices: Collection[int]) -> int:
+        chosen = [note for index, note in enumerate(notes) if index in indices]
+        return count(render_notes(chosen, note_format))
+
+    if size(range(len(notes))) <= limits.ordinary:
+        return Trimmed(tuple(notes), ())
+    order = sorted(range(len(notes)), key=lambda i: (notes[i] in wanted, *_weight(notes[i])))
+    kept = {order.pop()}
+    tokens = size(kept)
+    for index in reversed(order):
+        limit = limits.of(notes[index])
+        if tokens + CERTAIN_SHARE * count(notes[index].text) > limit:
+            continue
+        if (larger := size({*kept, index})) <= limit:
+            kept, tokens = {*kept, index}, larger
+    return Trimmed(
+        tuple(note for index, note in enumerate(notes) if index in kept),
+        tuple(note for index, note in enumerate(notes) if index not in kept),
+    )
 
 
-def _worth(note: Note) -> tuple[int, float]:
-    rank = ("NOTE", "IMPORTANT", "CRITICAL").index(note.priority)
-    return rank, len(find_literals(note.text)) / (1 + len(note.text))
+def _weight(note: Note) -> tuple[bool, bool, int, float]:
+    return (
+        note.priority == "CRITICAL",
+        note.tag in LASTING_TAGS,
+        _PRIORITIES.index(note.priority),
+        len(find_literals(note.text)) / (1 + len(note.text)),
+    )

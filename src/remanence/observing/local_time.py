@@ -1,0 +1,26 @@
+"""When messages were written, by the clock of the person who took part."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta, timezone
+
+from remanence.types import Message
+
+
+def local_times(messages: Iterable[Message]) -> dict[int, datetime]:
+    """The time of each message by its seq, in the UTC offset of the user's own messages.
+
+    A message of another role has the offset of the user's message before it, or of the first one.
+    Where no user wrote, each message keeps its own.
+    """
+    timed = [(message, message.created_at) for message in messages if message.created_at]
+    zone = next((_zone(at) for message, at in timed if message.role == "user"), None)
+    times: dict[int, datetime] = {}
+    for message, at in timed:
+        if message.role == "user":
+            zone = _zone(at)
+        times[message.seq] = at.astimezone(zone or _zone(at))
+    return times
+
+
+def _zone(at: datetime) -> timezone:
+    return timezone(at.utcoffset() or timedelta())

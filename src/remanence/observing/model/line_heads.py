@@ -1,0 +1,162 @@
+"""The head of a line: the numbers of the messages it comes from, its tag and its priority.
+
+`#12-14 [IMPORTANT Decision] text` is the form that models are asked for. Of a line that does not
+begin with numbers, heads of other shapes are read in any order, as models vary them; a line without
+any is text from its first character to its last.
+"""
+
+import re
+from typing import NamedTuple, get_args
+
+from remanence.types import Priority, Tag
+
+_PRIORITIES: dict[str, Priority] = {name.lower(): name for name in get_args(Priority)}
+_TAGS: dict[str, Tag] = {name.lower(): name for name in get_args(Tag)}
+_TAG_NAMES = r"decision|preference|fact|issue|next[ _-]?step|outcome"
+
+_LIST = r"#[0-9]{1,12}(?:[-–—]#?[0-9]{1,12}|\s?[-–—,]\s?#[0-9]{1,12}){0,50}"
+_NUMBERS = re.compile(rf"(?:[\[(]?({_LIST})[\])]?|\{{\s?({_LIST})\s?\}}):?(?:\s+|$)")
+_BRACKET = re.compile(r"[\[(]([A-Za-z][A-Za-z ,/_-]{1,40})[\])]:?(?:\s+|$)")
+_BARE_PRIORITY = re.compile(r"(CRITICAL|IMPORTANT|NOTE):?\s+(?=[\[(])")
+
+_ANY_NUMBERS = r"#?\s?[0-9]{1,12}(?:\s?(?:-|–|—|,|\.\.+|to)\s?#?[0-9]{1,12}){0,50}"
+_LEAD, _TRAIL = r"\s*(?:\*\*|__)?\s*", r"(?:\*\*|__)?:?"
+_DAY = r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+_TIME = r"(?:[ T,]+(?:[A-Z][a-z]{2,8},? )?([0-9]{1,2}:[0-9]{2})(?::[0-9]{2})?)"
+_STAMP = re.compile(
+    rf"{_LEAD}(?:[\[(]{_DAY}{_TIME}?(?:Z| ?UTC)?[\])]|{_DAY}{_TIME}(?:Z| ?UTC)?){_TRAIL}"
+)
+_ANY_PRIORITY = re.compile(
+    rf"{_LEAD}(?:(CRITICAL|IMPORTANT|NOTE)\b{_TRAIL}"
+    rf"|(?i:[\[(](critical|important|note)[\])]{_TRAIL}|(critical|important|note):))"
+)
+_ANY_TAG = re.compile(rf"{_LEAD}(?i:[\[(]({_TAG_NAMES})s?[\])]{_TRAIL}|({_TAG_NAMES}):)")
+_BRACED = rf"\{{\s?({_ANY_NUMBERS})\s?\}}|[\[(]\s?(?=#)({_ANY_NUMBERS})\s?[\])]"
+_ANY_SOURCE = re.compile(rf"{_LEAD}(?:{_BRACED}){_TRAIL}")
+_SOURCE_AT_END = re.compile(rf"\s*(?:{_BRACED})\.?$")
+
+
+class Stamp(NamedTuple):
+    """A day, perhaps a time, and the text in which they stood."""
+
+    day: str
+    time: str | None
+    text: str
+
+
+class Head(NamedTuple):
+    """The parts of a line; `rest` is its text. A line that has none of the parts is not `formed`."""
+
+    rest: str
+    numbers: tuple[int, ...] = ()
+    priority: Priority | None = None
+    tag: Tag | None = None
+    stamp: Stamp | None = None
+
+    @property
+    def formed(self) -> bool:
+        return bool(self.numbers or self.stamp or self.priority or self.tag)
+
+
+def read_head(line: str, *, first_seq: int, last_seq: int) -> Head:
+    """Take the head off a line.
+
+    `#3` without braces is one only if there is such a message, or if a tag or a priority follows.
+    """
+    seqs = range(first_seq, last_seq + 1)
+    found = _NUMBERS.match(line)
+    if found is not None:
+        numbers = _numbers(found[1], found[2], seqs)
+        head = _with_brackets(Head(line[found.end() :], numbers))
+        if head.formed:
+            return head
+    bracketed = _with_brackets(Head(line))
+    is_all = bracketed.formed and not _has_more(bracketed.rest)
+    return bracketed if is_all else _in_any_order(line, seqs)
+
+
+def begins_with_head(text: str) -> bool:
+    """Whether the beginning of a text would be read as a tag or a priority behind numbers."""
+    return _with_brackets(Head(text)).formed
+
+
+def _with_brackets(head: Head) -> Head:
+    """Take off what stands in brackets, until tag and priority are known or a word is another."""
+    while head.priority is None or head.tag is None:
+        bare = _BARE_PRIORITY.match(head.rest)
+        text = head.rest[bare.end() :] if bare else head.rest
+        bracket = _BRACKET.match(text)
+        words = _words(f"{bare[1]} {bracket[1]}" if bare else bracket[1]) if bracket else None
+        if bracket is None or words is None:
+            return head
+        priority, tag = words
+        if (priority and head.priority) or (tag and head.tag):
+            return head
+        head = head._replace(
+            rest=text[bracket.end() :],
+            priority=head.priority or priority,
+            tag=head.tag or tag,
+        )
+    return head
+
+
+def _words(text: str) -> tuple[Priority | None, Tag | None] | None:
+    """A priority, a tag, or both; None where there is any other word, or two of a kind."""
+    plain = re.sub(r"next[ _-]step", "nextstep", text.lower())
+    words = re.split(r"[ ,/]+", plain.strip())
+    priorities = [_PRIORITIES[word] for word in words if word in _PRIORITIES]
+    tags = [_TAGS[name] for word in words if (name := word.removesuffix("s")) in _TAGS]
+    if len(priorities) + len(tags) != len(words) or len(priorities) > 1 or len(tags) > 1:
+        return None
+    return next(iter(priorities), None), next(iter(tags), None)
+
+
+def _has_more(text: str) -> bool:
+    return bool(_ANY_SOURCE.match(text) or _STAMP.match(text))
+
+
+def _numbers(plain: str | None, braced: str | None, seqs: range) -> tuple[int, ...]:
+    """The numbers of messages; without braces none, unless one of them is that of a message."""
+    numbers = tuple(int(digits) for digits in re.findall(r"[0-9]+", plain or braced or ""))
+    return numbers if braced or any(number in seqs for number in numbers) else ()
+
+
+def _in_any_order(line: str, seqs: range) -> Head:
+    """The head of a line in a form of the model's own; it counts only with a source or a time."""
+    head = Head(line)
+    found = True
+    while found:
+        found = False
+        for name, pattern in _PATTERNS.items():
+            match = pattern.match(head.rest) if not getattr(head, name) else None
+            if match is None or (name == "priority" and _is_prose(head, match)):
+                continue
+            taken = _taken(head, name, match, seqs)
+            if taken != head:
+                head, found = taken._replace(rest=head.rest[match.end() :]), True
+    match = _SOURCE_AT_END.search(head.rest) if not head.numbers else None
+    if match and (numbers := _numbers(match[2], match[1], seqs)):
+        head = head._replace(rest=head.rest[: match.start()], numbers=numbers)
+    return head._replace(rest=head.rest.strip()) if head.numbers or head.stamp else Head(line)
+
+
+def _is_prose(head: Head, match: re.Match[str]) -> bool:
+    """Whether a bare word such as NOTE is the first of a text: no other part of a head is beside it."""
+    following = match.string[match.end() :].lstrip()
+    return bool(match[1]) and head.stamp is None and not following.startswith(("[", "(", "{"))
+
+
+_PATTERNS = {"stamp": _STAMP, "priority": _ANY_PRIORITY, "tag": _ANY_TAG, "numbers": _ANY_SOURCE}
+
+
+def _taken(head: Head, name: str, match: re.Match[str], seqs: range) -> Head:
+    match name:
+        case "stamp":
+            text = match[0].strip().strip("*_:")
+            return head._replace(stamp=Stamp(match[1] or match[3], match[2] or match[4], text))
+        case "priority":
+            return head._replace(priority=_PRIORITIES[(match[1] or match[2] or match[3]).lower()])
+        case "tag":
+            return head._replace(tag=_TAGS[re.sub(r"[ _-]", "", match[1] or match[2]).lower()])
+        case _:
+            return head._replace(numbers=_numbers(match[2], match[1], seqs))

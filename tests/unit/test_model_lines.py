@@ -1,0 +1,127 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from remanence.observing.model.lines import Origin, Reading, read_lines
+from remanence.types import DroppedLine, Note
+
+_AT = datetime(2026, 5, 8, 13, 56, tzinfo=UTC)  # a Friday
+_ORIGIN = Origin(
+    first_seq=1,
+    last_seq=40,
+    times={seq: _AT + timedelta(hours=seq - 1) for seq in range(1, 41)},
+    speakers={"ana": "Ana", "ben": "Ben", "user": "user"},
+)
+
+
+def _read(text: str) -> Reading:
+    return read_lines(text, _ORIGIN)
+
+
+def _notes(text: str) -> list[Note]:
+    return [line.note for line in _read(text).lines]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "direct flights are DTW-PHX (175) and DTW-LGA (99)",
+        "the museum opens at 09:00. All rooms are upstairs",
+        "deadline is 2026-04-30. Next one in autumn",
+        "rent – 1,250 EUR – is due on the 1. of the month",
+        "steps are 1) build 2) test - then deploy",
+        "use `--flag - value` * twice",
+    ],
+)
+def test_list_marks_in_the_middle_of_a_line_stay(text: str) -> None:
+    for line in (f"#3 {text}", f"- #3 [Decision] {text}", f"2. {text}", f"* {text}"):
+        assert [note.text for note in _notes(line)] == [text]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("#3 NOTE that the office closes", "NOTE that the office closes"),
+        ("#3 Decision: we go", "Decision: we go"),
+        ("#3 (see page 4) he says no", "(see page 4) he says no"),
+        ("#3 [Decision] [Issue] is a tag", "[Issue] is a tag"),
+        ("#3 [2026-07-01] trip to Rome", "[2026-07-01] trip to Rome"),
+        ("#123 is the ticket", "#123 is the ticket"),
+        ("NOTE that the office closes", "NOTE that the office closes"),
+        ("fixed in a pull request (#123)", "fixed in a pull request (#123)"),
+        ("#3 Ben and Ana: both agree", "Ben and Ana: both agree"),
+        ("#3 two  spaces\tand a tab", "two  spaces\tand a tab"),
+    ],
+)
+def test_what_only_looks_like_a_head_is_text(line: str, text: str) -> None:
+    assert [note.text for note in _notes(line)] == [text]
+
+
+@pytest.mark.parametrize(
+    ("head", "first_seq", "last_seq"),
+    [
+        ("#3", 3, 3),
+        ("#3-5", 3, 5),
+        ("#3-#5", 3, 5),
+        ("#3–5", 3, 5),
+        ("#3, #5", 3, 5),
+        ("{#3-#5}", 3, 5),
+        ("[#3]", 3, 3),
+        ("#3:", 3, 3),
+        ("#39-99", 39, 39),
+        ("#99 [Fact]", 1, 40),
+    ],
+)
+def test_numbers_are_read_in_many_shapes(head: str, first_seq: int, last_seq: int) -> None:
+    (note,) = _notes(f"{head} rent is due")
+
+    assert (note.first_seq, note.last_seq, note.text) == (first_seq, last_seq, "rent is due")
+    assert note.observed_at == _AT + timedelta(hours=first_seq - 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("trip on Friday 2026-05-15", "2026-05-15"),
+        ("said on 2026-05-08 that it is in 2026-07", "2026-07"),
+        ("trip next month", "2026-06"),
+        ("moved here last year", "2025"),
+        ("report is due next week", "2026-05-11"),
+        ("dentist tomorrow", "2026-05-09"),
+        ("likes tea", None),
+    ],
+)
+def test_a_note_knows_the_date_that_it_speaks_of(text: str, date: str | None) -> None:
+    (note,) = _notes(f"#1 Ana: {text}")
+
+    assert note.text == text
+    assert note.referenced_at == date
+
+
+def test_headings_of_days_that_a_model_repeats_are_no_notes() -> None:
+    notes = _notes(
+        "Fri 2026-05-08\n#1 one\n## 2026-05-09\n#30 two\n**2026-05-09 (Sat)**\n#31 three"
+    )
+
+    assert [note.text for note in notes] == ["one", "two", "three"]
+    assert {note.topic for note in notes} == {None}
+
+
+def test_a_topic_that_only_names_a_speaker_is_none() -> None:
+    assert [note.topic for note in _notes("## Ana\n#1 Ana: one\n## flat\n#2 Ana: two")] == [
+        None,
+        "flat",
+    ]
+
+
+def test_introductions_and_repetitions_are_listed_as_dropped() -> None:
+    read = _read("Here are the notes:\n#1 Ana: one\n#2 Ana: one\n#30 Ana: one")
+
+    assert [(line.note.text, line.note.first_seq) for line in read.lines] == [
+        ("one", 1),
+        ("one", 30),
+    ]
+    assert read.dropped == (
+        DroppedLine(text="Here are the notes:", reason="introduction"),
+        DroppedLine(text="Ana: one", reason="repeated"),
+    )
