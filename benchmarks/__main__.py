@@ -12,6 +12,7 @@ from benchmarks import (
     cost,
     full_history,
     imports,
+    model_calls,
     prompt_cost,
     reading,
     turns,
@@ -33,6 +34,7 @@ def sections(*, full: bool) -> dict[str, Measure]:
         "tokens": lambda: _of_module("tokens"),
         "imports": imports.measure,
         "crash": lambda: [not_measured("kill -9 and races over many seeds: `make crash`")],
+        "model_calls": model_calls.measure,
         "full_history": full_history.measure,
         "cost": cost.measure,
     }
