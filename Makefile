@@ -3,7 +3,9 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+MUTATE_ARGS ?=
 KILLS ?= 2000
+WORKERS ?= auto
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +18,7 @@ PACKAGE_FILES := find remanence -type f ! -path '*/__pycache__/*' | LC_ALL=C sor
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test requirements check format lint layers types docs wheel crash bench fmt coverage constraints clean
+.PHONY: help demo test requirements check format lint layers types docs wheel crash fuzz mutate bench fmt coverage constraints clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,8 +42,8 @@ $(BENCH_STAMP): $(STAMP)
 demo: $(CORE_STAMP) ## Replay a conversation and show what memory keeps of it
 	@$(BIN)/remanence demo
 
-test: $(STAMP) ## Run the everyday tests; PYTEST_ARGS passes options on
-	@$(PYTEST) $(PYTEST_ARGS)
+test: $(STAMP) ## Run the everyday tests on all cores; WORKERS says on how many, PYTEST_ARGS passes options on
+	@$(PYTEST) -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 requirements: $(STAMP) ## Show each requirement with its tests and their result
 	@$(BIN)/python tools/requirements.py $(PYTEST_ARGS)
@@ -76,6 +78,12 @@ wheel: $(STAMP) ## Build the wheel and use it in a clean environment
 
 crash: $(STAMP) ## Kill, race and replay over many seeds (a quarter of an hour); KILLS says how many
 	@REMANENCE_CRASH_KILLS=$(KILLS) HYPOTHESIS_PROFILE=long $(PYTEST) --timeout 1800 -m "not live" tests/crash tests/property $(PYTEST_ARGS)
+
+fuzz: $(STAMP) ## Read, append and send more than 10,000 generated messages of all providers
+	@HYPOTHESIS_PROFILE=long $(PYTEST) -s --timeout 1800 tests/property/test_wire_fuzz.py $(PYTEST_ARGS)
+
+mutate: $(STAMP) ## Put small faults into the core and count those that its tests notice
+	@nice $(BIN)/python -m tools.mutate $(MUTATE_ARGS)
 
 bench: $(BENCH_STAMP) ## Measure, beside the named references; BENCH_ARGS passes options on
 	@$(BIN)/python -m benchmarks $(BENCH_ARGS)

@@ -15,8 +15,10 @@ from benchmarks import (
     model_calls,
     prompt_cost,
     reading,
+    stalls,
     turns,
 )
+from benchmarks.hostile import SHAPES
 from benchmarks.rows import Row, as_json, as_markdown
 
 Measure: TypeAlias = Callable[[], list[Row]]
@@ -31,6 +33,7 @@ def sections(*, full: bool) -> dict[str, Measure]:
         "prompt_cost": prompt_cost.measure,
         "quality": lambda: _of_module("quality"),
         "reading": reading.measure,
+        "stalls": lambda: stalls.measure(list(SHAPES) if full else stalls.SOME),
         "tokens": lambda: _of_module("tokens"),
         "imports": imports.measure,
         "crash": lambda: [not_measured("kill -9 and races over many seeds: `make crash`")],
@@ -69,7 +72,11 @@ def main() -> None:
     names = list(sections(full=False))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(names))
-    parser.add_argument("--full", action="store_true", help="contexts of 1,000,000 messages too")
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="also contexts of 1,000,000 messages and all hostile inputs",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of Markdown")
     arguments = parser.parse_args()
     if unknown := set(arguments.sections) - set(names):

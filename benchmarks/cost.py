@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from benchmarks.planted import planted
 from benchmarks.prompt_cache import AnthropicCache, OpenAICache, Piece, PromptCache
 from benchmarks.rows import Row, show
-from benchmarks.texts import Turn, turns
+from benchmarks.texts import turns
+from benchmarks.written import Turn
 from remanence import Context, Memory, Message, Policy, count_tokens
 from remanence.models.cache_prices import cache_prices
 from remanence.observing.cache_economics import least_cached_tokens, lifetime_seconds
@@ -79,7 +81,7 @@ def tokens_of(text: str) -> int:
 @functools.cache
 def talk(count: int, characters: int) -> tuple[Turn, ...]:
     """The turns that every strategy holds."""
-    return tuple(turns(count, characters=characters))
+    return tuple(turns(planted(count), characters=characters))
 
 
 def pauses(count: int, pace: Pace) -> Iterator[float]:

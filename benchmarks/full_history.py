@@ -5,6 +5,7 @@ import asyncio
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from benchmarks.planted import planted
 from benchmarks.prompt_cost import SYSTEM, TURN_SECONDS, Bill, rendered
 from benchmarks.rows import Row, show
 from benchmarks.texts import turns
@@ -48,12 +49,12 @@ async def _converse(count: int) -> Costs:
         Memory.open(url, policy=WHOLE, clock=clock) as plain,
     ):
         chats = (memory.conversation("chat"), plain.conversation("chat"))
-        for turn in turns(count, characters=CHARACTERS):
+        for turn in turns(planted(count), characters=CHARACTERS):
             tokens += count_tokens(turn.user) + count_tokens(turn.assistant)
             clock.advance(TURN_SECONDS / 2)
             for chat, bill in zip(chats, (with_memory, whole), strict=True):
                 await chat.append(Message.user(turn.user))
-                bill.add(rendered(await chat.context(system=SYSTEM)))
+                bill.add(rendered(await chat.context(system=SYSTEM, recall=turn.user)))
             clock.advance(TURN_SECONDS / 2)
             for chat in chats:
                 await chat.append(Message.assistant(turn.assistant))

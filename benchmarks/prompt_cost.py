@@ -4,13 +4,17 @@ import argparse
 import asyncio
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
+from benchmarks.planted import Part, Planted, planted
+from benchmarks.quality import data_folder
 from benchmarks.rows import Row, show
-from benchmarks.texts import Fact, Style, turns
-from remanence import Context, Memory, Message, Observer, Policy
+from benchmarks.texts import turns as made_up_turns
+from benchmarks.written import Turn, has_texts, turns as written_turns
+from remanence import Context, Conversation, Memory, Message, Observer, Policy
 from remanence.observing.extractive import ExtractiveObserver
 from remanence.protocols import ObserveRequest
 from remanence.testing import FixedClock
@@ -21,7 +25,16 @@ NEW = 1.25
 TURNS = 600
 TURN_SECONDS = 60.0
 SYSTEM = "You are a helpful assistant."
+PARTS: Mapping[Part, str] = {
+    "tuning": "used for tuning",
+    "unseen": "not used for tuning",
+    "apart": "whose question shares no word",
+}
+Shares: TypeAlias = Mapping[Part, float]
 CLOSING = "Thank you. What should we look at next?"
+
+
+Source: TypeAlias = Literal["written", "plain", "chatty"]
 
 
 class Cost(NamedTuple):
@@ -31,23 +44,37 @@ class Cost(NamedTuple):
     characters: int
     extending: int
     largest_prompt: int
-    facts_kept: float
-    facts_on_a_line: float
     notes_characters: int
+    kept: Shares
+    """Facts whose name and value stand on one line of the last prompt."""
+    noted: Shares
+    """Those of its notes alone."""
+    reached: Shares
+    """Facts in the prompt of a turn that asks for them, as a `Chat` makes it."""
+    found: Shares
+    """Facts among five hits of `recall`."""
 
 
-def measure(*, count: int = TURNS) -> list[Row]:
-    """The cost with the default policy, in both styles of conversation."""
-    return [row for style in ("plain", "chatty") for row in _rows(style, count)]
+def measure(*, count: int = TURNS, sources: Iterable[Source] = ("written", "plain")) -> list[Row]:
+    """The cost with the default policy, of text that people and models wrote and of made-up text."""
+    rows: list[Row] = []
+    for source in sources:
+        known = source != "written" or has_texts(data_folder())
+        rows += _rows(source, count) if known else [_skipped()]
+    return rows
 
 
-def _rows(style: Style, count: int) -> Iterable[Row]:
-    cost = run(Policy.default(), style=style, count=count)
-    what = f"prompt cost of {count} turns of 3,100 characters, {style}"
-    aimed = style == "plain"
+def _skipped() -> Row:
+    detail = "skipped: there are no texts; REMANENCE_DATA names the folder of the evaluation data"
+    return Row(what="prompt cost, written text", measured=None, detail=detail)
+
+
+def _rows(source: Source, count: int) -> Iterable[Row]:
+    cost = run(Policy.default(), source=source, count=count)
+    aimed = source == "written"
     extending = 100 * cost.extending / cost.characters
     yield Row(
-        what=what,
+        what=f"prompt cost of {count} turns of 3,100 characters, {source} text",
         measured=cost.million,
         unit="M",
         target=6.0 * count / TURNS if aimed else None,
@@ -55,51 +82,110 @@ def _rows(style: Style, count: int) -> Iterable[Row]:
         detail=f"{cost.characters / 1e6:.1f} M characters, {extending:.1f} % extend; "
         f"largest prompt {cost.largest_prompt:,}, notes at the end {cost.notes_characters:,}",
     )
-    yield Row(
-        what=f"planted facts in the last prompt, {style}",
-        measured=100 * cost.facts_kept,
-        unit="%",
-        target=99.0 if aimed else None,
-        at_least=True,
-        detail=f"name and value on one line: {100 * cost.facts_on_a_line:.1f} %",
+    measures: tuple[tuple[str, Shares, float | None], ...] = (
+        ("in the last prompt", cost.kept, 60.0),
+        ("in the notes of the last prompt", cost.noted, None),
+        ("in the prompt of a turn that asks", cost.reached, 98.0),
+        ("among five hits of recall", cost.found, None),
     )
+    for place, shares, target in measures:
+        for part, share in shares.items():
+            yield Row(
+                what=f"facts {place}, {source} text, shapes {PARTS[part]}",
+                measured=100 * share,
+                unit="%",
+                target=target if aimed and part != "apart" else None,
+                at_least=True,
+            )
 
 
 def run(
     policy: Policy,
     *,
-    style: Style = "plain",
+    source: Source = "plain",
     count: int = TURNS,
     seed: int = 1,
     observer: Observer | None = None,
+    asking: bool = True,
 ) -> Cost:
-    """Hold the conversation, by default with the embedded observer, and add up its prompts."""
-    return asyncio.run(_converse(policy, style, count, seed, observer))
+    """Hold the conversation, by default with the embedded observer, and add up its prompts.
+
+    The context of each turn is the one that a `Chat` asks for, with what it recalls. At the end
+    each fact is asked for, as if by the next turn, unless *asking* is off.
+    """
+    return asyncio.run(_converse(policy, source, count, seed, observer, asking=asking))
 
 
 async def _converse(
-    policy: Policy, style: Style, count: int, seed: int, observer: Observer | None
+    policy: Policy,
+    source: Source,
+    count: int,
+    seed: int,
+    observer: Observer | None,
+    *,
+    asking: bool,
 ) -> Cost:
     clock = FixedClock(datetime(2027, 1, 4, 9, tzinfo=UTC))
-    planted: list[Fact] = []
+    facts = planted(count, seed=seed)
     bill = Bill()
     url = "sqlite:///:memory:"
     async with Memory.open(url, policy=policy, clock=clock, observer=observer) as memory:
         chat = memory.conversation("long")
-        for turn in turns(count, style=style, seed=seed):
+        for turn in _turns(source, facts, seed):
             clock.advance(TURN_SECONDS / 2)
             await chat.append(Message.user(turn.user))
-            bill.add(rendered(await chat.context(system=SYSTEM)))
+            bill.add(rendered(await _asked(chat, turn.user)))
             clock.advance(TURN_SECONDS / 2)
             await chat.append(Message.assistant(turn.assistant))
             await chat.flush()
-            planted.append(turn.fact)
         await chat.append(Message.user(CLOSING))
-        context = await chat.context(system=SYSTEM)
+        context = await _asked(chat, CLOSING)
         if error := (await chat.state()).last_error:
             raise RuntimeError(f"the observer failed, so the figures mean nothing: {error}")
-    bill.add(rendered(context))
-    return bill.cost(planted, context)
+        bill.add(rendered(context))
+        reached = [fact for fact in facts if asking and await _reaches(chat, fact)]
+        found = [fact for fact in facts if asking and await _finds(chat, fact)]
+    return Cost(
+        million=bill.million,
+        characters=bill.characters,
+        extending=bill.extending,
+        largest_prompt=bill.largest,
+        notes_characters=sum(len(block.text) for block in context.system),
+        kept=_shares(facts, _told(facts, bill.latest)),
+        noted=_shares(facts, _told(facts, "\n".join(block.text for block in context.system))),
+        reached=_shares(facts, reached),
+        found=_shares(facts, found),
+    )
+
+
+def _turns(source: Source, facts: Sequence[Planted], seed: int) -> Iterator[Turn]:
+    if source == "written":
+        return written_turns(data_folder(), facts, seed=seed)
+    return made_up_turns(facts, style=source, seed=seed)
+
+
+async def _asked(chat: Conversation, text: str) -> Context:
+    recall = text if chat.policy.recall_each_turn else None
+    return await chat.context(system=SYSTEM, recall=recall)
+
+
+async def _reaches(chat: Conversation, fact: Planted) -> bool:
+    return bool(_told([fact], rendered(await _asked(chat, fact.asked))))
+
+
+async def _finds(chat: Conversation, fact: Planted) -> bool:
+    return any(fact.is_in(hit.snippet) for hit in await chat.recall(fact.asked, limit=5))
+
+
+def _told(facts: Iterable[Planted], text: str) -> list[Planted]:
+    lines = text.splitlines()
+    return [fact for fact in facts if fact.is_in(text) and fact.is_on_a_line(lines)]
+
+
+def _shares(facts: Sequence[Planted], good: Sequence[Planted]) -> Shares:
+    """The share of the facts of each part that are good."""
+    all_of, good_of = (Counter(fact.part for fact in some) for some in (facts, good))
+    return {part: good_of[part] / all_of[part] for part in PARTS if all_of[part]}
 
 
 class Bill:
@@ -120,22 +206,6 @@ class Bill:
         self.characters += len(prompt)
         self.largest = max(self.largest, len(prompt))
         self.latest = prompt
-
-    def cost(self, planted: Sequence[Fact], context: Context) -> Cost:
-        lines = self.latest.splitlines()
-        kept = [fact for fact in planted if fact.name in self.latest and fact.value in self.latest]
-        together = [
-            fact for fact in kept if any(fact.name in line and fact.value in line for line in lines)
-        ]
-        return Cost(
-            million=self.million,
-            characters=self.characters,
-            extending=self.extending,
-            largest_prompt=self.largest,
-            facts_kept=len(kept) / len(planted),
-            facts_on_a_line=len(together) / len(planted),
-            notes_characters=sum(len(block.text) for block in context.system),
-        )
 
 
 def rendered(context: Context) -> str:
@@ -185,18 +255,20 @@ def variants(*, whole: bool) -> list[Change]:
     return [{}, *({name: value} for name, values in SWEEP.items() for value in values)]
 
 
-def sweep(changes: Iterable[Change], *, style: Style, count: int) -> None:
+def sweep(changes: Iterable[Change], *, source: Source, count: int) -> None:
     """Print the cost of each changed policy."""
-    print("| changed | cost M | facts % | on a line % | largest prompt | extend % |")
-    print("|---|---|---|---|---|---|")
+    print("| changed | cost M | facts in the last prompt % | largest prompt | extend % |")
+    print("|---|---|---|---|---|")
     observer = RememberingObserver()
     for change in changes:
-        cost = run(Policy.default(**change), style=style, count=count, observer=observer)
+        policy = Policy.default(**change)
+        cost = run(policy, source=source, count=count, observer=observer, asking=False)
         names = ", ".join(f"{name}={value}" for name, value in change.items()) or "default"
+        kept = " / ".join(f"{100 * share:.0f}" for share in cost.kept.values())
         extending = 100 * cost.extending / cost.characters
         print(
-            f"| {names} | {cost.million:.2f} | {100 * cost.facts_kept:.1f} "
-            f"| {100 * cost.facts_on_a_line:.1f} | {cost.largest_prompt:,} | {extending:.1f} |",
+            f"| {names} | {cost.million:.2f} | {kept} | {cost.largest_prompt:,} "
+            f"| {extending:.1f} |",
             flush=True,
         )
 
@@ -221,13 +293,16 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--sweep", action="store_true", help="change one field at a time")
     parser.add_argument("--whole", action="store_true", help="with --sweep: each value with each")
-    parser.add_argument("--style", choices=("plain", "chatty"), default="plain", help="of a sweep")
+    parser.add_argument("--source", choices=get_args(Source), help="of the text; by default both")
     arguments = parser.parse_args()
     if arguments.sweep:
         changes = variants(whole=arguments.whole)
-        sweep(changes, style=arguments.style, count=arguments.turns)
+        sweep(changes, source=arguments.source or "plain", count=arguments.turns)
     else:
-        show(measure(count=arguments.turns))
+        sources: tuple[Source, ...] = (
+            (arguments.source,) if arguments.source else ("written", "plain")
+        )
+        show(measure(count=arguments.turns, sources=sources))
 
 
 if __name__ == "__main__":

@@ -97,19 +97,21 @@ def data_dir() -> Path:
 class PrefixWatch:
     """Checks each context of a test against the one before it of the same conversation (P3)."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, facts_renewed: bool = False) -> None:
+        self._facts_renewed = facts_renewed
         self._latest: dict[tuple[ConversationRef, int, datetime], Context] = {}
 
     def __call__(self, state: MemoryState, context: object) -> None:
         assert isinstance(context, Context)
         life = (state.ref, state.key, state.created_at)
         if life in self._latest:
-            check_extends(self._latest[life], context)
+            check_extends(self._latest[life], context, facts_renewed=self._facts_renewed)
         self._latest[life] = context
 
 
 @pytest.fixture(autouse=True)
-def no_moved_prefix() -> Iterator[None]:
+def no_moved_prefix(request: pytest.FixtureRequest) -> Iterator[None]:
     """A context begins with the cached bytes of the one before."""
-    with telemetry.context_listener(PrefixWatch()):
+    facts_renewed = request.node.get_closest_marker("facts_renewed") is not None
+    with telemetry.context_listener(PrefixWatch(facts_renewed=facts_renewed)):
         yield

@@ -14,8 +14,9 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from remanence import (
     conversation as awaited_conversation,
@@ -27,7 +28,7 @@ from remanence.clock import Clock
 from remanence.config import Settings
 from remanence.daily import Consolidation
 from remanence.engine.hooks import Hooks
-from remanence.errors import Closed
+from remanence.errors import Closed, InvalidArgument, NotOpen
 from remanence.exchange import ImportReport
 from remanence.models import ModelOptions, ModelSource
 from remanence.models.embedding import EmbedderSource
@@ -42,6 +43,7 @@ from remanence.types import (
     Fact,
     FactType,
     Hit,
+    HitKind,
     LogEntry,
     MemoryState,
     Message,
@@ -52,11 +54,19 @@ from remanence.types import (
     Segment,
     Snapshot,
     Tag,
+    Unready,
     Usage,
     UsageTotal,
 )
 
 T = TypeVar("T")
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+T_co = TypeVar("T_co", bound=_Closable, covariant=True)
 
 CLOSED = "the memory is closed: open it again with Memory.open(...)"
 
@@ -128,8 +138,13 @@ class Portal:
 class Memory:
     """As `remanence.Memory`; open it with `with Memory.open(url)`. Safe to use from any thread."""
 
-    def __init__(self, memory: awaited.Memory, portal: Portal) -> None:
+    def __init__(self, memory: awaited.Memory, portal: Portal | None = None) -> None:
         """Use `Memory.open`, which closes what it opens."""
+        if not isinstance(memory, awaited.Memory) or portal is None:
+            raise InvalidArgument(
+                f"Memory({memory!r:.80}) opens nothing: write with Memory.open({memory!r:.80}) "
+                "as memory"
+            )
         self.policy = memory.policy
         self.clock = memory.clock
         self.facts = Facts(memory.facts, portal)
@@ -137,7 +152,6 @@ class Memory:
         self._portal = portal
 
     @classmethod
-    @contextmanager
     def open(
         cls,
         url: str | None = None,
@@ -154,29 +168,36 @@ class Memory:
         model_options: ModelOptions | None = None,
         budgets: Sequence[Budget] | None = None,
         hooks: Hooks | None = None,
-    ) -> Iterator[Self]:
-        portal = Portal()
-        memory = portal.open(
-            lambda: awaited.Memory.open(
-                url,
-                policy=policy,
-                observer=observer,
-                reflector=reflector,
-                model=model,
-                extractor=extractor,
-                embedder=embedder,
-                fact_vectors=fact_vectors,
-                settings=settings,
-                clock=clock,
-                model_options=model_options,
-                budgets=budgets,
-                hooks=hooks,
-            )
+        read_only: bool = False,
+        all_users: bool = False,
+    ) -> "Opening[Self]":
+        resource = partial(
+            awaited.Memory.open,
+            url,
+            policy=policy,
+            observer=observer,
+            reflector=reflector,
+            model=model,
+            extractor=extractor,
+            embedder=embedder,
+            fact_vectors=fact_vectors,
+            settings=settings,
+            clock=clock,
+            model_options=model_options,
+            budgets=budgets,
+            hooks=hooks,
+            read_only=read_only,
+            all_users=all_users,
         )
-        try:
-            yield cls(memory, portal)
-        finally:
-            portal.close()
+        return Opening(partial(cls._opened, resource))
+
+    @classmethod
+    def _opened(cls, resource: Callable[[], AbstractAsyncContextManager[awaited.Memory]]) -> Self:
+        portal = Portal()
+        return cls(portal.open(resource), portal)
+
+    def close(self) -> None:
+        self._portal.close()
 
     def conversation(
         self,
@@ -224,6 +245,33 @@ class Memory:
 
     def check(self) -> tuple[Problem, ...]:
         return self._portal.call(self._memory.check())
+
+    def unready(self) -> tuple[Unready, ...]:
+        return self._portal.call(self._memory.unready())
+
+
+class Opening(Generic[T_co]):
+    """A memory that is about to be opened: enter it with `with`."""
+
+    def __init__(self, opened: Callable[[], T_co]) -> None:
+        self._open = opened
+        self._memory: T_co | None = None
+
+    def __enter__(self) -> T_co:
+        self._memory = self._open()
+        return self._memory
+
+    def __exit__(self, *_: object) -> None:
+        if self._memory is not None:
+            self._memory.close()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise NotOpen(
+                f"Memory.open(...) has no {name!r} before it is open: write with "
+                "Memory.open(...) as memory"
+            )
 
 
 class Facts:
@@ -296,6 +344,11 @@ class Conversation:
         return self.ref.id
 
     @property
+    def policy(self) -> Policy:
+        """The policy of its memory."""
+        return self._conversation.policy
+
+    @property
     def facts(self) -> Facts:
         """The facts of all users of this memory."""
         return Facts(self._conversation.facts, self._portal)
@@ -303,8 +356,17 @@ class Conversation:
     def owner(self) -> Owner | None:
         return self._portal.call(self._conversation.owner())
 
-    def append(self, *messages: Message) -> tuple[Message, ...]:
-        return self._portal.call(self._conversation.append(*messages))
+    @contextmanager
+    def turn(self) -> Iterator[str]:
+        turn = self._conversation.turn()
+        name = self._portal.call(_entered(turn))
+        try:
+            yield name
+        finally:
+            self._portal.call(_left(turn))
+
+    def append(self, *messages: Message, turn: str | None = None) -> tuple[Message, ...]:
+        return self._portal.call(self._conversation.append(*messages, turn=turn))
 
     def context(
         self,
@@ -355,6 +417,7 @@ class Conversation:
         max_tokens: int | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        kind: HitKind | None = None,
         tag: Tag | None = None,
         priority: Priority | None = None,
         role: Role | None = None,
@@ -367,6 +430,7 @@ class Conversation:
                 max_tokens=max_tokens,
                 since=since,
                 until=until,
+                kind=kind,
                 tag=tag,
                 priority=priority,
                 role=role,
@@ -396,8 +460,8 @@ class Conversation:
             self._conversation.source(segment_id, after=after, limit=limit, max_tokens=max_tokens)
         )
 
-    def flush(self, *, everything: bool = False) -> MemoryState:
-        return self._portal.call(self._conversation.flush(everything=everything))
+    def flush(self, *, everything: bool = False, retry: bool = False) -> MemoryState:
+        return self._portal.call(self._conversation.flush(everything=everything, retry=retry))
 
     def end(self) -> MemoryState:
         return self._portal.call(self._conversation.end())
@@ -419,3 +483,11 @@ class Conversation:
 
     def delete(self) -> bool:
         return self._portal.call(self._conversation.delete())
+
+
+async def _entered(context: AbstractAsyncContextManager[T]) -> T:
+    return await context.__aenter__()
+
+
+async def _left(context: AbstractAsyncContextManager[T]) -> None:
+    await context.__aexit__(None, None, None)

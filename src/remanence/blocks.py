@@ -68,8 +68,14 @@ class BlockStore:
         await self._run(lambda: self._append(blocks))
 
     async def load_session(self, session_id: str) -> LoadedBlocks:
-        """The blocks of a session."""
-        return await self._run(lambda: _load(self._session_file(session_id)))
+        """The blocks of a session, also of a file that another program named after it as it is."""
+        return await self._run(lambda: self._load_session(session_id))
+
+    async def sessions(self) -> tuple[str, ...]:
+        """The names of the files of blocks, without their ending."""
+        return await self._run(
+            lambda: tuple(sorted(f.stem for f in self._directory.glob("*.jsonl")))
+        )
 
     async def load_cross_session(self, limit: int | None = None) -> LoadedBlocks:
         """The blocks of the cross-session tier: the newest *limit*, or all."""
@@ -85,11 +91,11 @@ class BlockStore:
             keep_last: how many stay; by default what the store was made with.
         """
         keep = self._keep_last if keep_last is None else keep_last
-        return await self._run(lambda: self._prune(self._session_file(session_id), keep))
+        return await self._run(lambda: self._prune(session_id, keep))
 
     async def delete(self, session_id: str) -> bool:
-        """Forget a session; false if there is none."""
-        return await self._run(lambda: remove(self._session_file(session_id)))
+        """Forget a session, also in the blocks of all sessions; false if there is none."""
+        return await self._run(lambda: self._remove(session_id))
 
     @property
     def _cross_session_file(self) -> Path:
@@ -97,6 +103,31 @@ class BlockStore:
 
     def _session_file(self, session_id: str) -> Path:
         return self._directory / f"{safe_name(session_id, taken={CROSS_SESSION})}.jsonl"
+
+    def _foreign_file(self, session_id: str) -> Path | None:
+        """The file that a program names after the session without escaping, where that is a name.
+
+        On file systems that ignore case it may be another session's: blocks say whose they are.
+        """
+        file = self._directory / f"{session_id}.jsonl"
+        is_name = file.parent == self._directory and "\0" not in session_id
+        taken = (self._session_file(session_id), self._cross_session_file)
+        return file if is_name and file not in taken else None
+
+    def _load_session(self, session_id: str) -> LoadedBlocks:
+        own = _load(self._session_file(session_id))
+        foreign = self._foreign_file(session_id)
+        if foreign is None:
+            return own
+        theirs = _load(foreign)
+        blocks = tuple(block for block in theirs.blocks if block.session_id == session_id)
+        return LoadedBlocks((*blocks, *own.blocks), theirs.malformed + own.malformed)
+
+    def _remove(self, session_id: str) -> bool:
+        with self._writing:
+            removed = int(remove(self._session_file(session_id)))
+            removed += self._forget_foreign(session_id, keep_last=0)
+            return removed + _forget(self._cross_session_file, session_id, 0) > 0
 
     def _append(self, blocks: Iterable[Block]) -> None:
         with self._writing:
@@ -106,15 +137,15 @@ class BlockStore:
                 file = self._session_file(block.session_id)
                 append_line(file if is_session else self._cross_session_file, _encode(block))
 
-    def _prune(self, file: Path, keep_last: int) -> int:
+    def _prune(self, session_id: str, keep_last: int) -> int:
         with self._writing:
-            lines = _lines(file)
-            blocks = [number for number, line in enumerate(lines) if _decode(line) is not None]
-            pruned = set(blocks[: max(0, len(blocks) - keep_last)])
-            if pruned:
-                kept = [line for number, line in enumerate(lines) if number not in pruned]
-                write_whole(file, b"".join(line + b"\n" for line in kept))
-            return len(pruned)
+            own = _load(self._session_file(session_id)).blocks
+            pruned = self._forget_foreign(session_id, keep_last=max(0, keep_last - len(own)))
+            return pruned + _forget(self._session_file(session_id), session_id, keep_last)
+
+    def _forget_foreign(self, session_id: str, *, keep_last: int) -> int:
+        foreign = self._foreign_file(session_id)
+        return _forget(foreign, session_id, keep_last) if foreign is not None else 0
 
     async def _run(self, work: Callable[[], T]) -> T:
         try:
@@ -126,7 +157,19 @@ class BlockStore:
             ) from error
 
 
-def block_of(session_id: str, segment: Segment) -> Block:
+def _forget(file: Path, session_id: str, keep_last: int) -> int:
+    """Take all but the newest blocks of a session out of a file, and count them."""
+    lines = _lines(file)
+    decoded = [_decode(line) for line in lines]
+    mine = [n for n, block in enumerate(decoded) if block and block.session_id == session_id]
+    pruned = set(mine[: max(0, len(mine) - keep_last)])
+    if pruned:
+        kept = [line for number, line in enumerate(lines) if number not in pruned]
+        write_whole(file, b"".join(line + b"\n" for line in kept))
+    return len(pruned)
+
+
+def block_of(session_id: str, segment: Segment, *, tier: Tier = "session") -> Block:
     """A segment as a block; the same one always has the same id."""
     milliseconds = int(segment.created_at.timestamp() * 1000)
     digest = hashlib.sha256(f"{session_id}\n{segment.id}".encode()).hexdigest()
@@ -134,7 +177,7 @@ def block_of(session_id: str, segment: Segment) -> Block:
         id=f"obs_{milliseconds}_{digest[:12]}",
         session_id=session_id,
         created_at=segment.created_at,
-        tier="session",
+        tier=tier,
         observations=segment.text,
         source_message_range=(segment.first_seq - 1, segment.last_seq),
         estimated_tokens=segment.tokens,

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 from remanence import telemetry
 from remanence.engine.remembering import owner_of, shown_facts
-from remanence.errors import WrongUser
+from remanence.errors import RemanenceError, WrongUser
 from remanence.observing.assembly import ContextRequest, build_context, plain_context
 from remanence.observing.context import Context
 from remanence.observing.facts.rendering import memories_text
+from remanence.observing.schedule import observation_due
 from remanence.observing.slicing import waited_for
 from remanence.runtime import Runtime
-from remanence.types import ConversationRef, Hit, MemoryState, Message, Snapshot
+from remanence.stores.optional import write_if_possible
+from remanence.types import ConversationRef, MemoryState, Message, Owner, Snapshot
 
 STAND_IN_SOURCE_TOKENS = 8_000
 """Tokens before an overfull tail that are read for its stand-in."""
@@ -50,7 +52,8 @@ async def current_context(
     snapshot = await _caught_up(runtime, ref, user=user)
     with waited_for():
         snapshot = await _activated(runtime, snapshot, request, model_changed=changed)
-        context = built(runtime, snapshot, await _with_facts(runtime, request, snapshot, query))
+        request = await _with_facts(runtime, request, snapshot, query)
+        context = built(runtime, snapshot, await _with_quotes(runtime, request, snapshot, query))
     if runtime.policy.observer_mode == "continuation":
         runtime.live_prompts.keep(ref, context)
     hidden = sum(gap.last_seq - gap.first_seq + 1 for gap in context.omitted)
@@ -67,29 +70,21 @@ async def read_snapshot(runtime: Runtime, ref: ConversationRef, *, user: str | N
         snapshot = await runtime.store.snapshot(ref, tail_tokens=tail_tokens)
     if snapshot is None:
         return Snapshot(state=empty_state(runtime, ref, user), segments=(), tail=())
-    require_user(snapshot.state, user)
+    require_user(runtime, snapshot.state, user)
     return snapshot
 
 
-def require_user(state: MemoryState, user: str | None) -> None:
-    """Raise `WrongUser` where *user* is named, and the tape names another one."""
-    if user is not None and state.user is not None and user != state.user:
-        raise WrongUser(state.ref.id, owner=state.user, user=user)
+def require_user(runtime: Runtime, state: MemoryState, user: str | None) -> None:
+    """Raise `WrongUser` where the tape names a user, and *user* is another one, or none."""
+    if user is None and runtime.all_users:
+        return
+    if state.user is not None and user != state.user:
+        raise WrongUser(state.ref.id, user=user)
 
 
 def empty_state(runtime: Runtime, ref: ConversationRef, user: str | None) -> MemoryState:
     """The state of a conversation before its first message."""
     return MemoryState(ref=ref, key=0, user=user, created_at=runtime.clock.now())
-
-
-def recalled_lines(hits: Sequence[Hit]) -> tuple[str, ...]:
-    """What a query found, as lines of the volatile block.
-
-    A fact, a note and the message that both come from say the same: the best of them is shown.
-    """
-    said = {(hit.conversation, hit.first_seq or hit.source_id): hit for hit in reversed(hits)}
-    shown = [hit for hit in hits if hit in said.values()][:RECALLED]
-    return tuple(f"{hit.snippet} ({_place(hit)})" for hit in shown)
 
 
 async def _without_memory(
@@ -98,7 +93,7 @@ async def _without_memory(
     """All messages, or as many of the newest as the policy allows."""
     most, state = runtime.policy.disabled_messages, await runtime.store.state(ref)
     if state is not None:
-        require_user(state, user)
+        require_user(runtime, state, user)
     after = max(0, state.last_seq - most) if state and most else 0
     messages = await runtime.store.messages(ref, after=after, limit=None)
     return plain_context(
@@ -119,19 +114,30 @@ async def _caught_up(runtime: Runtime, ref: ConversationRef, *, user: str | None
     ):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(policy.sync_timeout_seconds):
-                await runtime.engine.settle(ref)
+                await _compressed(runtime, snapshot.state)
         snapshot = await read_snapshot(runtime, ref, user=user)
     return snapshot
+
+
+async def _compressed(runtime: Runtime, state: MemoryState) -> None:
+    """Wait until no observation is due; what else is due goes on behind the turn."""
+    while observation_due(runtime.policy, state):
+        await runtime.engine.progress(state.ref)
+        current = await runtime.store.state(state.ref)
+        if current is None or current.lock_version == state.lock_version:
+            return
+        state = current
 
 
 async def _activated(
     runtime: Runtime, snapshot: Snapshot, request: ContextRequest, *, model_changed: bool
 ) -> Snapshot:
-    """The snapshot with what is ready activated."""
+    """The snapshot with what is ready activated, if that can be written now."""
     state = snapshot.state
-    if not await runtime.reconciler.activate_if_due(
-        snapshot, now=request.now, model_changed=model_changed
-    ):
+    moved = await write_if_possible(
+        runtime.reconciler.activate_if_due(snapshot, now=request.now, model_changed=model_changed)
+    )
+    if moved is None:
         return snapshot
     runtime.engine.signal(state.ref)
     return await read_snapshot(runtime, state.ref, user=state.user)
@@ -153,6 +159,7 @@ async def _with_facts(
             owner,
             now=request.now,
             count_text=runtime.count_text,
+            curated=lambda: _curated(runtime, owner),
         )
         return dataclasses.replace(request, facts=text)
     found = await runtime.recalling.facts(owner, query or _newest_question(snapshot.tail), RECALLED)
@@ -160,11 +167,29 @@ async def _with_facts(
     return dataclasses.replace(request, memories=text)
 
 
+async def _with_quotes(
+    runtime: Runtime, request: ContextRequest, snapshot: Snapshot, query: str | None
+) -> ContextRequest:
+    """The request with what a query finds, unless all there is to find is shown anyway."""
+    state, owner = snapshot.state, owner_of(snapshot.state)
+    whole = state.tail_seq <= 1 and state.last_sum_tokens < runtime.policy.context_tokens // 2
+    if not query or not runtime.policy.recall_tokens or (whole and owner is None):
+        return request
+    found = await runtime.recalling.quotes(None if whole else state.ref, owner, query)
+    return dataclasses.replace(request, recall=found)
+
+
+async def _curated(runtime: Runtime, owner: Owner) -> str:
+    """The memory file of the user; empty where there is none or it cannot be read now."""
+    if runtime.daily is None:
+        return ""
+    try:
+        return await runtime.daily.curated(user=owner.user, tenant=owner.tenant)
+    except RemanenceError as error:
+        telemetry.daily_notes_failed(owner.user, str(error))
+        return ""
+
+
 def _newest_question(tail: Sequence[Message]) -> str:
     """What the user said last."""
     return next((m.text for m in reversed(tail) if m.role == "user" and m.text.strip()), "")
-
-
-def _place(hit: Hit) -> str:
-    """Where a hit is from, in a few words."""
-    return f"fact {hit.source_id}" if hit.kind == "fact" else f"message {hit.first_seq}"

@@ -1,28 +1,40 @@
 """One conversation: its tape, its notes, and what its model should see."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 
 from remanence import telemetry
+from remanence.arguments import (
+    require_count,
+    require_moment,
+    require_one_of,
+    require_text,
+    require_texts,
+)
 from remanence.blocks import BlockStore
 from remanence.contexts import (
-    RECALLED,
     built,
     current_context,
     empty_state,
     read_snapshot,
-    recalled_lines,
     require_user,
 )
 from remanence.engine.remembering import owner_of
-from remanence.errors import ConversationNotFound
-from remanence.exchange import ImportReport, export_segments, import_blocks
+from remanence.errors import ConversationNotFound, InvalidArgument
+from remanence.exchange import (
+    ImportReport,
+    export_reflections,
+    export_segments,
+    import_blocks,
+)
 from remanence.facts import Facts
 from remanence.observing.assembly import ContextRequest
 from remanence.observing.context import Context
 from remanence.observing.history import snapshot_at, state_at
+from remanence.observing.policy import Policy
 from remanence.observing.recall import within
 from remanence.observing.schedule import observation_due
 from remanence.observing.slicing import Pacer, waited_for
@@ -32,6 +44,7 @@ from remanence.types import (
     ConversationRef,
     Diagnostics,
     Hit,
+    HitKind,
     LogEntry,
     MemoryState,
     Message,
@@ -43,22 +56,24 @@ from remanence.types import (
     Segment,
     Snapshot,
     Tag,
-    TextPart,
     Usage,
     UsageTotal,
     check_message,
 )
 
-LONG_TEXT = 50_000
+LOG_SEPARATOR = "\n\n---\n\n"
+"""Between the segments of an observation log, as in the view `observation_log`."""
+
+LONG_TEXT = 20_000
 """Characters from which counting tokens leaves the event loop."""
 
 
 def require_conversation(given: object) -> None:
-    """Raise `TypeError` unless it is a `Conversation`: the one of `blocking` cannot be awaited."""
+    """Raise `InvalidArgument` unless it is a `Conversation`; one of `blocking` cannot be awaited."""
     if not isinstance(given, Conversation):
-        raise TypeError(
-            f"conversation is a {type(given).__module__}.{type(given).__qualname__}: use one of "
-            "remanence.Memory, in a coroutine"
+        raise InvalidArgument(
+            f"conversation is a {type(given).__module__}.{type(given).__qualname__}: use "
+            "memory.conversation(...) of remanence.Memory, in a coroutine"
         )
 
 
@@ -79,6 +94,11 @@ class Conversation:
         return self.ref.id
 
     @property
+    def policy(self) -> Policy:
+        """The policy of its memory."""
+        return self._runtime.policy
+
+    @property
     def facts(self) -> Facts:
         """The facts of all users of this memory."""
         return self._runtime.facts
@@ -87,14 +107,34 @@ class Conversation:
         """Whose facts this conversation knows: those of the user whom its tape names."""
         return owner_of(await self.state())
 
-    async def append(self, *messages: Message) -> tuple[Message, ...]:
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[str]:
+        """Keep other turns of this conversation waiting, in this process and in others.
+
+        Gives a name of the turn for `append`. A `Chat` does it by itself; use it where a loop of
+        one's own makes turns.
+
+        Raises:
+            TurnTaken: another turn did not end within the setting `turn_wait_seconds`.
+            WrongUser: the conversation is another user's.
+        """
+        await self._require_ours()
+        async with self._runtime.turns.held(self.ref) as turn:
+            yield turn
+
+    async def append(self, *messages: Message, turn: str | None = None) -> tuple[Message, ...]:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
         They come back with seq, id, created_at and tokens. Never waits for a model.
 
+        Args:
+            messages: what to append.
+            turn: the turn that they belong to; where it was lost, they are refused.
+
         Raises:
             InvalidMessage: a message is empty, too large, not Unicode, or answers no tool call.
             DuplicateMessage: an id is taken by another message.
+            TurnTaken: *turn* is over: the conversation was deleted, or another process goes on.
             WrongUser: the conversation is another user's.
             StoreError: the database refused. In each case nothing was written.
         """
@@ -105,9 +145,17 @@ class Conversation:
             check_message(message, max_bytes=self._runtime.policy.max_message_bytes)
         with waited_for():
             counted = await self._counted(messages)
-            appended = await self._store.append(self.ref, counted, user=self.user)
+            appended = await self._store.append(
+                self.ref,
+                counted,
+                user=self.user,
+                turn=turn,
+                any_user=self.user is None and self._runtime.all_users,
+            )
         telemetry.messages_appended(len(messages))
-        if observation_due(self._runtime.policy, appended.state):
+        look_at = appended.state.look_at
+        planned = look_at is not None and look_at <= self.clock.now()
+        if planned or observation_due(self._runtime.policy, appended.state):
             self._runtime.engine.signal(self.ref)
         return appended.messages
 
@@ -128,7 +176,9 @@ class Conversation:
             system: the base system prompt.
             identity: who the assistant is, in a block of its own before *system*.
             knowledge: stable texts that follow it.
-            recall: a query; what it finds goes to the volatile block.
+            recall: a query, or all that the user said; passages of earlier messages that it finds,
+                and facts, go to the volatile block, up to `Policy.recall_tokens`, unless the
+                context shows them anyway.
             channel: where the user writes from, for the volatile block; `web` needs no hint.
             now: the time that the volatile block tells, by default the clock's.
             model: which one is asked; where it is another than before, no prompt cache is lost, so
@@ -137,16 +187,20 @@ class Conversation:
         Raises:
             ContextOverflow: the system text leaves no room for messages.
             WrongUser: the conversation is another user's.
+            InvalidArgument: a value is not of its type.
         """
         runtime = self._runtime
         runtime.check_open()
-        hits = await self.recall(recall, limit=2 * RECALLED) if recall else ()
+        require_text(system=system, identity=identity)
+        require_texts(knowledge=knowledge)
+        texts = {"recall": recall, "channel": channel, "model": model}
+        require_text(**{name: text for name, text in texts.items() if text is not None})
+        require_moment(now=now)
         request = ContextRequest(
             now=now or self.clock.now(),
             system=system,
             identity=identity,
             knowledge=tuple(knowledge),
-            recall=recalled_lines(hits),
             channel=channel,
         )
         return await current_context(
@@ -154,7 +208,9 @@ class Conversation:
         )
 
     async def messages(self, *, after: int = 0, limit: int | None = None) -> tuple[Message, ...]:
-        """Messages with a seq above *after*, in order, at most *limit*."""
+        """Messages with a seq above *after*, in order, at most *limit*; None sets no limit."""
+        require_count(after=max(after, 0) if isinstance(after, int) else after)
+        require_count(limit=limit, optional=True)
         await self._require_ours()
         return await self._store.messages(self.ref, after=after, limit=limit)
 
@@ -172,7 +228,7 @@ class Conversation:
         state = await self._store.state(self.ref)
         if state is None:
             return empty_state(self._runtime, self.ref, self.user)
-        require_user(state, self.user)
+        require_user(self._runtime, state, self.user)
         return state
 
     async def snapshot(self, version: int | None = None) -> Snapshot:
@@ -186,6 +242,7 @@ class Conversation:
             ConversationNotFound: there is no such version.
         """
         self._runtime.check_open()
+        require_count(version=version, optional=True)
         if version is None:
             return await read_snapshot(self._runtime, self.ref, user=self.user)
         state = state_at(await self.state(), await self._store.log(self.ref), version)
@@ -205,6 +262,9 @@ class Conversation:
             ConversationNotFound: there is no such version.
             ContextOverflow: the system text leaves no room for messages.
         """
+        require_count(version=version)
+        require_text(system=system)
+        require_texts(knowledge=knowledge)
         snapshot = await self.snapshot(version)
         now = snapshot.state.last_message_at or self.clock.now()
         request = ContextRequest(now=now, system=system, knowledge=tuple(knowledge))
@@ -228,6 +288,7 @@ class Conversation:
 
     async def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
         """Every committed change of this memory, oldest first, up to *version*."""
+        require_count(version=version, optional=True)
         await self._require_ours()
         entries = await self._store.log(self.ref)
         return tuple(entry for entry in entries if version is None or entry.version <= version)
@@ -240,6 +301,7 @@ class Conversation:
         max_tokens: int | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        kind: HitKind | None = None,
         tag: Tag | None = None,
         priority: Priority | None = None,
         role: Role | None = None,
@@ -253,6 +315,7 @@ class Conversation:
             max_tokens: the most tokens of all snippets together.
             since: only what was said or held at this time or later.
             until: only what was said or held before this time.
+            kind: only notes, messages or facts.
             tag: only notes of this tag.
             priority: only notes of this priority.
             role: only messages of this role.
@@ -261,9 +324,17 @@ class Conversation:
         Raises:
             ConversationNotFound: this user has no such conversation.
             InvalidPolicy: a filter has a value that it cannot have.
+            InvalidArgument: another value is not of its type.
         """
         self._runtime.check_open()
-        only = RecallFilter(since=since, until=until, tag=tag, priority=priority, role=role)
+        require_text(
+            query=query, **({} if conversation is None else {"conversation": conversation})
+        )
+        require_count(limit=limit)
+        require_count(max_tokens=max_tokens, optional=True)
+        only = RecallFilter(
+            since=since, until=until, kind=kind, tag=tag, priority=priority, role=role
+        )
         ref, owner = await self._searched(conversation)
         hits = await self._runtime.recalling.search(
             ref, owner, query, limit=limit, only=only, source=conversation
@@ -283,6 +354,9 @@ class Conversation:
         Raises:
             ConversationNotFound: this conversation has no such segment.
         """
+        require_text(segment_id=segment_id)
+        require_count(after=max(after, 0) if isinstance(after, int) else after)
+        require_count(limit=limit, max_tokens=max_tokens, optional=True)
         await self._require_ours()
         segment = await self._store.segment(self.ref, segment_id)
         if segment is None:
@@ -300,14 +374,23 @@ class Conversation:
             self.ref, after=start, limit=length, max_tokens=max_tokens
         )
 
-    async def flush(self, *, everything: bool = False) -> MemoryState:
+    async def flush(self, *, everything: bool = False, retry: bool = False) -> MemoryState:
         """Wait until no background work is due, or what is due waits after a failure.
 
         Args:
             everything: do also what is not due yet: observe all messages, and keep facts.
+            retry: try at once what waits after a failure, however long the wait would be, and what
+                was left without notes because every try failed.
+
+        Raises:
+            Closed: the memory was closed meanwhile.
         """
         await self._require_ours()
+        if retry and (state := await self._store.state(self.ref)) is not None:
+            await self._store.forget_failures(state, at=self.clock.now())
         await self._runtime.engine.settle(self.ref, everything=everything)
+        if retry and await self._runtime.reconciler.observe_again(self.ref):
+            await self._runtime.engine.settle(self.ref, everything=everything)
         if self._runtime.embedding is not None:
             await self._runtime.embedding.settle()
         return await self.state()
@@ -315,14 +398,19 @@ class Conversation:
     async def end(self) -> MemoryState:
         """Close the conversation's accounts; it may still go on.
 
-        All of it is observed, and facts about its user are kept for later conversations. With the
-        setting `blocks_directory` its notes are exported there too, and pruned.
+        All of it is observed, and facts about its user are kept for later conversations. Where the
+        policy says `reflect_at_end`, its notes are condensed to one reflection. With the setting
+        `blocks_directory` its notes are exported there too, and pruned; that reflection also goes to
+        the blocks of all conversations.
         """
-        state = await self.flush(everything=True)
+        await self.flush(everything=True)
+        await self._runtime.reconciler.roll_up(self.ref)
         if (blocks := self._runtime.blocks(self.ref.tenant)) is not None:
             await self.export_blocks(blocks)
+            if self._runtime.policy.reflect_at_end:
+                await export_reflections(blocks, self.id, await self.reflections())
             await blocks.prune(self.id)
-        return state
+        return await self.state()
 
     async def export_blocks(self, store: BlockStore) -> int:
         """Append the live segments that *store* does not hold yet, and say how many those were.
@@ -330,6 +418,7 @@ class Conversation:
         Raises:
             StoreUnavailable: a file cannot be written.
         """
+        require_one_of(BlockStore, store=store)
         return await export_segments(store, self.id, await self._segments())
 
     async def import_blocks(self, store: BlockStore) -> ImportReport:
@@ -340,6 +429,7 @@ class Conversation:
         Raises:
             StoreUnavailable: a file cannot be read.
         """
+        require_one_of(BlockStore, store=store)
         await self._require_ours()
         return await import_blocks(store, self.ref, self._runtime.reconciler.compressing)
 
@@ -354,6 +444,8 @@ class Conversation:
             estimated_tokens: our count of the same request, such as `context.stats.context_tokens`
                 of a call without tools; it corrects later counts (`memory.calibration`).
         """
+        require_one_of(Usage, usage=usage)
+        require_count(estimated_tokens=estimated_tokens, optional=True)
         if estimated_tokens is not None:
             self._runtime.calibrating.compare(usage, estimated_tokens)
         mine = replace(usage, conversation=self.ref, user=usage.user or self.user)
@@ -393,8 +485,8 @@ class Conversation:
         """With their tokens; others run meanwhile where it takes a while."""
         count, counted, pacer = self._runtime.counter.message, [], Pacer()
         for message in messages:
-            size = sum(len(part.text) for part in message.content if isinstance(part, TextPart))
-            tokens = await asyncio.to_thread(count, message) if size > LONG_TEXT else count(message)
+            is_long = len(message.full_text) > LONG_TEXT
+            tokens = await asyncio.to_thread(count, message) if is_long else count(message)
             counted.append(message.replace(tokens=tokens))
             if pacer.is_due():
                 await asyncio.sleep(0)
@@ -407,9 +499,7 @@ class Conversation:
 
     async def _require_ours(self) -> None:
         """Raise `Closed` where the memory is closed, `WrongUser` where another user's tape is meant."""
-        self._runtime.check_open()
-        if self.user is not None:
-            await self.state()
+        await self.state()
 
     async def _searched(self, conversation: str | None) -> tuple[ConversationRef, Owner | None]:
         """What a recall looks through: this conversation or another one, and the user's facts."""
@@ -432,5 +522,5 @@ def _observation_log(live: Sequence[Segment]) -> ObservationLog | None:
     return ObservationLog(
         version=max(segment.version for segment in live),
         token_count=sum(segment.tokens for segment in live),
-        text_length=sum(len(segment.text) for segment in live),
+        text_length=len(LOG_SEPARATOR.join(segment.text for segment in live if segment.text)),
     )

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.errors import InvalidMessage, StoreUnavailable
+from remanence.errors import InvalidMessage, InvalidPolicy, StoreUnavailable
 from remanence.files import Lock, append_line, make_directory, move, safe_name, write_whole
 from remanence.observing.checking import check_draft
 from remanence.observing.daily_notes import (
@@ -34,6 +34,7 @@ from remanence.observing.daily_notes import (
     read_memory,
     summary,
     with_section,
+    without_markers,
 )
 from remanence.observing.notes import render_notes
 from remanence.observing.policy import Policy
@@ -103,6 +104,22 @@ class DailyNotes:
         await self._run(lambda: _add(file, day_heading(now.date()), entry(text, now)))
         return file
 
+    async def curated(self, *, user: str, tenant: str) -> str:
+        """The text of a user's memory file, without our marks and with secrets redacted."""
+        memory_file = self._folder(user, tenant) / "MEMORY.md"
+        body = (await self._run(lambda: read_memory(_read(memory_file)))).body
+        return scrubbed(without_markers(_readable(body))).strip()
+
+    async def check_layout(self) -> None:
+        """Raise `InvalidPolicy` where days lie in the directory itself: nobody knows whose they are."""
+        days = await self._run(lambda: _days(self.directory, before=date.max))
+        if days:
+            raise InvalidPolicy(
+                f"daily_directory={str(self.directory)!r} holds {days[0]}.md, which is no user's: "
+                "move the files of days to a folder of their user, such as "
+                f"{str(self._folder('ana', 'default'))!r}"
+            )
+
     async def users(self) -> tuple[tuple[str, str], ...]:
         """The tenants and users that have a folder."""
         return await self._run(lambda: tuple(_users(self.directory)))
@@ -137,11 +154,18 @@ class DailyNotes:
         """Consolidate for ever what has become old, also what did while nothing ran."""
         while True:
             try:
+                await self._check_layout_or_log()
                 for tenant, user in await self.users():
                     await self._consolidate_or_log(user, tenant)
             except StoreUnavailable as error:
                 telemetry.daily_notes_failed("everybody", str(error))
             await asyncio.sleep(LOOK_SECONDS)
+
+    async def _check_layout_or_log(self) -> None:
+        try:
+            await self.check_layout()
+        except InvalidPolicy as error:
+            telemetry.daily_notes_failed("everybody", str(error))
 
     async def _consolidate_or_log(self, user: str, tenant: str) -> None:
         try:

@@ -5,8 +5,11 @@ RemanenceError
 │   └── MalformedTranscript   a transcript line that is not a message
 ├── DuplicateMessage          an id that is taken by another message
 ├── InvalidPolicy             settings that contradict one another (also a ValueError)
+├── InvalidArgument           a value that a method cannot take (also a TypeError and a ValueError)
+├── NotOpen                   Memory.open(...) was not awaited or entered (also an AttributeError)
 ├── ContextOverflow           system text and newest message exceed the model's window
 ├── ConversationNotFound      (also a LookupError)
+├── TurnTaken                 another turn of the conversation is in progress
 ├── StoreError                the database refused
 │   ├── StoreUnavailable      it cannot be opened or written: no directory, read-only, full, locked
 │   ├── NotADatabase          the file is something else, or encrypted
@@ -41,6 +44,14 @@ class InvalidPolicy(RemanenceError, ValueError):
     """A setting that cannot be, or settings that contradict one another."""
 
 
+class InvalidArgument(RemanenceError, TypeError, ValueError):
+    """A value that a method cannot take; nothing was read or written."""
+
+
+class NotOpen(RemanenceError, AttributeError):
+    """What `Memory.open(...)` returns was used before it was entered or awaited."""
+
+
 class ContextOverflow(RemanenceError):
     """The system text and the newest message do not fit into the model's window."""
 
@@ -49,13 +60,18 @@ class ConversationNotFound(RemanenceError, LookupError):
     """No conversation has this id."""
 
 
-class WrongUser(RemanenceError):
-    """A conversation is another user's; nothing was written or shown."""
+class TurnTaken(RemanenceError):
+    """Another turn of the conversation is in progress; nothing was written."""
 
-    def __init__(self, conversation: str, *, owner: str, user: str) -> None:
+
+class WrongUser(RemanenceError):
+    """A conversation is another user's; nothing was written or shown, nor is that user named."""
+
+    def __init__(self, conversation: str, *, user: str | None) -> None:
+        whom = "a handle that names no user" if user is None else f"user {user!r}"
         super().__init__(
-            f"conversation {conversation!r} belongs to user {owner!r}, not to {user!r}: name its "
-            "user, or another conversation"
+            f"conversation {conversation!r} is not open to {whom}: name its user, or another "
+            "conversation"
         )
 
 

@@ -30,6 +30,17 @@ async def export_segments(store: BlockStore, session_id: str, segments: tuple[Se
     return len(new)
 
 
+async def export_reflections(
+    store: BlockStore, session_id: str, reflections: tuple[Segment, ...]
+) -> int:
+    """Append reflections to the blocks of all sessions, and say how many were new there."""
+    held = {block.id for block in (await store.load_cross_session()).blocks}
+    blocks = [block_of(session_id, segment, tier="cross-session") for segment in reflections]
+    new = [block for block in blocks if block.id not in held]
+    await store.append(*new)
+    return len(new)
+
+
 async def import_blocks(
     store: BlockStore, ref: ConversationRef, compressing: Compressing
 ) -> ImportReport:
@@ -37,6 +48,9 @@ async def import_blocks(
     loaded = await store.load_session(ref.id)
     conflicts: list[str] = []
     imported = 0
+    if not loaded.blocks and not loaded.malformed:
+        files = ", ".join(await store.sessions()) or "none"
+        conflicts.append(f"there are no blocks of {ref.id!r}: the directory has files of {files}")
     for block in live_blocks(loaded.blocks):
         state = await compressing.store.state(ref)
         conflict = await _conflict(compressing, state, ref, block)
@@ -83,7 +97,9 @@ async def _adopted(compressing: Compressing, state: MemoryState, block: Block) -
     )
     draft = Draft(notes=notes, made_by=MADE_BY, nothing=not notes)
     try:
-        committed = await compressing.adopt(state, draft, last_seq=last_seq)
+        committed = await compressing.adopt(
+            state, draft, last_seq=last_seq, created_at=block.created_at
+        )
     except ObservationRejected as error:
         return str(error)
     return None if committed else "the same messages were being observed: import again"

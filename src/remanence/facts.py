@@ -4,6 +4,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import get_args
 
+from remanence.arguments import (
+    require_count,
+    require_moment,
+    require_name,
+    require_text,
+    require_texts,
+)
 from remanence.clock import Clock
 from remanence.engine.extracting import KNOWN_FACTS
 from remanence.errors import InvalidMessage, StoreError
@@ -43,6 +50,8 @@ class Facts:
         self, query: str, *, user: str, tenant: str = "default", limit: int = 5
     ) -> tuple[Fact, ...]:
         """The user's facts that hold and match *query*, best first."""
+        require_text(query=query)
+        require_count(limit=limit)
         return await self._search(self._owner(tenant, user), query, limit)
 
     async def save(
@@ -62,8 +71,12 @@ class Facts:
 
         Raises:
             InvalidMessage: the summary is empty or too long, or the type unknown.
+            InvalidArgument: another value is not of its type.
         """
         owner = self._owner(tenant, user)
+        require_text(summary=summary, **({} if replaces is None else {"replaces": replaces}))
+        require_moment(valid_from=valid_from)
+        require_texts(tags=tags)
         if type not in get_args(FactType):
             raise InvalidMessage(f"fact type {type!r} is unknown: use one of {get_args(FactType)}")
         draft = FactDraft(
@@ -89,6 +102,7 @@ class Facts:
     async def forget(self, fact_id: str, *, user: str, tenant: str = "default") -> bool:
         """Erase a fact and the earlier ones that it superseded; false if there is none."""
         owner = self._owner(tenant, user)
+        require_text(fact_id=fact_id)
         before = await self._store.facts(owner, history=True) if self._vectors else ()
         erased = await self._store.forget_fact(owner, fact_id)
         if self._vectors is not None and erased:
@@ -106,17 +120,18 @@ class Facts:
         limit: int | None = None,
     ) -> tuple[Fact, ...]:
         """The user's facts, the newest first: those that hold, with *history* superseded ones too."""
+        require_count(limit=limit, optional=True)
         return await self._store.facts(self._owner(tenant, user), history=history, limit=limit)
 
     async def get(self, fact_id: str, *, user: str, tenant: str = "default") -> Fact | None:
         """The user's fact of this id, also one that holds no more."""
+        require_text(fact_id=fact_id)
         return await self._store.fact(self._owner(tenant, user), fact_id)
 
     def _owner(self, tenant: str, user: str) -> Owner:
         self._check_open()
-        for name, value in (("tenant", tenant), ("user", user)):
-            if not value or not value.isprintable():
-                raise InvalidMessage(f"{name} {value!r} is not a name: use plain text")
+        require_name("tenant", tenant)
+        require_name("user", user)
         return Owner(tenant, user)
 
     async def _the_same(self, owner: Owner, draft: FactDraft) -> Fact:

@@ -1,19 +1,29 @@
 """The facade: a memory, and what it is opened with."""
 
-import asyncio
 import importlib
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
 
+from remanence.arguments import (
+    require_count,
+    require_moment,
+    require_name,
+    require_one_of,
+    require_text,
+)
 from remanence.clock import Clock, SystemClock
 from remanence.config import Settings
 from remanence.conversation import Conversation
 from remanence.daily import Consolidation, DailyNotes
+from remanence.engine.background import Background
 from remanence.engine.hooks import Hooks
-from remanence.errors import InvalidMessage, InvalidPolicy
+from remanence.engine.readiness import find_unready
+from remanence.errors import InvalidArgument, InvalidPolicy, NotOpen
 from remanence.models import ModelOptions, ModelSource
 from remanence.models.embedding import EmbedderSource
 from remanence.observing.diagnosis import diagnose, diagnose_budget
@@ -23,9 +33,16 @@ from remanence.opening import Parts, assembled
 from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector
 from remanence.runtime import DEFAULT_TENANT, Runtime
 from remanence.stores import open_store
-from remanence.types import Budget, ConversationRef, MemoryState, Problem, UsageTotal
+from remanence.types import Budget, ConversationRef, MemoryState, Problem, Unready, UsageTotal
 
 CHECK_PAGE = 200
+
+
+class _Closable(Protocol):
+    async def close(self) -> None: ...
+
+
+T_co = TypeVar("T_co", bound=_Closable, covariant=True)
 
 
 class Memory:
@@ -34,8 +51,20 @@ class Memory:
     Belongs to the event loop that opened it. What is passed in is not closed by it.
     """
 
-    def __init__(self, runtime: Runtime, daily: DailyNotes | None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        daily: DailyNotes | None = None,
+        *,
+        opened: AsyncExitStack | None = None,
+    ) -> None:
         """Use `Memory.open`, which closes what it opens."""
+        if not isinstance(runtime, Runtime):
+            raise InvalidArgument(
+                f"Memory({runtime!r:.80}) opens nothing: write async with "
+                f"Memory.open({runtime!r:.80}) as memory"
+            )
+        self._opened = opened or AsyncExitStack()
         self.policy = runtime.policy
         self.clock = runtime.clock
         self.facts = runtime.facts
@@ -44,8 +73,7 @@ class Memory:
         self._daily = daily
 
     @classmethod
-    @asynccontextmanager
-    async def open(
+    def open(
         cls,
         url: str | None = None,
         *,
@@ -61,8 +89,13 @@ class Memory:
         model_options: ModelOptions | None = None,
         budgets: Sequence[Budget] | None = None,
         hooks: Hooks | None = None,
-    ) -> AsyncIterator[Self]:
+        read_only: bool = False,
+        all_users: bool = False,
+    ) -> "Opening[Self]":
         """Open the tape at *url*, creating it where needed, and start the background work.
+
+        Write `async with Memory.open(...) as memory`; or `memory = await Memory.open(...)`, and
+        `await memory.close()` at the end.
 
         Args:
             url: `sqlite:///file.db` or `sqlite:///:memory:`; by default that of *settings*.
@@ -86,26 +119,27 @@ class Memory:
                 default each call is made once, as a failed step is tried again later anyway.
             budgets: what observers and reflectors may spend; by default those of *settings*.
             hooks: what is called before and after each observation and reflection.
+            read_only: only look at a memory that exists: no file is changed, nothing is done in the
+                background, and what would write raises `StoreUnavailable`.
+            all_users: whether a handle that names no user may read and change the conversations of
+                every user, as tools of an administrator need it; by default it may not.
 
         Raises:
             InvalidPolicy: the settings contradict one another.
             StoreError: the database cannot be opened; the text says why and what to do.
         """
-        settings = _settings(settings)
-        policy = policy_of(settings) if policy is None else policy
-        if not isinstance(policy, Policy):
-            raise InvalidPolicy(
-                f"policy={policy!r} is no Policy: use Policy.default(...) or another"
-            )
-        clock = clock or SystemClock()
-        async with AsyncExitStack() as stack:
-            store = await open_store(
-                settings.url if url is None else url, clock=clock, durability=settings.durability
-            )
-            stack.push_async_callback(store.close)
-            runtime, daily = await assembled(
-                store,
-                Parts(
+
+        async def opened(settings: Settings, policy: Policy, clock: Clock) -> Self:
+            _require_parts(model_options, budgets, hooks)
+            async with AsyncExitStack() as stack:
+                store = await open_store(
+                    settings.url if url is None else url,
+                    clock=clock,
+                    durability=settings.durability,
+                    read_only=read_only,
+                )
+                stack.push_async_callback(store.close)
+                parts = Parts(
                     settings=settings,
                     policy=policy,
                     clock=clock,
@@ -118,14 +152,31 @@ class Memory:
                     model_options=model_options,
                     budgets=settings.budgets if budgets is None else budgets,
                     hooks=hooks,
-                ),
+                    background=await stack.enter_async_context(Background()),
+                    all_users=all_users,
+                )
+                runtime, daily = await assembled(store, parts)
+                if read_only:
+                    runtime.embedding = None  # vectors that are there are searched, none is made
+                runtime.start()
+                stack.push_async_callback(runtime.stop)
+                if daily is not None and settings.workers:
+                    parts.background.spawn("daily", daily.keep_up)
+                return cls(runtime, daily, opened=stack.pop_all())
+
+        chosen = _settings(settings)
+        if read_only:
+            chosen = replace(
+                chosen, workers=0, model=None, observer_model=None, reflector_model=None
             )
-            memory = cls(runtime, daily)
-            runtime.start()
-            stack.push_async_callback(runtime.stop)
-            if memory._daily is not None and settings.workers:
-                await stack.enter_async_context(_running(memory._daily.keep_up()))
-            yield memory
+        return Opening(partial(opened, chosen, _policy(chosen, policy), clock or SystemClock()))
+
+    async def close(self) -> None:
+        """Finish what is under way, within the time that the settings give, and close the tape.
+
+        `async with` does it by itself. Closing twice does nothing.
+        """
+        await self._opened.aclose()
 
     def conversation(
         self,
@@ -134,11 +185,14 @@ class Memory:
         user: str | None = None,
         tenant: str = "default",
     ) -> Conversation:
-        """The conversation named *id* of a tenant; it comes to be with its first message."""
+        """The conversation named *id* of a tenant; it comes to be with its first message.
+
+        It belongs to the first *user* that it is given, and is closed to handles that name another
+        user or none.
+        """
         names = {"id": id, "tenant": tenant} | ({} if user is None else {"user": user})
         for name, value in names.items():
-            if not value or not value.isprintable():
-                raise InvalidMessage(f"conversation {name} {value!r} is not a name: use plain text")
+            require_name(f"conversation {name}", value)
         return Conversation(self._runtime, ConversationRef(tenant, id), user)
 
     async def conversations(
@@ -150,6 +204,11 @@ class Memory:
     ) -> tuple[MemoryState, ...]:
         """The states of up to *limit* conversations by (tenant, id), for paging with *after*."""
         self._runtime.check_open()
+        require_count(limit=limit)
+        if tenant is not None:
+            require_text(tenant=tenant)
+        if after is not None:
+            require_one_of(ConversationRef, after=after)
         return await self._store.conversations(tenant=tenant, after=after, limit=limit)
 
     async def usage(
@@ -169,6 +228,9 @@ class Memory:
             since: calls from then on.
         """
         self._runtime.check_open()
+        require_moment(since=since)
+        texts = {"tenant": tenant, "conversation": conversation, "user": user}
+        require_text(**{name: value for name, value in texts.items() if value is not None})
         if conversation is None:
             return await self._runtime.ledger.usage(tenant=tenant, user=user, since=since)
         ref = ConversationRef(tenant or DEFAULT_TENANT, conversation)
@@ -187,14 +249,40 @@ class Memory:
         """What is inconsistent, failing, stuck or overdue, and how to mend it."""
         self._runtime.check_open()
         problems = list(await self._store.check())
+        try:
+            problems += [problem async for problem in self._judged()]
+        except Exception as error:  # noqa: BLE001 - damaged rows are to be reported, all of them
+            problems.append(
+                Problem(
+                    conversation=None,
+                    level="error",
+                    what=f"conversations cannot be read: {type(error).__name__}: {error}",
+                    remedy="restore a backup that was made before the damage",
+                )
+            )
+        return tuple(problems)
+
+    async def _judged(self) -> AsyncIterator[Problem]:
+        """What fails, is stuck or overdue by this memory's policy."""
         after: ConversationRef | None = None
         while page := await self._store.conversations(after=after, limit=CHECK_PAGE):
             for state in page:
-                problems += diagnose(self.policy, state, now=self.clock.now())
+                for problem in diagnose(self.policy, state, now=self.clock.now()):
+                    yield problem
                 for budget in await self._runtime.budgets.states(state.ref, state.user):
-                    problems += diagnose_budget(state.ref, budget)
+                    for problem in diagnose_budget(state.ref, budget):
+                        yield problem
             after = page[-1].ref
-        return tuple(problems)
+
+    async def unready(self) -> tuple[Unready, ...]:
+        """Reasons why this memory does not do its work now; none where it does.
+
+        Cheap: for a probe that asks every few seconds, while `check` reads everything. Work in the
+        background counts where this memory does it: not with `workers=0` or a policy that is off.
+        """
+        self._runtime.check_open()
+        works = self.policy.enabled and self._runtime.settings.workers > 0
+        return await find_unready(self._store, clock=self.clock, works=works)
 
     async def note(self, text: str, *, user: str, tenant: str = "default") -> Path:
         """Add a line to a user's daily notes, and tell in which file it stands.
@@ -203,6 +291,7 @@ class Memory:
             InvalidPolicy: the setting `daily_directory` is missing.
             StoreUnavailable: the file cannot be written.
         """
+        require_text(text=text, user=user, tenant=tenant)
         return await self._require_daily().add(text, user=user, tenant=tenant)
 
     async def consolidate(
@@ -217,11 +306,12 @@ class Memory:
             tenant: without a user: only its users.
 
         Raises:
-            InvalidPolicy: the setting `daily_directory` is missing.
+            InvalidPolicy: the setting `daily_directory` is missing, or holds days of no user.
             ObservationRejected, ModelError: a summary could not be made; that day's file stays.
             StoreUnavailable: a file cannot be read or written.
         """
         daily = self._require_daily()
+        await daily.check_layout()
         if user is not None:
             return (await daily.consolidate(user=user, tenant=tenant or DEFAULT_TENANT),)
         users = [each for each in await daily.users() if tenant in (None, each[0])]
@@ -238,6 +328,63 @@ class Memory:
         return self._daily
 
 
+class Opening(Generic[T_co]):
+    """A memory that is about to be opened: enter it with `async with`, or await it."""
+
+    def __init__(self, opened: Callable[[], Awaitable[T_co]]) -> None:
+        self._open = opened
+        self._memory: T_co | None = None
+
+    def __await__(self) -> Generator[Any, None, T_co]:  # what it yields and is sent is asyncio's
+        return self._open().__await__()
+
+    async def __aenter__(self) -> T_co:
+        self._memory = await self._open()
+        return self._memory
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._memory is not None:
+            await self._memory.close()
+
+    def __enter__(self) -> NoReturn:
+        raise NotOpen(
+            "with Memory.open(...) opens nothing: write async with Memory.open(...) as memory; "
+            "without async use remanence.blocking.Memory"
+        )
+
+    def __exit__(self, *_: object) -> None: ...
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise NotOpen(
+                f"Memory.open(...) has no {name!r} before it is open: write async with "
+                "Memory.open(...) as memory, or memory = await Memory.open(...)"
+            )
+
+
+def _require_parts(
+    model_options: ModelOptions | None, budgets: Sequence[Budget] | None, hooks: Hooks | None
+) -> None:
+    if model_options is not None:
+        require_one_of(ModelOptions, model_options=model_options)
+    if hooks is not None:
+        require_one_of(Hooks, hooks=hooks)
+    if not isinstance(budgets, list | tuple | None):
+        raise InvalidArgument(f"budgets={budgets!r:.80} is impossible: use a list of Budget(...)")
+    for budget in budgets or ():
+        require_one_of(Budget, budget=budget)
+
+
+def _policy(settings: Settings, policy: Policy | None) -> Policy:
+    """The policy that was given, otherwise the one that the settings describe."""
+    if policy is None:
+        return policy_of(settings)
+    if not isinstance(policy, Policy):
+        raise InvalidPolicy(f"policy={policy!r} is no Policy: use Policy.default(...) or another")
+    return policy
+
+
 def _settings(source: Settings | Path | str | None) -> Settings:
     if source is None or isinstance(source, Settings):
         return source or Settings()
@@ -250,14 +397,3 @@ def _settings(source: Settings | Path | str | None) -> Settings:
         Policy, arguments={}, directory=file.parent, file=file
     ).settings
     return loaded
-
-
-@asynccontextmanager
-async def _running(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Do *work* beside the body, and end it with it."""
-    task = asyncio.create_task(work, name="remanence-daily")
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})

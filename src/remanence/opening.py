@@ -8,6 +8,7 @@ from typing import NamedTuple
 from remanence.clock import Clock
 from remanence.config import Settings
 from remanence.daily import DailyNotes
+from remanence.engine.background import Background
 from remanence.engine.budgets import Budgets
 from remanence.engine.calibrating import Calibrating
 from remanence.engine.compressing import Compressing
@@ -24,9 +25,11 @@ from remanence.engine.makers import Makers
 from remanence.engine.recalling import Recalling
 from remanence.engine.reconcile import Reconciler
 from remanence.engine.remembering import Remembering
+from remanence.engine.turns import Turns
 from remanence.facts import Facts
 from remanence.models import ModelOptions, ModelSource
 from remanence.models.embedding import EmbedderSource, open_embedder
+from remanence.observing.extractive import ExtractiveObserver
 from remanence.observing.policy import Policy
 from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector, Store
 from remanence.runtime import Gate, Runtime
@@ -52,6 +55,8 @@ class Parts:
     model_options: ModelOptions | None
     budgets: Sequence[Budget]
     hooks: Hooks | None
+    all_users: bool = False
+    background: Background
 
 
 class Assembled(NamedTuple):
@@ -96,6 +101,7 @@ async def assembled(store: Store, parts: Parts) -> Assembled:
     recalling = Recalling(store=store, embedder=embedder, policy=policy, fact_vectors=vectors)
     embedding = Embedding(store, embedder, policy, vectors) if embedder else None
     changed = _changed(embedding)
+    daily = _daily_notes(parts, made.reflector, extracting, counter, changed)
     runtime = Runtime(
         policy=policy,
         settings=settings,
@@ -103,7 +109,15 @@ async def assembled(store: Store, parts: Parts) -> Assembled:
         store=store,
         counter=counter,
         reconciler=reconciler,
+        background=parts.background,
         engine=LocalEngine(reconciler, workers=settings.workers, progressed=changed),
+        turns=Turns(
+            store=store,
+            clock=clock,
+            background=parts.background,
+            lease_seconds=settings.lease_seconds,
+            wait_seconds=settings.turn_wait_seconds,
+        ),
         ledger=ledger,
         budgets=budgets,
         calibrating=calibrating,
@@ -118,19 +132,27 @@ async def assembled(store: Store, parts: Parts) -> Assembled:
         recalling=recalling,
         embedding=embedding,
         fact_vectors=vectors,
+        daily=daily,
         live_prompts=live_prompts,
         gate=gate,
+        all_users=parts.all_users,
     )
-    return Assembled(runtime, _daily_notes(runtime, made.reflector, extracting))
+    return Assembled(runtime, daily)
 
 
 async def _made(makers: Makers, parts: Parts) -> _Made:
+    """The parts that make notes and facts; no model is opened for one that has nothing to do."""
     settings = parts.settings
     shared = parts.model or settings.model
+    observes = parts.policy.enabled
+    reflects = observes or settings.daily_directory is not None
+    observer = parts.observer or settings.observer_model or shared
+    reflector = parts.reflector or settings.reflector_model or shared
+    extractor = parts.extractor or shared
     return _Made(
-        observer=await makers.observer(parts.observer or settings.observer_model or shared),
-        reflector=await makers.reflector(parts.reflector or settings.reflector_model or shared),
-        extractor=await makers.extractor(parts.extractor or shared),
+        observer=await makers.observer(observer) if observes else ExtractiveObserver(),
+        reflector=await makers.reflector(reflector if reflects else None),
+        extractor=await makers.extractor(extractor if reflects else None),
     )
 
 
@@ -153,14 +175,20 @@ def _reconciler(
         hooks=parts.hooks or NO_HOOKS,
         live_prompt=live_prompts.newest,
     )
-    owner, seconds = clock.new_id("owner"), parts.settings.lease_seconds
+    leases = Leases(
+        store=store,
+        clock=clock,
+        background=parts.background,
+        owner=clock.new_id("owner"),
+        seconds=parts.settings.lease_seconds,
+    )
     return Reconciler(
         store=store,
         policy=policy,
         clock=clock,
         compressing=compressing,
         remembering=Remembering(extracting=extracting),
-        leases=Leases(store=store, clock=clock, owner=owner, seconds=seconds),
+        leases=leases,
         failing=Failing(store=store, policy=policy, clock=clock),
     )
 
@@ -171,20 +199,20 @@ def _changed(embedding: Embedding | None) -> Callable[[], None]:
 
 
 def _daily_notes(
-    runtime: Runtime, reflector: Reflector, extracting: Extracting
+    parts: Parts,
+    reflector: Reflector,
+    extracting: Extracting,
+    counter: TokenCounter,
+    changed: Callable[[], None],
 ) -> DailyNotes | None:
-    if runtime.settings.daily_directory is None:
+    if parts.settings.daily_directory is None:
         return None
     return DailyNotes(
-        directory=Path(runtime.settings.daily_directory).expanduser(),
-        keep_days=runtime.settings.daily_keep_days,
+        directory=Path(parts.settings.daily_directory).expanduser(),
+        keep_days=parts.settings.daily_keep_days,
         reflector=reflector,
-        policy=runtime.policy,
-        count_text=runtime.counter.text,
-        clock=runtime.clock,
-        extract=DayFacts(
-            extracting=extracting,
-            count_text=runtime.counter.text,
-            changed=_changed(runtime.embedding),
-        ),
+        policy=parts.policy,
+        count_text=counter.text,
+        clock=parts.clock,
+        extract=DayFacts(extracting=extracting, count_text=counter.text, changed=changed),
     )

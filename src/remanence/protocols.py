@@ -16,6 +16,7 @@ from remanence.types import (
     Failure,
     Hit,
     LogEntry,
+    Look,
     MemoryState,
     Message,
     Note,
@@ -217,7 +218,13 @@ class Store(Protocol):
     """
 
     async def append(
-        self, ref: ConversationRef, messages: Sequence[Message], *, user: str | None
+        self,
+        ref: ConversationRef,
+        messages: Sequence[Message],
+        *,
+        user: str | None,
+        turn: str | None = None,
+        any_user: bool = False,
     ) -> Appended:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
@@ -227,7 +234,9 @@ class Store(Protocol):
         Raises:
             DuplicateMessage: an id is taken by another message.
             InvalidMessage: a tool result answers no call of this tape.
-            WrongUser: the conversation belongs to another user than *user*.
+            TurnTaken: *turn* is named and does not own the conversation's turn.
+            WrongUser: the conversation belongs to a user, and *user* is another one, or none
+                without *any_user*.
             StoreUnavailable: nothing was written.
         """
         ...
@@ -258,6 +267,16 @@ class Store(Protocol):
         """Add an observation and move `observed_seq` to its end, if it still ends before it."""
         ...
 
+    async def replace_observation(
+        self, state: MemoryState, segment: Segment, replaced: str
+    ) -> MemoryState | None:
+        """Put an observation in the place of the one with the id *replaced*, if that is still live.
+
+        Raises:
+            StoreError: it covers another range.
+        """
+        ...
+
     async def commit_reflection(
         self,
         state: MemoryState,
@@ -285,13 +304,67 @@ class Store(Protocol):
     async def lease(
         self, state: MemoryState, *, owner: str, now: datetime, until: datetime
     ) -> bool:
-        """Take or prolong the right to work on a conversation; false while another owns it."""
+        """Take or prolong the right to work on a conversation; false while another owns it.
+
+        Another's end beyond *until* comes from a clock that is ahead, and is moved to *until*.
+        """
         ...
 
     async def release(self, state: MemoryState, *, owner: str) -> None: ...
 
+    async def take_turn(
+        self,
+        ref: ConversationRef,
+        *,
+        owner: str,
+        now: datetime,
+        until: datetime,
+        dead: datetime | None = None,
+    ) -> datetime | None:
+        """Take the turn of a conversation, which need not have messages yet.
+
+        While another owner has it, gives until when. One that ends at *dead* is taken over, also
+        where that is in the future. Deleting the conversation ends its turn.
+        """
+        ...
+
+    async def prolong_turn(self, ref: ConversationRef, *, owner: str, until: datetime) -> bool:
+        """Keep a turn for longer; false where it is not the owner's any more."""
+        ...
+
+    async def end_turn(self, ref: ConversationRef, *, owner: str) -> None: ...
+    async def looks(self, *, after: tuple[datetime, int] | None, limit: int) -> tuple[Look, ...]:
+        """Planned looks in order of time, then of key, for paging; read by an index.
+
+        Every change of a conversation's memory plans a look at once, in its own transaction; so
+        does an append that brings the tape above `look_tokens`.
+        """
+        ...
+
+    async def rest(self, state: MemoryState, *, at: datetime | None, tokens: int) -> bool:
+        """Plan the next look: at a time (None: at none), or when the tape has more than *tokens*.
+
+        False, and nothing written, where the conversation has changed since *state* was read.
+        """
+        ...
+
+    async def use_look_rules(self, digest: str, *, at: datetime) -> bool:
+        """Plan a look at every conversation, where the rules of before had another digest."""
+        ...
+
+    async def forget_failures(self, state: MemoryState, *, at: datetime) -> MemoryState | None:
+        """Let all steps of a conversation be tried at once; None where none had failed."""
+        ...
+
     async def log(self, ref: ConversationRef) -> tuple[LogEntry, ...]:
         """Every committed change, oldest first."""
+        ...
+
+    async def outcomes(self, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
+        """The newest entries of all logs for steps that made something or failed, newest first.
+
+        Read by an index.
+        """
         ...
 
     async def conversations(

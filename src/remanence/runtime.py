@@ -7,6 +7,8 @@ from pathlib import Path
 from remanence.blocks import BlockStore
 from remanence.clock import Clock
 from remanence.config import Settings
+from remanence.daily import DailyNotes
+from remanence.engine.background import Background
 from remanence.engine.budgets import Budgets
 from remanence.engine.calibrating import Calibrating
 from remanence.engine.embedding import Embedding
@@ -15,6 +17,7 @@ from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.local import LocalEngine
 from remanence.engine.recalling import Recalling
 from remanence.engine.reconcile import Reconciler
+from remanence.engine.turns import Turns
 from remanence.errors import Closed
 from remanence.facts import Facts
 from remanence.files import safe_name
@@ -48,7 +51,9 @@ class Runtime:
     store: Store
     counter: TokenCounter
     reconciler: Reconciler
+    background: Background
     engine: LocalEngine
+    turns: Turns
     ledger: Ledger
     budgets: Budgets
     calibrating: Calibrating
@@ -56,8 +61,10 @@ class Runtime:
     recalling: Recalling
     embedding: Embedding | None
     fact_vectors: FactVectors | None
+    daily: DailyNotes | None
     live_prompts: LivePrompts
     gate: Gate
+    all_users: bool
     asked: AskedModels = field(default_factory=AskedModels)
     count_text: CountTokens = field(init=False)
 
@@ -79,10 +86,10 @@ class Runtime:
 
     def start(self) -> None:
         """Begin the work in the background."""
-        self.ledger.start()
-        self.engine.start()
+        self.ledger.start(self.background)
+        self.engine.start(self.background)
         if self.embedding is not None:
-            self.embedding.start()
+            self.embedding.start(self.background)
 
     async def stop(self) -> None:
         """End it; steps in progress have some time to finish."""

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeAlias
 
 from opentelemetry import metrics, trace
@@ -36,6 +37,34 @@ _chat_tokens = _meter.create_counter("remanence.chat.tokens", unit="{token}")
 _chat_failures = _meter.create_counter("remanence.chat.failed", unit="{call}")
 _tool_failures = _meter.create_counter("remanence.chat.tools.failed", unit="{call}")
 _prefix_changes = _meter.create_counter("remanence.prefix.changes", unit="{change}")
+
+
+_request: ContextVar[str] = ContextVar("remanence_request", default="-")
+
+
+@contextmanager
+def request(name: str) -> Iterator[None]:
+    """Put the id of a request into what is logged while it is answered (`RequestNames`)."""
+    token = _request.set(name)
+    try:
+        yield
+    finally:
+        _request.reset(token)
+
+
+class RequestNames(logging.Filter):
+    """Gives each record of a log the id of the request that it belongs to, as `request`."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.request = _request.get()
+        return True
+
+
+def request_ended(method: str, path: str, status: int, seconds: float) -> None:
+    """Log a request with its status; 0 is that of a request that was left unanswered."""
+    level = logging.ERROR if status >= 500 else logging.INFO
+    answer = str(status) if status else "left by the client"
+    logger.log(level, "%s %s: %s in %.0f ms", method, ascii(path)[1:-1], answer, seconds * 1_000)
 
 
 @contextmanager
@@ -93,6 +122,29 @@ def embedding_failed(reason: str, message: str, failures: int) -> None:
     )
 
 
+def text_not_embedded(embedder: str, reason: str, message: str) -> None:
+    """Count and log a text that the embedder refuses."""
+    _failed.add(1, {"step": "embed", "reason": reason})
+    logger.warning(
+        "%s refuses a text (%s: %s); words alone find it", embedder, reason, message[:200]
+    )
+
+
+def background_failed(
+    name: str, reason: str, message: str, failures: int, *, retry_seconds: float
+) -> None:
+    """Count and log a failure of work that belongs to no conversation."""
+    _failed.add(1, {"step": name, "reason": reason})
+    logger.warning(
+        "background work %r failed (%s, %d in a row): %s; it is tried again in %g s",
+        name,
+        reason,
+        failures,
+        message,
+        retry_seconds,
+    )
+
+
 def step_discarded(step: str, conversation_id: str) -> None:
     """Count a result that lost a race."""
     _discarded.add(1, {"step": step})
@@ -102,6 +154,11 @@ def step_discarded(step: str, conversation_id: str) -> None:
 def lease_not_prolonged(conversation_id: str, message: str) -> None:
     """Log that another process may take over while this one still works."""
     logger.warning("the lease of conversation %r was not prolonged: %s", conversation_id, message)
+
+
+def turn_not_ended(conversation_id: str, message: str) -> None:
+    """Log that other processes have to wait until the lease of a turn runs out."""
+    logger.warning("the turn of conversation %r was not given up: %s", conversation_id, message)
 
 
 def model_called(usage: Usage) -> None:

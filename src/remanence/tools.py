@@ -143,7 +143,10 @@ class _Calls:
     async def _owner(self) -> tuple[str, str]:
         owner = await self._conversation.owner()
         if owner is None:
-            raise _Refused("this conversation has no user, so nothing is kept beyond it")
+            raise _Refused(
+                "this conversation has no user, so nothing is kept beyond it: the program has to name "
+                'one, as in memory.conversation(id, user="ana")'
+            )
         return owner.user, owner.tenant
 
 

@@ -174,7 +174,7 @@ async def remember(order: Order, tell: Tell) -> None:
         policy=POLICY,
         observer=observer,
         reflector=reflector,
-        settings=Settings(lease_seconds=0.2),
+        settings=Settings(lease_seconds=order["lease_seconds"]),
     ) as memory:
         chat = memory.conversation("a", user="ana")
         numbers = range(order["messages"]) if "messages" in order else itertools.count()

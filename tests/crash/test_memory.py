@@ -11,7 +11,7 @@ import pytest
 from remanence import Memory, Policy
 from remanence.testing import check_coverage, check_tiling
 
-KILLS = int(os.environ.get("REMANENCE_CRASH_KILLS", "200")) // 4
+KILLS = int(os.environ.get("REMANENCE_CRASH_KILLS", "40")) // 4
 LIVES_OF_A_FILE = 10
 MESSAGES = 60
 
@@ -21,7 +21,7 @@ Run: TypeAlias = Callable[..., Awaitable[list[list[Any]]]]
 async def check_memory(path: Path, acknowledged: dict[int, str]) -> None:
     """What was acknowledged is there, the segments tile, and a context accounts for all."""
     async with Memory.open(f"sqlite:///{path}", policy=Policy(enabled=True)) as memory:
-        chat = memory.conversation("a")
+        chat = memory.conversation("a", user="ana")
         texts = {message.seq: message.text for message in await chat.messages()}
         assert list(texts) == list(range(1, len(texts) + 1))
         assert acknowledged.items() <= texts.items()
@@ -49,6 +49,7 @@ async def test_a_memory_that_is_killed_loses_nothing_and_goes_on(
             task="remember",
             processes=1,
             seed=seed,
+            lease_seconds=0.2,  # a lease that a kill leaves behind is soon over
         )
         for _, _, texts in events:
             acknowledged.update((int(seq), text) for seq, text in texts.items())
@@ -63,7 +64,11 @@ async def test_memories_in_several_processes_share_a_conversation(
 ) -> None:
     path = tmp_path / "memory.db"
     told = await run_processes(
-        path=str(path), task="remember", processes=processes, messages=MESSAGES
+        path=str(path),
+        task="remember",
+        processes=processes,
+        messages=MESSAGES,
+        lease_seconds=60,  # nobody dies here: no lease may end because a process had to wait
     )
 
     appended = {

@@ -26,7 +26,6 @@ FOREIGN = "Codeword zebra-7731 belongs to somebody else"
 Run: TypeAlias = Callable[..., Awaitable[list[list[Any]]]]
 
 
-@pytest.mark.req("X-09")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("name", "preset"),
@@ -58,7 +57,7 @@ async def test_a_real_conversation_that_is_killed_keeps_every_promise(
         assert cross_session_tokens <= policy.facts_budget
         assert context_tokens <= policy.context_tokens
     async with Memory.open(url, policy=policy) as memory:
-        await check_conversation(memory.conversation("a", tenant="acme"), policy, said)
+        await check_conversation(memory.conversation("a", user="ana", tenant="acme"), policy, said)
         await check_facts(memory)
         assert [p for p in await memory.check() if p.level == "error"] == []
 

@@ -2,13 +2,21 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
 from remanence.cli import main
+from remanence.engine.background import Background
+
+
+@pytest.fixture
+async def background() -> AsyncIterator[Background]:
+    """The owner of a test's background tasks."""
+    async with Background() as owner:
+        yield owner
 
 
 @pytest.fixture

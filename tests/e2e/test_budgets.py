@@ -106,12 +106,11 @@ async def test_a_soft_budget_warns_once_and_goes_on(caplog: pytest.LogCaptureFix
 async def test_a_users_budget_is_shared_by_their_conversations_and_no_others() -> None:
     budget = Budget(scope="user", hard_tokens=1)
     async with Memory.open(IN_MEMORY, policy=POLICY, model=model_of(), budgets=[budget]) as memory:
+        made_by = {}
         for name, user in (("a", "ana"), ("b", "ana"), ("c", "bo"), ("d", None)):
-            await turn(memory.conversation(name, user=user), 1)
-        made_by = {
-            name: (await memory.conversation(name).observations())[0].made_by.split()[0]
-            for name in "abcd"
-        }
+            chat = memory.conversation(name, user=user)
+            await turn(chat, 1)
+            made_by[name] = (await chat.observations())[0].made_by.split()[0]
 
     assert made_by["a"] == made_by["c"] == made_by["d"] == "scripted-model"
     assert made_by["b"].startswith("extractive")
@@ -131,7 +130,7 @@ def test_budgets_come_from_the_settings_and_what_they_measure_is_shown(
     tmp_path.joinpath("remanence.toml").write_text(
         'over_budget = "raw"\n[[budgets]]\nscope = "conversation"\nhard_tokens = 5_000\n'
     )
-    with blocking.Memory.open("sqlite:///remanence.db", policy=POLICY, model=model_of()) as memory:
+    with blocking.Memory.open("sqlite:///memory.db", policy=POLICY, model=model_of()) as memory:
         chat = memory.conversation("trip", user="ana")
         chat.append(Message.user("This is what I wanted to tell you about the first topic today"))
         chat.flush()

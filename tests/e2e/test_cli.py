@@ -1,6 +1,7 @@
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from remanence import Message, Policy
+from remanence import Message, Policy, Settings
 from remanence.blocking import Memory as BlockingMemory
 from remanence.cli import main
 from remanence.cli.app import app, config_app
@@ -447,3 +448,137 @@ def command_names() -> list[str]:
 
 def test_main_gives_the_exit_code_instead_of_leaving_the_process() -> None:
     assert main(["--version"]) == 0
+
+
+def test_doctor_names_like_findings_once_with_a_count_and_examples(
+    cli: Cli, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with BlockingMemory.open(url, settings=Settings(workers=0)) as memory:
+        for number in range(90):
+            chat = memory.conversation(f"chat-{number:02}")
+            chat.append(*(Message.user("seven brave sailors " * (90 + number)) for _ in range(20)))
+
+    run = cli("doctor", "--db", url)
+
+    assert run.returncode == 0
+    assert run.stdout.count("tokens wait to be observed") == 1
+    assert "90 conversations: 'chat-00'" in run.stdout
+    assert "judged by the settings here" in run.stdout
+
+
+def test_doctor_reports_a_damaged_row_and_goes_on(cli: Cli, database: str) -> None:
+    connection = sqlite3.connect(database.removeprefix("sqlite:///"))
+    with connection:
+        connection.execute("UPDATE states SET observe_failure = '['")
+        connection.execute("UPDATE messages SET content = '{' WHERE seq = 5")
+    connection.close()
+
+    run = cli("doctor", "--db", database)
+
+    assert run.returncode == 1
+    assert "message 5 cannot be read" in run.stdout
+    assert "state 1 cannot be read" in run.stdout
+
+
+@pytest.mark.parametrize("command", ["doctor", "inspect", "usage"])
+def test_looking_at_an_empty_file_names_it(cli: Cli, command: str, tmp_path: Path) -> None:
+    (tmp_path / "empty.db").touch()
+
+    run = cli(command, "--db", f"sqlite:///{tmp_path}/empty.db")
+
+    assert run.returncode == 1
+    assert "empty.db" in run.stderr
+    assert "is empty (0 bytes)" in run.stderr
+
+
+def test_a_model_whose_package_is_missing_is_named_in_a_line(cli: Cli, tmp_path: Path) -> None:
+    run = cli("chat", "--model", "mistral:foo", "--db", f"sqlite:///{tmp_path}/memory.db")
+
+    assert run.returncode == 1
+    assert run.stderr.count("\n") == 1
+    assert "'mistral:foo' needs the package of its provider: pip install" in run.stderr
+
+
+def test_messages_are_printed_as_a_transcript_that_replay_reads(
+    cli: Cli, database: str, tmp_path: Path
+) -> None:
+    printed = cli("messages", "trip", "--db", database)
+    (tmp_path / "again.jsonl").write_text(printed.stdout)
+    copy = f"sqlite:///{tmp_path}/copy.db"
+    cli("replay", tmp_path / "again.jsonl", "--db", copy)
+
+    def texts(url: str, conversation: str) -> list[tuple[int, str, str | None]]:
+        with BlockingMemory.open(url, read_only=True) as memory:
+            messages = memory.conversation(conversation).messages()
+            return [(m.seq, m.full_text, m.name) for m in messages]
+
+    assert printed.stdout.count("\n") == 28
+    assert texts(copy, "again") == texts(database, "trip")
+    assert cli("messages", "trip", "--after", 26, "--db", database).stdout.count("\n") == 2
+
+
+def test_recall_finds_messages_by_words(cli: Cli, database: str) -> None:
+    found = parsed(cli("recall", "trip", "gate B42", "--db", database, "--json"))["hits"]
+    shown = cli("recall", "trip", "gate B42", "--db", database, "--limit", 1)
+    nothing = cli("recall", "trip", "aardvark", "--db", database)
+
+    assert "B42" in found[0]["snippet"]
+    assert "B42" in shown.stdout
+    assert "matches 'aardvark'" in nothing.stdout
+
+
+def test_facts_of_a_user_are_listed_and_found(cli: Cli, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with BlockingMemory.open(url) as memory:
+        memory.facts.save("Ana lives in Lisbon", user="ana")
+        memory.facts.save("Ana keeps bees", user="ana", type="behavior")
+
+    listed = parsed(cli("facts", "ana", "--db", url, "--json"))["facts"]
+    found = cli("facts", "ana", "--search", "bees", "--db", url)
+
+    assert {fact["summary"] for fact in listed} == {"Ana lives in Lisbon", "Ana keeps bees"}
+    assert "Ana keeps bees" in found.stdout
+    assert "Lisbon" not in found.stdout
+    assert "no such fact of user 'bo'" in cli("facts", "bo", "--db", url).stdout
+
+
+def test_delete_erases_a_conversation_only_when_somebody_said_yes(cli: Cli, database: str) -> None:
+    command = [sys.executable, "-m", "remanence.cli", "delete", "trip", "--db", database]
+    refused = subprocess.run(command, check=False, input="no\n", capture_output=True, text=True)
+    kept = parsed(cli("inspect", "--db", database, "--json"))["conversations"]
+    done = cli("delete", "trip", "--yes", "--db", database)
+
+    assert refused.returncode == 1
+    assert "nothing was deleted" in refused.stderr
+    assert len(kept) == 1
+    assert done.returncode == 0
+    assert parsed(cli("inspect", "--db", database, "--json"))["conversations"] == []
+    assert cli("delete", "trip", "--yes", "--db", database).returncode == 1
+
+
+def test_inspect_lists_a_page_with_unbroken_ids_and_says_how_to_go_on(
+    cli: Cli, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    ids = [f"{number:08}-1b9d-4bed-8cb4-2f24a9cf8d1e-{'x' * 60}" for number in range(5)]
+    with BlockingMemory.open(url) as memory:
+        for name in ids:
+            memory.conversation(name).append(Message.user("Hello."))
+
+    first = cli("inspect", "--db", url, "--limit", 3)
+    rest = parsed(cli("inspect", "--db", url, "--after", ids[2], "--json"))
+
+    assert [name for name in ids if name in first.stdout] == ids[:3]
+    assert f"--after {ids[2]!r}" in first.stderr
+    assert [state["conversation"] for state in rest["conversations"]] == ids[3:]
+    assert rest["more"] is False
+
+
+def test_inspect_shows_the_notes_of_a_conversation(cli: Cli, database: str) -> None:
+    document = parsed(cli("inspect", "trip", "--db", database, "--json"))
+    shown = cli("inspect", "trip", "--db", database)
+
+    newest = document["segments"][-1]["text"].splitlines()[-1]
+    assert "\nNotes" in shown.stdout
+    assert " ".join(newest.split())[:60] in " ".join(shown.stdout.split())

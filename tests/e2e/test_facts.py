@@ -133,13 +133,16 @@ async def test_without_facts_a_context_of_a_user_is_as_it_was_before() -> None:
     assert requests[0] == requests[1]
 
 
-async def test_a_conversation_is_closed_to_any_other_user(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stranger", ["bob", None])
+async def test_a_conversation_is_closed_to_any_other_user_and_to_handles_without_one(
+    tmp_path: Path, stranger: str | None
+) -> None:
     async with Memory.open(IN_MEMORY) as memory:
         ours = memory.conversation("a", user="ana")
         await ours.append(Message.user("My pin is 4711."))
         await ours.end()
         note = (await ours.observations())[0].id
-        theirs = memory.conversation("a", user="bob")
+        theirs = memory.conversation("a", user=stranger)
         for attempt in (
             theirs.append(Message.user("Hello.")),
             theirs.context(),
@@ -159,9 +162,25 @@ async def test_a_conversation_is_closed_to_any_other_user(tmp_path: Path) -> Non
             theirs.import_blocks(BlockStore(tmp_path)),
             theirs.delete(),
         ):
-            with pytest.raises(WrongUser, match="'ana', not to 'bob'"):
+            with pytest.raises(WrongUser, match="name its user") as refused:
                 await attempt
-        assert len(await memory.conversation("a").messages()) == 1
+            assert "ana" not in str(refused.value)
+        with pytest.raises(WrongUser):
+            async with theirs.turn():
+                pass
+        assert len(await memory.conversation("a", user="ana").messages()) == 1
+
+
+async def test_a_host_may_open_a_memory_with_the_right_to_read_all_users() -> None:
+    async with Memory.open(IN_MEMORY, all_users=True) as memory:
+        await memory.conversation("a", user="ana").append(Message.user("My pin is 4711."))
+        unnamed = memory.conversation("a")
+        await unnamed.append(Message.assistant("Noted."))
+
+        assert len(await unnamed.messages()) == 2
+        assert (await unnamed.state()).user == "ana"
+        with pytest.raises(WrongUser):
+            await memory.conversation("a", user="bob").messages()
 
 
 async def test_a_conversation_is_closed_to_any_other_user_also_without_memory() -> None:
@@ -203,7 +222,7 @@ async def test_ending_twice_keeps_nothing_twice() -> None:
     async with Memory.open(IN_MEMORY, policy=FULL, extractor=extractor) as memory:
         await tell(memory, "a", TOLD[0])
         state = await memory.conversation("a", user="ana").end()
-        log = await memory.conversation("a").log()
+        log = await memory.conversation("a", user="ana").log()
 
     assert len(extractor.requests) == 1
     assert state.facts_seq == state.last_seq == 2
@@ -256,10 +275,10 @@ async def test_a_failed_extraction_changes_nothing_and_is_tried_again() -> None:
     extractor = ScriptedFacts(ModelError("overloaded", "busy"), (FactDraft(summary="Likes tea"),))
     async with Memory.open(IN_MEMORY, policy=FULL, extractor=extractor, clock=clock) as memory:
         await tell(memory, "a", TOLD[0])
-        failed = await memory.conversation("a").state()
+        failed = await memory.conversation("a", user="ana").state()
         before = await memory.facts.list(user="ana")
         clock.advance(3_600)
-        state = await memory.conversation("a").flush()
+        state = await memory.conversation("a", user="ana").flush()
         after = await memory.facts.list(user="ana")
 
     assert failed.facts_seq == 0
@@ -278,7 +297,7 @@ async def test_a_failed_extraction_is_tried_again_after_a_restart(tmp_path: Path
         await tell(memory, "a", TOLD[0])
     clock.advance(3_600)
     async with Memory.open(url, policy=FULL, clock=clock) as memory:
-        await memory.conversation("a").flush()
+        await memory.conversation("a", user="ana").flush()
         facts = await memory.facts.list(user="ana")
 
     assert any("Lisbon" in summary for summary in summaries(facts))
@@ -361,7 +380,7 @@ async def test_a_deleted_conversation_takes_its_facts_along_and_revives_what_the
         await tell(memory, "first", "I live in Lisbon with two cats.")
         clock.advance(60)
         await tell(memory, "second", "I live in Porto with two cats.")
-        await memory.conversation("second").delete()
+        await memory.conversation("second", user="ana").delete()
         left = await memory.facts.list(user="ana", history=True)
         found = await memory.facts.search("Lisbon", user="ana")
 
@@ -369,22 +388,27 @@ async def test_a_deleted_conversation_takes_its_facts_along_and_revives_what_the
     assert [(fact.conversation, fact.valid_to) for fact in left] == [("first", None)]
 
 
-async def test_shown_facts_stay_the_same_bytes_until_the_prefix_changes_anyway() -> None:
+async def test_shown_facts_stay_the_same_bytes_until_a_reflection_changes_the_prefix() -> None:
     policy = Policy(
         observe_tokens=300,
         observe_max_tokens=600,
         tail_tokens=600,
         tail_keep_tokens=100,
+        reflect_tokens=(500, 2_000),
         note_ratio=0.5,
     )
     clock = FixedClock()
     async with Memory.open(
-        IN_MEMORY, policy=policy, observer=ScriptedObserver(), clock=clock
+        IN_MEMORY,
+        policy=policy,
+        observer=ScriptedObserver(),
+        reflector=ScriptedReflector(),
+        clock=clock,
     ) as memory:
         await memory.facts.save("Ana keeps bees", user="ana")
         chat = memory.conversation("a", user="ana")
         seen = []
-        for number in range(30):
+        for number in range(90):
             await memory.facts.save(f"Ana owns boat number {number} named B{number}", user="ana")
             text = question(number)
             await chat.append(Message.user(text), Message.assistant(f"Answer {number}."))
@@ -392,15 +416,19 @@ async def test_shown_facts_stay_the_same_bytes_until_the_prefix_changes_anyway()
             context = await chat.context()
             seen.append(
                 (
-                    tuple(b.segment_id for b in context.system if b.segment_id),
+                    tuple(b.segment_id for b in context.system if b.kind == "observation"),
+                    tuple(b.segment_id for b in context.system if b.kind == "reflection"),
                     next(b.text for b in context.system if b.kind == "facts"),
                 )
             )
 
-    assert len({notes for notes, _ in seen}) > 2
-    assert len({text for _, text in seen}) == len({notes for notes, _ in seen})
+    reflections = {shown for _, shown, _ in seen}
+    assert len(reflections) > 2
+    assert len({observations for observations, _, _ in seen}) > len(reflections)
+    assert len({text for _, _, text in seen}) == len(reflections)
 
 
+@pytest.mark.facts_renewed
 async def test_shown_facts_are_renewed_when_the_prompt_cache_is_cold(tmp_path: Path) -> None:
     clock = FixedClock()
     url = f"sqlite:///{tmp_path / 'memory.db'}"
@@ -423,6 +451,7 @@ async def test_shown_facts_are_renewed_when_the_prompt_cache_is_cold(tmp_path: P
     assert warm_again.to_text() == cold.to_text()
 
 
+@pytest.mark.facts_renewed
 async def test_a_forgotten_fact_is_shown_no_more_at_once() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         fact = await memory.facts.save("Ana keeps bees", user="ana")

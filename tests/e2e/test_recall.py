@@ -29,6 +29,8 @@ class Meanings:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.failing = False
+        self.refused = ""
+        self.calls = 0
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -41,7 +43,10 @@ class Meanings:
         return 4
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        self.calls += 1
         await self.gate.wait()
+        if any(self.refused and self.refused in text for text in texts):
+            raise ModelError("bad_request", "a text is refused")
         if self.failing:
             raise ModelError("overloaded", "busy")
         self.texts += texts
@@ -74,7 +79,8 @@ async def test_another_word_for_the_same_is_found_with_an_embedder() -> None:
 
 
 async def test_facts_of_other_conversations_are_recalled_by_meaning() -> None:
-    async with Memory.open(IN_MEMORY, embedder=Meanings()) as memory:
+    unseen = Policy.default(facts_tokens=0)
+    async with Memory.open(IN_MEMORY, embedder=Meanings(), policy=unseen) as memory:
         saved = await memory.facts.save("Ana has a hound", user="ana")
         await memory.facts.save("Ana has an automobile", user="ana")
         chat = memory.conversation("a", user="ana")
@@ -95,7 +101,7 @@ async def test_vectors_are_made_in_the_background_and_survive_a_restart(tmp_path
     embedder.gate.clear()
     async with Memory.open(url, policy=FULL, embedder=embedder) as memory:
         chat = memory.conversation("a")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await chat.append(said("We walk the hound at noon."))
             await chat.context()
     embedder.gate.set()
@@ -138,7 +144,7 @@ async def test_a_query_waits_for_its_vector_no_longer_than_its_limit() -> None:
         chat = memory.conversation("a")
         await chat.append(said("We walk the hound at noon."))
         embedder.gate.clear()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             hits = await chat.recall("hound")
         embedder.gate.set()
 
@@ -275,3 +281,61 @@ async def test_from_a_note_that_was_found_to_its_messages_page_by_page() -> None
 
     assert pages == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]
     assert [message.seq for message in small] == [1]
+
+
+async def test_a_text_that_the_embedder_refuses_holds_up_no_other_and_is_sent_no_more() -> None:
+    embedder = Meanings()
+    embedder.refused = "poison"
+    async with Memory.open(
+        IN_MEMORY, policy=FULL, embedder=embedder, observer=ScriptedObserver()
+    ) as memory:
+        chat = memory.conversation("a", user="ana")
+        for number in range(20):
+            await chat.append(said(f"poison {number}" if number == 7 else f"puppy {number}"))
+        await chat.flush(everything=True)
+        calls = embedder.calls
+        other = memory.conversation("b", user="ben")
+        await other.append(said("my automobile is red"))
+        await other.flush(everything=True)
+        hits = await other.recall("car")
+        await chat.flush()
+
+    assert [text for text in embedder.texts if "poison" in text] == []
+    assert len([text for text in embedder.texts if text.startswith("puppy")]) >= 19
+    assert [hit.text for hit in hits if hit.kind == "message"] == ["my automobile is red"]
+    assert calls <= 40
+    assert embedder.calls - calls <= 6
+
+
+async def test_signals_after_a_failure_do_not_call_the_embedder_before_its_time() -> None:
+    embedder = Meanings()
+    embedder.failing = True
+    async with Memory.open(
+        IN_MEMORY, policy=FULL, embedder=embedder, observer=ScriptedObserver()
+    ) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(said("my puppy is called Rex"))
+        await chat.flush(everything=True)
+        calls = embedder.calls
+        for _ in range(20):
+            assert memory._runtime.embedding is not None
+            memory._runtime.embedding.signal()
+            await asyncio.sleep(0)
+        again = embedder.calls
+        embedder.failing = False
+        await chat.flush()
+
+    assert again == calls
+    assert "my puppy is called Rex" in embedder.texts
+
+
+async def test_of_a_huge_message_the_beginning_and_the_end_are_found() -> None:
+    text = f"alpha {'filler words ' * 40_000} omega"
+    async with Memory.open(IN_MEMORY, observer=ScriptedObserver()) as memory:
+        chat = memory.conversation("a")
+        await chat.append(said(text))
+        found = [len(await chat.recall(word)) for word in ("alpha", "omega")]
+        (hit,) = await chat.recall("omega")
+
+    assert found == [1, 1]
+    assert "omega" in hit.snippet

@@ -28,7 +28,7 @@ def test_an_example_prints_what_it_shows(name: str, tmp_path: Path) -> None:
         env=bare,
         capture_output=True,
         text=True,
-        timeout=15,
+        timeout=60,
         check=False,
     )
 

@@ -32,3 +32,13 @@ def test_a_layer_is_optional_only_while_it_does_not_exist() -> None:
     existing += [name for name in optional if package.joinpath(name, "__init__.py").exists()]
 
     assert existing == [], "take these out of their parentheses in [tool.importlinter]"
+
+
+def test_one_module_starts_every_task_that_outlives_a_call() -> None:
+    package = ROOT / "src" / "remanence"
+    starts = re.compile(r"asyncio\.(?:create_task|ensure_future)|loop\.create_task")
+    modules = [file for file in package.rglob("*.py") if "testing" not in file.parts]
+
+    found = [file.name for file in modules if starts.search(file.read_text(encoding="utf-8"))]
+
+    assert found == ["background.py"]

@@ -93,3 +93,16 @@ def anchors(page: Path) -> set[str]:
     """The anchors that the headings of a page have."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_page_on_metrics_names_every_metric_and_no_other() -> None:
+    source = (ROOT / "src" / "remanence" / "telemetry.py").read_text(encoding="utf-8")
+    made = set(re.findall(r'_meter\.create_\w+\(\s*"([^"]+)"', source))
+    page = (DOCS / "metrics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`remanence\..*?`) \| ", page, re.MULTILINE)
+    named: set[str] = set()
+    for row in rows:
+        first, *more = re.findall(r"`([^`]+)`", row)
+        named |= {first, *(first.rpartition(".")[0] + name for name in more)}
+
+    assert named == made

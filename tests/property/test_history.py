@@ -155,11 +155,10 @@ async def test_the_log_up_to_a_version_is_the_beginning_of_the_log() -> None:
         assert len(log) > 3
 
 
-@pytest.mark.parametrize("version", [-1, 99])
-async def test_a_version_that_never_was_is_named_with_those_that_were(version: int) -> None:
+async def test_a_version_that_never_was_is_named_with_those_that_were() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         chat = memory.conversation("chat")
         await chat.append(Message.user("hello"))
 
-        with pytest.raises(ConversationNotFound, match=rf"no version {version}: .* 0 to 0"):
-            await chat.context_at(version)
+        with pytest.raises(ConversationNotFound, match=r"no version 99: .* 0 to 0"):
+            await chat.context_at(99)

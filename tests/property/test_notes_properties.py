@@ -53,7 +53,7 @@ def _shown(note: Note, note_format: NoteFormat) -> Note:
     """What a format shows of a note: each leaves something out, none the text.
 
     A day or minute has no offset. Below a speaker's heading the text stands alone; in the formats
-    without such headings the speaker is part of the line's text. An empty label is none.
+    without such headings speaker and topic are part of the line's text. An empty label is none.
     """
     at = note.observed_at.replace(tzinfo=UTC, second=0, microsecond=0) if note.observed_at else None
     day = at.replace(hour=0, minute=0) if at else None
@@ -62,7 +62,8 @@ def _shown(note: Note, note_format: NoteFormat) -> Note:
         return replace(
             base, observed_at=day, speaker=note.speaker or None, topic=note.topic or None
         )
-    said = f"{note.speaker}: {note.text}" if note.speaker else note.text
+    labels = " / ".join(label for label in (note.speaker, note.topic) if label)
+    said = f"{labels}: {note.text}" if labels else note.text
     base = replace(base, text=said, speaker=None, topic=None)
     match note_format:
         case "dated_priority":

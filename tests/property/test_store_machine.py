@@ -63,7 +63,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.segments = 0
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(asyncio.wait_for(coroutine, timeout=10))
+        return self.loop.run_until_complete(asyncio.wait_for(coroutine, timeout=60))
 
     def attempt(self, coroutine: Coroutine[Any, Any, MemoryState | None]) -> object:
         """What a commit came to: a state, None, or REFUSED."""

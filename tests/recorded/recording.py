@@ -78,8 +78,9 @@ def conversation(name: str) -> list[Message]:
     """The messages of a recorded conversation."""
     rows = map(json.loads, (FOLDER / name / "messages.jsonl").read_text("utf-8").splitlines())
     return [
-        Message.from_openai(row).replace(created_at=datetime.fromisoformat(row["created_at"]))
+        Message.from_openai(row).replace(created_at=datetime.fromisoformat(created_at))
         for row in rows
+        if (created_at := row.pop("created_at"))
     ]
 
 

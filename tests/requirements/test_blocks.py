@@ -176,6 +176,41 @@ async def test_a_line_that_a_crash_cut_off_costs_no_other(
     assert loaded == (whole, 0 if cut == 1 else 1)
 
 
+@pytest.mark.req("Z-24", "Z-26")
+@pytest.mark.parametrize("session", ["Session-ABC.1", "tägliche Notizen", "a b"])
+async def test_a_file_that_zora_named_after_the_session_is_read_pruned_and_deleted(
+    store: BlockStore, tmp_path: Path, session: str
+) -> None:
+    await store.append(block(1, "theirs"), block(2, "theirs"))
+    (tmp_path / "observations" / "theirs.jsonl").rename(
+        tmp_path / "observations" / f"{session}.jsonl"
+    )
+    file = tmp_path / "observations" / f"{session}.jsonl"
+    file.write_text(file.read_text().replace('"theirs"', json.dumps(session, ensure_ascii=False)))
+    await store.append(block(3, session), block(4, session))
+
+    assert [b.id for b in (await store.load_session(session)).blocks] == [
+        f"obs_{n}_abc" for n in (1, 2, 3, 4)
+    ]
+    assert await store.prune(session, 3) == 1
+    assert [b.id for b in (await store.load_session(session)).blocks] == [
+        f"obs_{n}_abc" for n in (2, 3, 4)
+    ]
+    assert await store.delete(session)
+    assert (await store.load_session(session)).blocks == ()
+
+
+async def test_blocks_of_another_session_in_a_file_of_that_name_are_left_alone(
+    store: BlockStore, tmp_path: Path
+) -> None:
+    await store.append(block(1, "ana"))
+    (tmp_path / "observations" / "ana.jsonl").rename(tmp_path / "observations" / "Ana.jsonl")
+
+    assert (await store.load_session("Ana")).blocks == ()
+    assert not await store.delete("Ana")
+    assert lines(tmp_path / "observations" / "Ana.jsonl")
+
+
 async def test_only_the_owner_can_read_blocks(store: BlockStore, tmp_path: Path) -> None:
     await store.append(block(1), block(2))
     await store.prune("s-1", 1)
@@ -275,6 +310,7 @@ async def test_notes_move_to_another_database_with_their_messages(tmp_path: Path
         repeated = await chat.import_blocks(store)
         snapshot = await chat.snapshot()
 
+    assert [s.created_at for s in snapshot.segments] == [s.created_at for s in live]
     check_tiling(snapshot.state, snapshot.segments)
     assert [segment.text for segment in snapshot.segments] == [segment.text for segment in live]
     assert (report.imported, report.malformed, report.conflicts) == (len(live), 0, ())
@@ -302,6 +338,11 @@ async def test_an_import_reports_what_does_not_fit_and_replaces_nothing(tmp_path
         report = await chat.import_blocks(store)
 
         assert await chat.observations() == before
+        lost = await memory.conversation("elsewhere").import_blocks(store)
+
+    assert lost.conflicts == (
+        "there are no blocks of 'elsewhere': the directory has files of chat",
+    )
     assert report.imported == 0
     observed, gap, beyond = report.conflicts
     assert "observed already, in other words" in observed

@@ -9,9 +9,11 @@ from tests.wire.dialects import Reply
 from tests.wire.servers import ModelServer
 
 from remanence import Memory, Message, Policy
+from remanence.cli.settings import with_agent
 from remanence.config import Settings
 from remanence.config.sources import Loaded, load_settings
 from remanence.errors import InvalidPolicy
+from remanence.models.spec import parse_spec
 from remanence.observing.preset import policy_of
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 
@@ -140,6 +142,55 @@ async def test_the_models_of_the_settings_are_the_ones_that_are_asked(
     assert all("w59" in segment.text for segment in notes)
 
 
+@pytest.mark.req("L-09")
+@pytest.mark.req("L-14")
+@pytest.mark.req("Z-64")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (
+            "lango.json",
+            {
+                "observationalMemory": {
+                    "enabled": True,
+                    "provider": "anthropic",
+                    "model": "claude-haiku-4-5",
+                    "messageTokenThreshold": 300,
+                }
+            },
+        ),
+        (
+            "zora.json",
+            {
+                "memory": {
+                    "compression": {
+                        "model": "anthropic:claude-haiku-4-5",
+                        "working_tier_max_tokens": 300,
+                    }
+                }
+            },
+        ),
+    ],
+)
+async def test_the_model_of_a_file_writes_the_notes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: object
+) -> None:
+    async with ModelServer().running() as server:
+        server.script(*[Reply("#1-2 [NOTE Fact] user: said by the model")] * 9)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "zz-test")
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        file = written(tmp_path, name, content)
+        async with Memory.open("sqlite:///:memory:", settings=file) as memory:
+            chat = memory.conversation("c")
+            await chat.append(*turns(6, tokens=150, counter="split"))
+            await chat.flush()
+            notes = await chat.observations()
+        models = {received.body["model"] for received in server.received}
+
+    assert models == {"claude-haiku-4-5"}
+    assert "said by the model" in notes[0].text
+
+
 @pytest.mark.req("L-41")
 @pytest.mark.parametrize("key", ["provider", "model"])
 def test_half_a_model_without_a_main_agent_is_refused(tmp_path: Path, key: str) -> None:
@@ -258,6 +309,186 @@ def test_an_unknown_key_or_a_bad_value_is_refused_by_name(
 ) -> None:
     with pytest.raises(InvalidPolicy, match=message):
         read(written(tmp_path, "memory.json", content))
+
+
+@pytest.mark.req("L-42")
+@pytest.mark.req("L-46")
+@pytest.mark.req("Z-59")
+@pytest.mark.parametrize(
+    ("name", "content", "policy"),
+    [
+        ("lango.json", {}, Policy.lango()),
+        ("lango.json", {"server": {"port": 1}}, Policy.lango()),
+        ("lango.json", {"observationalMemory": None}, Policy.lango()),
+        ("zora.json", {}, Policy.zora()),
+        ("config.json", {"memory": {"daily_notes": {"directory": "notes"}}}, Policy.zora()),
+        ("config.json", {"memory": {"compression": None}}, Policy.zora()),
+        ("remanence.json", {}, Policy()),
+    ],
+)
+def test_a_file_without_its_section_has_the_defaults_of_its_design(
+    tmp_path: Path, name: str, content: object, policy: Policy
+) -> None:
+    assert policy_of(read(written(tmp_path, name, content)).settings) == policy
+
+
+@pytest.mark.req("C-28")
+def test_zoras_camel_case_is_read_like_its_other_spelling(tmp_path: Path) -> None:
+    camel: dict[str, object] = {
+        "workingTierMaxTokens": 15_000,
+        "sessionTierMaxTokens": 6_000,
+        "crossSessionTierMaxTokens": 2_000,
+        "compressionChunkSize": 10,
+        "compressionModel": "google:gemini-2.5-flash",
+        "asyncBuffer": False,
+        "blockAfterTokens": 45_000,
+    }
+    snake: dict[str, object] = {
+        "working_tier_max_tokens": 15_000,
+        "session_tier_max_tokens": 6_000,
+        "cross_session_tier_max_tokens": 2_000,
+        "chunk_size": 10,
+        "model": "google:gemini-2.5-flash",
+        "async_buffer": False,
+        "block_after_tokens": 45_000,
+    }
+
+    assert zora(tmp_path, **camel) == zora(tmp_path, **snake) != Policy.zora()
+    with pytest.raises(InvalidPolicy, match=r"chunkSize and .*chunk_size .* keep one of them"):
+        zora(tmp_path, chunkSize=10, chunk_size=10)
+
+
+@pytest.mark.req("L-41")
+@pytest.mark.req("Z-66")
+def test_null_stands_for_the_default_and_whole_numbers_may_have_a_point(tmp_path: Path) -> None:
+    assert zora(tmp_path, model=None, block_after_tokens=None) == Policy.zora()
+    assert lango(tmp_path, provider=None, model=None, messageTokenThreshold=1_000.0) == (
+        Policy.lango()
+    )
+    with pytest.raises(InvalidPolicy, match=r"messageTokenThreshold=1000.5 .* whole number"):
+        lango(tmp_path, messageTokenThreshold=1_000.5)
+
+
+@pytest.mark.req("L-40")
+def test_a_byte_order_mark_and_comments_are_read_over(tmp_path: Path) -> None:
+    marked = tmp_path / "lango.json"
+    marked.write_text('{"observationalMemory": {"enabled": true}}', encoding="utf-8-sig")
+    commented = r"""// of the host
+{
+  "observationalMemory": {
+    "provider": "ollama", /* on
+    this machine */
+    "model": "a//b, \\", // see http://x
+  },
+}
+"""
+
+    assert policy_of(read(marked).settings).enabled
+    assert read(written(tmp_path, "lango.jsonc", commented)).settings.model == "ollama:a//b, \\"
+    with pytest.raises(InvalidPolicy, match=r"lango.jsonc is not JSON: .* line 3"):
+        read(written(tmp_path, "lango.jsonc", "// one\n{\n oops }"))
+
+
+@pytest.mark.req("L-09")
+@pytest.mark.req("L-67")
+def test_gemini_is_a_name_of_googles_models(tmp_path: Path) -> None:
+    keys = {"provider": "gemini", "model": "gemini-2.5-flash"}
+    settings = read(written(tmp_path, "lango.json", {"observationalMemory": keys})).settings
+
+    assert settings.model is not None
+    assert parse_spec(settings.model).name == "google:gemini-2.5-flash"
+
+
+@pytest.mark.req("L-10")
+def test_the_window_is_that_of_the_main_agents_model(tmp_path: Path) -> None:
+    agent = {"provider": "gemini", "model": "gemini-2.5-pro"}
+    own = {"provider": "ollama", "model": "llama3.2"}
+    file = written(tmp_path, "lango.json", {"agent": agent, "observationalMemory": own})
+
+    assert policy_of(read(file).settings) == Policy.lango(model="gemini-2.5-pro")
+
+
+@pytest.mark.req("L-10")
+def test_the_model_of_a_chat_is_the_main_agents_where_the_settings_name_no_other() -> None:
+    model = "anthropic:claude-haiku-4-5"
+    named = Settings(preset="lango", model="ollama:llama3.2", policy={"model": "gpt-5"})
+
+    assert with_agent(Settings(preset="lango"), model) == Settings(
+        preset="lango", model=model, policy={"model": "claude-haiku-4-5"}
+    )
+    assert with_agent(Settings(), model) == Settings(policy={"model": "claude-haiku-4-5"})
+    assert with_agent(named, model) == named
+
+
+@pytest.mark.req("X-21")
+def test_our_own_keys_beside_a_designs_table_hold(tmp_path: Path) -> None:
+    content = {
+        "observationalMemory": {"enabled": True},
+        "url": "sqlite:///lango.db",
+        "daily_directory": "notes",
+        "policy": {"keep_last": 2},
+    }
+    loaded = read(written(tmp_path, "lango.json", content))
+
+    assert loaded.settings.url == "sqlite:///lango.db"
+    assert loaded.settings.daily_directory == "notes"
+    assert policy_of(loaded.settings) == Policy.lango(enabled=True, keep_last=2)
+    assert loaded.origins["url"] == loaded.origins["policy.keep_last"] == "file lango.json"
+
+
+@pytest.mark.req("X-21")
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            {"observationalMemory": {}, "memory": {"compression": {}}},
+            r"holds observationalMemory and memory\.compression: keep the one",
+        ),
+        (
+            {"observationalMemory": {"messageTokenThreshold": 9}, "policy": {"observe_tokens": 5}},
+            r"policy\.observe_tokens=5 and observationalMemory\.messageTokenThreshold=9 .* the same",
+        ),
+        (
+            {"observationalMemory": {}, "preset": "zora"},
+            r"preset='zora' .* contradicts the file, which says 'lango'",
+        ),
+        ({"observationalMemory": {}, "policy": 3}, r"policy=3 .* is no table"),
+        ({"observationalMemory": [1]}, r"observationalMemory=\[1\] .* is not a table"),
+        (
+            {"observationalMemory": {"maxMessageTokenBudget": 0}},
+            r"observationalMemory\.maxMessageTokenBudget=0 .* it sets policy\.tail_tokens",
+        ),
+        (
+            {"memory": {"compression": {"workingTierMaxTokens": 0, "blockAfterTokens": 9}}},
+            r"memory\.compression\.workingTierMaxTokens=0 .* it sets policy\.observe_tokens",
+        ),
+        (
+            {"memory": {"compression": {"block_after_tokens": 9_000}}},
+            r"memory\.compression\.block_after_tokens=9000 .* it sets policy\.block_after",
+        ),
+        (
+            {"memory": {"compression": {"model": "gemini-2.5-flash"}}},
+            r"memory\.compression\.model='gemini-2.5-flash' .* write provider:model",
+        ),
+        (
+            {"MEMORY_CONFIG": {"reflectThresholdTokens": 120_000}},
+            r"MEMORY_CONFIG\.reflectThresholdTokens=120000 .* it sets policy\.",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_refused_in_the_words_of_the_file(
+    tmp_path: Path, content: object, message: str
+) -> None:
+    with pytest.raises(InvalidPolicy, match=message):
+        read(written(tmp_path, "memory.json", content))
+
+
+@pytest.mark.req("B-31")
+@pytest.mark.req("C-21")
+def test_a_larger_log_may_be_reflected_in_a_longer_answer(tmp_path: Path) -> None:
+    policy = brain(tmp_path, reflectThresholdTokens=60_000)
+
+    assert policy == Policy.brain(reflect_tokens=(60_000,), max_output_tokens=36_000)
 
 
 def test_a_variable_may_name_such_a_file_and_other_variables_win(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from remanence import Memory, Policy, Settings
+from remanence import Context, Memory, Message, Policy, Settings
 from remanence.cli import main
 from remanence.daily import DailyNotes
 from remanence.errors import (
@@ -97,6 +97,63 @@ async def test_old_days_are_reflected_into_the_memory_file_and_archived(tmp_path
         "09:30 Flight LH 450 is booked for Ana.",
         "09:30 The deploy of release 0 went well.",
     ]
+
+
+@pytest.mark.req("Z-04", "Z-35", "Z-91", "Z-93")
+async def test_the_curated_memory_file_reaches_the_prompt_of_its_user(tmp_path: Path) -> None:
+    clock = FixedClock(MONDAY)
+    folder = tmp_path / "default" / "ana"
+    async with opened(tmp_path, clock) as memory:
+        await write_days(memory, clock, 4)
+        (folder / "MEMORY.md").write_text("# About Ana\n- is allergic to nuts\n")
+        await memory.consolidate(user="ana")
+        mine = await asked(memory, "a", user="ana")
+        (folder / "MEMORY.md").write_text("- changed by hand")
+        again = await asked(memory, "a", user="ana")
+        others = await asked(memory, "b", user="ben")
+
+    text = "\n".join(block.text for block in mine.system if block.kind == "facts")
+    assert "# About Ana\n- is allergic to nuts\n" in text
+    assert "LH 450" in text
+    assert "<!--" not in text
+    assert mine.stats.cross_session_tokens > 0
+    assert "allergic to nuts" in mine.to_openai()["messages"][0]["content"]
+    assert again.system == mine.system
+    assert "nuts" not in str(others.system)
+
+
+@pytest.mark.req("Z-62")
+async def test_a_memory_file_that_is_too_long_says_that_its_end_is_left_out(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "default" / "ana"
+    folder.mkdir(parents=True)
+    (folder / "MEMORY.md").write_text("".join(f"- line {n} of many\n" for n in range(900)))
+    async with opened(tmp_path, FixedClock(MONDAY)) as memory:
+        context = await asked(memory, "a", user="ana")
+
+    [text] = [block.text for block in context.system if block.kind == "facts"]
+    assert "- line 0 of many" in text
+    assert text.endswith("[… the rest of MEMORY.md is left out]")
+    assert context.stats.cross_session_tokens <= memory.policy.facts_tokens
+
+
+async def asked(memory: Memory, conversation: str, *, user: str) -> Context:
+    chat = memory.conversation(conversation, user=user)
+    await chat.append(Message.user("Where were we?"))
+    return await chat.context(system="You help.")
+
+
+async def test_days_that_lie_in_the_directory_itself_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "2027-01-02.md").write_text("- the launch moved\n")
+    async with opened(tmp_path, FixedClock(MONDAY), workers=1) as memory:
+        with pytest.raises(InvalidPolicy, match=r"holds 2027-01-02.md.*default/ana"):
+            await memory.consolidate()
+        async with asyncio.timeout(60):
+            while "2027-01-02.md" not in caplog.text:  # noqa: ASYNC110 - a log has no event
+                await asyncio.sleep(0)
 
 
 async def test_the_embedded_reflector_keeps_the_facts_of_a_day(tmp_path: Path) -> None:
@@ -215,7 +272,7 @@ async def test_an_open_memory_consolidates_what_became_old_while_it_was_closed(
         clock.advance(3 * DAY)
 
     archives = [tmp_path / "default" / "ana" / "archive", tmp_path / "acme" / "%42ob" / "archive"]
-    async with opened(tmp_path, clock, workers=1), asyncio.timeout(10):
+    async with opened(tmp_path, clock, workers=1), asyncio.timeout(60):
         while [len(names(archive)) for archive in archives] != [3, 1]:  # noqa: ASYNC110 - files do not tell
             await asyncio.sleep(0.01)
 

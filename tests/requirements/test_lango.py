@@ -23,9 +23,9 @@ from tests.requirements.samples import (
     turns,
 )
 
-from remanence import Memory, Message, Policy, count_tokens
+from remanence import Memory, Message, Policy, Settings, count_tokens
 from remanence.conversation import Conversation
-from remanence.errors import Closed, ConversationNotFound
+from remanence.errors import Closed, ConversationNotFound, ModelError
 from remanence.protocols import ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
 from remanence.testing.invariants import flattened
@@ -33,7 +33,7 @@ from remanence.testing.models import ScriptedModel
 from remanence.testing.observers import ReflectAnswer
 from remanence.types import Draft
 
-conversation = functools.partial(scripted, policy=Policy.lango(enabled=True, show_clock=False))
+conversation = functools.partial(scripted, policy=Policy.lango(enabled=True))
 
 
 @pytest.mark.req("L-43")
@@ -198,7 +198,7 @@ async def test_a_failing_observer_is_logged_raw_messages_serve_and_it_is_tried_a
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = FixedClock()
-    observer = ScriptedObserver([RuntimeError("rate limit"), noting(60)])
+    observer = ScriptedObserver([ModelError("rate_limit", "rate limit"), noting(60)])
     policy = Policy.lango(enabled=True)
     with caplog.at_level(logging.WARNING, logger="remanence"):
         async with Memory.open(IN_MEMORY, policy=policy, observer=observer, clock=clock) as memory:
@@ -229,7 +229,7 @@ async def test_append_returns_while_the_observer_works_and_the_next_context_has_
     async with Memory.open(IN_MEMORY, policy=policy, observer=observer) as memory:
         chat = memory.conversation("a")
         await chat.append(*turns(10, tokens=110, counter="cjk"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await observer.called.wait()
         meanwhile = await chat.context()
         again = await chat.context()
@@ -257,7 +257,7 @@ async def test_closing_takes_no_signal_and_lets_the_observation_in_progress_fini
     async with Memory.open(url, policy=policy, observer=observer) as memory:
         chat = memory.conversation("a")
         await chat.append(*turns(10, tokens=110, counter="cjk"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await observer.called.wait()
         asyncio.get_running_loop().call_later(0.01, gate.set)
     with pytest.raises(Closed):
@@ -351,6 +351,50 @@ async def test_without_notes_or_switched_off_the_prompt_has_the_same_bytes(tmp_p
     assert len(off["messages"]) == 16
     assert kept
     assert observer.requests == []
+
+
+@pytest.mark.req("L-34")
+@pytest.mark.req("LS-10")
+async def test_a_pause_does_not_change_the_prompt_of_a_session_without_notes() -> None:
+    clock = FixedClock()
+    async with conversation(clock=clock) as (chat, _, _):
+        await chat.append(*turns(2, tokens=50, counter="cjk"))
+        clock.advance(timedelta(hours=5).total_seconds())
+        await chat.append(Message.user("Where were we?"))
+        context = await chat.context(system="Base prompt.")
+
+    assert context.volatile == ""
+    assert context.to_openai()["messages"] == [
+        {"role": "system", "content": "Base prompt."},
+        *({"role": message.role, "content": message.text} for message in context.messages),
+    ]
+
+
+@pytest.mark.req("L-20")
+@pytest.mark.req("L-21")
+async def test_several_reflections_accumulate_before_they_are_condensed_again() -> None:
+    policy = Policy.lango(enabled=True)
+    async with Memory.open(
+        IN_MEMORY,
+        policy=policy,
+        observer=ScriptedObserver([noting(500)] * 200),
+        reflector=ScriptedReflector([to_target] * 200),
+    ) as memory:
+        chat = memory.conversation("a")
+        generations: list[int] = []
+        for message in turns(400, tokens=110, counter="cjk"):
+            await chat.append(message)
+            await chat.flush()
+            newest = [reflection.generation for reflection in await chat.reflections()]
+            generations += [n for n in newest if n not in generations]
+        cycles = [entry for entry in await chat.log() if entry.kind == "reflected"]
+
+    assert max(generations) >= 2
+    assert len(cycles) >= 3 * (max(generations) - 1)
+
+
+def to_target(request: ReflectRequest) -> Draft:
+    return condensing(request.target_tokens)(request)
 
 
 def _plain(request: dict[str, list[dict[str, object]]]) -> dict[str, list[dict[str, object]]]:
@@ -539,6 +583,57 @@ async def test_switched_off_a_context_has_the_newest_hundred_messages() -> None:
     assert [(gap.first_seq, gap.last_seq) for gap in context.omitted] == [(1, 40)]
     assert system_text(request) == "Base prompt."
     assert observer.requests == []
+
+
+@pytest.mark.req("L-07")
+@pytest.mark.req("L-13")
+async def test_the_prompt_of_the_package_is_sent_with_the_messages() -> None:
+    model = ScriptedModel(otherwise="#1-11 [NOTE Fact] user: said something")
+    policy = Policy.lango(enabled=True)
+    async with Memory.open(IN_MEMORY, policy=policy, model=model) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*turns(11, tokens=110, counter="cjk"))
+        await chat.flush()
+
+    [request] = [request for request in model.requests if request.purpose == "observe"]
+    for asked in ("decisions with their reasons", "goals, intent", "facts about", "under way"):
+        assert asked in request.stable
+    assert "never the raw output" in request.stable
+    assert "#11" in request.prompt
+
+
+@pytest.mark.req("L-52")
+async def test_notes_are_counted_by_the_counter_of_the_preset() -> None:
+    async with conversation([noting(60)] * 9, [condensing(300)]) as (chat, _, _):
+        await grown(chat, turns(21, tokens=110, counter="cjk"))
+        notes = await chat.observations()
+
+    assert [note.tokens for note in notes] == [
+        count_tokens(note.text, model="cjk") for note in notes
+    ]
+    assert len(notes) == 2
+
+
+@pytest.mark.req("L-47")
+async def test_with_one_worker_one_conversation_is_observed_at_a_time() -> None:
+    gate = asyncio.Event()
+    observer = ScriptedObserver(gate=gate)
+    settings = Settings(url=IN_MEMORY, workers=1)
+    policy = Policy.lango(enabled=True)
+    async with Memory.open(settings=settings, policy=policy, observer=observer) as memory:
+        chats = [memory.conversation(name) for name in ("a", "b", "c")]
+        for chat in chats:
+            await chat.append(*turns(12, tokens=110, counter="cjk"))
+        async with asyncio.timeout(60):
+            await observer.called.wait()
+        for chat in chats:
+            await chat.context()
+        waiting = len(observer.requests)
+        gate.set()
+        for chat in chats:
+            await chat.flush()
+
+    assert (waiting, len(observer.requests)) == (1, 3)
 
 
 @pytest.mark.req("L-44")

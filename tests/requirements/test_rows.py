@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections import defaultdict
 from itertools import chain
 from pathlib import Path
 
@@ -31,6 +32,36 @@ def test_every_row_of_the_requirements_is_listed_once() -> None:
 
 def test_what_stands_in_for_another_hosts_code_belongs_to_a_row() -> None:
     assert set(rows()["stands_in"]) <= set(rows()["title"])
+
+
+def test_each_row_that_is_not_met_has_a_reason_and_each_row_has_a_preset() -> None:
+    listed = rows()
+
+    assert set(listed["not_met"]) <= set(listed["title"])
+    assert all(len(reason) > 40 for reason in listed["not_met"].values())
+    prefixes = {id_.partition("-")[0] + "-" for id_ in listed["title"]}
+    assert set(listed["runs_under"]) - set(listed["title"]) == prefixes
+
+
+@pytest.mark.parametrize("preset", ["lango", "zora", "brain"])
+def test_the_tests_of_a_designs_rows_open_its_preset(preset: str) -> None:
+    """A row is carried by a file that names the preset, the rules of counting or its file."""
+    prefixes = {p for p, name in rows()["runs_under"].items() if name == preset}
+    carried: defaultdict[str, list[str]] = defaultdict(list)
+    for file in TESTS.rglob("test_*.py"):
+        text = file.read_text(encoding="utf-8")
+        for arguments in MARKER.findall(text):
+            for row in re.findall(r'"(.+?)"', arguments):
+                carried[row].append(text)
+
+    without = {
+        row
+        for row in rows()["title"]
+        if row.partition("-")[0] + "-" in prefixes
+        and row not in rows()["runs_under"]
+        and not any(preset in text.casefold() for text in carried[row])
+    }
+    assert without == set()
 
 
 def test_every_marker_names_a_row() -> None:

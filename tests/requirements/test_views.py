@@ -4,12 +4,13 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from remanence import Memory, Message, Policy
+from remanence import Memory, Message, Policy, count_tokens
 from remanence.stores import open_store
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.store_contract.samples import observation, tape
@@ -69,7 +70,7 @@ async def lived(tmp_path: Path) -> Lived:
                 await chat.append(Message.user(f"In town {number} I stay at the Hotel Linde."))
                 await chat.append(Message.assistant(f"Noted: the Hotel Linde in town {number}."))
                 await chat.flush()
-        chat = memory.conversation("chat", tenant="acme")
+        chat = memory.conversation("chat", user="ana", tenant="acme")
         snapshot = await chat.snapshot()
         lived.messages = await chat.messages()
     state = snapshot.state
@@ -91,6 +92,15 @@ async def test_observations_stay_readable_with_their_source_also_after_a_reflect
         assert row["session_key"] == "chat"
         assert row["content"] == row["text"]
         assert json.loads(row["tags"]) == ["Fact"]
+        assert row["token_count"] == count_tokens(row["text"], model=POLICY.model) > 0
+        assert (row["tenant"], row["user"]) == ("acme", "ana")
+    made = {segment.id: segment for segment in lived.live if segment.generation == 0}
+    for row in rows:
+        if row["id"] in made:
+            segment = made[row["id"]]
+            assert row["token_count"] == segment.tokens
+            assert datetime.fromisoformat(row["created_at"]) == segment.created_at
+    assert all(row["created_at"].startswith("2026-03-02T09:") for row in rows)
     live = [row["id"] for row in rows if row["superseded"] is None]
     assert live == [segment.id for segment in lived.live if segment.generation == 0]
     assert [row["source_start_index"] - 1 for row in rows] == [
@@ -109,6 +119,12 @@ async def test_the_highest_version_of_the_log_is_the_text_that_is_live(lived: Li
 
     assert rows[0]["text"] == SEPARATOR.join(segment.text for segment in lived.live)
     assert rows[0]["token_count"] == sum(segment.tokens for segment in lived.live)
+    newest = max(lived.live, key=lambda segment: segment.version)
+    assert datetime.fromisoformat(rows[0]["created_at"]) == newest.created_at
+    assert rows[0]["version"] == newest.version
+    times = [row["created_at"] for row in rows]
+    assert times == sorted(times, reverse=True)
+    assert times[-1] < times[0]
     assert len({row["version"] for row in rows}) == len({row["id"] for row in rows}) == len(rows)
 
 
@@ -176,11 +192,12 @@ async def test_a_session_is_named_by_a_plain_string(lived: Lived) -> None:
 @pytest.mark.req("LS-04")
 @pytest.mark.parametrize("column", ["session_key = 'chat'", "created_at > '2026'"])
 async def test_looking_up_by_session_and_time_uses_indexes(lived: Lived, column: str) -> None:
-    sql = f"EXPLAIN QUERY PLAN SELECT text FROM observations WHERE tenant = 'acme' AND {column}"
+    for tenant in ("", "tenant = 'acme' AND "):
+        sql = f"EXPLAIN QUERY PLAN SELECT text FROM observations WHERE {tenant}{column}"
 
-    plan = [row["detail"] for row in read(lived.path, sql)]
+        plan = [row["detail"] for row in read(lived.path, sql)]
 
-    assert not [step for step in plan if step.startswith("SCAN s")]
+        assert not [step for step in plan if step.startswith(("SCAN s", "SCAN c"))]
 
 
 @pytest.mark.req("LS-05")
@@ -215,7 +232,9 @@ async def test_switching_memory_off_leaves_notes_in_the_tables_and_out_of_the_co
 
     policy = POLICY.replace(enabled=False)
     async with Memory.open(f"sqlite:///{lived.path}", policy=policy) as memory:
-        context = await memory.conversation("chat", tenant="acme").context(system="You help.")
+        context = await memory.conversation("chat", user="ana", tenant="acme").context(
+            system="You help."
+        )
 
     assert [block.text for block in context.system] == ["You help."]
     assert [message.text for message in context.messages] == [m.text for m in lived.messages]
@@ -225,7 +244,7 @@ async def test_switching_memory_off_leaves_notes_in_the_tables_and_out_of_the_co
 @pytest.mark.req("LS-06", "X-14")
 async def test_deleting_a_conversation_empties_its_rows_and_no_others(lived: Lived) -> None:
     async with Memory.open(f"sqlite:///{lived.path}", policy=POLICY) as memory:
-        assert await memory.conversation("chat", tenant="acme").delete()
+        assert await memory.conversation("chat", user="ana", tenant="acme").delete()
 
     for view in ("observations", "observation_log", "memory_state"):
         rows = read(lived.path, f"SELECT DISTINCT conversation_id FROM {view}")

@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -21,13 +21,14 @@ from tests.requirements.samples import (
     turns,
 )
 
-from remanence import Memory, Message, Note, Policy, count_tokens
+from remanence import Memory, Message, Note, Policy, Settings, count_tokens
+from remanence.blocks import BlockStore
 from remanence.errors import InvalidPolicy
-from remanence.observing.notes import parse_notes
+from remanence.observing.notes import parse_notes, render_notes
 from remanence.protocols import ObserveRequest, ReflectRequest
-from remanence.testing import FixedClock, ScriptedObserver, check_coverage
+from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
 from remanence.testing.models import ScriptedModel
-from remanence.types import Draft
+from remanence.types import Draft, NoteFormat
 
 session = functools.partial(scripted, policy=Policy.zora())
 
@@ -121,7 +122,7 @@ async def test_taking_in_and_building_a_context_do_not_wait_for_a_worker() -> No
     gate = asyncio.Event()
     async with session([noting(900)] * 9, gate=gate) as (chat, observer, _):
         await chat.append(*events(90))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await observer.called.wait()
         await chat.append(*events(10, start=90))
         context = await chat.context()
@@ -138,7 +139,7 @@ async def test_over_twice_the_maximum_a_call_waits_for_notes_but_not_for_ever() 
     gate = asyncio.Event()
     async with session([noting(900)] * 30, gate=gate) as (chat, observer, _):
         await chat.append(*events(175))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await observer.called.wait()
         asyncio.get_running_loop().call_later(0.01, gate.set)
         waited = await chat.context()
@@ -299,6 +300,60 @@ async def test_lines_have_date_priority_and_text_and_can_be_filtered_by_program(
     assert [note.text for note in parsed if note.priority == "CRITICAL"] == ["it is CRITICAL"]
 
 
+@pytest.mark.req("Z-48")
+@pytest.mark.parametrize("note_format", ["compact", "dated_priority", "tagged", "prose"])
+def test_every_format_shows_the_topic_of_a_note(note_format: NoteFormat) -> None:
+    notes = (
+        Note(text="signed the lease", first_seq=1, last_seq=1, speaker="Ana", topic="move"),
+        Note(text="bought a kayak", first_seq=2, last_seq=2, topic="sports"),
+    )
+    text = render_notes(notes, note_format)
+
+    assert "Ana / move:" in text
+    assert "sports:" in text
+
+
+@pytest.mark.req("Z-51")
+async def test_notes_and_clock_tell_the_time_of_the_user() -> None:
+    lisbon = timezone(timedelta(hours=1))
+    policy = Policy.zora(tail_tokens=2_000, observe_tokens=500, tail_keep_tokens=200)
+    async with Memory.open(IN_MEMORY, policy=policy) as memory:
+        chat = memory.conversation("a")
+        for number, message in enumerate(events(20, tokens=150)):
+            at = datetime(2026, 3, 2, 23, 30, tzinfo=lisbon) + timedelta(minutes=number)
+            await chat.append(message.replace(created_at=at))
+        await chat.flush()
+        notes = [note for segment in await chat.observations() for note in segment.notes]
+        context = await chat.context(now=datetime(2026, 3, 2, 23, 15, tzinfo=UTC))
+
+    assert {note.observed_at.utcoffset() for note in notes if note.observed_at} == {
+        timedelta(hours=1)
+    }
+    assert "Current time: 2026-03-03 00:15 UTC+01:00" in context.volatile
+
+
+@pytest.mark.req("Z-04")
+@pytest.mark.req("Z-94")
+async def test_without_a_reflector_the_session_tier_has_a_bound_and_names_what_it_leaves_out() -> (
+    None
+):
+    policy = Policy.zora(
+        tail_tokens=3_000, observe_tokens=3_000, tail_keep_tokens=1_000, reflect_tokens=(600,)
+    )
+    dead = [RuntimeError("no such model")] * 99
+    async with session([noting(200)] * 99, dead, policy=policy) as (chat, _, _):
+        await grown(chat, events(200))
+        context = await chat.context()
+        state = await chat.state()
+        segments = await chat.observations()
+
+    assert sum(segment.tokens for segment in segments) > 2_000
+    heading = next(block.tokens for block in context.system if block.kind == "heading")
+    assert context.stats.session_tokens <= 2 * 600 + heading
+    assert {gap.reason for gap in context.omitted} == {"notes_over_budget"}
+    check_coverage(context, state, segments)
+
+
 @pytest.mark.req("Z-46")
 async def test_an_observation_is_asked_to_be_three_to_six_times_smaller() -> None:
     async with session([noting(900)] * 9) as (chat, observer, _):
@@ -353,6 +408,93 @@ async def test_a_note_knows_when_it_was_said_and_what_day_it_tells_of_and_the_cl
     assert "Current time: 2026-03-02 09:00" in context.volatile
 
 
+@pytest.mark.req("Z-07")
+@pytest.mark.req("Z-71")
+@pytest.mark.req("Z-72")
+@pytest.mark.req("Z-75")
+async def test_appending_is_all_that_the_hosts_loop_does_for_notes_to_be_made() -> None:
+    async with session([noting(900)] * 9) as (chat, observer, _):
+        for message in events(70):
+            await chat.append(message)
+        async with asyncio.timeout(60):
+            await observer.called.wait()
+
+    assert observer.requests[0].messages[0].seq == 1
+
+
+@pytest.mark.req("Z-30")
+@pytest.mark.req("Z-39")
+async def test_a_context_takes_notes_that_are_ready_also_where_nothing_works_in_the_background(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path / 'zora.db'}"
+    async with session([noting(900)] * 9, url=url) as (chat, _, _):
+        await grown(chat, events(75))
+    idle = Settings(url=url, workers=0)
+    clock = FixedClock(prefix="b")
+    async with Memory.open(settings=idle, policy=Policy.zora(), clock=clock) as memory:
+        chat = memory.conversation("session-1")
+        await chat.append(*events(15, start=75))
+        before = await chat.state()
+        context = await chat.context()
+        after = await chat.state()
+
+    assert before.active_seq == 0
+    assert after.active_seq >= 20
+    assert seqs(context)[0] == after.active_seq + 1
+
+
+@pytest.mark.req("Z-18")
+@pytest.mark.parametrize("text", ["a plain sentence of some words " * 20, "x = y[0]; " * 30])
+def test_no_text_is_counted_with_fewer_tokens_than_a_quarter_of_its_characters(text: str) -> None:
+    assert count_tokens(text, model="split") > len(text) / 4
+    assert count_tokens(Message.tool("c", text), model="split") > count_tokens(text, model="split")
+
+
+@pytest.mark.req("Z-54")
+@pytest.mark.req("Z-74")
+async def test_the_end_of_a_session_condenses_all_of_its_notes_once(tmp_path: Path) -> None:
+    settings = Settings(url=IN_MEMORY, blocks_directory=str(tmp_path))
+    reflector = ScriptedReflector([condensing(40)] * 3)
+    async with Memory.open(
+        settings=settings,
+        policy=Policy.zora(),
+        observer=ScriptedObserver([noting(50)] * 9),
+        reflector=reflector,
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*events(10))
+        await chat.flush(everything=True)
+        assert reflector.requests == []
+        await chat.end()
+        await chat.end()
+        reflections = await chat.reflections()
+        state = await chat.state()
+        context = await chat.context()
+        across = await BlockStore(tmp_path).load_cross_session()
+        await chat.delete()
+        left = await BlockStore(tmp_path).load_cross_session()
+
+    assert len(reflector.requests) == 1
+    assert ranges(reflections) == [(1, 10)]
+    assert state.observed_seq == state.reflected_seq == 10
+    assert [(b.session_id, b.tier, b.observations) for b in across.blocks] == [
+        ("a", "cross-session", reflections[0].text)
+    ]
+    assert left.blocks == ()
+    check_coverage(context, state, reflections)
+
+
+@pytest.mark.req("Z-54")
+async def test_a_session_without_notes_ends_without_a_reflection() -> None:
+    async with session([draft()] * 3) as (chat, _, reflector):
+        await chat.end()
+        state = await chat.state()
+
+    assert reflector.requests == []
+    assert state.reflect_failure is None
+
+
 @pytest.mark.req("Z-57")
 @pytest.mark.req("Z-82")
 async def test_a_reflection_keeps_critical_lines_word_for_word() -> None:
@@ -401,6 +543,7 @@ def test_texts_take_a_token_for_three_and_a_half_characters_and_results_for_thre
     assert count_tokens(text, model="split") == 300
     assert count_tokens(Message.user(text), model="split") == 300
     assert count_tokens(result, model="split") == 350
+    assert count_tokens([Message.user(text), result], model="split") == 650
     assert count_tokens(text, model="flat") == 263
     assert count_tokens(text, model="cjk") == 263
 
@@ -422,7 +565,7 @@ async def test_flush_waits_until_nothing_is_pending() -> None:
     gate = asyncio.Event()
     async with session([noting(900)] * 9, gate=gate) as (chat, observer, _):
         await chat.append(*events(100))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await observer.called.wait()
         flushing = asyncio.create_task(chat.flush())
         await asyncio.sleep(0)

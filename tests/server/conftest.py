@@ -19,11 +19,14 @@ from remanence.server.app import create_app
 from remanence.testing import FixedClock
 from remanence.types import TextPart, Usage
 
+POLICY = Policy(observe_tokens=200, tail_tokens=400, tail_keep_tokens=100, keep_last=2)
+
 
 class Speaker:
     """A chat model that gives one scripted answer a call, in two pieces; an error is raised.
 
-    With `gate`, an answer waits before its second piece until that event is set.
+    With `gate`, an answer waits before its second piece until that event is set, or, with
+    `waits_first`, before its first one.
     """
 
     name = "speaker"
@@ -32,6 +35,8 @@ class Speaker:
         self.requests: list[ChatRequest] = []
         self.script: deque[str | ModelError] = deque()
         self.gate: asyncio.Event | None = None
+        self.waits_first = False
+        self.asked = asyncio.Event()
         self.broken_off = asyncio.Event()
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
@@ -42,10 +47,13 @@ class Speaker:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
         self.requests.append(request)
+        self.asked.set()
         text = self.script.popleft() if self.script else "Gate B42."
         if isinstance(text, ModelError):
             raise text
         try:
+            if self.gate is not None and self.waits_first:
+                await self.gate.wait()
             yield text[:4]
             if self.gate is not None:
                 await self.gate.wait()
@@ -106,7 +114,7 @@ async def served(app: FastAPI) -> AsyncIterator[Client]:
     async with asyncio.TaskGroup() as group:
         group.create_task(server.serve(sockets=[listening]), name="server")
         try:
-            async with httpx2.AsyncClient(base_url=url, timeout=10, trust_env=False) as http:
+            async with httpx2.AsyncClient(base_url=url, timeout=60, trust_env=False) as http:
                 yield Client(http)
         finally:
             server.should_exit = True
@@ -119,8 +127,7 @@ def speaker() -> Speaker:
 
 @pytest.fixture
 async def memory() -> AsyncIterator[Memory]:
-    policy = Policy(observe_tokens=200, tail_tokens=400, tail_keep_tokens=100, keep_last=2)
-    async with Memory.open("sqlite:///:memory:", policy=policy, clock=FixedClock()) as memory:
+    async with Memory.open("sqlite:///:memory:", policy=POLICY, clock=FixedClock()) as memory:
         yield memory
 
 

@@ -10,8 +10,9 @@ from remanence.server.app import create_app
 CHAT = "/v1/conversations/trip/chat"
 
 
-async def kept(memory: Memory) -> list[str]:
-    return [message.text for message in await memory.conversation("trip").messages()]
+async def kept(memory: Memory, user: str | None = None) -> list[str]:
+    trip = memory.conversation("trip", user=user)
+    return [message.text for message in await trip.messages()]
 
 
 async def test_a_turn_is_answered_and_kept(
@@ -22,8 +23,7 @@ async def test_a_turn_is_answered_and_kept(
     assert response.status_code == 200
     assert (response.json()["text"], response.json()["complete"]) == ("Gate B42.", True)
     assert response.json()["usage"]["cache_read_tokens"] == 80
-    assert await kept(memory) == ["Which gate?", "Gate B42."]
-    assert (await memory.conversation("trip").state()).user == "ana"
+    assert await kept(memory, "ana") == ["Which gate?", "Gate B42."]
     assert [block.text for block in speaker.requests[0].context.system] == ["You help."]
 
 
@@ -40,7 +40,7 @@ async def test_a_piece_is_sent_before_the_answer_is_complete(
 ) -> None:
     speaker.gate = asyncio.Event()
     body = {"text": "Which gate?", "stream": True}
-    async with asyncio.timeout(5), client.http.stream("POST", CHAT, json=body) as response:
+    async with asyncio.timeout(60), client.http.stream("POST", CHAT, json=body) as response:
         lines = response.aiter_lines()
         first = [await anext(lines), await anext(lines)]
         speaker.gate.set()
@@ -55,7 +55,7 @@ async def test_a_client_that_goes_away_leaves_no_part_of_the_answer(
 ) -> None:
     speaker.gate = asyncio.Event()
     body = {"text": "Which gate?", "stream": True}
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         async with client.http.stream("POST", CHAT, json=body) as response:
             await anext(response.aiter_lines())
         await speaker.broken_off.wait()
@@ -66,6 +66,44 @@ async def test_a_client_that_goes_away_leaves_no_part_of_the_answer(
     assert before == ["Which gate?"]
     assert response.json()["text"] == "Gate B42."
     assert await kept(memory) == ["Which gate?", "Gate B42."]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_goes_away_before_the_first_word_ends_the_turn(
+    client: Client, memory: Memory, speaker: Speaker, stream: bool
+) -> None:
+    speaker.gate, speaker.waits_first = asyncio.Event(), True
+    async with asyncio.timeout(60):
+        asked = asyncio.create_task(client.post(CHAT, text="Which gate?", stream=stream))
+        await speaker.asked.wait()
+        asked.cancel()
+        await speaker.broken_off.wait()
+        speaker.gate = None
+        again = await client.post(CHAT, text="Which gate?")
+
+    assert again.json()["text"] == "Gate B42."
+    assert await kept(memory) == ["Which gate?", "Gate B42."]
+
+
+async def test_a_stream_is_kept_alive_before_its_first_word(
+    memory: Memory, speaker: Speaker
+) -> None:
+    speaker.gate, speaker.waits_first = asyncio.Event(), True
+    app = create_app(memory, model=speaker, keep_alive_seconds=0.01)
+    body = {"text": "Which gate?", "stream": True}
+    async with (
+        asyncio.timeout(60),
+        served(app) as client,
+        client.http.stream("POST", CHAT, json=body) as response,
+    ):
+        lines = response.aiter_lines()
+        first = [await anext(lines) for _ in range(4)]
+        speaker.gate.set()
+        rest = [line async for line in lines]
+
+    assert first == [": keep-alive", ""] * 2
+    assert "event: done" in rest
+    assert response.headers["cache-control"] == "no-cache"
 
 
 @pytest.mark.parametrize(
@@ -148,12 +186,30 @@ async def test_the_model_may_look_into_the_memory_of_the_user_that_a_turn_names(
     assert unnamed.tools == ()
 
 
-async def test_a_conversation_of_another_user_is_refused(client: Client, memory: Memory) -> None:
+@pytest.mark.parametrize("stranger", [{"user": "bob"}, {}])
+async def test_a_conversation_of_another_user_is_refused_without_naming_that_user(
+    client: Client, memory: Memory, speaker: Speaker, stranger: dict[str, object]
+) -> None:
     await client.post(CHAT, text="My pin is 4711.", user="ana")
-    refused = await client.post(CHAT, text="Which pin?", user="bob")
+    refused = await client.post(CHAT, text="Which pin?", **stranger)
+    streamed = await client.post(CHAT, text="Which pin?", stream=True, **stranger)
     unnamed = await client.post(CHAT, text="Which pin?", user="")
 
-    assert refused.status_code == 409
+    assert (refused.status_code, streamed.status_code) == (409, 409)
     assert refused.json()["type"].endswith("wrong_user")
+    assert "ana" not in refused.text + streamed.text
     assert unnamed.status_code == 422
-    assert await kept(memory) == ["My pin is 4711.", "Gate B42."]
+    assert len(speaker.requests) == 1
+    assert await kept(memory, "ana") == ["My pin is 4711.", "Gate B42."]
+
+
+async def test_turns_of_one_conversation_do_not_mix_whatever_user_they_name(
+    client: Client, memory: Memory
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        for number in range(4):
+            named = {"user": "ana"} if number % 2 else {}
+            group.create_task(client.post(CHAT, text=f"Question {number}", **named))
+
+    messages = await memory.conversation("trip", user="ana").messages()
+    assert [message.role for message in messages] == ["user", "assistant"] * (len(messages) // 2)

@@ -1,7 +1,11 @@
+import sqlite3
+from pathlib import Path
+
 import pytest
-from tests.server.conftest import Client
+from tests.server.conftest import POLICY, Client
 
 from remanence import Conversation, Memory, Message
+from remanence.testing import FixedClock
 
 PATHS = ["/v1/conversations/trip/memory", "/conversations/trip/memory"]
 
@@ -26,7 +30,7 @@ async def test_a_memory_is_told_in_a_few_numbers(client: Client, memory: Memory,
     conversation = await filled(memory)
     state = await conversation.state()
     live = await conversation.observations() + await conversation.reflections()
-    found = (await client.get(path)).json()
+    found = (await client.get(f"{path}?user=ana")).json()
 
     assert set(found) == {
         "memoryState",
@@ -40,10 +44,26 @@ async def test_a_memory_is_told_in_a_few_numbers(client: Client, memory: Memory,
     assert found["observationLog"] == {
         "version": max(segment.version for segment in live),
         "tokenCount": sum(segment.tokens for segment in live),
-        "textLength": sum(len(segment.text) for segment in live),
+        "textLength": found["observationLog"]["textLength"],
     }
     assert found["observationCount"] > 1
     assert found["totalObservationTokens"] >= found["observationLog"]["tokenCount"]
+
+
+@pytest.mark.req("B-68")
+async def test_the_length_of_the_log_is_that_of_the_text_in_the_tables(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    async with Memory.open(f"sqlite:///{path}", policy=POLICY, clock=FixedClock()) as memory:
+        conversation = await filled(memory)
+        found = await conversation.diagnostics()
+        live = [s for s in await conversation.observations() if s.text]
+    with sqlite3.connect(path) as connection:
+        newest = "SELECT length(text) FROM observation_log ORDER BY version DESC LIMIT 1"
+        (length,) = connection.execute(newest).fetchone()
+
+    assert len(live) > 1
+    assert found.observation_log is not None
+    assert found.observation_log.text_length == length
 
 
 @pytest.mark.req("B-68")
@@ -51,7 +71,7 @@ async def test_a_log_version_leads_to_the_entry_that_brought_it(
     client: Client, memory: Memory
 ) -> None:
     conversation = await filled(memory)
-    version = (await client.get(PATHS[0])).json()["observationLog"]["version"]
+    version = (await client.get(f"{PATHS[0]}?user=ana")).json()["observationLog"]["version"]
 
     assert (await conversation.log(version))[-1].kind in ("observed", "reflected")
 
@@ -61,7 +81,7 @@ async def test_the_observed_cursor_is_the_id_of_its_message(client: Client, memo
     conversation = await filled(memory)
     state = await conversation.state()
     message = (await conversation.messages(after=state.observed_seq - 1, limit=1))[0]
-    found = (await client.get(PATHS[0])).json()
+    found = (await client.get(f"{PATHS[0]}?user=ana")).json()
 
     assert found["memoryState"]["observed_cursor_message_id"] == message.id
 
@@ -91,8 +111,19 @@ async def test_a_conversation_that_is_not_observed_yet_has_a_state_and_no_log(
     assert found["observationLog"] is None
 
 
+@pytest.mark.parametrize("query", ["", "?user=bob"])
+async def test_a_conversation_of_another_user_looks_as_if_there_were_none(
+    client: Client, memory: Memory, query: str
+) -> None:
+    await filled(memory, turns=1)
+    found = await client.get(f"/conversations/trip/memory{query}")
+    nobody = await client.get(f"/conversations/nobody/memory{query}")
+
+    assert (found.status_code, found.json()) == (nobody.status_code, nobody.json())
+
+
 async def test_tenants_do_not_see_each_others_memory(client: Client, memory: Memory) -> None:
     await filled(memory, turns=1)
-    found = (await client.get("/v1/conversations/trip/memory?tenant=other")).json()
+    found = (await client.get("/v1/conversations/trip/memory?tenant=other&user=ana")).json()
 
     assert found["memoryState"] is None

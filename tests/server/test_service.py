@@ -8,9 +8,12 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.server.conftest import Client
+from tests.server.conftest import Client, served
 from tests.wire.dialects import Reply
 from tests.wire.servers import ModelServer
+
+from remanence import Memory
+from remanence.server.app import create_app
 
 
 async def test_it_tells_that_it_runs(client: Client) -> None:
@@ -25,6 +28,7 @@ async def test_its_openapi_names_the_routes(client: Client) -> None:
 
     assert set(document["paths"]) >= {
         "/healthz",
+        "/readyz",
         "/v1/conversations/{id}/memory",
         "/v1/conversations/{id}/chat",
     }
@@ -41,6 +45,21 @@ async def test_a_request_to_another_name_is_refused(client: Client, host: str) -
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8765", "[::1]:80"])
 async def test_a_request_to_a_name_of_this_machine_is_answered(client: Client, host: str) -> None:
     assert (await client.get("/healthz", host=host)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("allowed", "host", "status"),
+    [
+        (None, "memory.example.com", 200),
+        (["memory.example.com"], "Memory.Example.com:443", 200),
+        (["memory.example.com"], "evil.example.com", 421),
+    ],
+)
+async def test_a_program_of_ones_own_says_to_which_names_it_answers(
+    memory: Memory, allowed: list[str] | None, host: str, status: int
+) -> None:
+    async with served(create_app(memory, allowed_hosts=allowed)) as client:
+        assert (await client.get("/healthz", host=host)).status_code == status
 
 
 async def test_an_unknown_path_is_a_problem(client: Client) -> None:
@@ -73,10 +92,10 @@ async def test_the_command_serves_until_it_is_asked_to_end(tmp_path: Path) -> No
         assert process.stdout is not None
         try:
             url = (await process.stdout.readline()).decode().split()[0]
-            async with httpx2.AsyncClient(base_url=url, timeout=10, trust_env=False) as http:
+            async with httpx2.AsyncClient(base_url=url, timeout=60, trust_env=False) as http:
                 asked = {"text": "Which gate?", "user": "ana"}
                 reply = await http.post("/v1/conversations/trip/chat", json=asked)
-                memory = await http.get("/conversations/trip/memory")
+                memory = await http.get("/conversations/trip/memory?user=ana")
         finally:
             process.send_signal(signal.SIGINT)
             code = await process.wait()

@@ -142,7 +142,7 @@ def test_every_field_of_the_policy_can_be_set_in_a_file(
             'preset = "lngo"',
             "preset='lngo' (file remanence.toml) is impossible: input should be 'd",
         ),
-        ("workers = 0", "workers=0 (file remanence.toml) is impossible: input should be greater"),
+        ("workers = -1", "workers=-1 (file remanence.toml) is impossible: input should be greater"),
         ("workers = ", "remanence.toml is not TOML: "),
     ],
 )
@@ -188,3 +188,14 @@ def test_settings_alone_load_neither_pydantic_nor_the_database() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
 
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["workers", "daily_keep_days"])
+def test_the_environment_takes_a_zero_where_settings_take_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"REMANENCE_{name.upper()}", "0")
+
+    loaded = load_settings(Policy, arguments={}, directory=tmp_path)
+
+    assert loaded.settings == Settings(**{name: 0})  # type: ignore[arg-type]  # a field by name

@@ -1,5 +1,6 @@
 import asyncio
 import dataclasses
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from typing import get_args
@@ -11,7 +12,7 @@ from remanence.observing.extractive.observer import extract
 from remanence.observing.notes import render_notes
 from remanence.observing.slicing import at_once
 from remanence.protocols import ObserveRequest
-from remanence.types import ConversationRef, Message, Note, NoteFormat
+from remanence.types import ConversationRef, Message, Note, NoteFormat, ToolCallPart
 
 _START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 _PLACES = ("Bergen", "Porto", "Ghent", "Tartu", "Split", "Lviv", "Bath", "Nara")
@@ -528,3 +529,42 @@ def test_what_is_ruled_out_was_decided_no_more(first: str, then: str) -> None:
     notes = _notes(_request(Message.user(first), *chatter, Message.user(then), ratio=0.15))
     decided = [note for note in notes if note.tag == "Decision"]
     assert [note.last_seq for note in decided] == [42]
+
+
+_ROWS = [
+    {"id": 4_000 + n, "customer": _PLACES[n % 8], "status": "shipped", "total": n * 13.5 + 9.99}
+    for n in range(60)
+]
+
+
+@pytest.mark.req("L-08")
+@pytest.mark.req("Z-49")
+@pytest.mark.parametrize("note_format", get_args(NoteFormat))
+@pytest.mark.parametrize(
+    "output",
+    [
+        json.dumps(_ROWS),
+        "\n".join(json.dumps(row) for row in _ROWS),
+        "\n".join(" | ".join(map(str, row.values())) for row in _ROWS),
+        "\n".join(f"Order {r['id']} to {r['customer']} has shipped: {r['total']}." for r in _ROWS),
+    ],
+    ids=["array", "lines of JSON", "table", "sentences"],
+)
+def test_of_a_large_result_the_question_and_the_outcome_are_noted_and_a_share_of_rows(
+    output: str, note_format: NoteFormat
+) -> None:
+    request = _request(
+        Message.user("How many orders do we have, and is any of them still open?"),
+        Message.assistant(tool_calls=[ToolCallPart(id="c", name="list_orders", arguments="{}")]),
+        Message.tool("c", output),
+        Message.assistant("There are 60 orders, all shipped."),
+        ratio=0.2,
+        note_format=note_format,
+    )
+    notes = _notes(request)
+
+    rows = sum(_size(note.text) for note in notes if note.speaker == "tool")
+    text = render_notes(notes, note_format)
+    assert "How many orders do we have, and is any of them still open" in text
+    assert "60 orders, all shipped" in text
+    assert rows <= request.target_tokens / 4

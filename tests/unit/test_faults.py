@@ -56,7 +56,7 @@ async def test_a_call_that_fails_after_has_written(inner: Store) -> None:
 async def test_a_held_call_waits_for_the_test(inner: Store, when: str, written: bool) -> None:
     store = FaultyStore(inner)
     gate = store.hold("append", when="before" if when == "before" else "after")
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         task = group.create_task(append(store, "one"))
         await gate.reached.wait()
 

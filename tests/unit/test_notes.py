@@ -45,14 +45,14 @@ def test_a_superseded_value_stands_behind_the_line() -> None:
 
 def test_dated_priority_writes_the_minute_and_the_priority_on_each_line() -> None:
     assert render_notes(_NOTES[1:], "dated_priority") == (
-        "[2026-05-08 13:56] CRITICAL Ana: movers on Friday\n"
+        "[2026-05-08 13:56] CRITICAL Ana / move: movers on Friday\n"
         "[2026-05-08 13:56] IMPORTANT Ben: cat hates boxes"
     )
 
 
 def test_tagged_writes_the_tag_on_each_line_below_its_date() -> None:
     assert render_notes(_NOTES[:2], "tagged") == (
-        "2026-05-08\n[Fact] Ana: signed lease May 7\n[Decision] Ana: movers on Friday"
+        "2026-05-08\n[Fact] Ana / move: signed lease May 7\n[Decision] Ana / move: movers on Friday"
     )
 
 

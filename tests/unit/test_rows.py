@@ -6,6 +6,7 @@ from hypothesis import given, strategies as st
 
 from remanence.stores import rows
 from remanence.types import (
+    Extra,
     FilePart,
     ImagePart,
     Message,
@@ -16,11 +17,14 @@ from remanence.types import (
     ToolCallPart,
     ToolResultPart,
 )
+from remanence.types.parts import DIALECTS
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 MAYBE = st.none() | TEXT
+DIALECT = st.sampled_from(sorted(DIALECTS))
+EXTRA = st.none() | st.builds(Extra, dialect=DIALECT, raw=TEXT)
 PLAIN_PARTS = st.one_of(
-    st.builds(TextPart, text=TEXT),
+    st.builds(TextPart, text=TEXT, extra=EXTRA),
     st.builds(
         ImagePart,
         media_type=MAYBE,
@@ -29,12 +33,20 @@ PLAIN_PARTS = st.one_of(
         width=st.none() | st.integers(0, 9_999),
         height=st.none() | st.integers(0, 9_999),
     ),
-    st.builds(FilePart, media_type=MAYBE, name=MAYBE, data=MAYBE, url=MAYBE, file_id=MAYBE),
-    st.builds(OtherPart, dialect=st.sampled_from(["openai", "anthropic"]), raw=TEXT),
+    st.builds(
+        FilePart,
+        media_type=MAYBE,
+        name=MAYBE,
+        data=MAYBE,
+        url=MAYBE,
+        file_id=MAYBE,
+        extra=EXTRA,
+    ),
+    st.builds(OtherPart, dialect=DIALECT, raw=TEXT, scope=st.sampled_from(["part", "message"])),
 )
 PARTS = st.one_of(
     PLAIN_PARTS,
-    st.builds(ToolCallPart, id=TEXT, name=TEXT, arguments=TEXT),
+    st.builds(ToolCallPart, id=TEXT, name=TEXT, arguments=TEXT, extra=EXTRA),
     st.builds(
         ToolResultPart,
         call_id=TEXT,

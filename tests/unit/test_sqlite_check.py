@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
 async def store(path: Path) -> AsyncIterator[Store]:
     store = await open_store(f"sqlite:///{path}")
     await active(store, [(1, 2), (3, 4)])
-    await store.append(REF, [user("more")], user=None)
+    await store.append(REF, [user("more")], user=None, any_user=True)
     await tape(store, 3, OTHER)
     yield store
     await store.close()
@@ -131,3 +131,27 @@ async def test_reading_from_a_damaged_file_names_it(store: Store, path: Path) ->
         await again.messages(REF, after=0, limit=None)
 
     await again.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "what"),
+    [
+        (
+            "UPDATE messages SET content = '{' WHERE seq = 2 AND conversation = 1",
+            "message 2 cannot",
+        ),
+        ("UPDATE messages SET created_at = 'noon' WHERE seq = 3 AND conversation = 1", "message 3"),
+        ("UPDATE segments SET notes = 'x' WHERE first_seq = 1", "cannot be read: JSONDecodeError"),
+        ("UPDATE states SET observe_failure = '[]' WHERE conversation = 1", "state 1 cannot be"),
+        ("UPDATE journal SET at = '' WHERE conversation = 1 AND version = 1", "log entry 1 cannot"),
+    ],
+)
+async def test_rows_that_no_reader_can_decode_are_found(
+    store: Store, path: Path, sql: str, what: str
+) -> None:
+    tamper(path, sql)
+
+    problems = await store.check()
+
+    assert any(what in problem.what for problem in problems), problems
+    assert {problem.conversation for problem in problems} == {REF}

@@ -4,7 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apsw
@@ -221,21 +221,26 @@ def open_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def open_without_privileges(path: Path) -> str:
-    """The text of the error that a process which is not root gets when it opens a store."""
+def without_privileges(act: Callable[[], str]) -> str:
+    """What *act* answers in a process which is not root."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             if os.geteuid() == 0:
                 os.setuid(NOBODY)
-            os.write(writing, asyncio.run(refused(url(path), StoreUnavailable)).encode())
+            os.write(writing, act().encode())
         finally:
             os._exit(0)
     os.close(writing)
     os.waitpid(child, 0)
     with os.fdopen(reading) as pipe:
         return pipe.read()
+
+
+def open_without_privileges(path: Path) -> str:
+    """The text of the error that a process which is not root gets when it opens a store."""
+    return without_privileges(lambda: asyncio.run(refused(url(path), StoreUnavailable)))
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -311,10 +316,91 @@ async def test_a_store_that_is_not_closed_loses_nothing_and_keeps_no_process_ali
         env={"PYTHONPATH": os.pathsep.join(sys.path)},
         stderr=subprocess.PIPE,
     )
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         _, errors = await run.communicate()
 
     assert (run.returncode, errors) == (0, b"")
     store = await open_store(url(path))
     assert [message.text for message in await store.messages(REF, after=0, limit=None)] == ["hello"]
     await store.close()
+
+
+async def read_only_texts(path: Path) -> list[str]:
+    store = await open_store(url(path), read_only=True)
+    try:
+        texts = [message.text for message in await store.messages(REF, after=0, limit=None)]
+        with pytest.raises(StoreUnavailable, match="open for reading only"):
+            await store.append(REF, [Message.user("more")], user=None)
+        return texts
+    finally:
+        await store.close()
+
+
+async def test_a_store_for_reading_shows_what_there_is_and_changes_no_file(tmp_path: Path) -> None:
+    await write_one(tmp_path / "memory.db")
+    before = contents(tmp_path)
+
+    assert await read_only_texts(tmp_path / "memory.db") == ["hello"]
+    assert contents(tmp_path) == before
+
+
+async def test_a_store_for_reading_sees_what_another_one_has_just_written(tmp_path: Path) -> None:
+    store = await open_store(url(tmp_path / "memory.db"))
+    await store.append(REF, [Message.user("hello")], user=None)
+
+    assert await read_only_texts(tmp_path / "memory.db") == ["hello"]
+    await store.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_file_and_directory_that_cannot_be_written_can_be_read(open_folder: Path) -> None:
+    path = open_folder / "with space?.db"
+    asyncio.run(write_one(path))
+    path.chmod(0o444)
+    open_folder.chmod(0o555)
+
+    assert without_privileges(lambda: str(asyncio.run(read_only_texts(path)))) == "['hello']"
+
+
+@pytest.mark.parametrize(
+    ("content", "what"), [(b"", "is empty"), (b"x", "not a database"), (b"text" * 99, "encrypted")]
+)
+async def test_reading_names_a_file_that_holds_no_database(
+    tmp_path: Path, content: bytes, what: str
+) -> None:
+    path = tmp_path / "memory.db"
+    path.write_bytes(content)
+
+    with pytest.raises(NotADatabase, match=what) as caught:
+        await open_store(url(path), read_only=True)
+
+    assert str(path) in str(caught.value)
+    assert contents(tmp_path) == {str(path): content}
+
+
+async def test_reading_needs_a_file_and_its_newest_tables(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with pytest.raises(StoreUnavailable, match="there is no database"):
+        await open_store(url(path), read_only=True)
+    await write_one(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM schema_migrations WHERE number > 1")
+    connection.close()
+
+    with pytest.raises(StoreUnavailable, match="remanence migrate"):
+        await open_store(url(path), read_only=True)
+
+
+def modes(folder: Path) -> dict[str, str]:
+    return {file.name: oct(file.stat().st_mode & 0o777) for file in folder.iterdir()}
+
+
+async def test_a_new_database_is_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = await open_store(f"sqlite:///{path}")
+    await store.append(ConversationRef("default", "a"), [Message.user("Hello.")], user=None)
+    found = modes(tmp_path)
+    await store.close()
+
+    assert found == dict.fromkeys(found, "0o600")
+    assert "memory.db-wal" in found

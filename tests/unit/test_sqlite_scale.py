@@ -29,7 +29,7 @@ def connect(path: Path, messages: int) -> apsw.Connection:
 
 def append(connection: apsw.Connection, *messages: Message) -> tape.Written:
     entries = [tape.entry(message, CLOCK, NOW) for message in messages]
-    return tape.append(connection, REF, None, NOW, entries)
+    return tape.append(connection, REF, tape.Access(user=None, any_user=True), NOW, entries)
 
 
 def state_and_tail(connection: apsw.Connection) -> None:
@@ -84,7 +84,9 @@ def test_a_page_of_conversations_takes_as_many_steps_at_the_end_as_at_the_start(
     with connection:
         for number in range(2_000):
             ref = ConversationRef("default", f"{number:04}")
-            tape.append(connection, ref, None, NOW, [tape.entry(user("x"), CLOCK, NOW)])
+            tape.append(
+                connection, ref, tape.Access(user=None), NOW, [tape.entry(user("x"), CLOCK, NOW)]
+            )
     late = ConversationRef("default", "1980")
 
     def page(tenant: str | None, after: ConversationRef | None) -> int:

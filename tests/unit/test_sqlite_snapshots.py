@@ -28,7 +28,7 @@ def connection() -> Iterator[apsw.Connection]:
 
 def append(connection: apsw.Connection, *tokens: int, ref: ConversationRef = REF) -> None:
     entries = [tape.entry(user(f"{number}", tokens=number), CLOCK, NOW) for number in tokens]
-    tape.append(connection, ref, None, NOW, entries)
+    tape.append(connection, ref, tape.Access(user=None), NOW, entries)
 
 
 def observe_and_activate(connection: apsw.Connection, last_seq: int) -> None:

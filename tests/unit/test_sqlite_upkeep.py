@@ -29,7 +29,7 @@ async def store(path: Path) -> AsyncIterator[Store]:
 async def until(path: Path, condition: Callable[[apsw.Connection], bool]) -> None:
     """Look at the database until the condition holds, for at most 10 s."""
     connection = apsw.Connection(str(path))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition(connection):  # noqa: ASYNC110 - the writer's thread changes it
             await asyncio.sleep(0.005)
     connection.close()

@@ -106,10 +106,10 @@ class Held:
 
         def hold(_: apsw.Connection) -> None:
             loop.call_soon_threadsafe(self._begun.set)
-            self._end.wait(timeout=5)
+            self._end.wait(timeout=60)
 
         self._job = self._worker.submit(hold)
-        await asyncio.wait_for(self._begun.wait(), timeout=5)
+        await asyncio.wait_for(self._begun.wait(), timeout=60)
 
     async def __aexit__(self, *_: object) -> None:
         self._end.set()
@@ -243,7 +243,7 @@ async def test_idle_work_is_done_until_there_is_none(path: str) -> None:
     worker = Worker("test", path=path, connect=connect, serve=commit_together(path), idle=idle)
     await worker.start()
 
-    await asyncio.wait_for(done.wait(), timeout=5)
+    await asyncio.wait_for(done.wait(), timeout=60)
     assert left == []
     await worker.close()
 

@@ -231,8 +231,12 @@ def test_no_bytes_upset_the_reading_of_a_size(content: bytes) -> None:
 
 
 @given(st.text(max_size=80))
-def test_data_that_is_not_base64_has_no_size(data: str) -> None:
-    image_size(data)
+def test_text_in_place_of_data_has_no_size_and_counts_like_an_image_of_unknown_size(
+    data: str,
+) -> None:
+    assert image_size(data) is None
+    unknown = of_part(ImagePart(url="https://example.org/a.png"))
+    assert of_part(ImagePart(media_type="image/png", data=data)) == unknown
 
 
 @pytest.mark.parametrize("counter", COUNTERS)

@@ -57,6 +57,44 @@ def test_a_time_is_iso_8601_or_seconds_and_utc_where_it_names_no_zone(value: obj
     assert entry.message.created_at == datetime(2026, 3, 2, 8, 12, 17, tzinfo=UTC)
 
 
+def test_items_of_responses_are_messages_each_under_its_number() -> None:
+    items = [
+        {"role": "user", "content": [{"type": "input_text", "text": "Look."}]},
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "x"}]},
+        {"type": "message", "id": "m", "role": "assistant", "status": "completed",
+         "content": [{"type": "output_text", "text": "Done.", "annotations": []}]},
+    ]  # fmt: skip
+    for lines in (items, [items], [{"model": "gpt-5", "input": items}], [{"output": items}]):
+        messages = [entry.message for entry in read(*lines)]
+        assert [message.role for message in messages] == [
+            "user",
+            "assistant",
+            "assistant",
+            "tool",
+            "assistant",
+        ]
+        assert messages[2].tool_calls[0].id == messages[3].tool_results[0].call_id == "c1"
+        assert [message.text for message in messages if message.text] == ["Look.", "Done."]
+
+
+def test_contents_of_gemini_are_messages() -> None:
+    contents = [
+        {"role": "user", "parts": [{"text": "Look."}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]},
+        {
+            "role": "user",
+            "parts": [{"functionResponse": {"name": "look", "response": {"output": "x"}}}],
+        },
+        {"role": "model", "parts": [{"text": "Done."}]},
+    ]
+    for lines in (contents, [{"systemInstruction": {}, "contents": contents}]):
+        messages = [entry.message for entry in read(*lines)]
+        assert [message.role for message in messages] == ["user", "assistant", "tool", "assistant"]
+        assert messages[2].tool_results[0].text == "x"
+
+
 def test_a_tool_call_of_openai_is_paired_with_its_result() -> None:
     call, result = read(
         said(None, "assistant", tool_calls=[CALL]), said("42", "tool", tool_call_id="c1")

@@ -14,7 +14,8 @@ from remanence.observing.turns import (
     repaired,
 )
 from remanence.observing.validity import anthropic_problems, openai_problems
-from remanence.types import ToolCallPart
+from remanence.types import ImagePart, TextPart, ToolCallPart, ToolResultPart
+from remanence.types.foreign import SYSTEM_MARK
 
 
 def call(*ids: str) -> Message:
@@ -41,10 +42,92 @@ def test_a_call_without_a_result_gets_one_that_says_so() -> None:
     assert messages[2].tool_results[0].text == NO_RESULT
 
 
+def test_calls_that_come_one_by_one_are_one_message_with_all_results_after_it() -> None:
+    text = Message.assistant("I look.")
+    results = [Message.tool("a", "1"), Message.tool("b", "2")]
+    messages = [USER, call("a"), text, call("b"), *results, ANSWER]
+    assert [len(run) for run in groups(messages)] == [1, 5, 1]
+    turns = repaired(messages)
+    assert [message.role for message in turns] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert [called.id for called in turns[1].tool_calls] == ["a", "b"]
+    assert turns[1].text == "I look."
+    sent = openai_turns(turns, volatile="")
+    assert not openai_problems({"messages": sent})
+    assert "recorded" not in str(sent)
+    assert "late" not in str(sent)
+
+
+def test_calls_after_a_result_are_a_turn_of_their_own() -> None:
+    messages = [call("a"), Message.tool("a", "1"), call("b"), Message.tool("b", "2")]
+    assert [len(run) for run in groups(messages)] == [2, 2]
+    again = [call("a"), call("a"), Message.tool("a", "1")]
+    assert [len(run) for run in groups(again)] == [1, 2]
+
+
+@pytest.mark.parametrize("answered", [0, 1])
+def test_open_calls_at_the_end_can_be_left_open_with_the_volatile_text_before_them(
+    answered: int,
+) -> None:
+    calls = [call("a", "b"), *[Message.tool("a", "1")][:answered]]
+    for before in ([USER], []):
+        turns = repaired([*before, *calls], keep_open=True)
+        assert NO_RESULT not in str(turns)
+        sent = openai_turns(turns, volatile="now")
+        assert [turn["role"] for turn in sent] == ["user", "assistant", *["tool"] * answered]
+        assert "now" in str(sent[0])
+        blocks = anthropic_turns(turns, volatile="now", cache_control={}, marked=())
+        assert "now" in str(blocks[0])
+        assert [turn["role"] for turn in blocks] == ["user", "assistant", *["user"] * answered]
+
+
+def test_open_calls_in_the_middle_are_answered_also_where_those_at_the_end_stay_open() -> None:
+    turns = repaired([USER, call("a"), USER, call("b")], keep_open=True)
+    assert [message.role for message in turns] == ["user", "assistant", "tool", "user", "assistant"]
+
+
+def test_what_results_show_beside_text_follows_the_last_of_them_for_openai() -> None:
+    image = ImagePart(media_type="image/png", data="iVBORw0KGgo=")
+    shown = ToolResultPart(call_id="a", content=(TextPart(text="See:"), image))
+    messages = [call("a", "b"), Message(role="tool", content=(shown,)), Message.tool("b", "2")]
+    sent = openai_turns(repaired(messages), volatile="now")
+    assert [turn["role"] for turn in sent] == ["assistant", "tool", "tool", "user", "user"]
+    assert sent[3]["content"][1]["type"] == "image_url"
+    assert not openai_problems({"messages": sent})
+
+
+def test_system_text_in_the_middle_keeps_its_role_or_is_marked() -> None:
+    messages = [USER, ANSWER, Message(role="system", content=(TextPart(text="Be brief."),)), USER]
+    assert openai_turns(messages, volatile="")[2] == {"role": "system", "content": "Be brief."}
+    marked = anthropic_turns(messages, volatile="", cache_control={}, marked=())
+    assert [turn["role"] for turn in marked] == ["user", "assistant", "user"]
+    assert [block["text"] for block in marked[2]["content"]] == [SYSTEM_MARK, "Be brief.", "Hello."]
+    kept = anthropic_turns(messages, volatile="", cache_control={}, marked=(), system_role=True)
+    assert [turn["role"] for turn in kept] == ["user", "assistant", "system", "user"]
+    assert kept[2]["content"] == [{"type": "text", "text": "Be brief."}]
+
+
 def test_a_late_result_stays_where_it_came_as_text() -> None:
     messages = repaired([USER, call("a"), USER, Message.tool("a", "done")])
     assert [message.role for message in messages] == ["user", "assistant", "tool", "user", "user"]
     assert messages[-1].text == "[late result of tool call a]\ndone"
+
+
+def test_a_second_result_of_a_call_in_one_message_is_text() -> None:
+    twice = Message.tool("a", "1").content + Message.tool("a", "2").content
+    turns = repaired([USER, call("a"), Message(role="tool", content=twice)])
+    assert [result.text for result in turns[2].tool_results] == ["1"]
+    assert turns[2].text == "[late result of tool call a]\n2"
+    sent = anthropic_turns(turns, volatile="", cache_control={}, marked=())
+    assert not anthropic_problems({"messages": sent})
+    assert not openai_problems({"messages": openai_turns(turns, volatile="")})
+
+
+def test_results_come_before_all_else_of_a_turn_for_anthropic() -> None:
+    first = Message(role="user", content=(TextPart(text="See:"), *Message.tool("a", "1").content))
+    turns = repaired([USER, call("a", "b"), first, Message.tool("b", "2"), USER])
+    sent = anthropic_turns(turns, volatile="", cache_control={}, marked=())
+    assert [block["type"] for block in sent[2]["content"]] == ["tool_result"] * 2 + ["text"] * 2
+    assert not anthropic_problems({"messages": sent})
 
 
 def test_a_request_that_begins_with_an_answer_gets_a_lead_in() -> None:

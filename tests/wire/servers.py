@@ -34,10 +34,29 @@ class Fail:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Answer when the gate is opened; a stream has given its first pieces by then."""
+
+    reply: Reply = field(default_factory=Reply)
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 Trouble: TypeAlias = Literal[
-    "reset", "slow header", "stall", "garbage", "no json", "broken off", "ends early", "error event"
+    "reset",
+    "slow header",
+    "stall",
+    "drip",
+    "flood",
+    "garbage",
+    "no json",
+    "other protocol",
+    "broken off",
+    "ends early",
+    "error event",
 ]
-Step: TypeAlias = Reply | Fail | Trouble
+Step: TypeAlias = Reply | Fail | Held | Trouble
 
 
 class ModelServer:
@@ -111,11 +130,31 @@ class ModelServer:
         step = self._script.popleft() if self._script else Reply()
         if isinstance(step, Reply):
             return _answer(writer, request, dialect, step)
+        if isinstance(step, Held):
+            return await _answer_held(writer, request, dialect, step)
         if isinstance(step, Fail):
             message = step.message.replace("{key}", _key(request))
             error = dialect.error(step.kind, message)
             return _send(writer, step.status, error, step.headers)
         return await _trouble(writer, request, dialect, step)
+
+
+async def _answer_held(
+    writer: asyncio.StreamWriter, request: Received, dialect: Dialect, step: Held
+) -> None:
+    step.reached.set()
+    if not request.body.get("stream"):
+        await step.gate.wait()
+        return _send(writer, 200, dialect.response(request.body, step.reply))
+    _head(writer, 200, {"transfer-encoding": "chunked", **_content_type(request)})
+    events = dialect.events(request.body, step.reply)
+    for event in events[:3]:
+        _chunk(writer, event)
+    await writer.drain()
+    await step.gate.wait()
+    for event in (*events[3:], ""):
+        _chunk(writer, event)
+    return None
 
 
 async def _trouble(
@@ -126,14 +165,41 @@ async def _trouble(
             _reset(writer)
         case "slow header":
             await asyncio.Event().wait()
+        case "drip" | "flood":
+            await _never_ending(writer, request, pause_seconds=0.05 if trouble == "drip" else 0.0)
         case "garbage":
             _send_text(writer, '{"id": "1", "content": [', "application/json")
         case "no json":
             _send_text(writer, "<html>Bad gateway</html>", "text/html")
+        case "other protocol":
+            _other_protocol(writer, request)
         case "stall" | "broken off" | "ends early" | "error event":
             await _part_of_an_answer(writer, request, dialect, trouble)
         case _:
             assert_never(trouble)
+
+
+async def _never_ending(
+    writer: asyncio.StreamWriter, request: Received, *, pause_seconds: float
+) -> None:
+    """White space for ever: a byte at a time, or as fast as it is read."""
+    _head(writer, 200, {"transfer-encoding": "chunked", **_content_type(request)})
+    streams = request.body.get("stream")
+    size = 1 if pause_seconds else 100_000
+    while not writer.is_closing():
+        _chunk(writer, f":{'a' * size}\n" if streams else " " * size)
+        await writer.drain()
+        await asyncio.sleep(pause_seconds)
+
+
+def _other_protocol(writer: asyncio.StreamWriter, request: Received) -> None:
+    """JSON that is well formed, and nothing that a client of this protocol knows."""
+    document = '{"answer": "Gate B42."}'
+    if request.body.get("stream"):
+        # A name that Anthropic's client passes on; OpenAI's reads the data of any event.
+        _send_text(writer, f"event: message_delta\ndata: {document}\n\n", "text/event-stream")
+    else:
+        _send_text(writer, document, "application/json")
 
 
 async def _part_of_an_answer(

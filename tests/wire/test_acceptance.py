@@ -139,20 +139,21 @@ async def test_om_10_a_long_session_goes_through_all_three_tiers(
     assert {fact.summary for fact in known} == {"Ana lives in Lisbon"}
     assert {fact.conversation for fact in items} == {"session-1"}
     assert "Ana knows room 259" in {fact.summary for fact in items}
-    check_tiers(after)
+    check_tiers(bodies[-1], note="IMPORTANT Ana sleeps in room 203.")
+    check_tiers(after, note="CRITICAL Ana stays in town for good.")
     assert system_of(after) == system_of(before)
     assert raw(after)[: len(raw(before))] == raw(before)
     assert "Ana knows room 259" in system_of(next_one)
 
 
-def check_tiers(body: Body) -> None:
+def check_tiers(body: Body, *, note: str) -> None:
     """Cross-session facts, session notes and raw messages, in this order and in their budgets."""
     count = counter_for("split").text
     before, heading, notes = system_of(body).partition("## Earlier in This Session")
     base, _, facts = before.partition("## Known from earlier conversations")
     assert base.strip() == SYSTEM
     assert "Ana lives in Lisbon" in facts
-    assert "IMPORTANT Ana sleeps in room 203." in notes
+    assert note in notes
     assert 0 < count(facts) <= CROSS_SESSION_TIER
     assert 0 < count(heading + notes) <= SESSION_TIER
     assert question(3) not in raw(body)

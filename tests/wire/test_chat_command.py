@@ -43,7 +43,7 @@ async def test_each_line_of_a_pipe_is_answered_and_kept(
     options = ("--conversation", "trip", "--user", "ana", "--system", "You help.")
     run = await typed(tmp_path, model, "Which gate?\n\nWhen?\n", *options)
     async with Memory.open(f"sqlite:///{tmp_path / 'memory.db'}") as memory:
-        trip = memory.conversation("trip")
+        trip = memory.conversation("trip", user="ana")
         kept = [message.text for message in await trip.messages()]
         user = (await trip.state()).user
 
@@ -54,6 +54,22 @@ async def test_each_line_of_a_pipe_is_answered_and_kept(
     assert user == "ana"
     assert server.received[0].body["messages"][0] == {"role": "system", "content": "You help."}
     assert server.received[0].body["stream"] is True
+
+
+@pytest.mark.req("L-10")
+async def test_under_lango_the_answering_model_also_writes_the_notes(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    (tmp_path / "remanence.toml").write_text(
+        'preset = "lango"\n[policy]\nenabled = true\nobserve_tokens = 20\n'
+    )
+    server.script(*[Reply("#1-2 [NOTE Fact] user: flies from gate B42 at nine")] * 9)
+    model = f"openai:gpt-4o-mini@{server.url}/v1"
+    await typed(tmp_path, model, "My flight leaves at nine. " * 9 + "\nWhich gate?\n")
+
+    asked = [str(received.body["messages"]) for received in server.received]
+    assert {received.body["model"] for received in server.received} == {"gpt-4o-mini"}
+    assert any("My flight leaves" in text and "#1" in text for text in asked)
 
 
 async def test_a_line_that_gets_no_answer_ends_a_pipe_with_the_reason(

@@ -1,5 +1,6 @@
 """A call that fails: the user's message is kept, nothing else is, and the turn can go on."""
 
+import asyncio
 import logging
 import traceback
 from collections.abc import AsyncIterator
@@ -16,7 +17,7 @@ from remanence.errors import InvalidMessage, ModelError
 from remanence.models import ModelOptions
 
 SHORT = ModelOptions(attempts=1, timeout_seconds=0.2)
-NEVER_ENDING = ("slow header", "stall")
+NEVER_ENDING = ("slow header", "stall", "drip")
 
 
 def impatient(step: Step) -> ModelOptions:
@@ -49,8 +50,10 @@ FAILURES: list[tuple[Step, str]] = [
     ("broken off", "connection"),
     ("slow header", "timeout"),
     ("stall", "timeout"),
+    ("drip", "timeout"),
     ("garbage", "bad_answer"),
     ("no json", "bad_answer"),
+    ("other protocol", "bad_answer"),
     (Reply(""), "empty"),
     (Reply("I cannot help with that.", ending="refusal"), "refused"),
     (Reply("That is", ending="filter"), "refused"),
@@ -61,8 +64,6 @@ FAILURES: list[tuple[Step, str]] = [
 async def test_a_failed_call_keeps_the_users_message_and_nothing_else(
     wire: Wire, step: Step, reason: str
 ) -> None:
-    if wire.stream and step in ("garbage", "no json"):
-        reason = "connection"  # no event of the protocol came
     wire.server.script(step)
     async with conversing() as conversation:
         chat = chat_of(conversation, wire, options=impatient(step))
@@ -110,7 +111,8 @@ async def test_a_message_that_waits_for_its_answer_is_not_appended_twice(wire: W
         assert await kept(conversation) == ["Hello.", "- noted", "Hello.", "- noted"]
 
 
-async def test_a_run_of_tools_goes_on_where_a_call_failed(wire: Wire) -> None:
+@pytest.mark.parametrize("again", [None, "Which gate?"])
+async def test_a_run_of_tools_goes_on_where_a_call_failed(wire: Wire, again: str | None) -> None:
     asked: list[object] = []
 
     async def gate(arguments: dict[str, object]) -> str:
@@ -123,12 +125,59 @@ async def test_a_run_of_tools_goes_on_where_a_call_failed(wire: Wire) -> None:
         chat = chat_of(conversation, wire, tools=[tool])
         with pytest.raises(ModelError):
             await said(chat, wire, "Which gate?")
-        reply = await said(chat, wire)
+        reply = await said(chat, wire, again)
         roles = [message.role for message in await conversation.messages()]
 
     assert reply.text == "Gate B42."
     assert len(asked) == 1
     assert roles == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_a_long_pause_that_the_provider_asks_for_is_told_and_not_slept_through(
+    wire: Wire,
+) -> None:
+    wire.server.script(Fail(429, headers={"retry-after": "30"}))
+    async with conversing() as conversation, asyncio.timeout(60):
+        with pytest.raises(ModelError) as failure:
+            await said(chat_of(conversation, wire, options=ModelOptions()), wire, "Hello.")
+
+    assert (failure.value.reason, failure.value.retry_after_seconds) == ("rate_limit", 30)
+    assert len(wire.server.received) == 1
+
+
+async def test_each_try_of_a_call_is_in_the_ledger(wire: Wire) -> None:
+    wire.server.script(Fail(529))
+    async with conversing() as conversation:
+        reply = await said(chat_of(conversation, wire, options=ModelOptions()), wire, "Hello.")
+        [spent] = await conversation.usage()
+
+    assert reply.text == "- noted"
+    assert (spent.calls, spent.failed_calls) == (2, 1)
+
+
+async def test_a_turn_that_was_left_while_a_tool_worked_goes_on_with_the_same_text(
+    wire: Wire,
+) -> None:
+    working = asyncio.Event()
+
+    async def gate(arguments: dict[str, object]) -> str:
+        working.set()
+        await asyncio.Event().wait()
+        raise AssertionError("an event that nobody sets was set")
+
+    tool = Tool(name="gate", description="", parameters={"type": "object"}, handler=gate)
+    wire.server.script(Reply("", calls=(Call("a", "gate"),)), Reply("Gate B42."))
+    async with conversing() as conversation:
+        chat = chat_of(conversation, wire, tools=[tool])
+        turn = asyncio.create_task(said(chat, wire, "Which gate?"))
+        await working.wait()
+        turn.cancel()
+        await asyncio.wait({turn})
+        reply = await said(chat, wire, "Which gate?")
+        roles = [message.role for message in await conversation.messages()]
+
+    assert reply.text == "Gate B42."
+    assert roles == ["user", "assistant", "assistant"]
 
 
 async def test_going_on_is_refused_where_nothing_waits_for_an_answer(wire: Wire) -> None:
@@ -202,3 +251,15 @@ async def test_a_failure_is_logged_without_key_and_words(
     ours = [record.getMessage() for record in caplog.records if record.name == "remanence"]
     assert f"chat call of conversation 'trip' to {wire.name} failed: auth" in ours
     assert not any(KEY in line or "LH 454" in line for line in ours)
+
+
+async def test_an_answer_without_end_is_not_read_beyond_a_bound(
+    wire: Wire,
+) -> None:
+    wire.server.script("flood")
+    async with conversing() as conversation:
+        with pytest.raises(ModelError) as caught:
+            await said(chat_of(conversation, wire, options=ONE_TRY), wire, "Which gate?")
+
+    assert caught.value.reason == "bad_answer"
+    assert "16,777,216 bytes" in str(caught.value)

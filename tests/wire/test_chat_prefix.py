@@ -11,7 +11,7 @@ from tests.wire.reach import Wire
 from tests.wire.servers import ModelServer
 from tests.wire.talking import SMALL, cached, chat_of, conversing, pieces, said
 
-from remanence import Conversation, Policy, Tool
+from remanence import Tool
 from remanence.testing import FixedClock
 from remanence.types import Usage
 
@@ -35,21 +35,34 @@ async def server() -> AsyncIterator[ModelServer]:
         yield server
 
 
-async def turns_of(wire: Wire, turns: int = TURNS, policy: Policy = SMALL) -> list[Turn]:
+_HELD: dict[tuple[str, bool], tuple[Turn, ...]] = {}
+
+
+async def turns_of(wire: Wire, turns: int = TURNS) -> tuple[Turn, ...]:
+    """The first *turns* of a conversation of fifty, which is held once over each wire."""
+    key = wire.provider, wire.stream
+    if key not in _HELD:
+        _HELD[key] = tuple(await held(wire, TURNS))
+    return _HELD[key][:turns]
+
+
+async def held(wire: Wire, turns: int) -> list[Turn]:
     """A conversation with its observer at work after each turn, 40 seconds a turn."""
     clock = FixedClock()
     taken: list[Turn] = []
-    async with conversing(policy, clock=clock) as conversation:
+    async with conversing(SMALL, clock=clock) as conversation:
         chat = chat_of(conversation, wire)
         for number in range(turns):
             wire.server.script(Reply(f"Noted: LH {450 + number} and room {200 + number}."))
+            live = (*await conversation.reflections(), *await conversation.observations())
             reply = await said(chat, wire, question(number))
+            active_seq = (await conversation.state()).active_seq
             taken.append(
                 Turn(
                     body=wire.server.received[-1].body,
                     usage=reply.usage,
-                    active_seq=(await conversation.state()).active_seq,
-                    notes=await shown_notes(conversation),
+                    active_seq=active_seq,
+                    notes=tuple(s.id for s in live if s.last_seq <= active_seq),
                 )
             )
             await conversation.flush()
@@ -63,12 +76,6 @@ def question(number: int) -> str:
         f"{200 + number} in the Hotel Linde{number} for {90 + number} euros, tell Tomasz{number} "
         f"that I bring {number + 2} boxes of samples, and remind me of the passport."
     )
-
-
-async def shown_notes(conversation: Conversation) -> tuple[str, ...]:
-    state = await conversation.state()
-    live = (*await conversation.reflections(), *await conversation.observations())
-    return tuple(segment.id for segment in live if segment.last_seq <= state.active_seq)
 
 
 def starts_with(whole: list[str], prefix: list[str]) -> bool:
@@ -138,7 +145,7 @@ async def test_each_change_of_the_prefix_is_told_in_the_log(
     whole_wire: Wire, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, logger="remanence"):
-        turns = await turns_of(whole_wire, turns=24)
+        turns = await held(whole_wire, 24)
     lines = [line for line in caplog.messages if line.startswith("chat call")]
     changed = [index for index, line in enumerate(lines) if "prefix=changed" in line]
     activated = [

@@ -12,6 +12,7 @@ from tests.wire.talking import SMALL, chat_of, conversing, said, texts
 from remanence import Conversation, Message, Tool, memory_tools
 from remanence.chat import Done, TextDelta, ToolCalled, ToolReturned
 from remanence.errors import ModelError
+from remanence.types.foreign import ERROR_MARK
 
 SCHEMA = {"type": "object", "properties": {"flight": {"type": "string"}}, "required": ["flight"]}
 
@@ -26,8 +27,12 @@ GATE = Tool(name="gate", description="Finds a gate.", parameters=SCHEMA, handler
 
 
 def results(body: Body) -> list[str]:
-    """The texts of a request's tool results, in order."""
-    found = [message["content"] for message in body["messages"] if message["role"] == "tool"]
+    """The texts of a request's tool results, in order, without OpenAI's mark of a failure."""
+    found = [
+        message["content"].removeprefix(f"{ERROR_MARK}\n")
+        for message in body["messages"]
+        if message["role"] == "tool"
+    ]
     for message in body["messages"]:
         blocks = message["content"] if isinstance(message["content"], list) else []
         found += [block["content"] for block in blocks if block["type"] == "tool_result"]
@@ -107,6 +112,9 @@ async def test_what_goes_wrong_with_a_tool_is_told_to_the_model(
 
     assert reply.text == "Sorry."
     assert results(wire.server.received[1].body) == [told]
+    assert ("[the tool failed]" if wire.provider == "openai" else "'is_error': True") in str(
+        wire.server.received[1].body
+    )
     assert result.is_error
 
 

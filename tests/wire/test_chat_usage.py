@@ -142,6 +142,19 @@ async def test_a_stream_that_breaks_is_counted_with_what_was_told_until_then(
     assert (spent.calls, spent.failed_calls, spent.input_tokens) == (1, 1, 14)
 
 
+async def test_a_stream_that_is_left_is_counted_with_what_was_told_until_then(
+    server: ModelServer,
+) -> None:
+    wire = Wire(provider="anthropic", stream=True, server=server)
+    async with conversing() as conversation:
+        stream = chat_of(conversation, wire).stream(QUESTION)
+        await anext(stream)
+        await stream.aclose()
+        [spent] = await conversation.usage()
+
+    assert (spent.calls, spent.failed_calls, spent.input_tokens) == (1, 1, 14)
+
+
 async def test_a_stream_that_nobody_reads_to_its_end_is_counted(stream_wire: Wire) -> None:
     async with conversing() as conversation:
         stream = chat_of(conversation, stream_wire).stream(QUESTION)

@@ -126,8 +126,7 @@ async def test_the_history_is_billed_as_read_from_the_cache(wire: Wire) -> None:
             for number in range(6):
                 await chat.append(Message.user(said(number)))
                 await ask_as_the_application(wire, await chat.context(system=SYSTEM))
-                if number < 5:
-                    await chat.append(Message.assistant(f"Noted bay {number}, thank you."))
+                await chat.append(Message.assistant(f"Noted bay {number}, thank you."))
             wire.server.script(Reply(NOTE), Reply("SKIP"))
             await chat.flush(everything=True)
             usage = {total.purpose: total for total in await chat.usage()}

@@ -1,3 +1,4 @@
+import asyncio
 import logging
 from datetime import timedelta
 from email.utils import format_datetime
@@ -10,6 +11,7 @@ from tests.wire.servers import Fail, ModelServer, Step
 from remanence.clock import SystemClock
 from remanence.errors import ModelError
 from remanence.models import ModelOptions, open_model
+from remanence.models.function import MAX_ANSWER_CHARACTERS
 from remanence.protocols import ModelRequest
 
 TOO_LONG = {
@@ -234,3 +236,36 @@ async def test_a_key_that_went_away_is_told_by_the_call(
         await model.complete(ask)
 
     assert caught.value.reason == "auth"
+
+
+async def test_an_answer_that_drips_in_ends_with_the_time_of_a_call(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    wire.server.script("drip")
+    with pytest.raises(ModelError) as caught:
+        async with asyncio.timeout(60):
+            await wire.open(timeout_seconds=0.3).complete(ask)
+
+    assert caught.value.reason == "timeout"
+
+
+async def test_an_answer_without_end_is_not_read_beyond_a_bound(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    wire.server.script("flood")
+    with pytest.raises(ModelError) as caught:
+        await wire.open().complete(ask)
+
+    assert caught.value.reason == "bad_answer"
+    assert "16,777,216 bytes" in str(caught.value)
+    assert len(wire.server.received) == 1
+
+
+async def test_a_function_that_returns_more_than_any_model_writes_has_failed(
+    ask: ModelRequest,
+) -> None:
+    async def endless(_request: ModelRequest) -> str:
+        return "a" * (MAX_ANSWER_CHARACTERS + 1)
+
+    with pytest.raises(ModelError, match="more than the 8,000,000"):
+        await open_model(endless).complete(ask)

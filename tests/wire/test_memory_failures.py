@@ -15,7 +15,7 @@ from remanence.models import ModelOptions
 from remanence.testing import FixedClock
 
 HOUR = 3_600
-STEP = 120
+STEP = 300
 POLICY = Policy(observe_tokens=60, keep_last=2, tail_tokens=400, tail_keep_tokens=50)
 LOOP = "- the same line again and again\n" * 40
 CUT_OFF = "#1 [IMPORTANT Fact] user: sails\n#1 user: and th"
@@ -78,7 +78,7 @@ async def test_a_failing_provider_costs_no_turn_and_at_most_six_calls_an_hour(
 ) -> None:
     step, reasons = FAILURES[name]
     wire.server.script(*[step] * 50)
-    timeout_seconds = 0.2 if reasons == "timeout" else 10
+    timeout_seconds = 0.5 if reasons == "timeout" else 10
     async with failing(wire.spec, stream=wire.stream, timeout_seconds=timeout_seconds) as it:
         for number in range(HOUR // STEP):
             await it.turn(number)
@@ -93,7 +93,7 @@ async def test_a_failing_provider_costs_no_turn_and_at_most_six_calls_an_hour(
     assert state.observe_failure.reason in reasons.split("|")
     assert state.next_attempt_at is not None
     assert state.next_attempt_at > state.observe_failure.at
-    assert [message.seq for message in context.messages] == list(range(1, 61))
+    assert [message.seq for message in context.messages] == list(range(1, 2 * HOUR // STEP + 1))
     assert context.omitted == ()
     assert {entry.kind for entry in log} == {"failed"}
     assert 2 <= len(wire.server.received) <= 6

@@ -144,16 +144,12 @@ async def gives_a_number(request: ModelRequest) -> str:
     return 5  # type: ignore[return-value]
 
 
-def is_not_async(request: ModelRequest) -> str:
-    return "Gate B42."
-
-
 @pytest.mark.parametrize(
     ("function", "told"),
     [
         (raises, r"raised ValueError: no quota for \*\*\* today"),
         (gives_a_number, "returned a int: return a str"),
-        (is_not_async, "is not async: use async def"),
+        (lambda request: "Gate B42.", "is not async: use async def"),
     ],
 )
 async def test_a_function_that_does_not_answer_is_told_why(

@@ -1,11 +1,11 @@
 """A chat: turns of a conversation with a model."""
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from remanence import telemetry
+from remanence.arguments import require_count, require_text
 from remanence.chat.events import (
     ChatEvent,
     Done,
@@ -16,17 +16,19 @@ from remanence.chat.events import (
     total,
 )
 from remanence.chat.metered import MeteredChatModel
-from remanence.chat.models import ChatSource, open_chat_model
+from remanence.chat.models import ChatSource, attempts_of, open_chat_model
 from remanence.chat.requests import ChatAnswer, ChatRequest
+from remanence.chat.retrying import RetryingChatModel
 from remanence.chat.tool_calls import answered
 from remanence.conversation import Conversation, require_conversation
-from remanence.errors import InvalidMessage, ModelError
+from remanence.errors import InvalidArgument, InvalidMessage, ModelError
 from remanence.models import ModelOptions
 from remanence.observing.context import Context
 from remanence.tokens import text_tokens
-from remanence.types import Message, Tool, ToolCallPart, Usage
+from remanence.types import Message, Part, Tool, ToolCallPart, Usage
 
 ROUNDS = 10
+PAGE = 20
 
 
 class Chat:
@@ -34,7 +36,8 @@ class Chat:
 
     A turn puts the user's message on the tape, asks the model with the conversation's context, and
     puts its answer on the tape, with the tool calls and results in between; each is durable before
-    the next step. The context is made anew for each model call.
+    the next step. The context is made anew for each model call, with passages of earlier messages
+    that the user's message asks about (`Policy.recall_each_turn`).
 
     When a call fails, the user's message and the finished rounds stay on the tape, and nothing of
     the failed answer, also where a stream broke off after it had given text. `send()` or
@@ -74,11 +77,16 @@ class Chat:
         Raises:
             ModelError: `unknown_model` or `auth`; the text says what to write or to set.
             MissingExtra: a named model needs `remanence[models]`.
-            TypeError: *conversation* cannot be awaited.
+            InvalidArgument: a value is not of its type, such as a tool that is a dict.
         """
         require_conversation(conversation)
+        require_text(
+            system=system, identity=identity, **({} if channel is None else {"channel": channel})
+        )
+        require_count(max_rounds=max_rounds)
         if max_rounds < 1:
-            raise ValueError(f"max_rounds is {max_rounds!r}: a turn takes one call at least")
+            raise InvalidArgument(f"max_rounds={max_rounds} is impossible: use 1 or more")
+        _require_tools(tools)
         self.conversation = conversation
         opened = open_chat_model(
             model,
@@ -86,7 +94,8 @@ class Chat:
             options=options,
             max_output_tokens=max_output_tokens,
         )
-        self._model = MeteredChatModel(opened, record=self._note_call, clock=conversation.clock)
+        metered = MeteredChatModel(opened, record=self._note_call, clock=conversation.clock)
+        self._model = RetryingChatModel(metered, attempts=attempts_of(opened))
         self._system = system
         self._identity = identity
         self._channel = channel
@@ -94,15 +103,18 @@ class Chat:
         self._tools_tokens = sum(text_tokens(json.dumps(tool.to_openai())) for tool in tools)
         self._max_rounds = max_rounds
         self._prefix: tuple[object, ...] | None = None
-        # The messages of a turn stay together on the tape.
-        self._turn_lock = asyncio.Lock()
+        self._question = ""
 
-    async def send(self, text: str | None = None) -> Reply:
+    async def send(self, text: str | Message | None = None) -> Reply:
         """Answer *text*, or without one, what the tape still leaves unanswered.
+
+        For images and files *text* is a whole message of the user's, such as
+        `Message(role="user", content=(TextPart(text="What is it?"), ImagePart(data=...)))`.
 
         Raises:
             ModelError: the model gave no answer; `reason` and the text say why.
-            InvalidMessage: the text is empty, or there is nothing to answer.
+            InvalidMessage: the text is empty, or no user's message, or there is nothing to answer.
+            TurnTaken: another turn of the conversation did not end within `turn_wait_seconds`.
             StoreError: the database refused.
         """
         async with aclosing(self._turn(text, streaming=False)) as events:
@@ -111,7 +123,7 @@ class Chat:
                     return event.reply
         raise AssertionError("a turn ends with its reply or an error")
 
-    async def stream(self, text: str | None = None) -> AsyncGenerator[ChatEvent, None]:
+    async def stream(self, text: str | Message | None = None) -> AsyncGenerator[ChatEvent, None]:
         """As `send`, giving text, tool calls and results as they come, and `Done` at the end.
 
         Whoever stops reading ends the turn: nothing of the answer in progress is kept.
@@ -120,9 +132,11 @@ class Chat:
             async for event in events:
                 yield event
 
-    async def _turn(self, text: str | None, *, streaming: bool) -> AsyncGenerator[ChatEvent, None]:
-        async with self._turn_lock:
-            await self._begin(text)
+    async def _turn(
+        self, text: str | Message | None, *, streaming: bool
+    ) -> AsyncGenerator[ChatEvent, None]:
+        async with self.conversation.turn() as turn:
+            await self._begin(text, turn)
             calls: list[Usage] = []
             for rounds_left in reversed(range(self._max_rounds)):
                 answer: ChatAnswer | None = None
@@ -135,30 +149,42 @@ class Chat:
                 assert answer is not None, "a model gives an answer or an error"
                 calls.append(answer.usage)
                 message = Message(role="assistant", content=answer.content)
-                await self.conversation.append(message)
+                await self.conversation.append(message, turn=turn)
                 if not message.tool_calls:
                     yield Done(reply=_reply(message, answer, calls))
                     return
-                async with aclosing(self._run_tools(message.tool_calls)) as events:
+                async with aclosing(self._run_tools(message.tool_calls, turn)) as events:
                     async for event in events:
                         yield event
 
-    async def _begin(self, text: str | None) -> None:
+    async def _begin(self, text: str | Message | None, turn: str) -> None:
         """Put the user's message on the tape, unless it waits there for its answer already."""
-        newest = await self._newest()
+        unanswered = await self._unanswered()
         if text is None:
-            if newest is None or (newest.role == "assistant" and not newest.tool_calls):
+            if unanswered is None:
                 raise InvalidMessage(
                     f"conversation {self.conversation.id!r} has nothing to answer: send a text"
                 )
+            self._question = Message(role="user", content=unanswered).text
             return
-        if newest is None or newest.role != "user" or newest.text != text:
-            await self.conversation.append(Message.user(text))
+        message = _user_message(text)
+        self._question = message.text
+        if message.content != unanswered:
+            await self.conversation.append(message, turn=turn)
 
-    async def _newest(self) -> Message | None:
-        state = await self.conversation.state()
-        newest = await self.conversation.messages(after=state.last_seq - 1, limit=1)
-        return newest[-1] if newest else None
+    async def _unanswered(self) -> tuple[Part, ...] | None:
+        """The newest message of the user; None where an answer that ends a turn stands after it."""
+        last = end = (await self.conversation.state()).last_seq
+        while end > 0:
+            start = max(0, end - PAGE)
+            page = await self.conversation.messages(after=start, limit=end - start)
+            for message in reversed(page):
+                if message.role == "user" and not message.tool_results:
+                    return message.content
+                if message.role == "assistant" and not message.tool_calls:
+                    return None
+            end = start
+        return () if last else None
 
     async def _ask(
         self, rounds_left: int, *, streaming: bool
@@ -169,6 +195,7 @@ class Chat:
             identity=self._identity,
             channel=self._channel,
             model=self._model.name,
+            recall=self._question if self.conversation.policy.recall_each_turn else None,
         )
         request = ChatRequest(
             context=context,
@@ -206,13 +233,15 @@ class Chat:
                 "max_rounds, or send again to go on",
             )
 
-    async def _run_tools(self, calls: Sequence[ToolCallPart]) -> AsyncGenerator[ChatEvent, None]:
+    async def _run_tools(
+        self, calls: Sequence[ToolCallPart], turn: str
+    ) -> AsyncGenerator[ChatEvent, None]:
         """Call the tools in the model's order; their results go to the tape together."""
         results: list[Message] = []
         for call in calls:
             yield ToolCalled(call_id=call.id, name=call.name, arguments=call.arguments)
             results.append(await answered(call, self._tools))
-        await self.conversation.append(*results)
+        await self.conversation.append(*results, turn=turn)
         for call, message in zip(calls, results, strict=True):
             result = message.tool_results[0]
             yield ToolReturned(
@@ -237,6 +266,26 @@ class Chat:
             estimated_tokens=context.stats.context_tokens,
             prefix_changed=changed,
         )
+
+
+def _user_message(text: object) -> Message:
+    message = Message.user(text) if isinstance(text, str) else text
+    if not isinstance(message, Message) or message.role != "user":
+        raise InvalidMessage(
+            f"{text!r:.80} is neither a text nor a message of the user's: send a str, or "
+            'Message(role="user", content=(TextPart(...), ImagePart(...))); Message.from_openai '
+            "and Message.from_anthropic read a provider's"
+        )
+    return message
+
+
+def _require_tools(tools: object) -> None:
+    wanted = "use Tool(name=..., description=..., parameters=..., handler=...)"
+    if not isinstance(tools, Sequence) or isinstance(tools, str):
+        raise InvalidArgument(f"tools={tools!r:.80} is impossible: pass a list; {wanted} for each")
+    for tool in tools:
+        if not isinstance(tool, Tool):
+            raise InvalidArgument(f"tool {tool!r:.80} is a {type(tool).__name__}: {wanted}")
 
 
 def _reply(message: Message, answer: ChatAnswer, calls: Sequence[Usage]) -> Reply:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TypeAlias
 
 from remanence.chat.models import ChatModel
@@ -18,7 +19,7 @@ RecordCall: TypeAlias = Callable[[ChatRequest, Usage], Awaitable[None]]
 class MeteredChatModel:
     """Hands on the usage of each call, also of one that failed, or that nobody read to its end.
 
-    Such a call has the tokens that its error knows of, otherwise none.
+    Such a call has the tokens that its error knows of, or that its stream told before it was left.
     """
 
     def __init__(self, model: ChatModel, *, record: RecordCall, clock: Clock) -> None:
@@ -42,17 +43,23 @@ class MeteredChatModel:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
         started = asyncio.get_running_loop().time()
-        answered = False
+        answered, known = False, None
         try:
             async with aclosing(self._model.stream(request)) as pieces:
                 async for piece in pieces:
+                    if isinstance(piece, Usage):
+                        known = piece
+                        continue
                     if isinstance(piece, ChatAnswer):
                         answered = True
                         await self._record(request, piece.usage)
                     yield piece
         except BaseException as error:
             if not answered:
-                await self._record(request, self._unanswered(request, error, started))
+                unanswered = self._unanswered(request, error, started)
+                if known is not None and unanswered.outcome == known.outcome:
+                    unanswered = replace(known, duration_seconds=unanswered.duration_seconds)
+                await self._record(request, unanswered)
             raise
 
     def _unanswered(self, request: ChatRequest, error: BaseException, started: float) -> Usage:

@@ -11,6 +11,7 @@ from remanence.errors import MissingExtra, ModelError
 from remanence.models import ModelOptions, open_model
 from remanence.models.spec import ModelSpec, parse_spec
 from remanence.protocols import Model, ModelRequest
+from remanence.types import Usage
 
 __all__ = ["ChatAnswer", "ChatModel", "ChatRequest", "ChatSource", "calls_tools", "open_chat_model"]
 
@@ -30,9 +31,18 @@ class ChatModel(Protocol):
 
     async def complete(self, request: ChatRequest) -> ChatAnswer: ...
 
-    def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
-        """The pieces of the answer's text as they arrive, then the answer."""
+    def stream(self, request: ChatRequest) -> AsyncGenerator[str | Usage | ChatAnswer, None]:
+        """The pieces of the answer's text as they arrive, then the answer.
+
+        A usage in between is what the call has taken where nobody reads on.
+        """
         ...
+
+
+def attempts_of(model: ChatModel) -> int:
+    """How often a call of a model is tried; those that are given by the host try by themselves."""
+    attempts: int = getattr(model, "attempts", 1)
+    return attempts
 
 
 ChatSource: TypeAlias = str | ChatModel | Model | Callable[[ModelRequest], Awaitable[str]]

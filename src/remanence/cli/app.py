@@ -133,7 +133,7 @@ def chat(
     loaded = settings.load(url=db)
     raise typer.Exit(
         chat_command.run(
-            loaded.settings,
+            settings.with_agent(loaded.settings, model),
             chat_command.Talk(
                 model=model, conversation=conversation, user=user, system=system, tools=tools
             ),
@@ -159,9 +159,8 @@ def serve(
     from remanence.cli import serve_command, settings
 
     loaded = settings.load(url=db)
-    raise typer.Exit(
-        serve_command.run(loaded.settings, port=port, model=model, system=system, tools=tools)
-    )
+    served = settings.with_agent(loaded.settings, model) if model else loaded.settings
+    raise typer.Exit(serve_command.run(served, port=port, model=model, system=system, tools=tools))
 
 
 @app.command()
@@ -182,6 +181,10 @@ def inspect(
         typer.Option(min=0, help="Show it as it was until the version after this one."),
     ] = None,
     flush: Annotated[bool, typer.Option("--flush", help="First do the work that is due.")] = False,  # noqa: FBT002 - a flag
+    limit: Annotated[int, typer.Option(min=1, help="List at most so many conversations.")] = 100,
+    after: Annotated[
+        str | None, typer.Option(metavar="ID", help="List those after this one of --tenant.")
+    ] = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Show the conversations of a database, or one of them.
@@ -196,7 +199,9 @@ def inspect(
         raise typer.BadParameter("--version shows the past: leave out --segment and --flush")
     loaded = settings.load(url=db).settings
     if conversation is None:
-        code = inspect_command.run_list(loaded, tenant=tenant, as_json=as_json)
+        code = inspect_command.run_list(
+            loaded, tenant=tenant, after=after, limit=limit, as_json=as_json
+        )
     elif segment is not None:
         code = inspect_command.run_segment(
             loaded, conversation, segment, tenant=tenant or "default", as_json=as_json
@@ -211,6 +216,84 @@ def inspect(
             as_json=as_json,
         )
     raise typer.Exit(code)
+
+
+@app.command()
+def messages(
+    conversation: Annotated[str, typer.Argument(help="Its id.")],
+    after: Annotated[int, typer.Option(min=0, help="Only messages after this number.")] = 0,
+    db: Database = None,
+    tenant: Annotated[str, typer.Option(help="Whose conversation.")] = "default",
+) -> None:
+    """Print the messages of a conversation as JSON Lines, which replay reads."""
+    from remanence.cli import look_commands, settings
+
+    loaded = settings.load(url=db).settings
+    raise typer.Exit(look_commands.run_messages(loaded, conversation, tenant=tenant, after=after))
+
+
+@app.command()
+def recall(
+    conversation: Annotated[str, typer.Argument(help="Its id.")],
+    query: Annotated[str, typer.Argument(help="Words to look for.")],
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="The most hits.")] = 5,
+    db: Database = None,
+    tenant: Annotated[str, typer.Option(help="Whose conversation.")] = "default",
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Search the notes and messages of a conversation, and its user's facts."""
+    from remanence.cli import look_commands, settings
+
+    loaded = settings.load(url=db).settings
+    raise typer.Exit(
+        look_commands.run_recall(
+            loaded, conversation, query, tenant=tenant, limit=limit, as_json=as_json
+        )
+    )
+
+
+@app.command()
+def facts(
+    user: Annotated[str, typer.Argument(help="Whose facts.")],
+    search: Annotated[
+        str | None, typer.Option(metavar="WORDS", help="Only facts that match, best first.")
+    ] = None,
+    history: Annotated[bool, typer.Option(help="Also facts that hold no more.")] = False,  # noqa: FBT002 - a flag
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="The most facts.")] = 100,
+    db: Database = None,
+    tenant: Annotated[str, typer.Option(help="The user's tenant.")] = "default",
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Show what is known about a user."""
+    from remanence.cli import look_commands, settings
+
+    if history and search is not None:
+        raise typer.BadParameter("--search finds facts that hold: leave out --history")
+    raise typer.Exit(
+        look_commands.run_facts(
+            settings.load(url=db).settings,
+            user=user,
+            tenant=tenant,
+            query=search,
+            history=history,
+            limit=limit,
+            as_json=as_json,
+        )
+    )
+
+
+@app.command()
+def delete(
+    conversation: Annotated[str, typer.Argument(help="Its id.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,  # noqa: FBT002 - a flag
+    db: Database = None,
+    tenant: Annotated[str, typer.Option(help="Whose conversation.")] = "default",
+) -> None:
+    """Erase a conversation with its notes and facts."""
+    from remanence.cli import look_commands, settings
+
+    loaded = settings.load(url=db).settings
+    raise typer.Exit(look_commands.run_delete(loaded, conversation, tenant=tenant, sure=yes))
 
 
 @app.command("export")

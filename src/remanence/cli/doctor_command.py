@@ -1,6 +1,8 @@
 """`remanence doctor`: what is wrong with a memory, and how to mend it."""
 
 import asyncio
+import re
+from collections.abc import Sequence
 
 from remanence.cli.documents import masked, problem_document
 from remanence.cli.output import Printer, write_json
@@ -9,6 +11,8 @@ from remanence.config import Settings
 from remanence.types import Problem
 
 FAILED = 1
+SHOWN_EXAMPLES = 3
+_PARTICULARS = re.compile(r"'[^']*'|\d[\d,.:-]*")
 _STYLES = {"error": "red", "warning": "yellow", "info": None}
 
 
@@ -19,6 +23,7 @@ def run(settings: Settings, *, as_json: bool) -> int:
         write_json(
             {
                 "database": masked(settings.url),
+                "judged_by": settings.preset,
                 "problems": [problem_document(problem) for problem in problems],
             }
         )
@@ -28,17 +33,41 @@ def run(settings: Settings, *, as_json: bool) -> int:
 
 
 async def _problems(settings: Settings) -> tuple[Problem, ...]:
-    async with opened(settings, works=False) as memory:
+    async with opened(settings) as memory:
         return await memory.check()
 
 
 def _print(printer: Printer, settings: Settings, problems: tuple[Problem, ...]) -> None:
     if not problems:
         printer.line(f"{masked(settings.url)} is consistent; nothing is due, stuck or failing")
-        return
-    for problem in sorted(problems, key=lambda problem: list(_STYLES).index(problem.level)):
-        ref = problem.conversation
-        where = f"conversation {ref.id!r} of tenant {ref.tenant!r}" if ref else "the database"
-        printer.line(f"{problem.level}: {where}", style=_STYLES[problem.level])
-        printer.line(f"  what:   {problem.what}")
-        printer.line(f"  remedy: {problem.remedy}")
+    for alike in _groups(problems):
+        first = alike[0]
+        printer.line(f"{first.level}: {_where(alike)}", style=_STYLES[first.level])
+        printer.line(f"  {'what' if len(alike) == 1 else 'such as'}: {first.what}")
+        printer.line(f"  remedy: {first.remedy}")
+    printer.line(
+        f"(What is due was judged by the settings here, preset {settings.preset!r}: 'remanence config "
+        "show' lists them. A program with a policy of its own may be early or late by them.)"
+    )
+
+
+def _groups(problems: Sequence[Problem]) -> list[list[Problem]]:
+    """Problems that differ in numbers and names alone, the gravest first."""
+    groups: dict[tuple[str, str, bool], list[Problem]] = {}
+    for problem in problems:
+        kind = _PARTICULARS.sub("#", problem.what)
+        groups.setdefault((problem.level, kind, problem.conversation is None), []).append(problem)
+    return sorted(groups.values(), key=lambda alike: list(_STYLES).index(alike[0].level))
+
+
+def _where(alike: Sequence[Problem]) -> str:
+    refs = [problem.conversation for problem in alike if problem.conversation is not None]
+    if not refs:
+        return "the database" if len(alike) == 1 else f"the database, {len(alike):,} times"
+    if len(refs) == 1:
+        return f"conversation {refs[0].id!r} of tenant {refs[0].tenant!r}"
+    named = list(dict.fromkeys(refs))
+    count = f"{len(named):,} conversations" if len(named) > 1 else "a conversation"
+    times = f", {len(refs):,} times" if len(refs) > len(named) else ""
+    examples = ", ".join(f"{ref.id!r} of tenant {ref.tenant!r}" for ref in named[:SHOWN_EXAMPLES])
+    return f"{count}{times}: {examples}{', ...' if len(named) > SHOWN_EXAMPLES else ''}"

@@ -7,7 +7,9 @@ from typing import Any
 from remanence.observing.context import Context
 from remanence.types import (
     BudgetState,
+    Fact,
     Failure,
+    Hit,
     LogEntry,
     MemoryState,
     Message,
@@ -32,6 +34,7 @@ def segment_document(segment: Segment) -> JsonObject:
         "notes": [_note(note) for note in segment.notes],
         "lost": list(segment.lost),
         "dropped": [dataclasses.asdict(line) for line in segment.dropped],
+        "failed": [stretch._asdict() for stretch in segment.failed],
         "made_by": segment.made_by,
         "created_at": segment.created_at.isoformat(),
     }
@@ -110,6 +113,18 @@ def message_document(message: Message) -> JsonObject:
         "tokens": message.tokens,
         "text": message.full_text,
     }
+
+
+def hit_document(hit: Hit) -> JsonObject:
+    """What a search found, with its source."""
+    return {**dataclasses.asdict(hit), "at": hit.at.isoformat() if hit.at else None}
+
+
+def fact_document(fact: Fact) -> JsonObject:
+    """A fact of a user."""
+    times = ("created_at", "valid_from", "valid_to")
+    fields = dataclasses.asdict(fact)
+    return {**fields, **{name: fields[name] and fields[name].isoformat() for name in times}}
 
 
 def log_document(entry: LogEntry) -> JsonObject:

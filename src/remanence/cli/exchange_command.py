@@ -41,7 +41,7 @@ def run_import(
 
 
 async def _export(settings: Settings, conversation: str, tenant: str, directory: Path) -> int:
-    async with opened(settings, works=False) as memory:
+    async with opened(settings) as memory:
         chat = await existing(memory, conversation, tenant=tenant)
         return await chat.export_blocks(BlockStore(directory))
 
@@ -49,6 +49,6 @@ async def _export(settings: Settings, conversation: str, tenant: str, directory:
 async def _import(
     settings: Settings, conversation: str, tenant: str, directory: Path
 ) -> ImportReport:
-    async with opened(settings, works=False) as memory:
+    async with opened(settings, access="write") as memory:
         chat = await existing(memory, conversation, tenant=tenant)
         return await chat.import_blocks(BlockStore(directory))

@@ -1,7 +1,7 @@
 """`remanence inspect`: what a database holds, conversation by conversation."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remanence.cli.documents import (
@@ -14,17 +14,17 @@ from remanence.cli.documents import (
     state_document,
     stats_document,
 )
-from remanence.cli.output import Printer, shortened, write_json
+from remanence.cli.output import Printer, shortened, warn, write_json
 from remanence.cli.replaying import live_segments
 from remanence.cli.settings import existing, opened
 from remanence.config import Settings
-from remanence.memory import Memory
 from remanence.observing.context import Context
-from remanence.types import BudgetState, LogEntry, MemoryState, Message, Segment
+from remanence.runtime import DEFAULT_TENANT
+from remanence.types import BudgetState, ConversationRef, LogEntry, MemoryState, Message, Segment
 
-PAGE = 200
 SHOWN_LOG = 20
 SHOWN_TEXT = 200
+SHOWN_NOTE_LINES = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +47,22 @@ class Traced:
     source: tuple[Message, ...]
 
 
-def run_list(settings: Settings, *, tenant: str | None, as_json: bool) -> int:
-    """Show all conversations, of one tenant or of all."""
-    states = asyncio.run(_states(settings, tenant))
+def run_list(
+    settings: Settings, *, tenant: str | None, after: str | None, limit: int, as_json: bool
+) -> int:
+    """Show conversations in order of tenant and id, of one tenant or of all."""
+    found = asyncio.run(_states(settings, tenant, after, limit + 1))
+    states, more = found[:limit], len(found) > limit
     if as_json:
-        write_json({"conversations": [state_document(state) for state in states]})
+        write_json({"conversations": [state_document(state) for state in states], "more": more})
     elif not states:
         whose = "" if tenant is None else f" of tenant {tenant!r}"
         Printer().line(f"{masked(settings.url)} holds no conversation{whose}")
     else:
         _print_states(Printer(), states)
+    if more and not as_json:
+        last = states[-1].ref
+        warn(f"there are more: go on with --tenant {last.tenant!r} --after {last.id!r}")
     return 0
 
 
@@ -102,23 +108,18 @@ def run_segment(
     return 0
 
 
-async def _states(settings: Settings, tenant: str | None) -> list[MemoryState]:
-    async with opened(settings, works=False) as memory:
-        return [state async for state in _all_states(memory, tenant)]
-
-
-async def _all_states(memory: Memory, tenant: str | None) -> AsyncIterator[MemoryState]:
-    after = None
-    while page := await memory.conversations(tenant=tenant, after=after, limit=PAGE):
-        for state in page:
-            yield state
-        after = page[-1].ref
+async def _states(
+    settings: Settings, tenant: str | None, after: str | None, limit: int
+) -> tuple[MemoryState, ...]:
+    start = ConversationRef(tenant or DEFAULT_TENANT, after) if after is not None else None
+    async with opened(settings) as memory:
+        return await memory.conversations(tenant=tenant, after=start, limit=limit)
 
 
 async def _inspected(
     settings: Settings, conversation: str, tenant: str, version: int | None, *, flush: bool
 ) -> Inspected:
-    async with opened(settings, works=flush) as memory:
+    async with opened(settings, access="work" if flush else "read") as memory:
         chat = await existing(memory, conversation, tenant=tenant)
         if flush:
             await chat.flush()
@@ -134,7 +135,7 @@ async def _inspected(
 
 
 async def _traced(settings: Settings, conversation: str, tenant: str, segment_id: str) -> Traced:
-    async with opened(settings, works=False) as memory:
+    async with opened(settings) as memory:
         chat = await existing(memory, conversation, tenant=tenant)
         source = await chat.source(segment_id)
         live = {segment.id: segment for segment in await live_segments(chat)}
@@ -144,8 +145,8 @@ async def _traced(settings: Settings, conversation: str, tenant: str, segment_id
 def _print_states(printer: Printer, states: Sequence[MemoryState]) -> None:
     printer.table(
         (
-            "tenant~",
-            "conversation~",
+            "tenant",
+            "conversation",
             "messages#",
             "observed#",
             "active#",
@@ -199,7 +200,20 @@ def _print_one(printer: Printer, found: Inspected) -> None:
                 style="yellow",
             )
     printer.segments(found.segments)
+    _print_notes(printer, found.segments)
     _print_log(printer, found.log)
+
+
+def _print_notes(printer: Printer, segments: Sequence[Segment]) -> None:
+    lines = [line for segment in segments for line in segment.text.splitlines()]
+    if not lines:
+        return
+    left_out = len(lines) - SHOWN_NOTE_LINES
+    printer.heading("Notes" if left_out <= 0 else f"Notes (the newest {SHOWN_NOTE_LINES} lines)")
+    for line in lines[-SHOWN_NOTE_LINES:]:
+        printer.line(line)
+    if left_out > 0:
+        printer.line(f"{left_out:,} older lines: --segment ID shows those of one, --json all")
 
 
 def _print_context(printer: Printer, context: Context) -> None:

@@ -14,6 +14,9 @@ from rich.text import Text
 from remanence.cli.tape_drawing import draw_tape
 from remanence.types import MemoryState, Segment
 
+TEXT_WIDTH = 40
+"""To which a column of long text may be narrowed."""
+
 
 class Printer:
     """Prints to stdout; texts are shown as they are, whatever brackets they hold."""
@@ -38,17 +41,26 @@ class Printer:
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; a column whose name ends in `#` holds numbers, one in `~` long text."""
         table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), show_edge=False)
-        for column in columns:
-            is_text = column.endswith("~")
+        cells = [[Text(_cell(value)) for value in row] for row in rows]
+        needed = 0
+        for place, column in enumerate(columns):
+            is_text, heading = column.endswith("~"), column.rstrip("#~")
+            widest = max((row[place].cell_len for row in cells), default=0)
+            width = min(widest, TEXT_WIDTH) if is_text else widest
+            needed += max(width, len(heading)) + 1
             table.add_column(
-                column.rstrip("#~"),
+                heading,
                 justify="right" if column.endswith("#") else "left",
                 no_wrap=not is_text,
-                overflow="fold" if is_text else "ellipsis",
+                overflow="fold",
             )
-        for row in rows:
-            table.add_row(*(Text(_cell(value)) for value in row))
-        self._console.print(table)
+        for row in cells:
+            table.add_row(*row)
+        # Figures and ids are never cut or broken: a narrow terminal wraps the line instead.
+        console = self._console
+        if needed > console.width:
+            console = Console(highlight=False, markup=False, emoji=False, width=needed)
+        console.print(table)
 
     def tape(self, state: MemoryState) -> None:
         """Draw a conversation's tape with its cursors."""

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from remanence.cli.documents import masked
 from remanence.config import Settings
@@ -11,8 +12,11 @@ from remanence.config.sources import Loaded, load_settings
 from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound, StoreUnavailable
 from remanence.memory import Memory
+from remanence.models.spec import parse_spec
 from remanence.observing.policy import Policy
 from remanence.observing.preset import policy_of
+
+Access: TypeAlias = Literal["read", "write", "work"]
 
 _SQLITE = "sqlite:///"
 MEMORY = ":memory:"
@@ -29,19 +33,30 @@ def load(*, url: str | None = None, preset: str | None = None) -> Loaded:
     return loaded
 
 
+def with_agent(settings: Settings, model: str) -> Settings:
+    """Settings for an agent that asks *model*, where they name no other one.
+
+    Its window and its prompt cache count. Under lango the same model writes the notes.
+    """
+    changes = {"model": parse_spec(model).model, **settings.policy}
+    notes = settings.model or (model if settings.preset == "lango" else None)
+    return replace(settings, policy=changes, model=notes)
+
+
 @asynccontextmanager
-async def opened(settings: Settings, *, works: bool) -> AsyncIterator[Memory]:
-    """The existing memory at the URL of *settings*; does background work only if it *works*.
+async def opened(settings: Settings, *, access: Access = "read") -> AsyncIterator[Memory]:
+    """The existing memory at the URL of *settings*; work in the background is done for `work`.
 
     Raises:
         StoreUnavailable: there is none; a database is not made by looking for it.
     """
     _require_database(settings.url)
-    if not works:
+    if access != "work":
         settings = replace(
             settings, workers=0, model=None, observer_model=None, reflector_model=None
         )
-    async with Memory.open(settings=settings) as memory:
+    # Whoever may read the file may read all of it.
+    async with Memory.open(settings=settings, read_only=access == "read", all_users=True) as memory:
         yield memory
 
 

@@ -9,7 +9,9 @@ from remanence.errors import MalformedTranscript
 
 JsonObject = dict[str, Any]  # a transcript's JSON: its shape is its writer's
 
-SESSION_KEYS = ("messages", "sessions")
+SESSION_KEYS = ("messages", "sessions", "input", "output", "contents")
+"""Where an object has its messages: `input`, `output` and `contents` are those of OpenAI's
+Responses and of Gemini."""
 _LONGEST_QUOTE = 80
 
 
@@ -34,8 +36,8 @@ class _Line(NamedTuple):
 def records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
     """The message objects of JSON Lines (streamed) or of one JSON document (read whole).
 
-    A line, and a document, is a message, a list of messages, or an object with `messages` or
-    `sessions`. Blank lines are skipped.
+    A line, and a document, is a message, a list of messages, or an object with one of
+    `SESSION_KEYS`. Blank lines are skipped.
 
     Raises:
         MalformedTranscript: a line is not UTF-8 or not JSON, or holds something else.
@@ -116,11 +118,11 @@ def _flatten(
 ) -> Iterator[Record]:
     if isinstance(value, dict):
         inner = next((key for key in SESSION_KEYS if isinstance(value.get(key), list)), None)
-        if inner is None or "role" in value:
+        if inner is None or "role" in value or "type" in value:
             named = value.get("session", session)
             yield Record(place or "message 1", value, str(named), outer)
             return
-        kind = "message" if inner == "messages" else "session"
+        kind = "session" if inner == "sessions" else "message"
         for number, item in enumerate(value[inner], start=1):
             deeper = _deeper(place, kind, number)
             yield from _flatten(

@@ -1,4 +1,4 @@
-"""Transcripts: files of messages as OpenAI or Anthropic write them, read into our words.
+"""Transcripts: files of messages as OpenAI, Anthropic or Gemini write them, read into our words.
 
 The seq of a message is its 1-based position among the messages of the file.
 """
@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 from remanence.cli.transcript_lines import Record, quoted, records
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.types import Message, TextPart, check_message
+from remanence.types.openai import MESSAGE_FIELDS
 
 JsonObject = dict[str, Any]  # a transcript's JSON: its shape is its writer's
 
@@ -158,8 +159,7 @@ def _opened(path: Path) -> BinaryIO:
 
 def _message(record: Record, position: int) -> tuple[Message, bool]:
     data = record.value
-    _check_shape(data)
-    message = (Message.from_anthropic if _is_anthropic(data) else Message.from_openai)(data)
+    message = _read(data)
     empty = _is_blank(message)
     message = message.replace(
         id=f"{ID_PREFIX}{position}", name=_name(data), created_at=_created_at(record)
@@ -167,6 +167,31 @@ def _message(record: Record, position: int) -> tuple[Message, bool]:
     if empty:
         message = message.replace(content=(TextPart(text=EMPTY_MESSAGE),), kind="control")
     return message, empty
+
+
+def _read(data: JsonObject) -> Message:
+    """The message in the dialect that its keys show."""
+    if "parts" in data and "content" not in data:
+        return Message.from_gemini({"role": data.get("role"), "parts": data["parts"]})
+    if _is_item(data):
+        item = {key: value for key, value in data.items() if key not in TIME_KEYS}
+        (message,) = Message.from_openai_responses([item])
+        return message
+    _check_shape(data)
+    # A file's other keys, such as times and sessions, are its writer's and no provider's.
+    fields = {key: value for key, value in data.items() if key in MESSAGE_FIELDS}
+    return (Message.from_anthropic if _is_anthropic(data) else Message.from_openai)(fields)
+
+
+def _is_item(data: JsonObject) -> bool:
+    """Whether a message is an item of OpenAI's Responses."""
+    if "role" not in data:
+        return isinstance(data.get("type"), str)
+    content = data.get("content")
+    return isinstance(content, list) and any(
+        isinstance(part, dict) and str(part.get("type")).startswith(("input_image", "input_file"))
+        for part in content
+    )
 
 
 def _check_shape(data: JsonObject) -> None:

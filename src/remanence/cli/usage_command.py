@@ -37,7 +37,7 @@ def run(settings: Settings, wanted: Wanted, *, as_json: bool) -> int:
 
 
 async def _totals(settings: Settings, wanted: Wanted) -> tuple[UsageTotal, ...]:
-    async with opened(settings, works=False) as memory:
+    async with opened(settings) as memory:
         if wanted.conversation is not None:
             await existing(memory, wanted.conversation, tenant=wanted.tenant or DEFAULT_TENANT)
         return await memory.usage(

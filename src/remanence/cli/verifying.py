@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from remanence.observing.boundaries import groups
+from remanence.observing.boundaries import groups, is_turn_open
 from remanence.observing.context import Context
 from remanence.observing.policy import Policy
+from remanence.observing.schedule import OPEN_TURN_FACTOR
 from remanence.observing.validity import anthropic_problems, openai_problems
 from remanence.types import MemoryState, Message, Segment
 
@@ -43,7 +44,7 @@ def verify(
         tiling=tuple(tiling_problems(state, segments)),
         anthropic=anthropic_problems(context.to_anthropic()),
         openai=openai_problems(context.to_openai()),
-        tail=tuple(_tail_problems(policy, state, tail)),
+        tail=tuple(tail_problems(policy, state, tail, segments)),
     )
 
 
@@ -65,12 +66,22 @@ def tiling_problems(state: MemoryState, segments: Sequence[Segment]) -> Iterator
         yield f"the segments end at message {end}, and observed_seq is {state.observed_seq}"
 
 
-def _tail_problems(policy: Policy, state: MemoryState, tail: Sequence[Message]) -> Iterator[str]:
-    """A tail over its budget that could be shorter: it holds more than the newest messages."""
-    if state.tail_tokens <= policy.tail_tokens:
+def tail_problems(
+    policy: Policy, state: MemoryState, tail: Sequence[Message], segments: Sequence[Segment]
+) -> Iterator[str]:
+    """A tail over its budget that could be shorter by a segment and keep its newest messages.
+
+    While a turn is open it may have a quarter more.
+    """
+    factor = OPEN_TURN_FACTOR if is_turn_open(tail) else 1
+    if state.tail_tokens <= policy.tail_tokens * factor:
         return
     oldest = next(groups(tail), ())
-    if len(tail) - len(oldest) < policy.keep_last or len(tail) == len(oldest):
+    end = min(
+        (segment.last_seq for segment in segments if segment.last_seq > state.active_seq),
+        default=oldest[-1].seq if oldest else state.last_seq,
+    )
+    if sum(message.seq > end for message in tail) < max(1, policy.keep_last):
         return
     why = f"; {state.last_error}" if state.last_error else ""
     yield (

@@ -25,6 +25,7 @@ class Settings:
         reflector_model: what the reflector asks instead of *model*.
         durability: `full` survives power loss, `normal` only a killed process.
         lease_seconds: after a crash, how long other processes leave its conversations alone.
+        turn_wait_seconds: how long a turn of a chat waits for another one of its conversation.
         workers: conversations that are observed or reflected at once.
         shutdown_timeout_seconds: how long closing waits for steps in progress.
         blocks_directory: where a conversation's notes are also kept as JSON Lines when it ends, such
@@ -36,7 +37,7 @@ class Settings:
         over_budget: beyond a hard budget notes are `extractive`, or messages stay `raw`.
     """
 
-    url: str = "sqlite:///remanence.db"
+    url: str = "sqlite:///memory.db"
     preset: Preset = "default"
     policy: Mapping[str, PolicyValue] = field(default_factory=dict)
     model: str | None = None
@@ -44,6 +45,7 @@ class Settings:
     reflector_model: str | None = None
     durability: Literal["full", "normal"] = "full"
     lease_seconds: float = 10.0
+    turn_wait_seconds: float = 60.0
     workers: int = 4
     shutdown_timeout_seconds: float = 10.0
     blocks_directory: str | None = None
@@ -58,6 +60,6 @@ class Settings:
         for name in ("lease_seconds", "blocks_keep_last"):
             if (value := getattr(self, name)) <= 0:
                 raise impossible(name, value, "use a positive number")
-        for name in ("workers", "shutdown_timeout_seconds", "daily_keep_days"):
+        for name in ("workers", "turn_wait_seconds", "shutdown_timeout_seconds", "daily_keep_days"):
             if (value := getattr(self, name)) < 0:
                 raise impossible(name, value, "use 0 or more")

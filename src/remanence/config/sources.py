@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import json
 import os
+import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +26,8 @@ from pydantic_settings import (
 )
 
 from remanence.config import Settings
-from remanence.config.dialects import translated
+from remanence.config.comments import strip_comments
+from remanence.config.dialects import Translated, translate
 from remanence.errors import InvalidPolicy
 
 PREFIX = "REMANENCE_"
@@ -66,7 +68,7 @@ def load_settings(
     """
     models = _models(policy_type)
     file = file or config_file(directory)
-    from_file, from_keys = _read_file(file) if file else ({}, {})
+    from_file, other = _read_file(file) if file else ({}, None)
     given = {key: value for key, value in arguments.items() if value is not None}
     sources: tuple[tuple[str, Values], ...] = (
         (f"file {file.name}" if file else "", from_file),
@@ -79,13 +81,16 @@ def load_settings(
         _check_table(values, origin)
         merged = {**merged, **values, "policy": merged.get("policy", {}) | values.get("policy", {})}
         origins |= dict.fromkeys(_keys(values), origin)
-        if values is from_file:
-            origins |= from_keys
+        if values is from_file and other:
+            origins |= other.origins
     try:
         checked = models.values.model_validate(merged)
     except ValidationError as error:
         raise InvalidPolicy(_explained(error, origins, _known(policy_type))) from error
-    return Loaded(settings=_settings(checked), origins=origins, file=file)
+    settings = _settings(checked)
+    if file and other:
+        _check_policy(policy_type, settings, other, file)
+    return Loaded(settings=settings, origins=origins, file=file)
 
 
 def config_file(directory: Path) -> Path | None:
@@ -132,9 +137,9 @@ def _models(policy_type: type) -> _Models:
     changes = create_model("PolicyChanges", __config__=strict, **_fields(policy_type))
     fields = _fields(Settings)
     fields["policy"] = (changes, None)
-    fields["workers"] = (int, Field(default=None, ge=1))
-    fields["daily_keep_days"] = (int, Field(default=None, ge=1))
-    fields["blocks_keep_last"] = (int, Field(default=None, ge=0))
+    fields["workers"] = (int, Field(default=None, ge=0))
+    fields["daily_keep_days"] = (int, Field(default=None, ge=0))
+    fields["blocks_keep_last"] = (int, Field(default=None, ge=1))
     fields["shutdown_timeout_seconds"] = (float, Field(default=None, ge=0))
     return _Models(
         create_model("Environment", __base__=_Environment, **fields),
@@ -163,21 +168,40 @@ def _check_table(values: Values, origin: str) -> None:
         raise InvalidPolicy(f"policy={policy!r} ({origin}) is no table: write its keys below it")
 
 
-def _read_file(file: Path) -> tuple[Values, Mapping[str, str]]:
-    """The settings of a file, and the origins of those that it writes in another dialect."""
+def _read_file(file: Path) -> tuple[Values, Translated | None]:
+    """The settings of a file, and how they came about where it is written in another dialect."""
     values = _parsed(file)
-    other = translated(values, file_name=file.name)
-    return (other.values, other.origins) if other else (values, {})
+    other = translate(values, file=file.absolute())
+    return (other.values, other) if other else (values, None)
+
+
+def _check_policy(
+    policy_type: Any, settings: Settings, other: Translated, file: Path
+) -> None:  # one with presets
+    """Raise `InvalidPolicy` with the file's own key where its values contradict one another."""
+    try:
+        getattr(policy_type, settings.preset)(**settings.policy)
+    except InvalidPolicy as error:
+        fields = (f"policy.{word}" for word in re.findall(r"\w+", str(error)))
+        field = next((field for field in fields if field in other.written), None)
+        if field is None:
+            raise
+        raise InvalidPolicy(
+            f"{other.written[field]} (file {file.name}) is impossible: it sets {field}, and {error}"
+        ) from error
 
 
 def _parsed(file: Path) -> Values:
+    is_json = file.suffix in (".json", ".jsonc")
     try:
-        text = file.read_text(encoding="utf-8")
-        values = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+        text = file.read_text(encoding="utf-8-sig")
+        if file.suffix == ".jsonc":
+            text = strip_comments(text)
+        values = json.loads(text) if is_json else tomllib.loads(text)
     except OSError as error:
         raise InvalidPolicy(f"{file.name} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        kind = "JSON" if file.suffix == ".json" else "TOML"
+        kind = "JSON" if is_json else "TOML"
         raise InvalidPolicy(f"{file.name} is not {kind}: {error}") from error
     if not isinstance(values, dict):
         raise InvalidPolicy(f"{file.name} holds {values!r}: write an object of settings")

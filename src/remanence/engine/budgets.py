@@ -6,6 +6,7 @@ from typing import Final
 
 from remanence import telemetry
 from remanence.clock import Clock
+from remanence.engine.failing import maker_name
 from remanence.engine.ledger import Ledger
 from remanence.errors import ObservationSkipped
 from remanence.protocols import Observer, ObserveRequest, Reflector, ReflectRequest
@@ -86,6 +87,10 @@ class BudgetedObserver:
         self._instead = instead
         self._budgets = budgets
 
+    @property
+    def name(self) -> str:
+        return maker_name(self._observer)
+
     async def observe(self, request: ObserveRequest) -> Draft:
         spent = await self._budgets.exhausted(request.conversation, request.user)
         if spent is None:
@@ -104,6 +109,10 @@ class BudgetedReflector:
         self._reflector = reflector
         self._instead = instead
         self._budgets = budgets
+
+    @property
+    def name(self) -> str:
+        return maker_name(self._reflector)
 
     async def reflect(self, request: ReflectRequest) -> Draft:
         spent = await self._budgets.exhausted(request.conversation, request.user)

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import NamedTuple
 
 from remanence import telemetry
@@ -33,6 +34,7 @@ from remanence.protocols import (
 from remanence.types import (
     ConversationRef,
     Draft,
+    FailedStretch,
     MemoryState,
     Message,
     Note,
@@ -74,12 +76,54 @@ class Compressing:
     async def observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
         """Make and commit an observation; false if another was first."""
         state = snapshot.state
+        draft, seen = await self._draft(state, messages, known=_known(snapshot.segments))
+        return await self._observed(state, draft, messages, seen=seen)
+
+    async def observe_again(self, snapshot: Snapshot, failed: Segment) -> bool:
+        """Make the observation of a stretch that could not be observed; false if it is gone."""
+        state = snapshot.state
+        messages = await self.store.messages(
+            state.ref, after=failed.first_seq - 1, limit=failed.last_seq - failed.first_seq + 1
+        )
+        before = tuple(s for s in snapshot.segments if s.last_seq < failed.first_seq)
+        draft, seen = await self._draft(state, messages, known=_known(before))
+        sum_tokens = failed.sum_tokens - failed.source_tokens
+        segment = await self._observation(draft, messages, seen=seen, sum_tokens=sum_tokens)
+        committed = await self.store.replace_observation(state, segment, failed.id)
+        return self._committed(state, segment, committed)
+
+    async def leave_out(
+        self, state: MemoryState, messages: Sequence[Message], why: FailedStretch, *, observer: str
+    ) -> bool:
+        """Commit an observation without notes of messages that every try failed on."""
+        source_tokens = sum(message.tokens for message in messages)
+        segment = Segment(
+            id=self.clock.new_id("obs"),
+            generation=0,
+            first_seq=why.first_seq,
+            last_seq=why.last_seq,
+            text="",
+            notes=(),
+            tokens=0,
+            source_tokens=source_tokens,
+            sum_tokens=state.observed_sum_tokens + source_tokens,
+            lost=(),
+            made_by=observer,
+            created_at=self.clock.now(),
+            failed=(why,),
+        )
+        return self._committed(state, segment, await self.store.commit_observation(state, segment))
+
+    async def _draft(
+        self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
+    ) -> tuple[Draft, Sequence[Message]]:
+        """The observer's notes of *messages*, and what it was shown of them."""
         source_tokens = sum(message.tokens for message in messages)
         seen = await seen_messages(messages)
         request = ObserveRequest(
             conversation=state.ref,
             messages=seen,
-            known=_known(snapshot.segments),
+            known=known,
             target_tokens=observation_target(self.policy, source_tokens),
             count_tokens=self.count_text,
             note_format=self.policy.note_format,
@@ -89,10 +133,12 @@ class Compressing:
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             request, draft = await observed(self.observer, request, self.hooks)
-        return await self._observed(state, draft, messages, seen=request.messages)
+        return draft, request.messages
 
-    async def adopt(self, state: MemoryState, draft: Draft, *, last_seq: int) -> bool:
-        """Commit notes that were made elsewhere of the messages after `observed_seq`.
+    async def adopt(
+        self, state: MemoryState, draft: Draft, *, last_seq: int, created_at: datetime
+    ) -> bool:
+        """Commit notes that were made elsewhere, at *created_at*, of the messages after `observed_seq`.
 
         Raises:
             ObservationRejected: they are larger than their source, or unfit otherwise.
@@ -100,7 +146,8 @@ class Compressing:
         messages = await self.store.messages(
             state.ref, after=state.observed_seq, limit=last_seq - state.observed_seq
         )
-        return await self._observed(state, draft, messages, seen=await seen_messages(messages))
+        seen = await seen_messages(messages)
+        return await self._observed(state, draft, messages, seen=seen, created_at=created_at)
 
     async def _observed(
         self,
@@ -109,12 +156,30 @@ class Compressing:
         messages: Sequence[Message],
         *,
         seen: Sequence[Message],
+        created_at: datetime | None = None,
     ) -> bool:
         """Commit the notes of *messages*, whose maker read *seen*; false if another was first."""
+        sum_tokens = state.observed_sum_tokens
+        segment = await self._observation(
+            draft, messages, seen=seen, sum_tokens=sum_tokens, created_at=created_at
+        )
+        return self._committed(state, segment, await self.store.commit_observation(state, segment))
+
+    async def _observation(
+        self,
+        draft: Draft,
+        messages: Sequence[Message],
+        *,
+        seen: Sequence[Message],
+        sum_tokens: int,
+        created_at: datetime | None = None,
+    ) -> Segment:
+        """The segment of *draft*; *sum_tokens* counts the tape before it."""
         source_tokens = sum(message.tokens for message in messages)
-        segment = await self._segment(
+        return await self._segment(
             draft,
             generation=0,
+            created_at=created_at,
             source=Source(
                 first_seq=messages[0].seq,
                 last_seq=messages[-1].seq,
@@ -124,13 +189,14 @@ class Compressing:
                     observation_target(self.policy, source_tokens),
                 ),
                 texts=tuple(message.full_text for message in seen),
-                sum_tokens=state.observed_sum_tokens + source_tokens,
+                sum_tokens=sum_tokens + source_tokens,
                 message_tokens=source_tokens,
             ),
         )
-        return self._committed(state, segment, await self.store.commit_observation(state, segment))
 
-    async def reflect(self, snapshot: Snapshot, sources: tuple[Segment, ...]) -> bool:
+    async def reflect(
+        self, snapshot: Snapshot, sources: tuple[Segment, ...], *, final: bool = False
+    ) -> bool:
         """Make and commit a reflection; false if its sources were replaced meanwhile."""
         state = snapshot.state
         generation = reflection_generation(self.policy, sources)
@@ -138,7 +204,7 @@ class Compressing:
             conversation=state.ref,
             segments=sources,
             generation=generation,
-            target_tokens=reflection_target(self.policy, sources),
+            target_tokens=reflection_target(self.policy, sources, final=final),
             count_tokens=self.count_text,
             note_format=self.policy.note_format,
             now=self.clock.now(),
@@ -158,12 +224,16 @@ class Compressing:
                 message_tokens=sum(segment.source_tokens for segment in sources),
             ),
         )
+        failed = tuple(stretch for source in sources for stretch in source.failed)
+        segment = replace(segment, failed=failed)
         replaced = [segment.id for segment in sources]
         purge = self.policy.superseded == "purge"
         committed = await self.store.commit_reflection(state, segment, replaced, purge=purge)
         return self._committed(state, segment, committed)
 
-    async def _segment(self, draft: Draft, *, generation: int, source: Source) -> Segment:
+    async def _segment(
+        self, draft: Draft, *, generation: int, source: Source, created_at: datetime | None = None
+    ) -> Segment:
         pacer = Pacer()
         text = render_notes(draft.notes, self.policy.note_format)
         await pacer.pause()
@@ -188,7 +258,7 @@ class Compressing:
             sum_tokens=source.sum_tokens,
             lost=await _lost(source.texts, text),
             made_by=draft.made_by,
-            created_at=self.clock.now(),
+            created_at=created_at or self.clock.now(),
             dropped=draft.dropped,
         )
 

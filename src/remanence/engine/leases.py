@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from remanence import telemetry
 from remanence.clock import Clock
+from remanence.engine.background import Background
 from remanence.errors import StoreError
 from remanence.protocols import Store
-from remanence.types import MemoryState
+from remanence.types import Look, MemoryState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class Leases:
 
     store: Store
     clock: Clock
+    background: Background
     owner: str
     seconds: float
 
@@ -28,13 +30,22 @@ class Leases:
         if not await self._take(state):
             yield False
             return
-        prolonging = asyncio.create_task(self._prolong(state), name="remanence-lease")
+        prolonging = self.background.run("lease", self._prolong(state))
         try:
             yield True
         finally:
             prolonging.cancel()
             await asyncio.wait({prolonging})
             await self.store.release(state, owner=self.owner)
+
+    def free_at(self, look: Look, *, now: datetime) -> datetime:
+        """When a planned look may be taken: not while another owner works on the conversation.
+
+        The end of a lease is believed no further than one lease length.
+        """
+        if look.lease_until is None or look.lease_owner in (None, self.owner):
+            return look.at
+        return max(look.at, min(look.lease_until, now + timedelta(seconds=self.seconds)))
 
     async def is_still_due(self, state: MemoryState) -> bool:
         """Whether nobody did the work between the look that found it and the lease."""

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from remanence import telemetry
+from remanence.engine.background import Background
 from remanence.models import priced
 from remanence.protocols import Store
 from remanence.types import ConversationRef, Usage, UsageTotal
@@ -27,9 +28,9 @@ class Ledger:
         self._closed = False
         self._running: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Begin to write, in a task of the running loop."""
-        self._running = asyncio.create_task(self._run(), name="remanence-ledger")
+    def start(self, background: Background) -> None:
+        """Begin to write."""
+        self._running = background.spawn("ledger", self._run)
 
     def record(self, usage: Usage) -> None:
         """Note a model call. Returns at once and never raises; call it in the memory's loop."""

@@ -1,18 +1,26 @@
 """The embedded engine: background work as tasks in the host's event loop."""
 
 import asyncio
+import contextlib
+import math
 from collections import defaultdict
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 from remanence import telemetry
+from remanence.engine.background import Background, Pauses, Waiters, closed
 from remanence.engine.reconcile import Reconciler
-from remanence.engine.steps import Outcome, Step
-from remanence.errors import Closed
-from remanence.observing.schedule import facts_end, observation_due
+from remanence.engine.steps import IDLE, Outcome, Step
+from remanence.observing.schedule import longest_wait
 from remanence.types import ConversationRef
 
 RETRY_SECONDS = 30.0
-SCAN_PAGE = 200
+"""The wait after an error that no step accounts for, such as one of the store."""
+RESCAN_SECONDS = 60.0
+"""The longest time between two scans: other processes plan looks, too, and may die before them."""
+LEASE_POLL_SECONDS = 0.1
+SCAN_PAGE = 500
+LAST_KEY = 2**63 - 1
 
 
 class LocalEngine:
@@ -20,6 +28,8 @@ class LocalEngine:
 
     A signal only names a conversation, so a lost or doubled one does no harm. Conversations take
     turns, one step each, after which *progressed* is called; at most *workers* are worked on at once, each by one worker.
+    What is due, or will be, is planned in the store: a scan finds it there, and sleeps until the
+    earliest time.
     """
 
     def __init__(
@@ -37,42 +47,64 @@ class LocalEngine:
         self._busy: set[ConversationRef] = set()
         self._again: set[ConversationRef] = set()
         self._everything: set[ConversationRef] = set()
-        self._settling: defaultdict[ConversationRef, list[asyncio.Future[None]]] = defaultdict(list)
-        self._timers: dict[ConversationRef, asyncio.TimerHandle] = {}
+        self._waiting: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
+        self._watching: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
+        self._leased: set[ConversationRef] = set()
+        self._rescan = asyncio.Event()
+        self._next_scan = math.inf
+        self._rules_known = False
         self._closed = False
-        self._running: asyncio.Task[None] | None = None
+        self._working: set[asyncio.Task[None]] = set()
+        self._scanning: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Begin to work, in tasks of the running loop."""
-        self._running = asyncio.create_task(self._run(), name="remanence-engine")
+    def start(self, background: Background) -> None:
+        """Begin to work; without workers nothing is done but in `settle`."""
+        if not self._workers:
+            return
+        self._scanning = background.spawn("scan", self._watch)
+        for number in range(self._workers):
+            self._working.add(background.spawn(f"worker-{number}", self._work))
 
     def signal(self, ref: ConversationRef) -> None:
         """Ask for a look at a conversation; returns at once."""
-        if self._closed or ref in self._queued:
-            return
-        if ref in self._busy:
-            self._again.add(ref)
-            return
-        self._cancel_timer(ref)
-        self._queued.add(ref)
-        self._queue.put_nowait(ref)
+        if not self._closed:
+            self._enqueue(ref)
 
     async def settle(self, ref: ConversationRef, *, everything: bool = False) -> None:
         """Return when nothing is due for a conversation, or what is due has to wait.
 
         *everything* also does what is not due yet.
+
+        Raises:
+            Closed: the memory was closed before.
         """
         if self._closed:
-            raise Closed("the memory is closed: no background work is done any more")
+            raise closed()
         if everything:
             self._everything.add(ref)
         if not self._workers:
             await self._work_off(ref)
             return
-        settled = asyncio.get_running_loop().create_future()
-        self._settling[ref].append(settled)
+        while True:
+            settled = self._waiting[ref].add()
+            self.signal(ref)
+            await settled
+            if ref not in self._leased:
+                return
+            await asyncio.sleep(LEASE_POLL_SECONDS)
+            if self._closed:
+                raise closed()
+
+    async def progress(self, ref: ConversationRef) -> None:
+        """Return after the next look at a conversation, whatever came of it."""
+        if self._closed:
+            raise closed()
+        if not self._workers:
+            await self._step(ref)
+            return
+        looked = self._watching[ref].add()
         self.signal(ref)
-        await settled
+        await looked
 
     async def _work_off(self, ref: ConversationRef) -> None:
         """Do what is due here and now; without workers nobody else does."""
@@ -81,46 +113,89 @@ class LocalEngine:
         self._everything.discard(ref)
 
     async def close(self, *, timeout_seconds: float) -> None:
-        """Take no new work, let steps in progress finish within the time, then end."""
+        """Take no new signals, and do within the time what those before have asked for."""
         self._closed = True
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
-        for _ in range(self._workers):
-            self._queue.put_nowait(None)
-        if self._running is not None:
-            _, unfinished = await asyncio.wait({self._running}, timeout=timeout_seconds)
+        if self._scanning is not None:
+            self._scanning.cancel()
+        self._end_if_drained()
+        if self._working:
+            _, unfinished = await asyncio.wait(self._working, timeout=timeout_seconds)
             for task in unfinished:
                 task.cancel()
-            await asyncio.wait({self._running})
-        for waiting in self._settling.values():
-            for settled in waiting:
-                settled.cancel()
+            await asyncio.wait(self._working)
+        for waiters in (*self._waiting.values(), *self._watching.values()):
+            waiters.close()
 
-    async def _run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._scan(), name="remanence-scan")
-            for number in range(self._workers):
-                group.create_task(self._work(), name=f"remanence-worker-{number}")
+    def _enqueue(self, ref: ConversationRef) -> None:
+        if ref in self._queued:
+            return
+        if ref in self._busy:
+            self._again.add(ref)
+            return
+        self._queued.add(ref)
+        self._queue.put_nowait(ref)
 
-    async def _scan(self) -> None:
-        """Find what an earlier process left undone."""
-        after: ConversationRef | None = None
-        while not self._closed:
-            page = await self._reconciler.store.conversations(after=after, limit=SCAN_PAGE)
-            for state in page:
-                policy = self._reconciler.policy
-                if observation_due(policy, state) or facts_end(policy, state) is not None:
-                    self.signal(state.ref)
+    def _end_if_drained(self) -> None:
+        """Let the workers of a closed engine go home when nothing is left to do."""
+        if self._closed and not self._queued and not self._busy:
+            for _ in range(self._workers):
+                self._queue.put_nowait(None)
+
+    async def _watch(self) -> None:
+        """Look at what is due, and sleep until more is."""
+        if not self._reconciler.policy.enabled:
+            return
+        pauses, loop = Pauses(), asyncio.get_running_loop()
+        while True:
+            self._rescan.clear()
+            self._next_scan = math.inf
+            try:
+                await self._use_our_rules()
+                seconds = await self._scan()
+                pauses.reset()
+            except Exception as error:  # noqa: BLE001 - what is due must be found all the same
+                seconds = pauses.after("scan", error)
+            self._next_scan = loop.time() + seconds
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._rescan.wait()
+
+    async def _use_our_rules(self) -> None:
+        """Look at everything once, where other rules said when something is due."""
+        if not self._rules_known:
+            reconciler = self._reconciler
+            await reconciler.store.use_look_rules(reconciler.digest(), at=reconciler.clock.now())
+            self._rules_known = True
+
+    async def _scan(self) -> float:
+        """Signal the conversations that are due; the seconds until more will be.
+
+        A look that is planned later than anything may wait comes from a wrong clock, and is due.
+        """
+        store, now = self._reconciler.store, self._reconciler.clock.now()
+        next_at = now + timedelta(seconds=RESCAN_SECONDS)
+        after: tuple[datetime, int] | None = None
+        beyond = now + longest_wait(self._reconciler.policy), LAST_KEY
+        while page := await store.looks(after=after, limit=SCAN_PAGE):
+            for look in page:
+                after = look.at, look.key
+                at = self._reconciler.leases.free_at(look, now=now)
+                if at <= now or look.at > beyond[0]:
+                    self.signal(look.ref)
+                else:
+                    next_at = min(next_at, at)
             if len(page) < SCAN_PAGE:
-                return
-            after = page[-1].ref
+                break
+            if page[-1].at > now:
+                after = max(beyond, (page[-1].at, page[-1].key))
+        return (next_at - now).total_seconds()
+
+    def _scan_within(self, seconds: float) -> None:
+        if self._next_scan > asyncio.get_running_loop().time() + seconds:
+            self._rescan.set()
 
     async def _work(self) -> None:
-        while not self._closed:
-            ref = await self._queue.get()
-            if ref is None or self._closed:
-                return
+        while (ref := await self._queue.get()) is not None:
             self._queued.discard(ref)
             self._busy.add(ref)
             try:
@@ -128,38 +203,37 @@ class LocalEngine:
             finally:
                 self._busy.discard(ref)
             self._follow(ref, step)
+            self._end_if_drained()
 
     async def _step(self, ref: ConversationRef) -> Step:
         try:
-            return await self._reconciler.step(ref, everything=ref in self._everything)
+            waited_for = ref in self._waiting or ref in self._watching or not self._workers
+            return await self._reconciler.step(
+                ref, everything=ref in self._everything, eager=waited_for
+            )
         except Exception as error:  # noqa: BLE001 - one conversation must not stop the others
             telemetry.step_failed("look", ref.id, type(error).__name__, str(error), 1)
-            return Step(Outcome.WAIT, RETRY_SECONDS)
+            self._scan_within(RETRY_SECONDS)
+            return IDLE
 
     def _follow(self, ref: ConversationRef, step: Step) -> None:
         """Queue the conversation again where there is more to do; else it has settled."""
         again = ref in self._again
         self._again.discard(ref)
+        if ref in self._watching and (step.outcome is Outcome.PROGRESS or not again):
+            self._watching.pop(ref).settle()
         if step.outcome is Outcome.PROGRESS:
             self._progressed()
         if step.outcome is Outcome.PROGRESS or again:
-            self.signal(ref)
+            self._enqueue(ref)
             return
-        if step.outcome is not Outcome.LEASED:
+        if step.outcome is Outcome.LEASED:
+            self._leased.add(ref)
+        else:
+            self._leased.discard(ref)
             self._everything.discard(ref)
-            for settled in self._settling.pop(ref, ()):
-                if not settled.done():
-                    settled.set_result(None)
-        if step.outcome is not Outcome.IDLE and not self._closed:
-            loop = asyncio.get_running_loop()
-            self._cancel_timer(ref)
-            self._timers[ref] = loop.call_later(step.wait_seconds, self._wake, ref)
-
-    def _wake(self, ref: ConversationRef) -> None:
-        self._timers.pop(ref, None)
-        self.signal(ref)
-
-    def _cancel_timer(self, ref: ConversationRef) -> None:
-        timer = self._timers.pop(ref, None)
-        if timer is not None:
-            timer.cancel()
+        if ref in self._waiting:
+            self._waiting.pop(ref).settle()
+        if step.until is not None:
+            wait = step.until - self._reconciler.clock.now()
+            self._scan_within(max(0.0, wait.total_seconds()))

@@ -1,18 +1,35 @@
 """Finding what was said: words and vectors over notes, messages and facts."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from remanence import telemetry
 from remanence.engine.embedding import check_vectors
 from remanence.observing.policy import Policy
+from remanence.observing.quotes import (
+    Quote,
+    merge_quotes,
+    near_quotes,
+    question_of,
+    quotes,
+    telling_words,
+)
 from remanence.observing.recall import fact_hit, fused, with_snippets
 from remanence.protocols import Embedder, FactVectors, Store
 from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter
 
 LEAST_POOL = 20
 POOL_FACTOR = 4
+QUOTED_POOL = 100
+"""Messages whose passages are compared: in a long one, a few common words outweigh a rare name."""
+
+
+LONG_TEXTS = 20_000
+"""Characters of the texts found from which looking through them leaves the event loop."""
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +64,32 @@ class Recalling:
             for facts in await self._fact_rankings(owner, query, vector, pool):
                 hits = [fact_hit(fact) for fact in facts if source in (None, fact.conversation)]
                 rankings.append([hit for hit in hits if only.allows(hit)])
-        return with_snippets(fused(rankings)[:limit], query)
+        best = fused(rankings)[:limit]
+        return await _beside_the_loop(lambda: with_snippets(best, query), best)
+
+    async def quotes(
+        self, ref: ConversationRef | None, owner: Owner | None, turn: str
+    ) -> tuple[Quote, ...]:
+        """Passages of messages of *ref*, and facts of *owner*, that answer what a turn asks."""
+        question = question_of(turn)
+        query = telling_words(question)
+        vector = await self._vector(question) if question else None
+        worded: list[Hit] = []
+        near: list[Sequence[Quote]] = []
+        if ref is not None:
+            only = RecallFilter(kind="message")
+            if query:
+                worded += await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
+            if vector is not None and self.embedder is not None:
+                name = self.embedder.name
+                hits = await self.store.nearest(ref, name, vector, limit=LEAST_POOL, only=only)
+                near.append(near_quotes(hits, query))
+        if owner is not None and question:
+            by_words, *by_meaning = await self._fact_rankings(owner, query, vector, LEAST_POOL)
+            worded += map(fact_hit, by_words)
+            near += [near_quotes(map(fact_hit, facts), query) for facts in by_meaning]
+        found = await _beside_the_loop(lambda: quotes(worded, query), worded)
+        return merge_quotes([found, *near])
 
     async def facts(self, owner: Owner, query: str, limit: int) -> tuple[Fact, ...]:
         """The owner's facts that match best."""
@@ -97,3 +139,10 @@ class Recalling:
         except Exception as error:  # noqa: BLE001 - words alone still find something
             telemetry.embedding_failed(type(error).__name__, str(error), 1)
             return None
+
+
+async def _beside_the_loop(look: Callable[[], _Found], hits: Iterable[Hit]) -> _Found:
+    """The result of a look through the texts of *hits*, in a thread where they are long."""
+    if sum(len(hit.text) for hit in hits) <= LONG_TEXTS:
+        return look()
+    return await asyncio.to_thread(look)

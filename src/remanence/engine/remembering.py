@@ -1,6 +1,6 @@
 """Which facts about the user a conversation gives, and which of them it shows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,9 +8,10 @@ from remanence import telemetry
 from remanence.engine.extracting import Extracting
 from remanence.engine.seeing import seen_messages
 from remanence.observing.cache_economics import is_cold
-from remanence.observing.facts.rendering import facts_text, prefix_marker
+from remanence.observing.facts.rendering import curated_text, facts_text, prefix_marker
 from remanence.observing.policy import Policy
 from remanence.protocols import CountTokens, Store
+from remanence.stores.optional import write_if_possible
 from remanence.types import FactChanges, FactsPin, MemoryState, Note, Owner, Segment, Snapshot
 
 SHOWN_FACTS = 1_000
@@ -60,11 +61,12 @@ async def shown_facts(
     *,
     now: datetime,
     count_text: CountTokens,
+    curated: Callable[[], Awaitable[str]],
 ) -> str:
     """The block of facts for a context: the same bytes until the prefix changes anyway.
 
     It is chosen anew when what a context shows of the notes has changed, and when the prompt cache
-    is cold.
+    is cold. What *curated* gives, a text that the user keeps by hand, stands before the facts.
     """
     state = snapshot.state
     marker, pin = prefix_marker(state, snapshot.segments), snapshot.facts
@@ -73,14 +75,19 @@ async def shown_facts(
         if not is_cold(snapshot.tail, lifetime=lifetime, now=now, warmed_at=pin.at):
             return pin.text
     facts = await store.facts(owner, limit=SHOWN_FACTS)
-    text = facts_text(
+    by_hand = curated_text(
+        await curated(), max_tokens=policy.facts_budget // 2, count_text=count_text
+    )
+    known = facts_text(
         facts,
         conversation=state.ref.id,
-        max_tokens=policy.facts_budget,
+        max_tokens=policy.facts_budget - count_text(by_hand),
         count_text=count_text,
     )
+    text = "\n\n".join(text for text in (by_hand, known) if text)
     if state.key:  # before its first message a conversation has nothing to hold a pin
-        await store.pin_facts(state, owner, FactsPin(marker=marker, text=text, at=now))
+        pin = FactsPin(marker=marker, text=text, at=now)
+        await write_if_possible(store.pin_facts(state, owner, pin))
     return text
 
 

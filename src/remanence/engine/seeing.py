@@ -1,10 +1,14 @@
 """What may be observed of messages, made without holding up the event loop."""
 
+import asyncio
 from collections.abc import Sequence
 
 from remanence.observing.observable import observable
 from remanence.observing.slicing import Pacer
 from remanence.types import Message
+
+LONG_TEXT = 5_000
+"""Characters from which looking for secrets leaves the event loop."""
 
 
 async def seen_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -12,6 +16,9 @@ async def seen_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
     seen: list[Message] = []
     pacer = Pacer()
     for message in messages:
-        seen += observable((message,))
+        if len(message.full_text) > LONG_TEXT:
+            seen += await asyncio.to_thread(observable, (message,))
+        else:
+            seen += observable((message,))
         await pacer.pause()
     return tuple(seen)

@@ -1,6 +1,7 @@
 """What a step of the engine came to."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -8,7 +9,7 @@ StepName: TypeAlias = Literal["observe", "reflect", "facts"]
 
 
 class Outcome(Enum):
-    """What a step came to: done, nothing due, due later, or being done by another process."""
+    """What a step came to: look again, nothing due, due later, or being done by another process."""
 
     PROGRESS = "progress"
     IDLE = "idle"
@@ -17,10 +18,10 @@ class Outcome(Enum):
 
 
 class Step(NamedTuple):
-    """The outcome of a step, and how many seconds until another look makes sense."""
+    """The outcome of a step; of one that waits, the time of the next look."""
 
     outcome: Outcome
-    wait_seconds: float = 0.0
+    until: datetime | None = None
 
     @property
     def did_nothing(self) -> bool:
@@ -30,9 +31,15 @@ class Step(NamedTuple):
 
 IDLE = Step(Outcome.IDLE)
 PROGRESS = Step(Outcome.PROGRESS)
+LEASED = Step(Outcome.LEASED)
+
+
+def wait(until: datetime) -> Step:
+    """A step that is due later."""
+    return Step(Outcome.WAIT, until)
 
 
 def soonest(steps: Sequence[Step]) -> Step:
     """Of steps that did nothing, the one that is due first."""
-    waiting = [step for step in steps if step.outcome is Outcome.WAIT]
-    return min(waiting, key=lambda step: step.wait_seconds, default=IDLE)
+    times = [step.until for step in steps if step.until is not None]
+    return wait(min(times)) if times else IDLE

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeGuard
 
+from remanence.arguments import require_async
 from remanence.clock import Clock, SystemClock
 from remanence.errors import MissingExtra, ModelError
 from remanence.models.compared import ComparedModel, CompareTokens
@@ -98,6 +99,7 @@ class _Opener:
         if _is_model(source):
             return self._metered(source)
         if _is_function(source):
+            require_async(model=source)
             seconds = self._options.call_seconds
             function = FunctionModel(source, clock=self._clock, timeout_seconds=seconds)
             return self._metered(function)

@@ -6,7 +6,9 @@ from typing import TypeVar
 
 import httpx2
 
-Client = TypeVar("Client", bound=httpx2.AsyncClient)
+from remanence.models.bounded_client import BoundedClient
+
+Client = TypeVar("Client", bound=BoundedClient)
 
 OLLAMA_URL = "http://localhost:11434/v1"
 """Where Ollama listens by default."""
@@ -22,16 +24,18 @@ _DIRECT: dict[str, httpx2.AsyncBaseTransport | None] = {
 
 
 def http_client(timeout_seconds: float) -> httpx2.AsyncClient:
-    """A client that waits at most so long for the next bytes; whoever makes it closes it."""
-    return client_of_kind(httpx2.AsyncClient, timeout_seconds)
+    """A client whose requests take at most so long; whoever makes it closes it."""
+    return client_of_kind(BoundedClient, timeout_seconds)
 
 
 def client_of_kind(kind: type[Client], timeout_seconds: float) -> Client:
     """The same, of a class derived from httpx's."""
     connect = min(timeout_seconds, _CONNECT_SECONDS)
-    return kind(
+    client = kind(
         timeout=httpx2.Timeout(timeout_seconds, connect=connect), verify=_tls(), mounts=_DIRECT
     )
+    client.request_seconds = timeout_seconds
+    return client
 
 
 @cache

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import httpx2
 
+from remanence.models.bounded_client import BoundedClient
 from remanence.protocols import LivePrompt
 
 Body: TypeAlias = dict[str, Any]  # a request: its shape is the provider's
@@ -38,7 +39,7 @@ def _behind(messages: list[Body], asked: Body) -> list[Body]:
     return [*messages[:-1], {**last, "content": [*last["content"], *asked["content"]]}]
 
 
-class ChangingClient(httpx2.AsyncClient):
+class ChangingClient(BoundedClient):
     """An HTTP client that changes the JSON of what it sends to a model."""
 
     change: Callable[[Body], Body]

@@ -5,6 +5,7 @@ import importlib.util
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias, TypeGuard
 
+from remanence.arguments import require_async
 from remanence.errors import MissingExtra, ModelError
 from remanence.models.spec import parse_spec
 from remanence.protocols import Embedder
@@ -51,6 +52,7 @@ def open_embedder(source: EmbedderSource) -> Embedder:
     if _is_embedder(source):
         return source
     if _is_function(source):
+        require_async(embedder=source)
         return FunctionEmbedder(source)
     raise ModelError(
         "unknown_model",

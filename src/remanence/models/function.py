@@ -11,6 +11,9 @@ from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.tokens import text_tokens
 from remanence.types import Usage
 
+MAX_ANSWER_CHARACTERS = 8_000_000
+"""The longest answers of today's models have half a million."""
+
 
 class FunctionModel:
     """Calls a function from a request to a text; its tokens are estimated, its price unknown."""
@@ -73,4 +76,10 @@ class FunctionModel:
         if not isinstance(answer, str):
             kind = type(answer).__name__
             raise ModelError("bad_answer", f"{self.name} returned a {kind}: return a str")
+        if len(answer) > MAX_ANSWER_CHARACTERS:
+            raise ModelError(
+                "bad_answer",
+                f"{self.name} returned {len(answer):,} characters, more than the "
+                f"{MAX_ANSWER_CHARACTERS:,} that an answer may have: return what the model wrote",
+            )
         return answer

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 from typing import cast
 
 import httpx2
@@ -24,6 +25,7 @@ from remanence.models.failures import opening_failure, to_model_error
 from remanence.models.spec import ModelSpec, can_continue
 from remanence.protocols import LivePrompt, ModelAnswer, ModelRequest
 
+_GROUP = re.compile(r"pydantic-ai-slim\[([\w-]+)\]")
 _FAILURES = (AgentRunError, httpx2.TransportError, json.JSONDecodeError, ValidationError)
 
 
@@ -99,6 +101,13 @@ class ProviderModel:
             self._wire_model(http_client(self._timeout_seconds))
         except (UserError, ValueError) as error:
             failure = opening_failure(error, self._spec)
+        except ImportError as error:
+            group = _GROUP.search(str(error))
+            failure = ModelError(
+                "missing_package",
+                f"model {self._spec.name!r} needs the package of its provider: pip install "
+                f"'pydantic-ai-slim[{group[1] if group else self._spec.provider}]'",
+            )
         else:
             return
         raise failure

@@ -8,6 +8,9 @@ from remanence.errors import ModelError
 CONTINUING = frozenset({"anthropic", "openai"})
 """Providers whose models can go on from a live prompt: a `Context` writes their requests."""
 
+_OTHER_NAMES = {"gemini": "google"}
+"""What some call a provider, and its name here."""
+
 _FORMS = "anthropic:claude-haiku-4-5, ollama:llama3.2 or openai:my-model@http://127.0.0.1:8000/v1"
 
 
@@ -39,7 +42,10 @@ def parse_spec(text: str) -> ModelSpec:
     provider, _, model = name.partition(":")
     if not provider or not model or (at and not _is_url(base_url)):
         raise ModelError("unknown_model", f"model {name!r} is not a name: write {_FORMS}")
-    return ModelSpec(provider=provider.lower(), model=model, base_url=base_url or None)
+    provider = provider.lower()
+    return ModelSpec(
+        provider=_OTHER_NAMES.get(provider, provider), model=model, base_url=base_url or None
+    )
 
 
 def _is_url(text: str) -> bool:

@@ -18,6 +18,7 @@ from remanence.types import Note, NoteFormat
 Signature: TypeAlias = Literal["absent", "unsigned", "intact", "edited"]
 
 _SIGNED = re.compile(r"^<!-- remanence: sha256 of the rest is ([0-9a-f]{64}) -->\n", re.MULTILINE)
+_MARKER = re.compile(r"^<!-- remanence: summary of \S+, source \S+ -->\n", re.MULTILINE)
 _ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)])\s+")
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
 _LONGEST_TOPIC = 80
@@ -80,6 +81,11 @@ def fingerprint(text: str) -> str:
 def marker(day: date, source: str) -> str:
     """The line above the summary of the text *source* of a day."""
     return f"<!-- remanence: summary of {day.isoformat()}, source {source} -->"
+
+
+def without_markers(body: str) -> str:
+    """The text without the lines that `marker` wrote."""
+    return _MARKER.sub("", body)
 
 
 def summary(day: date, source: str, notes: Sequence[Note], note_format: NoteFormat) -> str:

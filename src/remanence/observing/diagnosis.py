@@ -64,5 +64,6 @@ def _failing(policy: Policy, state: MemoryState, failure: Failure) -> Problem:
         conversation=state.ref,
         level="error" if latched else "warning",
         what=f"{failure.step} failed {failure.failures} times: {failure.reason}: {failure.message}",
-        remedy=f"messages stay raw meanwhile; the next try is {when}: check the model's access",
+        remedy=f"messages stay raw meanwhile; the next try is {when}: check the model's access; "
+        "flush(retry=True) tries at once",
     )

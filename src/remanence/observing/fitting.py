@@ -16,6 +16,7 @@ from remanence.types import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    label,
 )
 
 STAND_IN_TOKENS = 2_000
@@ -113,7 +114,7 @@ def _stand_in(
 
 def _beginning(message: Message) -> str:
     text = message.text or " ".join(result.text for result in message.tool_results)
-    calls = ", ".join(call.name for call in message.tool_calls)
+    calls = ", ".join(label(call.name) for call in message.tool_calls)
     text = " ".join(text[: STAND_IN_CHARACTERS * 2].split())
     shown = beginning(text, STAND_IN_CHARACTERS)
     shown += ELLIPSIS if len(text) > STAND_IN_CHARACTERS and not shown.endswith(ELLIPSIS) else ""

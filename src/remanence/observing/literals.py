@@ -21,32 +21,36 @@ _RANK: dict[LiteralKind, int] = {
 }
 _MAX_SCANNED = 200_000
 
+# One start for each run of characters, or a bound: what a start that fails has read, no other reads.
 _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
     (
         "url",
         r"\b(?:https?|ftp|wss?|file|s3|git|ssh)://[^\s<>\"'`，。、）)\]}]+[^\s<>\"'`，。、）)\]}.,;:!?]",
     ),
-    ("id", r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"),
+    ("id", r"\b[\w.+-]{1,64}+@[\w-]+(?:\.[\w-]+)+\b"),
     ("code", r"`[^`\n]{1,80}`"),
     ("quote", r"[\"“”„«「『《]([^\"“”„«»「」『』《》\n]{2,80})[\"”“»」』》]"),
     ("path", r"(?<![\w/.])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+\[\]-]+){2,}/?(?<!\.)"),
-    ("path", r"(?<![\w/])(?:[\w.@-]+/)+[\w.@\[\]-]+\.\w{1,8}\b"),
+    ("path", r"(?<![\w/.@-])(?:[\w.@-]++/)+[\w.@\[\]-]+\.\w{1,8}\b"),
     (
         "path",
-        r"(?<![\w/.@])[\w-]+(?:\.[\w-]+)*\.(?:py|js|jsx|ts|tsx|json|ya?ml|toml|md|txt|csv|sql|sh|go|rs|java|kt|c|cc|cpp|h|hpp|rb|php|css|html?|xml|ini|cfg|lock|log|env|pdf|docx?|xlsx?|png|jpe?g|gif|svg|mp[34]|zip|gz)\b",
+        r"(?<![\w/.@-])[\w-]++(?:\.[\w-]++)*\.(?:py|js|jsx|ts|tsx|json|ya?ml|toml|md|txt|csv|sql|sh|go|rs|java|kt|c|cc|cpp|h|hpp|rb|php|css|html?|xml|ini|cfg|lock|log|env|pdf|docx?|xlsx?|png|jpe?g|gif|svg|mp[34]|zip|gz)\b",
     ),
     ("date", r"\b\d{4}-\d\d?(?:-\d\d?)?(?:[T ]\d\d:\d\d(?::\d\d)?)?\b(?![-\w])"),
     ("date", r"(?:\d{2,4}\s*[年년]\s*)?\d{1,2}\s*[月월](?:\s*\d{1,2}\s*[日일号])?"),
     ("date", r"\b\d{1,2}[./]\d{1,2}[./]\d{2,4}\b"),
     ("date", r"\b\d{1,2}:\d\d(?::\d\d)?(?:\s?[ap]\.?m\b\.?)?"),
     ("id", r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
-    ("id", r"(?<![\w#])#\d+\b|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)+\b"),
+    (
+        "id",
+        r"(?<![\w#])#\d+\b|(?<!\w)(?<![A-Za-z0-9]-)(?=(?:[A-Za-z_]|-(?!-))*+\d)(?=(?:[\d_]|-(?!-))*+[A-Za-z])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)+\b",
+    ),
     (
         "number",
         r"(?<![\w.])[€$£¥₩+-]?\s?\d+(?:[.,]\d+)*(?:\s?(?:%|€|£|¥|₩|°C?|(?:[kKMG]i?[Bb]|kg|km|cm|mm|ms|min|mph|px|vh|vw|rem|em|kWh|GHz|MHz)\b))?(?![\w])",
     ),
     ("id", r"\b(?!\d+(?:st|nd|rd|th)\b)(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{4,}\b"),
-    ("code", r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*\(\)"),
+    ("code", r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,8}\(\)"),
     (
         "code",
         r"\b[a-z]\w*_\w+\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|\b[a-z]+(?:[A-Z][a-z0-9]*)+\b|\b(?:[A-Z][a-z0-9]+){2,}\b",
@@ -55,7 +59,7 @@ _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
     ("number", r"\d+(?:[.,]\d+)*"),
     (
         "name",
-        r"\b[A-ZÀ-ÖØ-Þ][\w'’]+(?:[ -](?![\w-]*-\w*\d|(?=[A-Za-z]*\d)\w{4})[A-ZÀ-ÖØ-Þ][\w'’]+)*(?!-\d)",
+        r"\b[A-ZÀ-ÖØ-Þ][\w'’]+(?:[ -](?![\w-]{0,40}-\w{0,20}\d|(?=[A-Za-z]*\d)\w{4})[A-ZÀ-ÖØ-Þ][\w'’]+)*(?!-\d)",
     ),
 )
 _PLAIN = r"(?<![\w/\\.@-])(?:[a-z]+(?:['’][a-z]+)?[,;.!?]*\s+)+"  # most of a prose text, at once

@@ -13,14 +13,15 @@ def local_times(messages: Iterable[Message]) -> dict[int, datetime]:
     Where no user wrote, each message keeps its own.
     """
     timed = [(message, message.created_at) for message in messages if message.created_at]
-    zone = next((_zone(at) for message, at in timed if message.role == "user"), None)
+    zone = next((zone_of(at) for message, at in timed if message.role == "user"), None)
     times: dict[int, datetime] = {}
     for message, at in timed:
         if message.role == "user":
-            zone = _zone(at)
-        times[message.seq] = at.astimezone(zone or _zone(at))
+            zone = zone_of(at)
+        times[message.seq] = at.astimezone(zone or zone_of(at))
     return times
 
 
-def _zone(at: datetime) -> timezone:
+def zone_of(at: datetime) -> timezone:
+    """The UTC offset of a time."""
     return timezone(at.utcoffset() or timedelta())

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from remanence.observing.elements import replace_elements
 from remanence.observing.secrets import scrubbed
 from remanence.observing.turns import VOLATILE_TAG
 from remanence.types import Message, Part, TextPart, ToolCallPart, ToolResultPart
 
-_CONTROL = re.compile(rf"<({VOLATILE_TAG}|system-reminder)>.*?</\1>\s*", re.DOTALL)
+_CONTROL = re.compile(rf"<({VOLATILE_TAG}|system-reminder)>")
 
 
 def observable(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -41,5 +42,5 @@ def _cleaned(part: Part) -> Part:
 
 
 def _cleaned_text(part: TextPart) -> TextPart:
-    text = _CONTROL.sub("", part.text) if "</" in part.text else part.text
+    text = replace_elements(part.text, _CONTROL, "")
     return TextPart(text=scrubbed(text))

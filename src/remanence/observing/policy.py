@@ -36,7 +36,8 @@ class Policy:
         note_format: how notes are written.
         max_output_tokens: the most that an observer or reflector can write in one answer.
         activate: use observations when the tail is over its budget, or as soon as they are made.
-        tail_tokens: the budget of the raw tail; above it, activation is due.
+        tail_tokens: the budget of the raw tail; above it, activation is due. While a turn is open,
+            observing waits for its end, and the tail may have a quarter more.
         tail_keep_tokens: what an activation leaves of the tail, at least.
         keep_last: messages that are always raw, at least.
         keep_last_tool_results: of the raw tool results that notes cover already, so many of the
@@ -50,22 +51,27 @@ class Policy:
         reflect_ratio: tokens of a reflection, at most, for each token of its sources; the top
             generation is condensed to three quarters of its budget instead.
         reflect_min_interval_seconds: the least time between two reflections.
+        reflect_at_end: whether all notes of a conversation are condensed when it ends, whatever their
+            budget.
         superseded: whether segments that a reflection replaced are kept, or deleted with it.
         extract_facts: whether facts about the user are kept beyond a conversation.
         facts_tokens: the most tokens of facts in a context, and at most a tenth of it; 0: none.
         facts_place: show a choice of facts before the notes (`prefix`), or those that match the
             newest user message behind the last cache breakpoint (`volatile`).
+        recall_each_turn: whether a chat looks up each message of the user among earlier ones.
+        recall_tokens: the most tokens of recalled passages in a context; 0: none.
         recall_timeout_seconds: how long a query may wait for its vector; then words alone decide.
         max_context_tokens: what a context may hold, by default nine tenths of the model's window.
         block_after: times `tail_tokens` above which `context` waits for observations; None: never.
         sync_timeout_seconds: how long it waits then.
-        render_order: oldest notes first, or lango's newest first.
+        render_order: oldest notes first, or behind the reflections lango's newest observations first.
         heading: the line above the notes; empty for none.
         separator: the line above the notes of each segment but the first; empty for none.
         show_clock: whether the volatile block tells the time and the gaps between messages.
         retry_seconds: the wait after a first failure; doubled with each further one.
         retry_max_seconds: the longest wait between two tries.
-        max_failures: after so many failures in a row only new messages allow another try.
+        max_failures: after so many failures in a row only new messages allow another try; a single
+            message that fails more often is left without notes.
         max_message_bytes: longer messages are refused.
     """
 
@@ -95,10 +101,13 @@ class Policy:
     reflect_scope: Literal["generation", "kind", "all"] = "generation"
     reflect_ratio: float = 0.17
     reflect_min_interval_seconds: float = 0.0
+    reflect_at_end: bool = False
     superseded: Literal["keep", "purge"] = "keep"
     extract_facts: bool = True
     facts_tokens: int = 1_000
     facts_place: Literal["prefix", "volatile"] = "prefix"
+    recall_each_turn: bool = True
+    recall_tokens: int = 400
     recall_timeout_seconds: float = 2.0
     max_context_tokens: int | None = None
     block_after: float | None = None
@@ -138,10 +147,14 @@ class Policy:
             "tail_keep_tokens": 6_000,
             "keep_last": 0,
             "reflect_tokens": (2_000, 2_000),
-            "reflect_ratio": 0.55,
+            "reflect_ratio": 0.25,
             "reflect_scope": "kind",
             "superseded": "purge",
+            "extract_facts": False,
+            "facts_tokens": 0,
             "render_order": "newest_first",
+            "recall_each_turn": False,
+            "show_clock": False,
         }
         return cls(**settings | changes)
 
@@ -162,7 +175,9 @@ class Policy:
             "reflect_tokens": (10_000,),
             "reflect_ratio": 0.55,
             "reflect_scope": "all",
+            "reflect_at_end": True,
             "facts_tokens": 5_000,
+            "recall_each_turn": False,
             "block_after": 2.0,
             "heading": "## Earlier in This Session",
         }
@@ -184,12 +199,13 @@ class Policy:
             "keep_last": 12,
             "keep_last_tool_results": 6,
             "reflect_tokens": (40_000,),
-            "facts_tokens": 500,
+            "facts_tokens": 2_000,
             "reflect_scope": "all",
             "reflect_ratio": 0.6,
             "reflect_min_interval_seconds": 3_600.0,
             "max_output_tokens": 32_000,
             "facts_place": "volatile",
+            "recall_each_turn": False,
             "heading": "## Conversation Context (Observations)",
             "separator": "---",
         }
@@ -242,6 +258,7 @@ _NOT_NEGATIVE = (
     "keep_last",
     "reflect_min_interval_seconds",
     "facts_tokens",
+    "recall_tokens",
     "recall_timeout_seconds",
     "sync_timeout_seconds",
 )
@@ -279,15 +296,26 @@ def _check_ranges(policy: Policy) -> None:
         _require(budget > 0, "reflect_tokens", policy.reflect_tokens, "use positive budgets")
 
 
-def _check_budgets(policy: Policy) -> None:
-    window = policy.context_tokens
-    _require(
-        policy.tail_tokens + sum(policy.reflect_tokens) <= window,
-        "tail_tokens",
-        policy.tail_tokens,
-        f"with the budgets of notes it exceeds the {window:,} tokens of a context: lower it, or "
-        "raise max_context_tokens",
+def _check_window(policy: Policy) -> None:
+    """Tail and notes fit a context; the error names the setting that takes most, and one that fits."""
+    window, tail, notes = policy.context_tokens, policy.tail_tokens, policy.reflect_tokens
+    total, room = tail + sum(notes), window - tail
+    if total <= window:
+        return
+    what = (
+        f"with tail_tokens={tail:,} and reflect_tokens={notes!r}, messages and notes take "
+        f"{total:,} of the {window:,} tokens of a context: raise max_context_tokens, or lower"
     )
+    if room > sum(notes) // 8:
+        fitting = tuple(budget * room // sum(notes) for budget in notes)
+        raise impossible("reflect_tokens", notes, f"{what} it, such as to {fitting}")
+    fitting = tuple(budget * window // total for budget in notes)
+    both = f"both, such as to tail_tokens={tail * window // total} and reflect_tokens={fitting}"
+    raise impossible("tail_tokens", tail, f"{what} {both}")
+
+
+def _check_budgets(policy: Policy) -> None:
+    _check_window(policy)
     _require(
         policy.tail_keep_tokens < policy.tail_tokens,
         "tail_keep_tokens",

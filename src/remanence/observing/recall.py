@@ -13,6 +13,8 @@ RANK_CONSTANT = 60
 SNIPPET_CHARACTERS = 400
 _WORD = re.compile(r"[^\W_]+")
 _SHORTEST_WORD = 3
+_MAX_QUERY = 400
+"""Characters of a query whose words are looked for in the texts found."""
 
 
 def fused(rankings: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
@@ -79,7 +81,7 @@ def within(hits: Sequence[Hit], max_tokens: int | None, count_text: CountTokens)
 
 def _places(text: str, query: str) -> Iterator[int]:
     """Where words of the query begin, also as a part of a word, as scripts without spaces need."""
-    for word in set(_WORD.findall(query)):
+    for word in dict.fromkeys(_WORD.findall(query[:_MAX_QUERY])):
         if word.isascii() and len(word) < _SHORTEST_WORD:
             continue
         for part in {word} if word.isascii() else {word, *_pairs(word)}:
@@ -95,9 +97,10 @@ def _pairs(word: str) -> Iterator[str]:
 
 def _densest(places: Sequence[int], width: int) -> int:
     """The first place of the stretch of *width* that holds the most of them; 0 without any."""
-    best, most = 0, 0
+    best, most, end = 0, 0, 0
     for index, place in enumerate(places):
-        count = sum(1 for other in places[index:] if other < place + width)
-        if count > most:
-            best, most = place, count
+        while end < len(places) and places[end] < place + width:
+            end += 1
+        if end - index > most:
+            best, most = place, end - index
     return best

@@ -1,9 +1,10 @@
 """When something is due, and how much of it: pure functions of a policy and a state."""
 
+import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from remanence.observing.boundaries import groups, safe_ends
+from remanence.observing.boundaries import ends_turn, groups, safe_ends
 from remanence.observing.cache_economics import is_cold
 from remanence.observing.policy import Policy
 from remanence.types import Failure, MemoryState, Message, Segment, Snapshot
@@ -28,10 +29,17 @@ _COSTLY = frozenset({"cut_off"})
 """Failures of a try that takes two calls and would most likely end the same way soon after."""
 
 LONGEST_ASKED_SECONDS = 86_400.0
+MAX_JITTER = 0.25
 
 HEADING_TOKENS = 20
 LEAST_NOTE_TOKENS = 64
 """The day and the speaker stand above notes: fewer tokens would have no room for anything else."""
+
+OPEN_TURN_FACTOR = 1.25
+"""While a turn is open, the backlog and the raw tail may exceed their budgets by so much."""
+
+LEAST_TURNS = 0.5
+"""A slice ends with a turn, unless that leaves less than this share of it."""
 
 LEAST_SLICE = 0.25
 """The share of `observe_tokens` below which a slice also takes the next message, however long:
@@ -42,10 +50,34 @@ def observation_due(policy: Policy, state: MemoryState) -> bool:
     """Whether messages should be observed now."""
     if not policy.enabled or state.unobserved_tokens == 0:
         return False
-    threshold = policy.observe_tokens * (policy.precompute_at or 1.0)
     if policy.observe_compare == "gte":
-        return gauged_tokens(policy, state) >= threshold
-    return gauged_tokens(policy, state) > threshold
+        return gauged_tokens(policy, state) >= _threshold(policy)
+    return gauged_tokens(policy, state) > _threshold(policy)
+
+
+def _threshold(policy: Policy) -> float:
+    return policy.observe_tokens * (policy.precompute_at or 1.0)
+
+
+def may_interrupt(policy: Policy, state: MemoryState) -> bool:
+    """Whether so many messages wait that an observation begins in the middle of a turn, too."""
+    return gauged_tokens(policy, state) > OPEN_TURN_FACTOR * _threshold(policy)
+
+
+def look_tokens(policy: Policy, state: MemoryState) -> int:
+    """The tokens of the tape above which another look makes sense while nothing else happens.
+
+    That is where an observation becomes due; while one is due and waits, with the next message.
+    """
+    before = state.last_sum_tokens - gauged_tokens(policy, state)
+    above = before + _threshold(policy)
+    tokens = math.ceil(above) - 1 if policy.observe_compare == "gte" else math.floor(above)
+    return max(state.last_sum_tokens, tokens)
+
+
+def longest_wait(policy: Policy) -> timedelta:
+    """After so long all that waits is looked at again: a longer wait is of a wrong clock."""
+    return timedelta(seconds=policy.retry_max_seconds * (1 + MAX_JITTER))
 
 
 def gauged_tokens(policy: Policy, state: MemoryState) -> int:
@@ -62,12 +94,14 @@ def observation_slice(
     """The messages that the next observation covers: the oldest of *messages*, or none yet.
 
     *messages* follow `observed_seq`. A slice never ends between a tool call and its result, and
-    leaves `keep_last` messages unobserved, unless *everything* is asked for.
+    leaves `keep_last` messages unobserved, unless *everything* is asked for. One up to a budget ends
+    with a turn, where that does not leave too little.
     """
     newest = state.last_seq if everything else _newest_observable(policy, state)
     final = everything and bool(messages) and messages[-1].seq == state.last_seq
     ends = [end for end in safe_ends(messages, final=final) if messages[end].seq <= newest]
     chosen: int | None = None
+    closing: tuple[int, int] | None = None
     before = tokens = counted = 0
     for end in ends:
         tokens += sum(message.tokens for message in messages[counted : end + 1])
@@ -78,7 +112,35 @@ def observation_slice(
             break
         before = tokens
         chosen = end
-    return () if chosen is None else tuple(messages[: chosen + 1])
+        if ends_turn(messages, end):
+            closing = end, tokens
+    if chosen is None:
+        return ()
+    if policy.observe_slice == "budget" and closing and closing[1] >= before * LEAST_TURNS:
+        chosen = closing[0]
+    return tuple(messages[: chosen + 1])
+
+
+def observe_rejections(state: MemoryState, observer: str) -> int:
+    """How often *observer* failed in a row on the next messages for another reason than an outage."""
+    failure = state.observe_failure
+    if failure is None or failure.made_by not in ("", observer):
+        return 0
+    return failure.rejections
+
+
+def halved(messages: Sequence[Message], times: int) -> tuple[Message, ...]:
+    """The first of *messages* after so many halvings, at least the first run that may stand alone.
+
+    What fails again and again is isolated so, and all around it is observed.
+    """
+    ends = safe_ends(messages, final=True)
+    return tuple(messages[: ends[max(1, len(ends) >> times) - 1] + 1])
+
+
+def is_single_run(messages: Sequence[Message]) -> bool:
+    """Whether no part of *messages* may stand alone."""
+    return len(safe_ends(messages, final=True)) == 1
 
 
 def _newest_observable(policy: Policy, state: MemoryState) -> int:
@@ -110,15 +172,16 @@ def activation(
 
     Due when the tail is over its budget, when the prompt cache is
     cold (so also when *model_changed*), or (`when_observed`) as soon as there is anything to activate. It moves as far as leaves
-    `tail_keep_tokens` and `keep_last`; a tail over its budget moves by one segment at least.
+    `tail_keep_tokens` and `keep_last`; a tail over its budget moves by one segment at least. Where
+    it stays, messages that are raw beside their notes leave a tail that is over its budget.
     """
     state = snapshot.state
     ready = [segment for segment in snapshot.segments if segment.last_seq > state.active_seq]
     if not ready:
-        return None
+        return state.active_seq if _may_shrink(policy, snapshot) else None
     if policy.activate == "when_observed":
         return ready[-1].last_seq
-    over = state.inactive_tokens > policy.tail_tokens
+    over = state.tail_tokens > policy.tail_tokens
     lifetime = policy.cache_lifetime_seconds
     cold = model_changed or is_cold(snapshot.tail, lifetime=lifetime, now=now)
     if not over and not cold:
@@ -127,6 +190,14 @@ def activation(
     if leaving:
         return leaving[-1]
     return ready[0].last_seq if over else None
+
+
+def _may_shrink(policy: Policy, snapshot: Snapshot) -> bool:
+    """Whether a tail over its budget holds messages that need not stay beside their notes."""
+    state = snapshot.state
+    if state.tail_tokens <= policy.tail_tokens or not snapshot.tail:
+        return False
+    return tail_start(policy, snapshot.tail, state.active_seq) > state.tail_seq
 
 
 def tail_start(policy: Policy, tail: Sequence[Message], active_seq: int) -> int:
@@ -171,15 +242,11 @@ def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -
 
 
 def reflection_sources(
-    policy: Policy, state: MemoryState, segments: Sequence[Segment], *, now: datetime
+    policy: Policy, state: MemoryState, segments: Sequence[Segment]
 ) -> tuple[Segment, ...]:
-    """The live segments that should be condensed now, adjacent and in order; empty if none."""
+    """The live segments that should be condensed, adjacent and in order; empty if none."""
     if not policy.enabled or not policy.reflect_tokens:
         return ()
-    if state.last_reflected_at is not None:
-        interval = timedelta(seconds=policy.reflect_min_interval_seconds)
-        if now - state.last_reflected_at < interval:
-            return ()
     active = tuple(segment for segment in segments if segment.last_seq <= state.active_seq)
     if policy.reflect_scope == "all":
         over = sum(segment.tokens for segment in active) > policy.reflect_tokens[0]
@@ -189,6 +256,14 @@ def reflection_sources(
         if sum(segment.tokens for segment in sources) > budget:
             return sources
     return ()
+
+
+def reflection_time(policy: Policy, state: MemoryState, *, now: datetime) -> datetime:
+    """When the interval since the last reflection is over; not later than one from now."""
+    interval = timedelta(seconds=policy.reflect_min_interval_seconds)
+    if state.last_reflected_at is None or state.last_reflected_at > now:
+        return now
+    return state.last_reflected_at + interval
 
 
 def _rank(policy: Policy, segment: Segment) -> int:
@@ -204,14 +279,15 @@ def reflection_generation(policy: Policy, sources: Sequence[Segment]) -> int:
     return max(1, min(newest + 1, len(policy.reflect_tokens) - 1))
 
 
-def reflection_target(policy: Policy, sources: Sequence[Segment]) -> int:
+def reflection_target(policy: Policy, sources: Sequence[Segment], *, final: bool = False) -> int:
     """The most tokens that a reflection of *sources* should have.
 
-    What is in the top generation already is condensed no more than its budget asks.
+    What is in the top generation already is condensed no more than its budget asks, and so is what
+    a conversation has at its end (*final*).
     """
     tokens = sum(segment.tokens for segment in sources)
     budget = _reflection_budget(policy, sources)
-    if not _is_top(policy, sources):
+    if not (final or _is_top(policy, sources)):
         tokens = int(tokens * policy.reflect_ratio)
     return max(1, int(min(tokens, budget * 0.75, policy.max_output_tokens)))
 
@@ -241,11 +317,21 @@ def observation_target(policy: Policy, source_tokens: int) -> int:
     return max(1, int(min(max(share, least), policy.max_output_tokens)))
 
 
-def may_try(policy: Policy, state: MemoryState, failure: Failure | None, *, now: datetime) -> bool:
-    """Whether a step may be tried now that has *failure* behind it."""
-    if failure is None:
+def may_try(
+    policy: Policy, state: MemoryState, failure: Failure | None, *, now: datetime, made_by: str
+) -> bool:
+    """Whether a step of the maker *made_by* may be tried now that has *failure* behind it.
+
+    What another maker met says nothing about this one.
+    """
+    if failure is None or failure.made_by not in ("", made_by):
         return True
-    return now >= failure.next_attempt_at and not is_latched(policy, state, failure)
+    return not _is_waiting(failure, now) and not is_latched(policy, state, failure)
+
+
+def _is_waiting(failure: Failure, now: datetime) -> bool:
+    """Whether the next try is due later; a failure of the future is of a clock that was wrong."""
+    return failure.at <= now < failure.next_attempt_at
 
 
 def is_latched(policy: Policy, state: MemoryState, failure: Failure) -> bool:
@@ -256,17 +342,19 @@ def is_latched(policy: Policy, state: MemoryState, failure: Failure) -> bool:
 def retry_delay(
     policy: Policy, failures: int, *, jitter: float, reason: str = "", asked_seconds: float = 0.0
 ) -> timedelta:
-    """The wait after the *failures*-th failure in a row; *jitter* in 0..1 adds up to a quarter.
+    """The wait after the *failures*-th failure in a row; *jitter* in 0..1 adds up to `MAX_JITTER`.
 
     It is at least what a provider *asked* for, within a day.
     """
     exponent = min(failures - 1, 30)
     first_seconds = policy.retry_seconds * (COSTLY_FACTOR if reason in _COSTLY else 1)
-    seconds = min(first_seconds * 2**exponent, policy.retry_max_seconds) * (1 + jitter / 4)
+    seconds = min(first_seconds * 2**exponent, policy.retry_max_seconds) * (1 + jitter * MAX_JITTER)
     return timedelta(seconds=max(seconds, min(asked_seconds, LONGEST_ASKED_SECONDS)))
 
 
-def later_steps_wait(state: MemoryState, *, now: datetime) -> bool:
+def later_steps_wait(state: MemoryState, *, now: datetime, observer: str) -> bool:
     """Whether the model of the observer was unreachable lately: then no other one is asked."""
     failure = state.observe_failure
-    return failure is not None and failure.reason in UNREACHABLE and now < failure.next_attempt_at
+    if failure is None or failure.made_by not in ("", observer):
+        return False
+    return failure.reason in UNREACHABLE and _is_waiting(failure, now)

@@ -1,8 +1,12 @@
 """Passwords, keys and tokens, found by their form and taken out of texts."""
 
 import re
+from itertools import pairwise
 
-MARK = "[secret]"
+from remanence.observing.secret_mark import MARK
+from remanence.observing.secret_numbers import without_numbers
+
+__all__ = ["MARK", "scrubbed"]
 
 _KEY_BLOCK = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----))*+(?:-----END [A-Z ]{0,40}-----)?"
@@ -40,6 +44,21 @@ _NAMED_CJK = re.compile(
 _CALL = re.compile(r"[A-Za-z]\w*(?:[._]\w+)+\(|[a-z]+(?:[A-Z][a-z0-9]+)+\(")
 """Code that fetches a value, such as `secrets.token_urlsafe(32)`, is not the value."""
 
+_LOGIN = re.compile(
+    r"""(
+        \b(?:login|log-in|logins|credentials?|creds|zugangsdaten|anmeldedaten|identifiants)\b
+        \s{0,2}(?:[:=]|\b(?:is|are|ist|sind|lauten|sont|son)\b)\s{0,3}
+        [^\s/,:]{1,60}
+        \s{0,2}(?:[/,:|]|\b(?:and|with|und|mit|et|y)\b)\s{0,2}
+    )
+    ([^\s"'`,;]{6,60})""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])")
+_CHANGES = 14
+"""A random text of 40 letters and digits changes between small, capital and digit about 23 times;
+words, paths and identifiers of code rarely do so ten times."""
+
 _DIGIT_OR_SYMBOL = re.compile(r"[0-9!@#$%^&*+=?~]")
 
 
@@ -52,7 +71,25 @@ def scrubbed(text: str) -> str:
     lowered = text.lower()
     if any(word in lowered for word in _NAMING):
         text = _NAMED.sub(_without_value, text)
-    return _NAMED_CJK.sub(rf"\1{MARK}", text)
+    text = _LOGIN.sub(_without_password, text)
+    text = _AWS_SECRET.sub(_without_random, text)
+    text = _NAMED_CJK.sub(rf"\1{MARK}", text)
+    return without_numbers(text)
+
+
+def _without_password(match: re.Match[str]) -> str:
+    """A password has letters and something else, and is no address."""
+    value = match[2]
+    is_address = "://" in value or re.fullmatch(r"[^@]{1,60}@[\w-]{1,60}(?:\.\w{1,60}){1,5}", value)
+    if is_address or not (_DIGIT_OR_SYMBOL.search(value) and any(map(str.isalpha, value))):
+        return match[0]
+    return match[1] + MARK
+
+
+def _without_random(match: re.Match[str]) -> str:
+    kinds = ["digit" if c.isdigit() else "upper" if c.isupper() else "lower" for c in match[0]]
+    changes = sum(one != other for one, other in pairwise(kinds))
+    return MARK if changes >= _CHANGES and len(set(kinds)) > 2 else match[0]
 
 
 def _without_value(match: re.Match[str]) -> str:

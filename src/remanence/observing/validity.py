@@ -121,7 +121,8 @@ def _openai_content_problems(number: int, message: JsonObject) -> Iterator[str]:
     if role not in _OPENAI_ROLES:
         yield f"message {number} has the role {role!r}"
     if role == "assistant":
-        if not content and not message.get("tool_calls"):
+        others = message.keys() - {"role", "content", "name"}
+        if not content and not others:
             yield f"message {number} has neither content nor tool calls"
     elif content is None or content == []:
         yield f"message {number} has no content"

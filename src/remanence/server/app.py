@@ -1,19 +1,33 @@
 """The application: its routes, and what stands around them."""
 
+import asyncio
+from collections.abc import Collection
 from importlib.metadata import version
 
 from fastapi import FastAPI
 
 from remanence.chat import ChatSource
 from remanence.memory import Memory
+from remanence.server.body import BODY_SECONDS, MAX_BODY_BYTES, BodyLimit
 from remanence.server.chats import Chats
-from remanence.server.local import LocalOnly
+from remanence.server.local import LOCAL_HOSTS, KnownHosts
 from remanence.server.problems import handle_problems
+from remanence.server.request_log import RequestLog
 from remanence.server.routes import chat, health, memory as memory_routes
+from remanence.server.turn_response import KEEP_ALIVE_SECONDS
 
 
 def create_app(
-    memory: Memory, *, model: ChatSource | None = None, system: str = "", tools: bool = False
+    memory: Memory,
+    *,
+    model: ChatSource | None = None,
+    system: str = "",
+    tools: bool = False,
+    allowed_hosts: Collection[str] | None = LOCAL_HOSTS,
+    ending: asyncio.Event | None = None,
+    keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    body_seconds: float = BODY_SECONDS,
 ) -> FastAPI:
     """An application over an open memory, which it does not close.
 
@@ -22,6 +36,13 @@ def create_app(
         model: what answers a chat; without one, chatting is refused.
         system: the base system prompt of a chat.
         tools: whether the model may search and keep facts of the user, where a turn names one.
+        allowed_hosts: the names that requests may be sent to, without a port; None allows any, for a
+            program with a login of its own. There are no accounts here: whoever comes in names any
+            user.
+        ending: set it when the server begins to end: open turns then end with an event that says so.
+        keep_alive_seconds: how long a stream may be silent until it is sent a comment.
+        max_body_bytes: the largest body of a request; a larger one is refused with 413.
+        body_seconds: how long a body may take to arrive; a slower one is refused with 408.
 
     Raises:
         ModelError: *model* is unknown, or has no key.
@@ -35,7 +56,12 @@ def create_app(
     )
     app.state.memory = memory
     app.state.chats = Chats(memory, model=model, system=system, tools=tools)
-    app.add_middleware(LocalOnly)
+    app.state.ending = ending or asyncio.Event()
+    app.state.keep_alive_seconds = keep_alive_seconds
+    app.add_middleware(BodyLimit, max_bytes=max_body_bytes, seconds=body_seconds)
+    if allowed_hosts is not None:
+        app.add_middleware(KnownHosts, hosts=allowed_hosts)
+    app.add_middleware(RequestLog)
     handle_problems(app)
     for routes in (health, memory_routes, chat):
         app.include_router(routes.router)

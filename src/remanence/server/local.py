@@ -1,5 +1,6 @@
-"""Requests of this machine alone."""
+"""Which names a server answers to: by default those of this machine alone."""
 
+from collections.abc import Collection
 from typing import Final
 
 from starlette.datastructures import Headers
@@ -7,23 +8,26 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remanence.server.problems import problem
 
-_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+LOCAL_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
-class LocalOnly:
+class KnownHosts:
     """Refuses a request that was sent to another name, as by a page that rebinds its own to us."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str]) -> None:
         self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not _is_local(Headers(scope=scope).get("host", "")):
-            detail = "this server answers to 127.0.0.1 and localhost alone"
+        if scope["type"] == "http" and not self._knows(Headers(scope=scope).get("host", "")):
+            detail = (
+                f"this server answers to {', '.join(sorted(self._hosts))} alone: in a program of "
+                "your own, give create_app the allowed_hosts"
+            )
             await problem(421, "not_local", detail)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
-
-def _is_local(host: str) -> bool:
-    name, _, port = host.rpartition(":")
-    return (name if port.isdigit() else host) in _NAMES
+    def _knows(self, host: str) -> bool:
+        name, _, port = host.lower().rpartition(":")
+        return (name if port.isdigit() else host.lower()) in self._hosts

@@ -17,6 +17,7 @@ from remanence.errors import (
     ModelError,
     RemanenceError,
     StoreUnavailable,
+    TurnTaken,
     WrongUser,
 )
 
@@ -28,6 +29,7 @@ MEDIA_TYPE: Final = "application/problem+json"
 _KINDS: Final[tuple[tuple[type[RemanenceError], int, str], ...]] = (
     (InvalidMessage, 422, "invalid_message"),
     (DuplicateMessage, 409, "duplicate_message"),
+    (TurnTaken, 409, "turn_taken"),
     (WrongUser, 409, "wrong_user"),
     (ConversationNotFound, 404, "not_found"),
     (ContextOverflow, 413, "context_overflow"),
@@ -47,20 +49,30 @@ _MODEL_STATUS: Final = 502
 
 def handle_problems(app: FastAPI) -> None:
     """Let *app* tell each error as a problem."""
-    app.add_exception_handler(RemanenceError, _of_ours)
+    app.add_exception_handler(RemanenceError, _of_error)
     app.add_exception_handler(RequestValidationError, _of_validation)
     app.add_exception_handler(HTTPException, _of_http)
-    app.add_exception_handler(Exception, _of_anything)
+    app.add_exception_handler(Exception, _of_error)
 
 
-def document(error: RemanenceError) -> JsonObject:
-    """The problem that an error of ours is."""
+def document(error: Exception) -> JsonObject:
+    """The problem that an error is; one that is not ours shows no more than its kind."""
+    if not isinstance(error, RemanenceError):
+        return _document(500, "failed", f"the request failed: {type(error).__name__}")
     if isinstance(error, ModelError):
         status = _MODEL_STATUSES.get(error.reason, _MODEL_STATUS)
         more = {"reason": error.reason, "retry_after_seconds": error.retry_after_seconds}
         return _document(status, "model_failed", str(error), **more)
     status, code = next((status, code) for kind, status, code in _KINDS if isinstance(error, kind))
     return _document(status, code, str(error))
+
+
+def response_to(error: Exception) -> JSONResponse:
+    """The response that an error is."""
+    content = document(error)
+    seconds = content.get("retry_after_seconds")
+    headers = None if seconds is None else {"retry-after": str(round(seconds))}
+    return JSONResponse(content, content["status"], headers=headers, media_type=MEDIA_TYPE)
 
 
 def problem(
@@ -81,12 +93,8 @@ def _document(status: int, code: str, detail: str, **more: object) -> JsonObject
     }
 
 
-async def _of_ours(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001 - its shape
-    assert isinstance(error, RemanenceError)
-    content = document(error)
-    seconds = content.get("retry_after_seconds")
-    headers = None if seconds is None else {"retry-after": str(round(seconds))}
-    return JSONResponse(content, content["status"], headers=headers, media_type=MEDIA_TYPE)
+async def _of_error(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001 - its shape
+    return response_to(error)
 
 
 async def _of_validation(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001
@@ -103,7 +111,3 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     detail = f"{request.method} {request.url.path}: {error.detail}"
     return problem(error.status_code, "http", detail, headers=dict(error.headers or {}))
-
-
-async def _of_anything(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001
-    return problem(500, "failed", f"the request failed: {type(error).__name__}")

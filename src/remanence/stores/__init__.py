@@ -17,8 +17,11 @@ async def open_store(
     clock: Clock | None = None,
     durability: Literal["full", "normal"] = "full",
     pragmas: Mapping[str, str | int] | None = None,
+    read_only: bool = False,
 ) -> Store:
     """Open the database that *url* names, and make or migrate it where needed.
+
+    With *read_only* it must be there, no file is changed, and each write is refused.
 
     What `append` returned survives a killed process; with durability `full` also a power cut.
     *pragmas* are set on each SQLite connection.
@@ -44,7 +47,11 @@ async def open_store(
     from remanence.stores.sqlite import open_sqlite
 
     return await open_sqlite(
-        rest[1:], clock=clock or SystemClock(), durability=durability, pragmas=pragmas or {}
+        rest[1:],
+        clock=clock or SystemClock(),
+        durability=durability,
+        pragmas=pragmas or {},
+        read_only=read_only,
     )
 
 

@@ -3,12 +3,15 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, LiteralString
+from typing import Any, LiteralString, TypeAlias, assert_never
 
+from remanence.errors import StoreError
 from remanence.types import (
     ConversationRef,
     DroppedLine,
+    Extra,
     Fact,
+    FailedStretch,
     Failure,
     FilePart,
     ImagePart,
@@ -26,13 +29,14 @@ from remanence.types import (
 
 JsonObject = dict[str, Any]  # JSON of our own making; decoding gives it its types back
 Row = Sequence[Any]  # a driver's row: the column decides the type
+KnownPart: TypeAlias = TextPart | ToolCallPart | ToolResultPart | ImagePart | FilePart
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def encode_content(content: Sequence[Part]) -> str:
     """Parts as JSON; equal parts give equal text. A lone text part is a JSON string."""
-    if len(content) == 1 and isinstance(content[0], TextPart):
+    if len(content) == 1 and isinstance(content[0], TextPart) and content[0].extra is None:
         return _encode(content[0].text)
     return _encode([_part_to_json(part) for part in content])
 
@@ -46,6 +50,14 @@ def decode_content(text: str) -> tuple[Part, ...]:
 
 
 def _part_to_json(part: Part) -> JsonObject:
+    if isinstance(part, OtherPart):
+        scope = {} if part.scope == "part" else {"scope": part.scope}
+        return {"type": "other", "dialect": part.dialect, "raw": part.raw, **scope}
+    extra = {"extra": [part.extra.dialect, part.extra.raw]} if part.extra else {}
+    return {**_known_to_json(part), **extra}
+
+
+def _known_to_json(part: KnownPart) -> JsonObject:
     match part:
         case TextPart():
             return {"type": "text", "text": part.text}
@@ -60,8 +72,8 @@ def _part_to_json(part: Part) -> JsonObject:
             return {"type": "image", **_present(part, _IMAGE_FIELDS)}
         case FilePart():
             return {"type": "file", **_present(part, _FILE_FIELDS)}
-        case OtherPart():
-            return {"type": "other", "dialect": part.dialect, "raw": part.raw}
+        case _:
+            assert_never(part)
 
 
 _IMAGE_FIELDS = ("media_type", "data", "url", "width", "height")
@@ -77,6 +89,9 @@ def _part_from_json(data: JsonObject) -> Part:
     kind = data.pop("type")
     if kind == "tool_result":
         data["content"] = tuple(_part_from_json(item) for item in data["content"])
+    if "extra" in data:
+        dialect, raw = data["extra"]
+        data["extra"] = Extra(dialect=dialect, raw=raw)
     part: Part = _PART_TYPES[kind](**data)
     return part
 
@@ -146,6 +161,16 @@ def _dropped(text: str) -> tuple[DroppedLine, ...]:
     return tuple(DroppedLine(text=line, reason=why, detail=detail) for line, why, detail in rows)
 
 
+def encode_failed(failed: Sequence[FailedStretch]) -> str:
+    """Failed stretches as a JSON list."""
+    return _encode([list(stretch) for stretch in failed])
+
+
+def decode_failed(text: str) -> tuple[FailedStretch, ...]:
+    """The stretches that `encode_failed` made the text from."""
+    return tuple(FailedStretch(*row) for row in json.loads(text))
+
+
 def encode_time(value: datetime) -> str:
     """ISO 8601 with the offset that the caller gave, as a person's day depends on it."""
     return value.isoformat(timespec="microseconds")
@@ -170,7 +195,14 @@ MESSAGE_COLUMNS: LiteralString = "seq, id, role, kind, name, content, created_at
 
 
 def message_from_row(row: Row) -> Message:
-    """The message of a row of MESSAGE_COLUMNS."""
+    """The message of a row of MESSAGE_COLUMNS; `StoreError` names one that is damaged."""
+    try:
+        return _message(row)
+    except Exception as error:
+        raise _damaged(f"message {row[0]}", error) from error
+
+
+def _message(row: Row) -> Message:
     seq, id_, role, kind, name, content, created_at, tokens = row
     return Message(
         role=role,
@@ -186,12 +218,19 @@ def message_from_row(row: Row) -> Message:
 
 SEGMENT_COLUMNS: LiteralString = (
     "id, generation, first_seq, last_seq, text, notes, tokens, source_tokens, sum_tokens, lost, "
-    "made_by, created_at, version, superseded, dropped"
+    "made_by, created_at, version, superseded, dropped, failed"
 )
 
 
 def segment_from_row(row: Row) -> Segment:
-    """The segment of a row of SEGMENT_COLUMNS."""
+    """The segment of a row of SEGMENT_COLUMNS; `StoreError` names one that is damaged."""
+    try:
+        return _segment(row)
+    except Exception as error:
+        raise _damaged(f"segment {row[0]!r}", error) from error
+
+
+def _segment(row: Row) -> Segment:
     return Segment(
         id=row[0],
         generation=row[1],
@@ -208,6 +247,7 @@ def segment_from_row(row: Row) -> Segment:
         version=row[12],
         superseded=row[13],
         dropped=_dropped(row[14]),
+        failed=decode_failed(row[15]),
     )
 
 
@@ -216,12 +256,27 @@ STATE_COLUMNS: LiteralString = (
     "tenant, id, key, user, created_at, observed_seq, active_seq, reflected_seq, tail_seq, "
     "observed_sum_tokens, active_sum_tokens, tail_sum_tokens, last_observed_at, "
     "last_reflected_at, observe_failure, reflect_failure, lock_version, lease_owner, "
-    "lease_until, facts_seq, facts_failure, last_seq, last_sum_tokens, last_message_at"
+    "lease_until, facts_seq, facts_failure, look_tokens, last_seq, last_sum_tokens, "
+    "last_message_at, look_at"
 )
 
 
 def state_from_row(row: Row) -> MemoryState:
-    """The state of a row of STATE_COLUMNS."""
+    """The state of a row of STATE_COLUMNS; `StoreError` names one that is damaged."""
+    try:
+        return _state(row)
+    except Exception as error:
+        raise _damaged(f"the state of conversation {row[1]!r}", error) from error
+
+
+def _damaged(what: str, error: Exception) -> StoreError:
+    return StoreError(
+        f"{what} cannot be read: {type(error).__name__}: {error}; 'remanence doctor' lists what is "
+        "damaged: restore a backup that was made before"
+    )
+
+
+def _state(row: Row) -> MemoryState:
     return MemoryState(
         ref=ConversationRef(row[0], row[1]),
         key=row[2],
@@ -243,9 +298,11 @@ def state_from_row(row: Row) -> MemoryState:
         lease_until=_time(row[18]),
         facts_seq=row[19],
         facts_failure=_failure(row[20]),
-        last_seq=row[21],
-        last_sum_tokens=row[22],
-        last_message_at=_time(row[23]),
+        look_tokens=row[21],
+        last_seq=row[22],
+        last_sum_tokens=row[23],
+        last_message_at=_time(row[24]),
+        look_at=_time(row[25]),
     )
 
 
@@ -263,6 +320,8 @@ def encode_failure(failure: Failure | None) -> str | None:
             "failures": failure.failures,
             "last_seq": failure.last_seq,
             "skips": failure.skips,
+            "made_by": failure.made_by,
+            "rejections": failure.rejections,
         }
     )
 

@@ -29,7 +29,11 @@ class Span(NamedTuple):
 def observed(
     current: MemoryState | None, expected: MemoryState, segment: Segment, *, sum_tokens: int
 ) -> MemoryState | None:
-    """The state after an observation; *sum_tokens* counts the tape up to the segment's end."""
+    """The state after an observation; *sum_tokens* counts the tape up to the segment's end.
+
+    One without notes, as its messages failed, ends no account of failures: if the next messages
+    fail too, the wait is as long as it was.
+    """
     if current is None or current.observed_seq != expected.observed_seq:
         return None
     name = f"observation {segment.id!r} of {segment.first_seq}..{segment.last_seq}"
@@ -45,8 +49,30 @@ def observed(
         observed_seq=segment.last_seq,
         observed_sum_tokens=sum_tokens,
         last_observed_at=segment.created_at,
-        observe_failure=None,
+        observe_failure=_next_failure(current) if segment.failed else None,
         lock_version=current.lock_version + 1,
+    )
+
+
+def _next_failure(state: MemoryState) -> Failure | None:
+    failure = state.observe_failure
+    return None if failure is None else replace(failure, rejections=0)
+
+
+def observed_again(
+    current: MemoryState | None, segment: Segment, replaced: str, *, live: Sequence[Span]
+) -> MemoryState | None:
+    """The state after an observation took the place of one; *live* are all live segments."""
+    span = next((span for span in live if span.id == replaced), None)
+    if current is None or span is None:
+        return None
+    if (segment.generation, segment.first_seq, segment.last_seq) != span[1:]:
+        raise StoreError(
+            f"observation {segment.id!r} of {segment.first_seq}..{segment.last_seq} covers another "
+            f"range than {replaced!r} of {span.first_seq}..{span.last_seq}, which it replaces"
+        )
+    return replace(
+        current, last_observed_at=segment.created_at, lock_version=current.lock_version + 1
     )
 
 
@@ -154,6 +180,19 @@ def failed(
     return replace(current, reflect_failure=failure, lock_version=version)
 
 
+def retried(current: MemoryState | None) -> MemoryState | None:
+    """The state with its failures forgotten, None where there are none."""
+    if current is None or current.last_error is None:
+        return None
+    return replace(
+        current,
+        observe_failure=None,
+        reflect_failure=None,
+        facts_failure=None,
+        lock_version=current.lock_version + 1,
+    )
+
+
 def log_entry(state: MemoryState, kind: LogKind, at: datetime, detail: str) -> LogEntry:
     """The entry that says how *state* came about."""
     return LogEntry(
@@ -174,7 +213,14 @@ def describe(segment: Segment, source: str) -> str:
     return (
         f"{segment.id}: {segment.first_seq}..{segment.last_seq}, {segment.source_tokens} tokens "
         f"of {source} became {segment.tokens}, {len(segment.lost)} literals lost, "
-        f"{_dropped_lines(segment)}by {segment.made_by}"
+        f"{_dropped_lines(segment)}by {segment.made_by}{_failed_stretches(segment)}"
+    )
+
+
+def _failed_stretches(segment: Segment) -> str:
+    return "".join(
+        f"; {failed.first_seq}..{failed.last_seq} failed: {failed.reason}: {failed.message}"
+        for failed in segment.failed
     )
 
 

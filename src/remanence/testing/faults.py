@@ -17,6 +17,7 @@ from remanence.types import (
     Failure,
     Hit,
     LogEntry,
+    Look,
     MemoryState,
     Message,
     Owner,
@@ -101,9 +102,18 @@ class FaultyStore:
         return answer
 
     async def append(
-        self, ref: ConversationRef, messages: Sequence[Message], *, user: str | None
+        self,
+        ref: ConversationRef,
+        messages: Sequence[Message],
+        *,
+        user: str | None,
+        turn: str | None = None,
+        any_user: bool = False,
     ) -> Appended:
-        return await self._call("append", lambda: self._inner.append(ref, messages, user=user))
+        return await self._call(
+            "append",
+            lambda: self._inner.append(ref, messages, user=user, turn=turn, any_user=any_user),
+        )
 
     async def state(self, ref: ConversationRef) -> MemoryState | None:
         return await self._call("state", lambda: self._inner.state(ref))
@@ -130,6 +140,13 @@ class FaultyStore:
     async def commit_observation(self, state: MemoryState, segment: Segment) -> MemoryState | None:
         return await self._call(
             "commit_observation", lambda: self._inner.commit_observation(state, segment)
+        )
+
+    async def replace_observation(
+        self, state: MemoryState, segment: Segment, replaced: str
+    ) -> MemoryState | None:
+        return await self._call(
+            "replace_observation", lambda: self._inner.replace_observation(state, segment, replaced)
         )
 
     async def commit_reflection(
@@ -168,8 +185,47 @@ class FaultyStore:
     async def release(self, state: MemoryState, *, owner: str) -> None:
         await self._call("release", lambda: self._inner.release(state, owner=owner))
 
+    async def take_turn(
+        self,
+        ref: ConversationRef,
+        *,
+        owner: str,
+        now: datetime,
+        until: datetime,
+        dead: datetime | None = None,
+    ) -> datetime | None:
+        return await self._call(
+            "take_turn",
+            lambda: self._inner.take_turn(ref, owner=owner, now=now, until=until, dead=dead),
+        )
+
+    async def prolong_turn(self, ref: ConversationRef, *, owner: str, until: datetime) -> bool:
+        return await self._call(
+            "prolong_turn", lambda: self._inner.prolong_turn(ref, owner=owner, until=until)
+        )
+
+    async def end_turn(self, ref: ConversationRef, *, owner: str) -> None:
+        await self._call("end_turn", lambda: self._inner.end_turn(ref, owner=owner))
+
+    async def looks(self, *, after: tuple[datetime, int] | None, limit: int) -> tuple[Look, ...]:
+        return await self._call("looks", lambda: self._inner.looks(after=after, limit=limit))
+
+    async def rest(self, state: MemoryState, *, at: datetime | None, tokens: int) -> bool:
+        return await self._call("rest", lambda: self._inner.rest(state, at=at, tokens=tokens))
+
+    async def use_look_rules(self, digest: str, *, at: datetime) -> bool:
+        return await self._call("use_look_rules", lambda: self._inner.use_look_rules(digest, at=at))
+
+    async def forget_failures(self, state: MemoryState, *, at: datetime) -> MemoryState | None:
+        return await self._call(
+            "forget_failures", lambda: self._inner.forget_failures(state, at=at)
+        )
+
     async def log(self, ref: ConversationRef) -> tuple[LogEntry, ...]:
         return await self._call("log", lambda: self._inner.log(ref))
+
+    async def outcomes(self, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
+        return await self._call("outcomes", lambda: self._inner.outcomes(since=since, limit=limit))
 
     async def conversations(
         self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from remanence.observing.context import Context
+from remanence.observing.context import BlockKind, Context
 from remanence.types import MemoryState, Segment
 
 JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
@@ -61,14 +61,20 @@ def cached_prefix(context: Context) -> list[str]:
     return [_bytes(role, block) for role, block in blocks[: ends[-1] + 1]] if ends else []
 
 
-def check_extends(earlier: Context, later: Context) -> None:
+def check_extends(earlier: Context, later: Context, *, facts_renewed: bool = False) -> None:
     """P3: the cached prefix of *earlier* begins *later*, where both show the same notes.
 
-    Where *later* shows more observations, the notes of *earlier* begin those of *later*.
+    Where *later* shows more observations, the notes of *earlier* begin those of *later*. Facts are
+    the same as long as the reflections are, unless they may be *facts_renewed*: after a pause in
+    which the prompt cache ran out, an erasure, or another user's name.
     """
     before = [block.segment_id for block in earlier.system if block.segment_id]
     after = [block.segment_id for block in later.system if block.segment_id]
     if not _same_base(earlier, later) or before != after[: len(before)]:
+        return
+    same_facts = _texts(earlier, "facts") == _texts(later, "facts")
+    may_differ = facts_renewed or _texts(earlier, "reflection") != _texts(later, "reflection")
+    if may_differ and not same_facts:
         return
     if before == after and _same_tail(earlier, later):
         prefix, whole = cached_prefix(earlier), flattened(later)
@@ -80,10 +86,12 @@ def check_extends(earlier: Context, later: Context) -> None:
 
 
 def _same_base(earlier: Context, later: Context) -> bool:
-    kinds = ("identity", "system", "knowledge", "facts")
-    return [b.text for b in earlier.system if b.kind in kinds] == [
-        b.text for b in later.system if b.kind in kinds
-    ]
+    kinds: tuple[BlockKind, ...] = ("identity", "system", "knowledge")
+    return _texts(earlier, *kinds) == _texts(later, *kinds)
+
+
+def _texts(context: Context, *kinds: BlockKind) -> list[str]:
+    return [block.text for block in context.system if block.kind in kinds]
 
 
 def _same_tail(earlier: Context, later: Context) -> bool:

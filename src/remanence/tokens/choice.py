@@ -1,11 +1,13 @@
 """Choosing a counter by model or by name."""
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
 from typing import Final
 
+from remanence.arguments import require_one_of
 from remanence.tokens import rules
 from remanence.tokens.counter import Frame, TokenCounter
 from remanence.tokens.estimator import TextCount, estimator
@@ -24,11 +26,16 @@ _FRAMES: dict[Family, Frame] = {
 }
 
 
-def count_tokens(text_or_message: str | Message, *, model: str = DEFAULT_MODEL) -> int:
-    """The tokens of a text, or of a message with its frame, for `model`."""
+def count_tokens(
+    text_or_message: str | Message | Sequence[Message], *, model: str = DEFAULT_MODEL
+) -> int:
+    """The tokens of a text, or of messages with their frames, for `model`."""
     counter = counter_for(model)
     if isinstance(text_or_message, str):
         return counter.text(text_or_message)
+    if isinstance(text_or_message, Sequence):
+        return sum(count_tokens(message, model=model) for message in text_or_message)
+    require_one_of(Message, text_or_message=text_or_message)
     return counter.message(text_or_message)
 
 

@@ -20,7 +20,7 @@ OTHERS = "*"
 _LEAST_PER_PIECE = 0.1
 _MOST_PER_BYTE = 0.75  # what text without any pattern costs
 _MOST_REMEMBERED = 100_000
-_TEXT_STEP = 1 << 20
+_TEXT_STEP = 1 << 14  # a pattern keeps the interpreter while it cuts one
 
 
 class PieceTokens(dict[str, float]):

@@ -3,23 +3,29 @@
 from remanence.types.budget import Budget, BudgetLevel, BudgetScope, BudgetState
 from remanence.types.diagnostics import Diagnostics, ObservationLog
 from remanence.types.fact import Fact, FactChanges, FactDraft, FactsPin, FactType, Owner
-from remanence.types.message import Message, MessageKind, check_message
+from remanence.types.message import Message, MessageKind
+from remanence.types.message_rules import check_message
 from remanence.types.parts import (
     ROLES,
+    Dialect,
+    Extra,
     FilePart,
     ImagePart,
     OtherPart,
     Part,
+    ResultPart,
     Role,
     TextPart,
     ToolCallPart,
     ToolResultPart,
+    label,
 )
 from remanence.types.recall import Hit, HitKind, RecallFilter, VectorItem, VectorTask
 from remanence.types.segment import (
     Draft,
     DroppedLine,
     DropReason,
+    FailedStretch,
     Note,
     NoteFormat,
     Priority,
@@ -32,9 +38,11 @@ from remanence.types.state import (
     Failure,
     LogEntry,
     LogKind,
+    Look,
     MemoryState,
     Problem,
     Snapshot,
+    Unready,
 )
 from remanence.types.tool import Tool
 from remanence.types.usage import Purpose, Usage, UsageTotal
@@ -48,14 +56,17 @@ __all__ = [
     "BudgetState",
     "ConversationRef",
     "Diagnostics",
+    "Dialect",
     "Draft",
     "DropReason",
     "DroppedLine",
+    "Extra",
     "Fact",
     "FactChanges",
     "FactDraft",
     "FactType",
     "FactsPin",
+    "FailedStretch",
     "Failure",
     "FilePart",
     "Hit",
@@ -63,6 +74,7 @@ __all__ = [
     "ImagePart",
     "LogEntry",
     "LogKind",
+    "Look",
     "MemoryState",
     "Message",
     "MessageKind",
@@ -76,6 +88,7 @@ __all__ = [
     "Problem",
     "Purpose",
     "RecallFilter",
+    "ResultPart",
     "Role",
     "Segment",
     "Snapshot",
@@ -84,9 +97,11 @@ __all__ = [
     "Tool",
     "ToolCallPart",
     "ToolResultPart",
+    "Unready",
     "Usage",
     "UsageTotal",
     "VectorItem",
     "VectorTask",
     "check_message",
+    "label",
 ]

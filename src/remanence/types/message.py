@@ -1,14 +1,14 @@
 """One message of a conversation."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias
 
-from remanence.errors import InvalidMessage
-from remanence.types import anthropic, openai
-from remanence.types.parts import ROLES, Part, Role, TextPart, ToolCallPart, ToolResultPart
+from remanence.types import anthropic, gemini, openai, responses
+from remanence.types.json_value import ClientObject
+from remanence.types.parts import Part, Role, TextPart, ToolCallPart, ToolResultPart, label
 
 MessageKind: TypeAlias = Literal["message", "control", "memory"]
 """`control` is text of the host (reminders, instructions), `memory` is text that a memory put
@@ -86,15 +86,61 @@ class Message:
         return cls(role="tool", content=(result,), name=name, id=id, created_at=created_at)
 
     @classmethod
-    def from_openai(cls, data: dict[str, Any]) -> Self:
-        """Read a message of OpenAI's Chat Completions; `InvalidMessage` says what is wrong."""
+    def from_openai(cls, data: Mapping[str, Any] | ClientObject) -> Self:
+        """Read a message of OpenAI's Chat Completions.
+
+        Args:
+            data: a dict, the SDK's object such as `completion.choices[0].message`, or its dump.
+
+        Raises:
+            InvalidMessage: the text names what is wrong.
+        """
         role, content, name = openai.parse(data)
         return cls(role=role, content=content, name=name)
 
     @classmethod
-    def from_anthropic(cls, data: dict[str, Any]) -> Self:
-        """Read a message of Anthropic's Messages API; `InvalidMessage` says what is wrong."""
+    def from_anthropic(cls, data: Mapping[str, Any] | ClientObject) -> Self:
+        """Read a message of Anthropic's Messages API.
+
+        Args:
+            data: a dict, the SDK's object such as a response, or its dump; the content of a dict
+                may hold the SDK's objects.
+
+        Raises:
+            InvalidMessage: the text names what is wrong.
+        """
         role, content, name = anthropic.parse(data)
+        return cls(role=role, content=content, name=name)
+
+    @classmethod
+    def from_openai_responses(cls, items: object) -> tuple[Self, ...]:
+        """Read items of OpenAI's Responses API: an output, an input, or a part of one.
+
+        Reasoning, calls and texts of the model that follow each other become one message.
+
+        Args:
+            items: a response, a list of items, one item, or text of the user's; dicts, the SDK's
+                objects, or their dumps.
+
+        Raises:
+            InvalidMessage: the text names what is wrong.
+        """
+        return tuple(
+            cls(role=role, content=content, name=name)
+            for role, content, name in responses.parse(items)
+        )
+
+    @classmethod
+    def from_gemini(cls, data: Mapping[str, Any] | ClientObject) -> Self:
+        """Read a content of Gemini's `generateContent`.
+
+        Args:
+            data: a dict, the SDK's object such as `response.candidates[0].content`, or its dump.
+
+        Raises:
+            InvalidMessage: the text names what is wrong.
+        """
+        role, content, name = gemini.parse(data)
         return cls(role=role, content=content, name=name)
 
     @property
@@ -120,97 +166,9 @@ class Message:
 
     @property
     def speaker(self) -> str:
-        """The name where there is one, otherwise the role."""
-        return self.name or self.role
+        """The name, on one line, where there is one; otherwise the role."""
+        return (label(self.name) if self.name else "") or self.role
 
     def replace(self, **changes: Any) -> Self:  # the fields' own types
         """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
-
-
-def check_message(message: Message, *, max_bytes: int) -> None:
-    """Raise `InvalidMessage` for a message that no tape may hold.
-
-    Refused are unknown roles, empty content, text that is not Unicode (NUL, lone surrogates),
-    parts in a role that cannot carry them, and content of more than *max_bytes* bytes.
-    """
-    if not isinstance(message, Message):
-        raise InvalidMessage(
-            f"{message!r:.80} is a {type(message).__name__} and no message: use Message.user(...), "
-            "Message.assistant(...) or Message.from_openai(...)"
-        )
-    for part in message.content:
-        if isinstance(part, TextPart) and not isinstance(part.text, str):
-            raise InvalidMessage(f"text {part.text!r:.80} of a message is no text: use a str")
-    if message.role not in ROLES:
-        raise InvalidMessage(f"role {message.role!r} is unknown: use one of {sorted(ROLES)}")
-    if message.created_at is not None and message.created_at.tzinfo is None:
-        raise InvalidMessage(
-            f"created_at {message.created_at.isoformat()!r} has no time zone: "
-            "use an aware datetime, such as one with tzinfo=datetime.UTC"
-        )
-    _check_parts(message)
-    size = 0
-    for place, text in _texts(message):
-        size += _encoded_size(place, text)
-    if size > max_bytes:
-        raise InvalidMessage(
-            f"the {message.role} message is {size:,} bytes long, more than max_message_bytes="
-            f"{max_bytes:,}: store the content elsewhere and append a reference to it"
-        )
-
-
-def _check_parts(message: Message) -> None:
-    if not any(_has_content(part) for part in message.content):
-        raise InvalidMessage(
-            f"the {message.role} message is empty: append a message with text, a tool call, "
-            "a tool result, an image or a file"
-        )
-    if message.tool_calls and message.role != "assistant":
-        raise InvalidMessage(
-            f"tool call {message.tool_calls[0].id!r} stands in a {message.role} message: "
-            "only the assistant calls tools"
-        )
-    if message.tool_results and message.role not in ("tool", "user"):
-        raise InvalidMessage(
-            f"the result of tool call {message.tool_results[0].call_id!r} stands in a "
-            f"{message.role} message: use Message.tool(...)"
-        )
-
-
-def _has_content(part: Part) -> bool:
-    return not isinstance(part, TextPart) or bool(part.text.strip())
-
-
-def _texts(message: Message) -> Iterable[tuple[str, str]]:
-    for field in ("id", "name"):
-        value = getattr(message, field)
-        if value is not None:
-            yield field, value
-    for part in message.content:
-        yield from _part_texts(part)
-
-
-def _part_texts(part: Part) -> Iterable[tuple[str, str]]:
-    if isinstance(part, ToolResultPart):
-        yield "call_id", part.call_id
-        for inner in part.content:
-            yield from _part_texts(inner)
-        return
-    for field in dataclasses.fields(part):
-        value = getattr(part, field.name)
-        if isinstance(value, str):
-            yield f"{type(part).__name__}.{field.name}", value
-
-
-def _encoded_size(place: str, text: str) -> int:
-    nul = text.find("\0")
-    if nul >= 0:
-        raise InvalidMessage(f"{place} has a NUL character at position {nul}: remove it")
-    try:
-        return len(text.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidMessage(
-            f"{place} has the lone surrogate {text[error.start]!r} at position {error.start}: "
-            "decode the text with errors='replace' first"
-        ) from error

@@ -1,11 +1,49 @@
 """The parts a message is made of."""
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: frozenset[str] = frozenset(get_args(Role))
+Dialect: TypeAlias = Literal["openai", "anthropic", "openai_responses", "gemini"]
+DIALECTS: frozenset[str] = frozenset(get_args(Dialect))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """Fields of a part that remanence has no name for, as JSON text in their own dialect.
+
+    They go back to the provider that wrote them, and to no other. Keys are sorted, so that an
+    object of a client and its dump are equal.
+    """
+
+    dialect: Dialect
+    raw: str
+
+    @property
+    def value(self) -> dict[str, Any]:  # a provider's JSON: its shape is the provider's
+        """The fields as the provider wrote them."""
+        value: dict[str, Any] = json.loads(self.raw)
+        return value
+
+
+MAX_LABEL = 100
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]+"
+)
+_LEADING_MARKS = "#<>=|`*_[-+•\\ "
+
+
+def label(name: str) -> str:
+    """A name as prompts and notes show it: on one line of bounded length.
+
+    Control, direction and zero-width characters and the marks of a heading, an item or a tag before
+    it are left out, so that no name begins a line of its own or reads as a part of the prompt.
+    """
+    shown = " ".join(_INVISIBLE.sub("", name[: 10 * MAX_LABEL]).split())
+    return shown.lstrip(_LEADING_MARKS)[:MAX_LABEL].rstrip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +51,7 @@ class TextPart:
     """Text, kept as it is."""
 
     text: str
+    extra: Extra | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +61,7 @@ class ToolCallPart:
     id: str
     name: str
     arguments: str
+    extra: Extra | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +73,7 @@ class ImagePart:
     url: str | None = None
     width: int | None = None
     height: int | None = None
+    extra: Extra | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +85,20 @@ class FilePart:
     data: str | None = None
     url: str | None = None
     file_id: str | None = None
+    extra: Extra | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherPart:
-    """A part of a type that remanence does not know, whole, as JSON text in its own dialect."""
+    """A part of a type that remanence does not know, whole, as JSON text in its own dialect.
 
-    dialect: Literal["openai", "anthropic"]
+    With the scope `message` it stands beside the content: fields of the message itself, or an item
+    of its own.
+    """
+
+    dialect: Dialect
     raw: str
+    scope: Literal["part", "message"] = "part"
 
     @property
     def value(self) -> dict[str, Any]:  # a provider's JSON: its shape is the provider's
@@ -59,14 +106,32 @@ class OtherPart:
         value: dict[str, Any] = json.loads(self.raw)
         return value
 
+    @property
+    def type(self) -> str:
+        """The part's type in its dialect, empty where it names none."""
+        try:
+            value = json.loads(self.raw)
+        except (ValueError, RecursionError):
+            return ""
+        if not isinstance(value, dict):
+            return ""
+        if self.dialect == "gemini":
+            return "thinking" if value.get("thought") else next(iter(value), "")
+        kind = value.get("type")
+        return kind if isinstance(kind, str) else ""
+
+
+ResultPart: TypeAlias = TextPart | ImagePart | FilePart | OtherPart
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultPart:
     """The result of the tool call *call_id*."""
 
     call_id: str
-    content: tuple["TextPart | ImagePart | FilePart | OtherPart", ...] = ()
+    content: tuple[ResultPart, ...] = ()
     is_error: bool = False
+    extra: Extra | None = None
 
     @property
     def text(self) -> str:

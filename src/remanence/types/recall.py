@@ -37,7 +37,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallFilter:
-    """What a hit must be: from *since* on and before *until*, of this tag, priority and role.
+    """What a hit must be: from *since* on and before *until*, of this kind, tag, priority and role.
 
     A field that a kind of hit does not have excludes that kind.
 
@@ -47,6 +47,7 @@ class RecallFilter:
 
     since: datetime | None = None
     until: datetime | None = None
+    kind: HitKind | None = None
     tag: Tag | None = None
     priority: Priority | None = None
     role: Role | None = None
@@ -59,7 +60,12 @@ class RecallFilter:
 
     def allows(self, hit: Hit) -> bool:
         """Whether a hit is what was asked for."""
-        wanted = ((self.tag, hit.tag), (self.priority, hit.priority), (self.role, hit.role))
+        wanted = (
+            (self.kind, hit.kind),
+            (self.tag, hit.tag),
+            (self.priority, hit.priority),
+            (self.role, hit.role),
+        )
         if any(want is not None and want != has for want, has in wanted):
             return False
         if self.since is not None and (hit.at is None or hit.at < self.since):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 Priority: TypeAlias = Literal["CRITICAL", "IMPORTANT", "NOTE"]
 Tag: TypeAlias = Literal["Decision", "Preference", "Fact", "Issue", "NextStep", "Outcome"]
@@ -48,6 +48,15 @@ class DroppedLine:
     detail: str = ""
 
 
+class FailedStretch(NamedTuple):
+    """Messages that no notes could be made of, and why: a short code and the error's text."""
+
+    first_seq: int
+    last_seq: int
+    reason: str
+    message: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """What an observer or a reflector made; `made_by` names it and its version.
@@ -72,7 +81,8 @@ class Segment:
     messages of the range, `sum_tokens` the tape up to `last_seq`. `lost` lists literals of the
     source that the text does not hold, `dropped` the lines of a model's answer that are not among
     the notes. `version` is the log version that brought the segment, `superseded` the one that
-    replaced it.
+    replaced it. `failed` are stretches of the range that its notes say nothing of, as every try to
+    observe them failed.
     """
 
     id: str
@@ -90,6 +100,7 @@ class Segment:
     version: int = 0
     superseded: int | None = None
     dropped: tuple[DroppedLine, ...] = ()
+    failed: tuple[FailedStretch, ...] = ()
 
     @property
     def live(self) -> bool:

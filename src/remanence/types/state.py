@@ -1,6 +1,6 @@
 """Where a conversation's memory stands."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -21,8 +21,9 @@ class Failure:
     """Why a step did not advance, how often in a row, and when the next try is due.
 
     `last_seq` is the end of the tape at that time: a step that gave up is tried again when the
-    tape has grown. A step's failure is forgotten when that step succeeds. A step that was left out
-    on purpose has no `failures`, but `skips`: how often in a row.
+    tape has grown, or when another maker than `made_by` takes over. A step's failure is forgotten when that step succeeds. A step that was left out
+    on purpose has no `failures`, but `skips`: how often in a row. `rejections` counts those tries
+    that no outage explains: the messages themselves may be the reason.
     """
 
     step: Literal["observe", "reflect", "facts"]
@@ -33,6 +34,8 @@ class Failure:
     failures: int
     last_seq: int
     skips: int = 0
+    made_by: str = ""
+    rejections: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,8 @@ class MemoryState:
     `observed_seq`, `active_seq` and `reflected_seq` are the three cursors; `tail_seq` is the first
     message that a context shows raw (at most `active_seq + 1`; less where `keep_last` asks for
     messages that are observed already). `facts_seq` says up to where facts of the user were
-    extracted. The sums count the tape up to a cursor, so that no counter
+    extracted. Background work looks at the conversation at `look_at`, or when the tape has more than
+    `look_tokens`. The sums count the tape up to a cursor, so that no counter
     is ever reset. `key` names this life of the conversation: a deleted and re-created one has
     another.
     """
@@ -70,6 +74,8 @@ class MemoryState:
     lock_version: int = 0
     lease_owner: str | None = None
     lease_until: datetime | None = None
+    look_at: datetime | None = field(default=None, compare=False)
+    look_tokens: int = field(default=0, compare=False)
 
     @property
     def failures(self) -> int:
@@ -115,7 +121,31 @@ class Appended(NamedTuple):
     state: MemoryState
 
 
-LogKind: TypeAlias = Literal["observed", "activated", "reflected", "facts", "failed", "skipped"]
+class Look(NamedTuple):
+    """A planned look at a conversation, and who works on it at present."""
+
+    at: datetime
+    key: int
+    ref: ConversationRef
+    lease_owner: str | None
+    lease_until: datetime | None
+
+
+LogKind: TypeAlias = Literal[
+    "observed", "activated", "reflected", "facts", "failed", "skipped", "retried"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unready:
+    """A reason why a memory does not do its work.
+
+    `store`: it cannot be read; `overdue`: background work does not keep up; `failing`: its last
+    steps all failed. `detail` names no conversation, and nothing that was said.
+    """
+
+    code: Literal["store", "overdue", "failing"]
+    detail: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from remanence.arguments import require_async, require_one_of, require_text
+
 JsonObject: TypeAlias = dict[str, Any]  # a JSON schema, or what a model made of one
 
 
@@ -13,12 +15,20 @@ class Tool:
 
     `parameters` is a JSON schema of an object; `handler` gets such an object and returns the text
     for the model. What it raises is told to the model as an error result, and the turn goes on.
+
+    Raises:
+        InvalidArgument: a field is not of its type, or the handler is not async.
     """
 
     name: str
     description: str
     parameters: JsonObject
     handler: Callable[[JsonObject], Awaitable[str]]
+
+    def __post_init__(self) -> None:
+        require_text(name=self.name, description=self.description)
+        require_one_of(dict, parameters=self.parameters)
+        require_async(handler=self.handler)
 
     def to_openai(self) -> JsonObject:
         """The definition as OpenAI's Chat Completions take it."""

@@ -37,7 +37,7 @@ def open_dialect(
     if not any(os.environ.get(name) for name in KEY_VARIABLES):
         raise ModelError("auth", f"{spec.name} needs a key: set {KEY_VARIABLES[0]}")
     dialect = Anthropic(spec, options=options, max_output_tokens=max_output_tokens)
-    return ReachedModel(dialect, spec, clock=clock)
+    return ReachedModel(dialect, spec, clock=clock, attempts=options.attempts)
 
 
 class Anthropic:
@@ -65,6 +65,7 @@ class Anthropic:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Tokens | Spoken, None]:
         message: object = None
+        ending: Ending = "unreadable"
         async with (
             self._client() as client,
             client.messages.stream(**self._arguments(request)) as events,
@@ -73,16 +74,17 @@ class Anthropic:
                 if event.type == "text":
                     yield event.text
                 elif event.type == "message_start":
+                    ending = "broken_off"
                     yield _tokens(event.message.usage)
                 elif event.type == "message_stop":
                     message = event.message
-        yield _spoken(message) if message else Spoken(content=(), ending="broken_off", tokens=None)
+        yield _spoken(message) if message else Spoken(content=(), ending=ending, tokens=None)
 
     def _client(self) -> anthropic.AsyncAnthropic:
         return anthropic.AsyncAnthropic(
             base_url=self._spec.base_url,
             http_client=http_client(self._options.call_seconds),
-            max_retries=self._options.attempts - 1,
+            max_retries=0,  # tries are ours, so that each is in the ledger and none sleeps for long
             timeout=self._options.call_seconds,
         )
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
 NO_KEY: Final = "no-key-needed"
 """The client wants a key, also for a server of one's own that takes none."""
 
+_VERSION: Final = re.compile(r"gpt-(\d{1,3})(?:\.(\d{1,3}))?(?!\w)")
+
 _ENDINGS: Final[dict[str | None, Ending]] = {
     None: "broken_off",
     "content_filter": "refused",
@@ -37,7 +40,7 @@ def open_dialect(
 ) -> ReachedModel:
     """A model of OpenAI, of Ollama, or of a server compatible with them."""
     dialect = OpenAI(spec, options=options, max_output_tokens=max_output_tokens)
-    return ReachedModel(dialect, spec, clock=clock)
+    return ReachedModel(dialect, spec, clock=clock, attempts=options.attempts)
 
 
 class OpenAI:
@@ -82,12 +85,13 @@ class OpenAI:
             api_key=self._key,
             base_url=self._base_url,
             http_client=http_client(self._options.call_seconds),
-            max_retries=self._options.attempts - 1,
+            max_retries=0,  # tries are ours, so that each is in the ledger and none sleeps for long
             timeout=self._options.call_seconds,
         )
 
     def _arguments(self, request: ChatRequest) -> JsonObject:
-        arguments = request.context.to_openai()
+        marking = self._spec.provider == "openai" and _takes_breakpoints(self._spec.model)
+        arguments = request.context.to_openai(cache_breakpoints=marking)
         arguments["model"] = self._spec.model
         if self._spec.provider == "openai":
             arguments["prompt_cache_key"] = _cache_key(request.conversation)
@@ -106,19 +110,26 @@ class Parts:
     def __init__(self) -> None:
         self._texts: list[str] = []
         self._calls: dict[int, dict[str, str]] = {}
-        self._ending: Ending = "broken_off"
+        self._ending: Ending = "unreadable"
         self._usage: CompletionUsage | None = None
 
     def add(self, chunk: ChatCompletionChunk) -> str:
         """Take a chunk; gives the text in it."""
         self._usage = chunk.usage or self._usage
+        if not isinstance(chunk.choices, list):  # the client takes any JSON for a chunk
+            return ""
+        if self._ending == "unreadable":
+            self._ending = "broken_off"
         text = "".join(self._add_choice(choice) for choice in chunk.choices)
         self._texts.append(text)
         return text
 
     def spoken(self) -> Spoken:
         """The whole answer."""
-        calls = [ToolCallPart(**call) for _, call in sorted(self._calls.items())]
+        calls = [
+            ToolCallPart(id=call["id"], name=call["name"], arguments=call["arguments"])
+            for _, call in sorted(self._calls.items())
+        ]
         return Spoken(
             content=_content("".join(self._texts), calls),
             ending=self._ending,
@@ -152,6 +163,12 @@ def _address(spec: ModelSpec) -> tuple[str | None, str]:
     if not key and not (spec.base_url or os.environ.get("OPENAI_BASE_URL")):
         raise ModelError("auth", f"{spec.name} needs a key: set OPENAI_API_KEY")
     return spec.base_url, key or NO_KEY
+
+
+def _takes_breakpoints(model: str) -> bool:
+    """Whether a model takes explicit breakpoints of the cache: `gpt-5.6` and later."""
+    named = _VERSION.match(model)
+    return named is not None and (int(named[1]), int(named[2] or 0)) >= (5, 6)
 
 
 def _cache_key(ref: ConversationRef) -> str:

@@ -36,7 +36,8 @@ NOTHING: Final = Tokens(input=0, output=0)
 class ReachedModel:
     """A model of a provider, called through its own protocol."""
 
-    def __init__(self, dialect: Dialect, spec: ModelSpec, *, clock: Clock) -> None:
+    def __init__(self, dialect: Dialect, spec: ModelSpec, *, clock: Clock, attempts: int) -> None:
+        self.attempts = attempts
         self._dialect = dialect
         self._spec = spec
         self._clock = clock
@@ -59,7 +60,7 @@ class ReachedModel:
         # its text may repeat the key and the conversation.
         raise failure
 
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Usage | ChatAnswer, None]:
         started = asyncio.get_running_loop().time()
         failure: ModelError | None = None
         known = NOTHING
@@ -71,6 +72,7 @@ class ReachedModel:
                             yield piece
                         case Tokens():
                             known = piece
+                            yield self._usage(known, request, started, "cancelled")
                         case Spoken():
                             yield self._answer(piece, request, started, known=known)
         except self._failures as error:
@@ -85,7 +87,7 @@ class ReachedModel:
         """The answer with its usage.
 
         Raises:
-            UnusableAnswer: `refused`, `connection` or `empty`.
+            UnusableAnswer: `refused`, `connection`, `bad_answer` or `empty`.
         """
         if problem := self._problem(spoken):
             usage = self._usage(spoken.tokens or known, request, started, problem.reason)
@@ -101,6 +103,8 @@ class ReachedModel:
             return described("refused", self._spec)
         if spoken.ending == "broken_off":
             return described("connection", self._spec)
+        if spoken.ending == "unreadable":
+            return described("bad_answer", self._spec)
         if not any(spoken.content):
             return ModelError("empty", f"{self.name} returned nothing: send again")
         return None

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 from remanence.chat.requests import ChatRequest
 from remanence.types import Part
 
-Ending: TypeAlias = Literal["complete", "cut_off", "refused", "broken_off"]
+Ending: TypeAlias = Literal["complete", "cut_off", "refused", "broken_off", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,11 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spoken:
-    """An answer; `tokens` is None where the provider did not tell."""
+    """An answer; `tokens` is None where the provider did not tell.
+
+    It was `broken_off` where its end is missing, and `unreadable` where nothing of it was of the
+    protocol.
+    """
 
     content: tuple[Part, ...]
     ending: Ending

@@ -14,10 +14,10 @@ from remanence.observing.extractive.wording import words
 from remanence.types import Message
 
 _ITEM = re.compile(
-    r"^[ \t>#*-]*(?:\w+[ \t]+)?(\d{1,2}|[A-D])[ \t]*[.):：][ \t]*\**[ \t]*([^\s*].{2,})$",
+    r"^[ \t>#*-]*(?:\w+[ \t]+)?(\d{1,2}|[A-D])[ \t]*[.):：][ \t]*+\**+[ \t]*+([^\s*].{2,})$",
     re.MULTILINE,
 )
-_ROWS = re.compile(r"^[ \t]*\|[ :|-]+\|?[ \t]*\n((?:[ \t]*\|.+\n?)+)", re.MULTILINE)
+_ROWS = re.compile(r"^[ \t]*\|[ :|-]++[ \t]*+\n((?:[ \t]*\|.+\n?)+)", re.MULTILINE)
 _ANSWER = re.compile(r"(?:^|[.!?…]\s+|\n)[ \t]*(\d{1,2})[.):]?[ \t]+(?=(\S.{3}))")
 _LOOKED_AT = 20_000
 """Characters of a message that offers or answers."""

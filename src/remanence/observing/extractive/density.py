@@ -78,6 +78,7 @@ def weigh(
                 factor=_factor(p),
                 stretch=stretch,
                 must=_must(p, priors[p.speaker]),
+                is_output=p.is_output,
             )
         )
         yield

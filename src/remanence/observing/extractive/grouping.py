@@ -109,8 +109,10 @@ def _belong(line: Sequence[Passage], p: Passage) -> bool:
     last = line[-1]
     if p.supersedes or last.supersedes or "CRITICAL" in (p.cue.priority, last.cue.priority):
         return False
+    if p.is_outcome != last.is_outcome:
+        return False
     if p.is_outcome:
-        return last.is_outcome
+        return True
     if p.cue.tag != last.cue.tag and (p.cue.stands or last.cue.stands):
         return False
     if p.context and p.seq == last.seq:  # it opens a list

@@ -19,7 +19,7 @@ _SALIENT = re.compile(
     re.IGNORECASE,
 )
 _ORNAMENT = re.compile(r"[=_\-*#~]{4,}")
-_PROGRESS = re.compile(r"^\W*[.sxFE\s]*\[?\s*\d{1,3}%\]?\W*$")
+_PROGRESS = re.compile(r"^\W*+[.sxFE\s]*+\[?\s*+\d{1,3}%\W*+$")
 _JSON = re.compile(r'"\s*:')
 _MARKS = re.compile(r'\\?[{}\[\]"]')
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -59,8 +59,8 @@ class _Leaf(NamedTuple):
         return self.value if not key or key in _TELLS_ITSELF else f"{key} {self.value}"
 
 
-def outcomes(message: Message, asked: dict[str, str]) -> Iterator[Outcome]:
-    """Lines that tell what the tool calls and results of a message amount to.
+def outcomes(message: Message, asked: dict[str, str]) -> Iterator[Outcome | None]:
+    """Lines that tell what the tool calls and results of a message amount to; None between steps.
 
     *asked* holds the arguments of the calls seen so far by their ids, and is added to.
     """
@@ -71,25 +71,26 @@ def outcomes(message: Message, asked: dict[str, str]) -> Iterator[Outcome]:
     for result in message.tool_results:
         about = asked.get(result.call_id, "")
         for line in _result_lines(result.text):
-            yield line._replace(about=about)
+            yield line and line._replace(about=about)
 
 
 def _arguments(text: str) -> str:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return shortened(_plain(text))
     return _line(
         [leaf for leaf in _leaves(value, "", 0) if len(leaf.value) <= _MAX_CHARS], keys=False
     )
 
 
-def _result_lines(text: str) -> Iterator[Outcome]:
+def _result_lines(text: str) -> Iterator[Outcome | None]:
     """The lines of a result; the rows of one that names nothing itself are offers."""
     try:
         value = json.loads(text)
-    except ValueError:
-        yield from map(Outcome, _telling_lines(text))
+    except (ValueError, RecursionError):
+        for line in _telling_lines(text):
+            yield None if line is None else Outcome(line)
         return
     leaves = [leaf for leaf in _leaves(value, "", 0, records=False) if not _is_link(leaf)]
     first = [leaf for leaf in leaves if _rank(leaf.key) == 0]
@@ -183,11 +184,20 @@ def shortened(text: str) -> str:
     return text[: cut if cut > 0 else _MAX_CHARS] + " …"
 
 
-def _telling_lines(text: str) -> Iterator[str]:
-    """All of a few lines; of many the first and those that speak of errors and results."""
-    lines = [line.strip() for line in text[:200_000].splitlines() if _tells(line)]
+def _telling_lines(text: str) -> Iterator[str | None]:
+    """All of a few lines; of many the first and those that speak of errors and results.
+
+    None stands between steps.
+    """
+    lines: list[str] = []
+    telling: list[int] = []
+    for line in text[:200_000].splitlines():
+        yield None
+        if _tells(line):
+            if _SALIENT.search(line):
+                telling.append(len(lines))
+            lines.append(line.strip())
     if len(lines) > _FEW:
-        telling = [i for i, line in enumerate(lines) if _SALIENT.search(line)]
         chosen = {0, *telling[: _MAX_LINES // 2], *telling[-_MAX_LINES // 2 :]}
         lines = list(dict.fromkeys(lines[i] for i in sorted(chosen)))
     for line in lines:

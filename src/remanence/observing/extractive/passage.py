@@ -11,6 +11,9 @@ from remanence.observing.extractive.wording import Word, wording
 AGENT = "assistant"
 """The speaker of what an agent without a name says."""
 
+USER = "user"
+"""The speaker of what the user of an agent says, where he has no name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
@@ -38,6 +41,7 @@ class Passage:
     is_open: bool = False
     is_reply: bool = False
     is_outcome: bool = False
+    is_output: bool = False
     is_detail: bool = False
     dates: tuple[DateMention, ...] = ()
     cue: Cue = NO_CUE

@@ -203,8 +203,13 @@ def _call_names(messages: Sequence[Message]) -> frozenset[str]:
     return frozenset(name[:length] for name in full for length in range(3, len(name) + 1))
 
 
-def _outcomes(message: Message, asked: dict[str, str]) -> Iterator[Passage]:
-    for number, outcome in enumerate(outcomes(message, asked)):
+def _outcomes(message: Message, asked: dict[str, str]) -> Iterator[Passage | None]:
+    """The passages of tool calls and results; None between steps."""
+    number = 0
+    for outcome in outcomes(message, asked):
+        if outcome is None:
+            yield None
+            continue
         parts = tuple(words(outcome.text, NO_VOCABULARY, opens=False))
         about = tuple(words(outcome.about, NO_VOCABULARY, opens=False))
         said = {word.key for word in parts}
@@ -219,7 +224,9 @@ def _outcomes(message: Message, asked: dict[str, str]) -> Iterator[Passage]:
             vocabulary=NO_VOCABULARY,
             sentence=_AFTER_TEXT + number,
             is_outcome=True,
+            is_output=message.role == "tool",
             is_detail=outcome.is_detail,
             is_superseded=outcome.is_call,
             cue=cue_of(outcome.text, [word.key for word in parts], is_question=outcome.is_call),
         )
+        number += 1

@@ -22,6 +22,7 @@ def with_questions(found: Sequence[Passage]) -> Generator[None, None, tuple[Pass
     """The same passages, short answers led by what they were asked."""
     answered = list(found)
     for index, p in enumerate(found):
+        yield
         if p.context or p.is_question or p.is_outcome:
             continue
         if _is_reply(found, index):
@@ -34,13 +35,11 @@ def with_questions(found: Sequence[Passage]) -> Generator[None, None, tuple[Pass
                     seq = found[asked].seq
                     answered[index] = replace(p, first_seq=seq, context=context)
                     answered[asked] = replace(found[asked], is_superseded=True)
-            yield
         if _is_verdict(p) and not answered[index].context:
             topic = _topic(found, index)
             if topic is not None and (context := _context(found[topic], p)):
                 seq = found[topic].seq
                 answered[index] = replace(p, first_seq=seq, context=context)
-            yield
     return tuple(answered)
 
 
@@ -120,7 +119,9 @@ def _asks_too_much(found: Sequence[Passage], last: int) -> bool:
             break
         if found[place].is_question:
             asked.add(found[place].sentence)
-    return len(asked) > _MAX_QUESTIONS
+            if len(asked) > _MAX_QUESTIONS:
+                return True
+    return False
 
 
 def _spoken_to(found: Sequence[Passage], last: int) -> str | None:

@@ -2,13 +2,20 @@
 
 import re
 
+from remanence.observing.elements import replace_elements
 from remanence.observing.extractive.outcomes import shortened
 from remanence.observing.extractive.sentences import ITEM
 
 _MAX_TEXT = 60_000
-_THINK = re.compile(r"<(think|thinking|details)\b.*?</\1>", re.DOTALL | re.IGNORECASE)
+_MAX_REPEATS = 40
+_MAX_SPACES = 16
+_REPEATS = re.compile(rf"([^\w\s])\1{{{_MAX_REPEATS},}}")
+_SPACES = re.compile(rf"[^\S\n]{{{_MAX_SPACES + 1},}}")
+_BLANK_LINES = re.compile(r"\n(?:[^\S\n]*+\n){3,}+")
+_ASIDE = re.compile(r"<(think|thinking|details)\b", re.IGNORECASE)
 _FENCE = re.compile(
-    r"```([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*```|[^\s+-]```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
+    r"```([\w+-]{0,40})[^\n]{0,200}+\n(.*?)(?:^[ \t]*```|[^\s+-]```[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
 )
 _MARKUP = re.compile(
     r"^[ \t]*#{1,6}[ \t]+|\*\*|__|^[ \t]*[-=_*\\]{3,}[ \t]*$",
@@ -21,7 +28,7 @@ _TAG = re.compile(r"<[^<>]*>")
 _ITEM = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,2}[.)])[ \t]+", re.MULTILINE)
 _SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell"})
 _SYMBOL = re.compile(
-    r"^\s*(?:export\s+)?(?:default\s+)?(?:async\s+)?(?:def|class|function|interface|type|enum|struct|fn|func|model)\s+([\w.]+)",
+    r"^[ \t]*(?:export\s+)?(?:default\s+)?(?:async\s+)?(?:def|class|function|interface|type|enum|struct|fn|func|model)\s+([\w.]+)",
     re.MULTILINE,
 )
 _TROUBLE = re.compile(
@@ -37,11 +44,21 @@ def readable_text(text: str) -> str:
     if len(text) > _MAX_TEXT:
         half = _MAX_TEXT // 2
         text = f"{text[:half]}\n{text[-half:]}"
-    text = _THINK.sub("\n", text)
+    text = replace_elements(_without_runs(text), _ASIDE, "\n")
     text = _FENCE.sub(_code, text)
     text = _ROW.sub(_cells, text)
     text = _TAGS.sub(lambda line: _TAG.sub(" ", line[0]), text)
     return _ITEM.sub(ITEM, _MARKUP.sub("", text)).strip()
+
+
+def _without_runs(text: str) -> str:
+    """The text without long runs of spaces, blank lines or one mark, which say nothing more.
+
+    Patterns that look ahead from each character of a run then look at few.
+    """
+    text = _REPEATS.sub(lambda run: run[1] * _MAX_REPEATS, text)
+    text = _SPACES.sub(" " * _MAX_SPACES, text)
+    return _BLANK_LINES.sub("\n\n\n", text)
 
 
 def _cells(row: re.Match[str]) -> str:

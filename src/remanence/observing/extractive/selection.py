@@ -15,12 +15,17 @@ _JOIN = 1
 _SLACK = 2
 _LINES_AT_ONCE = 10
 
+_OUTPUT_SHARE = 1 / 4
+"""The most of the target that is spent on output of tools: it can be had again, and what people and
+agents made of it is the outcome."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A text that may be kept: what its terms weigh, times a factor, within a stretch of talk.
 
     Each term comes once. A term that was kept in the same stretch before counts little. `must` comes before all others.
+    What tools put out shares a part of the target.
     """
 
     text: str
@@ -28,6 +33,7 @@ class Candidate:
     factor: float
     stretch: int
     must: bool = False
+    is_output: bool = False
 
 
 Build = Callable[[Sequence[int]], Generator[None, None, tuple[Note, ...]]]
@@ -44,7 +50,8 @@ def select(
     for candidate in candidates:
         costs.append(request.count_tokens(candidate.text) + _JOIN if candidate.text else 0)
         yield
-    order = yield from _ranked(candidates, costs)
+    ranked = yield from _ranked(candidates, costs)
+    order = _within_shares(ranked, candidates, costs, request.target_tokens)
     return (yield from _fill(order, costs, request, build))
 
 
@@ -75,6 +82,21 @@ def _ranked(
             seen[candidate.stretch].update([term for term, _ in candidate.terms])
         yield
     return order
+
+
+def _within_shares(
+    order: Sequence[int], candidates: Sequence[Candidate], costs: Sequence[int], target: int
+) -> list[int]:
+    """The order without the output of tools that exceeds its share."""
+    room = target * _OUTPUT_SHARE
+    kept: list[int] = []
+    for index in order:
+        if candidates[index].is_output:
+            if costs[index] > room:
+                continue
+            room -= costs[index]
+        kept.append(index)
+    return kept
 
 
 def _gain(candidate: Candidate, seen: Mapping[str, int]) -> float:

@@ -17,13 +17,13 @@ ITEM = "• "
 _SPACE = rf"\s+(?:{ITEM})?"
 # As with clauses, it begins with a class of characters, for which `re` looks fastest.
 _ENDS = (
-    rf"[.!?…。！？；\s](?:(?<=[.!?…])[\"'”’)\]]*{_SPACE}(?=[^%s\s{ITEM}])|(?<=[!?])[!?]*{_SPACE}"
-    rf"|(?<=[。！？；…])[」』”’）]*(?:{_SPACE})?|(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
+    rf"[.!?…。！？；\s](?:(?<=[.!?…])[\"'”’)\]]{{0,20}}{_SPACE}(?=[^%s\s{ITEM}])|(?<=[!?])[!?]{{0,20}}{_SPACE}"
+    rf"|(?<=[。！？；…])[」』”’）]{{0,20}}(?:{_SPACE})?|(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
     rf"|(?<=\n)\n*(?:{ITEM})?|(?<=\s)\s*(?=\[[^\[\]\n]{{3,}}\]))"
 )
 _END = re.compile(_ENDS % "a-zà-ÿ")
 _SMALL_END = re.compile(_ENDS % "")
-_OPENS_SMALL = re.compile(r"[\W\d_]*[a-zà-ÿ]+(?:['’-][a-zà-ÿ]+)*[ ,.!]")
+_OPENS_SMALL = re.compile(r"[\W\d_]*+[a-zà-ÿ]+(?:['’-][a-zà-ÿ]+)*[ ,.!]")
 """Who begins a message with a small letter does so with a sentence."""
 _GOES_ON_SMALL = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[a-zà-ÿ]")
 _GOES_ON_LARGE = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[A-ZÀ-Þ]")

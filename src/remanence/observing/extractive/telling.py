@@ -1,9 +1,10 @@
 """Which passages tell anything at all, and something new."""
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 
 from remanence.observing.extractive.cues import all_cues
-from remanence.observing.extractive.passage import Passage
+from remanence.observing.extractive.passage import USER, Passage
 from remanence.observing.extractive.wording import Word, content, terms
 from remanence.types import Note, Tag
 
@@ -35,9 +36,18 @@ def telling(
             len(p.source) >= _PASTED_CHARS and said_by.setdefault(p.source, p.speaker) != p.speaker
         )
         if not is_pasted and _tells(p) and not (bags and _is_known(p, bags)):
-            kept.append(p)
+            kept.append(_word_for_word(p) if _asks_agent(p) else p)
         yield
     return tuple(kept)
+
+
+def _asks_agent(p: Passage) -> bool:
+    """Whether it is a question of an agent's user: what the agent works on from there."""
+    return p.is_question and p.speaker == USER
+
+
+def _word_for_word(p: Passage) -> Passage:
+    return replace(p, words=tuple(word._replace(dropped=False) for word in p.words))
 
 
 def _is_known(p: Passage, bags: Sequence[frozenset[str]]) -> bool:
@@ -57,6 +67,8 @@ def _tells(p: Passage) -> bool:
     if p.cue.tag in (*VERDICTS, "NextStep") and any(not w.dropped for w in p.words):
         return True
     if p.context or p.supersedes:
+        return bool(own)
+    if _asks_agent(p):
         return bool(own)
     is_slight = is_filler(p) or (p.is_question and not any(_is_value(w) for w in own))
     return _size(own, p) > (_BARE if is_slight else 1)

@@ -36,6 +36,11 @@ class ModelWriter:
         return other
 
     @property
+    def name(self) -> str:
+        """The name of the model."""
+        return self._model.name
+
+    @property
     def model(self) -> Model:
         """What is asked."""
         return self._model

@@ -9,8 +9,8 @@ usual one of its tag::
     - signed lease 2023-05-07
     - [Decision] movers on Friday 2023-05-12 (was: Thursday)
 
-`dated_priority` writes `[2023-05-08 13:56] CRITICAL Ana: text`, `tagged` writes `[Decision] Ana:
-text` below date headings, `prose` writes `Ana: text` below date headings.
+`dated_priority` writes `[2023-05-08 13:56] CRITICAL Ana / move: text`, `tagged` writes `[Decision]
+Ana / move: text` below date headings, `prose` writes `Ana / move: text` below date headings.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -75,8 +75,9 @@ def _stamped(note: Note) -> str:
 
 
 def _attributed(note: Note) -> str:
-    """The text of a note with its speaker in front and the earlier value behind it."""
-    who = f"{one_line(note.speaker)}: " if note.speaker else ""
+    """The text of a note with its speaker and topic in front and the earlier value behind it."""
+    labels = [one_line(label) for label in (note.speaker, note.topic) if label]
+    who = f"{' / '.join(labels)}: " if labels else ""
     return with_was(f"{who}{note.text}", note.supersedes)
 
 

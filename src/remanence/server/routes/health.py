@@ -1,13 +1,49 @@
-"""Whether the server runs."""
+"""Whether the server runs, and whether its memory does its work."""
 
 from importlib.metadata import version
+from typing import Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+
+from remanence.memory import Memory
 
 router = APIRouter(tags=["health"])
+
+
+class ReasonDocument(BaseModel):
+    """Why the server is not ready."""
+
+    code: Literal["store", "overdue", "failing", "ending"]
+    detail: str
+
+
+class ReadinessDocument(BaseModel):
+    """Whether the server is ready; `reasons` are empty where it is."""
+
+    status: Literal["ready", "not_ready"]
+    version: str
+    reasons: list[ReasonDocument]
 
 
 @router.get("/healthz")
 async def health() -> dict[str, str]:
     """Tells that the process answers."""
     return {"status": "ok", "version": version("remanence")}
+
+
+@router.get("/readyz", responses={503: {"model": ReadinessDocument}})
+async def readiness(request: Request, response: Response) -> ReadinessDocument:
+    """Tells whether the store can be read and background work keeps up; with 503 where not."""
+    state = request.app.state
+    memory: Memory = state.memory
+    reasons = [
+        ReasonDocument(code=reason.code, detail=reason.detail) for reason in await memory.unready()
+    ]
+    if state.ending.is_set():
+        reasons.append(ReasonDocument(code="ending", detail="the server is shutting down"))
+    response.headers["cache-control"] = "no-store"
+    response.status_code = 503 if reasons else 200
+    return ReadinessDocument(
+        status="not_ready" if reasons else "ready", version=version("remanence"), reasons=reasons
+    )

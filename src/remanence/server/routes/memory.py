@@ -1,14 +1,24 @@
 """Where a conversation's memory stands."""
 
 from datetime import datetime
+from typing import Final
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
+from remanence.errors import WrongUser
 from remanence.memory import Memory
 from remanence.types import Diagnostics
 
 router = APIRouter(tags=["memory"])
+
+NOTHING: Final = Diagnostics(
+    memory_state=None,
+    observed_message_id=None,
+    observation_log=None,
+    observation_count=0,
+    total_observation_tokens=0,
+)
 
 
 class MemoryStateDocument(BaseModel):
@@ -54,10 +64,18 @@ async def diagnostics(
     request: Request,
     id: str,  # noqa: A002 - the path's name
     tenant: str = "default",
+    user: str | None = None,
 ) -> MemoryDocument:
-    """State, size and version of a conversation's notes; nulls before its first message."""
+    """State, size and version of a conversation's notes; nulls before its first message.
+
+    A conversation of another user than *user* looks as if it had none.
+    """
     memory: Memory = request.app.state.memory
-    return _document(await memory.conversation(id, tenant=tenant).diagnostics())
+    try:
+        found = await memory.conversation(id, user=user, tenant=tenant).diagnostics()
+    except WrongUser:
+        found = NOTHING
+    return _document(found)
 
 
 def _document(found: Diagnostics) -> MemoryDocument:

@@ -1,10 +1,23 @@
 """Looking for what must not be: broken coverage, wrong accounts, a damaged file."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
+from typing import LiteralString
 
 import apsw
 
+from remanence.stores.rows import (
+    LOG_COLUMNS,
+    MESSAGE_COLUMNS,
+    SEGMENT_COLUMNS,
+    STATE_COLUMNS,
+    Row,
+    decode_failed,
+    log_entry_from_row,
+    message_from_row,
+    segment_from_row,
+    state_from_row,
+)
 from remanence.stores.sqlite import search
 from remanence.stores.transitions import Span, coverage_fault
 from remanence.types import ConversationRef, Problem
@@ -16,7 +29,7 @@ def check(connection: apsw.Connection) -> tuple[Problem, ...]:
     """What is wrong, conversation by conversation; nothing where all is well."""
     if damage := tuple(_damage(connection)):
         return damage  # what a damaged file says of its conversations means nothing
-    checks = (_orphans, _gaps, _sums, _cursors, _accounts, _coverage, _index)
+    checks = (_orphans, _rows, _gaps, _sums, _cursors, _accounts, _coverage, _index, _failed)
     return tuple(problem for find in checks for problem in find(connection))
 
 
@@ -32,6 +45,52 @@ def _damage(connection: apsw.Connection) -> Iterator[Problem]:
 def _orphans(connection: apsw.Connection) -> Iterator[Problem]:
     for table, rowid, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield _problem(None, f"row {rowid} of {table} belongs to no row of {parent}")
+
+
+def _rows(connection: apsw.Connection) -> Iterator[Problem]:
+    """Rows that no reader can decode."""
+    for name, select, decode in _DECODED:
+        for conversation, place, *row in connection.execute(select):
+            try:
+                decode(row)
+            except Exception as error:  # noqa: BLE001 - a damaged row may fail in any way
+                why = error.__cause__ or error
+                what = f"{name} {place} cannot be read: {type(why).__name__}: {why}"
+                yield _problem(_ref(connection, conversation), what)
+
+
+_DECODED: tuple[tuple[str, LiteralString, Callable[[Row], object]], ...] = (
+    (
+        "state",
+        (
+            f"SELECT conversation, key, {STATE_COLUMNS} "  # noqa: S608 - constants, as below
+            "FROM conversations JOIN states ON conversation = key"
+        ),
+        state_from_row,
+    ),
+    (
+        "message",
+        f"SELECT conversation, seq, {MESSAGE_COLUMNS} FROM messages",  # noqa: S608
+        message_from_row,
+    ),
+    (
+        "segment",
+        f"SELECT conversation, id, {SEGMENT_COLUMNS} FROM segments",  # noqa: S608
+        segment_from_row,
+    ),
+    (
+        "log entry",
+        f"SELECT conversation, version, {LOG_COLUMNS} FROM journal",  # noqa: S608
+        log_entry_from_row,
+    ),
+)
+
+
+def _ref(connection: apsw.Connection, conversation: int) -> ConversationRef | None:
+    row = connection.execute(
+        "SELECT tenant, id FROM conversations WHERE key = ?", (conversation,)
+    ).fetchone()
+    return ConversationRef(*row) if row else None
 
 
 def _gaps(connection: apsw.Connection) -> Iterator[Problem]:
@@ -116,6 +175,25 @@ def _index(connection: apsw.Connection) -> Iterator[Problem]:
     ).get
     if orphans:
         yield _problem(None, f"the text index holds {orphans} texts of nothing")
+
+
+def _failed(connection: apsw.Connection) -> Iterator[Problem]:
+    """Stretches that no notes could be made of; what was condensed is not observed again."""
+    rows = connection.execute(
+        "SELECT tenant, conversations.id, generation, failed FROM segments "
+        "JOIN conversations ON conversations.key = conversation "
+        "WHERE superseded IS NULL AND failed != '[]' ORDER BY conversation, first_seq"
+    )
+    for tenant, id_, generation, failed in rows:
+        again = "" if generation else ", and flush(retry=True) tries to observe them again"
+        for stretch in decode_failed(failed):
+            yield Problem(
+                conversation=ConversationRef(tenant, id_),
+                level="warning",
+                what=f"messages {stretch.first_seq}..{stretch.last_seq} have no notes, as every try "
+                f"failed: {stretch.reason}: {stretch.message}",
+                remedy=f"they stay on the tape, where recall finds them{again}",
+            )
 
 
 def _problem(ref: ConversationRef | None, what: str) -> Problem:

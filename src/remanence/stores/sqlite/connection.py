@@ -1,11 +1,13 @@
 """Opening a database file: what it must be, how it is set up, and its migrations."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
+from urllib.parse import quote
 
 import apsw
 
@@ -13,6 +15,7 @@ from remanence.clock import Clock
 from remanence.errors import NotADatabase, StoreUnavailable
 from remanence.stores import migrate
 from remanence.stores.rows import encode_instant
+from remanence.stores.sqlite import ranking
 from remanence.stores.sqlite.errors import no_database, unwritable
 
 Durability: TypeAlias = Literal["full", "normal"]
@@ -20,6 +23,7 @@ Durability: TypeAlias = Literal["full", "normal"]
 MEMORY = ":memory:"
 APPLICATION_ID = 0x72656D61  # "rema"
 _HEADER_BYTES = 100
+_FILE_MODE = 0o600
 _BUSY_MILLISECONDS = 5_000
 _MIGRATIONS = "remanence.stores.sqlite"
 
@@ -31,12 +35,20 @@ class Database:
     path: str
     durability: Durability = "full"
     pragmas: Mapping[str, str | int] = field(default_factory=dict)
+    read_only: bool = False
 
     @classmethod
-    def at(cls, path: str, durability: Durability, pragmas: Mapping[str, str | int]) -> Self:
+    def at(
+        cls,
+        path: str,
+        durability: Durability,
+        pragmas: Mapping[str, str | int],
+        *,
+        read_only: bool = False,
+    ) -> Self:
         """The database at *path*, wherever the process goes afterwards."""
         absolute = path if path == MEMORY or not path else str(Path(path).absolute())
-        return cls(path=absolute, durability=durability, pragmas=pragmas)
+        return cls(path=absolute, durability=durability, pragmas=pragmas, read_only=read_only)
 
     @property
     def in_memory(self) -> bool:
@@ -45,6 +57,8 @@ class Database:
     def open_writer(self, clock: Clock, version: str) -> apsw.Connection:
         """The connection that writes; the file is made, taken over or migrated as needed."""
         check_path(self.path)
+        if not self.in_memory:
+            _create_private(self.path)
         connection = apsw.Connection(self.path)
         try:
             connection.set_busy_timeout(_BUSY_MILLISECONDS)
@@ -59,11 +73,73 @@ class Database:
 
     def open_reader(self) -> apsw.Connection:
         """A connection that only reads a database that the writer has opened."""
-        connection = apsw.Connection(self.path)
+        connection = _open_unwritable(self.path) if self.read_only else apsw.Connection(self.path)
         connection.set_busy_timeout(_BUSY_MILLISECONDS)
         _set_up(connection, self)
         connection.pragma("query_only", 1)
         return connection
+
+    def open_unwritten(self) -> apsw.Connection:
+        """A connection to a file that nobody here writes; it must be a database of this version."""
+        _check_readable(self.path)
+        connection = self.open_reader()
+        try:
+            _refuse_foreign(connection, self.path)
+            _refuse_old(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _create_private(path: str) -> None:
+    """Make a new file for its owner alone, as SQLite then does with those beside it."""
+    with contextlib.suppress(OSError):  # it is there, or SQLite says what is wrong
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _FILE_MODE))
+
+
+def _open_unwritable(path: str) -> apsw.Connection:
+    """A connection to a file that is there, also where neither it nor its directory can be written.
+
+    Raises:
+        StoreUnavailable: the write-ahead log of another process cannot be read from here.
+    """
+    # Not READONLY, which would leave the files of shared memory behind; SQLite falls back to it.
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+    except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        connection.close()
+        log = Path(f"{path}-wal")
+        if log.exists() and log.stat().st_size:
+            raise StoreUnavailable(
+                f"{path!r} has a write-ahead log, which cannot be read without writing beside it: "
+                f"copy the file and {log.name!r} to a directory that can be written"
+            ) from error
+        # Without a log the file is all there is, and SQLite need not share memory with a writer.
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        return apsw.Connection(f"file:{quote(path)}?immutable=1", flags=flags)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_readable(path: str) -> None:
+    """Raise for a path where there is no database to read."""
+    if not path or "\0" in path or not Path(path).exists():
+        raise StoreUnavailable(f"there is no database at {path!r}: name another file")
+    if Path(path).is_dir():
+        raise StoreUnavailable(f"{path!r} is a directory: name a file in it")
+    if not os.access(path, os.R_OK):
+        raise StoreUnavailable(f"{path!r} cannot be read: make it readable")
+    if not Path(path).stat().st_size:
+        raise NotADatabase(
+            f"{path!r} is empty (0 bytes), not a database: restore a backup, or delete the file "
+            "and have 'remanence migrate' make a new one"
+        )
+    if Path(path).stat().st_size < _HEADER_BYTES:
+        raise NotADatabase(no_database(path))
 
 
 def check_path(path: str) -> None:
@@ -100,12 +176,21 @@ def _refuse_foreign(connection: apsw.Connection, path: str) -> None:
     )
 
 
+def _refuse_old(connection: apsw.Connection, path: str) -> None:
+    if migrate.due(migrate.load(_MIGRATIONS), _applied(connection), database=repr(path)):
+        raise StoreUnavailable(
+            f"{path!r} has tables of an earlier remanence, and is open for reading only: run "
+            "'remanence migrate' on it, or on a copy that can be written"
+        )
+
+
 def _set_up(connection: apsw.Connection, database: Database) -> None:
     # Without it SQLite prepares a join anew for each call, in case other values want another plan.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.pragma("synchronous", database.durability)
     connection.pragma("foreign_keys", 1)
     connection.pragma("secure_delete", 1)
+    ranking.register(connection)
     for name, value in database.pragmas.items():
         connection.pragma(name, value)
 

@@ -38,7 +38,10 @@ def no_database(path: str) -> str:
 
 def unwritable(path: str) -> str:
     """What to say of a file that this process may not write."""
-    return f"{path!r} cannot be written: make the file and its directory writable"
+    return (
+        f"{path!r} cannot be written: make the file and its directory writable, or open it with "
+        "read_only=True"
+    )
 
 
 _Answer = tuple[tuple[type[apsw.Error], ...], Callable[[str, apsw.Error], RemanenceError]]

@@ -1,5 +1,6 @@
 """Facts of users: each belongs to one owner, and every statement names that owner."""
 
+import itertools
 from collections.abc import Sequence
 from datetime import datetime
 from typing import LiteralString
@@ -16,7 +17,7 @@ from remanence.stores.rows import (
     fact_from_row,
     plain_summary,
 )
-from remanence.stores.sqlite import search, states
+from remanence.stores.sqlite import ranking, states
 from remanence.stores.terms import index_terms
 from remanence.types import ConversationRef, Fact, FactChanges, FactsPin, MemoryState, Owner
 
@@ -44,15 +45,14 @@ def one(connection: apsw.Connection, owner: Owner, fact_id: str) -> Fact | None:
 
 def find(connection: apsw.Connection, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
     """The owner's facts that hold and have a word of the query, best first."""
-    key, words = _key(connection, owner), search.expression(query)
-    if key is None or not words or limit < 1:
+    key = _key(connection, owner)
+    if key is None or limit < 1:
         return ()
-    rows: Sequence[Row] = connection.execute(
-        "SELECT rowid, -bm25(facts_index, 0.0, 1.0) AS score FROM facts_index "
-        "WHERE facts_index MATCH ? ORDER BY score DESC, rowid DESC LIMIT ?",
-        (f"scope : {_scope(key)} AND terms : ({words})", limit),
-    ).fetchall()
-    return tuple(by_key(connection, owner, rowid) for rowid, _ in rows)
+    texts: int = connection.execute(
+        "SELECT count(*) FROM facts WHERE owner = ? AND valid_to IS NULL", (key,)
+    ).get
+    matches = ranking.ranked(connection, ranking.FACTS, _scope(key), query, texts=texts)
+    return tuple(by_key(connection, owner, rowid) for rowid, _ in itertools.islice(matches, limit))
 
 
 def by_key(connection: apsw.Connection, owner: Owner, key: int) -> Fact:

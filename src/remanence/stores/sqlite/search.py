@@ -6,17 +6,25 @@ so it finds every committed message.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import apsw
 
 from remanence.stores.rows import Row, decode_content, decode_notes, decode_time
+from remanence.stores.sqlite import ranking
 from remanence.stores.terms import index_terms, query_terms, searchable_text
-from remanence.types import ConversationRef, Hit, RecallFilter, Segment
+from remanence.types import ConversationRef, Hit, HitKind, RecallFilter, Segment
 
 _STEP_MESSAGES = 16
 _STEP_CHARACTERS = 16_000
 _MERGED_PAGES = 16
+MAX_INDEXED_CHARACTERS = 400_000
+_ROWIDS: Mapping[HitKind | None, tuple[int, int]] = {
+    None: ranking.ALL,
+    "message": (1, 2**63 - 1),
+    "note": (-(2**63), -1),
+    "fact": (0, 0),
+}
 MOST_NOTES = 65_536  # of a segment: the rowids of its notes lie between those of two segments
 
 
@@ -65,7 +73,7 @@ def index_some(connection: apsw.Connection, conversation: int) -> bool:
     ).fetchall()
     characters, indexed_seq = 0, 0
     for key, seq, content in rows:
-        terms = index_terms(searchable_text(decode_content(content)))
+        terms = index_terms(_indexed(searchable_text(decode_content(content))))
         connection.execute(
             "INSERT INTO text_index (rowid, scope, terms) VALUES (?, ?, ?)",
             (key, _scope(conversation), terms),
@@ -79,6 +87,14 @@ def index_some(connection: apsw.Connection, conversation: int) -> bool:
         "UPDATE states SET indexed_seq = ? WHERE conversation = ?", (indexed_seq, conversation)
     )
     return True
+
+
+def _indexed(text: str) -> str:
+    """The text, or of a huge one its begin and its end: who writes waits while it is indexed."""
+    if len(text) <= MAX_INDEXED_CHARACTERS:
+        return text
+    half = MAX_INDEXED_CHARACTERS // 2
+    return f"{text[:half]}\n{text[-half:]}"
 
 
 def merge_some(connection: apsw.Connection) -> bool:
@@ -106,21 +122,19 @@ def find(
     only: RecallFilter,
 ) -> tuple[Hit, ...]:
     """Live notes and messages that hold a word of the query, best first."""
-    words = expression(query)
-    conversation = connection.execute(
-        "SELECT key FROM conversations WHERE tenant = ? AND id = ?", ref
-    ).get
-    if not words or conversation is None or limit < 1:
+    row = connection.execute(
+        "SELECT key, indexed_seq FROM conversations JOIN states ON conversation = key "
+        "WHERE tenant = ? AND conversations.id = ?",
+        ref,
+    ).fetchone()
+    if row is None or limit < 1:
         return ()
-    rows = connection.execute(
-        "SELECT rowid, -bm25(text_index, 0.0, 1.0) AS score FROM text_index "
-        "WHERE text_index MATCH ? ORDER BY score DESC, rowid DESC",
-        (f"scope : {_scope(conversation)} AND terms : ({words})",),
+    conversation, texts = row
+    matches = ranking.ranked(
+        connection, ranking.TEXTS, _scope(conversation), query, texts=texts, of=_ROWIDS[only.kind]
     )
-    allowed = (found for row in rows if only.allows(found := hit(connection, ref, *row)))
-    hits = tuple(itertools.islice(allowed, limit))
-    rows.close()
-    return hits
+    allowed = (found for match in matches if only.allows(found := hit(connection, ref, *match)))
+    return tuple(itertools.islice(allowed, limit))
 
 
 def expression(query: str) -> str:

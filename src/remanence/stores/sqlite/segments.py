@@ -12,6 +12,7 @@ from remanence.stores import transitions
 from remanence.stores.rows import (
     SEGMENT_COLUMNS,
     encode_dropped,
+    encode_failed,
     encode_instant,
     encode_lost,
     encode_notes,
@@ -97,6 +98,24 @@ def commit_reflection(
     return state
 
 
+def replace_observation(
+    connection: apsw.Connection, expected: MemoryState, segment: Segment, replaced: str
+) -> MemoryState | None:
+    """Write an observation in the place of one of the same range."""
+    spans = _spans(connection, expected.key)
+    current = states.by_key(connection, expected.key)
+    state = transitions.observed_again(current, segment, replaced, live=spans)
+    if state is None:
+        return None
+    segment = _accounted(connection, state, segment)
+    _supersede(connection, state, (replaced,))
+    _insert(connection, state.key, segment)
+    detail = f"in the place of {replaced}: {transitions.describe(segment, 'messages')}"
+    entry = transitions.log_entry(state, "observed", segment.created_at, detail)
+    states.write(connection, state, entry)
+    return state
+
+
 def activate(
     connection: apsw.Connection,
     expected: MemoryState,
@@ -135,6 +154,18 @@ def record_failure(
     return state
 
 
+def forget_failures(
+    connection: apsw.Connection, expected: MemoryState, *, at: datetime
+) -> MemoryState | None:
+    """Write the state without failures, where it has any."""
+    current = states.by_key(connection, expected.key)
+    state = transitions.retried(current)
+    if state is not None and current is not None:
+        detail = f"was waiting after {current.last_error}"
+        states.write(connection, state, transitions.log_entry(state, "retried", at, detail))
+    return state
+
+
 def _spans(connection: apsw.Connection, key: int) -> list[transitions.Span]:
     rows = connection.execute(
         "SELECT id, generation, first_seq, last_seq FROM segments "
@@ -161,8 +192,8 @@ def _insert(connection: apsw.Connection, conversation: int, segment: Segment) ->
     try:
         connection.execute(
             "INSERT INTO segments (conversation, id, generation, first_seq, last_seq, text, notes, "
-            "tokens, source_tokens, sum_tokens, lost, made_by, created_at, version, dropped) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "tokens, source_tokens, sum_tokens, lost, made_by, created_at, version, dropped, "
+            "failed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 conversation,
                 segment.id,
@@ -179,6 +210,7 @@ def _insert(connection: apsw.Connection, conversation: int, segment: Segment) ->
                 encode_instant(segment.created_at),
                 segment.version,
                 encode_dropped(segment.dropped),
+                encode_failed(segment.failed),
             ),
         )
     except apsw.ConstraintError as error:

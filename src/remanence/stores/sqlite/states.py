@@ -22,6 +22,11 @@ _BEFORE_ALL = ConversationRef("", "")  # names are not empty
 _SELECT_LOG: LiteralString = (
     f"SELECT {LOG_COLUMNS} FROM journal JOIN conversations ON key = conversation "  # noqa: S608 - a constant
 )
+_SELECT_OUTCOMES: LiteralString = (
+    f"SELECT {LOG_COLUMNS} FROM journal INDEXED BY journal_outcomes "  # noqa: S608 - a constant
+    "WHERE kind IN ('observed', 'reflected', 'facts', 'failed') AND at >= ? "
+    "ORDER BY at DESC LIMIT ?"
+)
 
 
 def by_ref(connection: apsw.Connection, ref: ConversationRef) -> MemoryState | None:
@@ -58,12 +63,15 @@ def page(
 
 
 def write(connection: apsw.Connection, state: MemoryState, entry: LogEntry) -> None:
-    """Write a changed state and its log entry. What `append` counts is left as it is."""
+    """Write a changed state and its log entry, and plan a look at what that made due.
+
+    What `append` counts is left as it is.
+    """
     connection.execute(
         "UPDATE states SET observed_seq = ?, active_seq = ?, reflected_seq = ?, tail_seq = ?, "
         "observed_sum_tokens = ?, active_sum_tokens = ?, tail_sum_tokens = ?, "
         "last_observed_at = ?, last_reflected_at = ?, observe_failure = ?, reflect_failure = ?, "
-        "lock_version = ?, facts_seq = ?, facts_failure = ? WHERE conversation = ?",
+        "lock_version = ?, facts_seq = ?, facts_failure = ?, look_at = ? WHERE conversation = ?",
         (
             state.observed_seq,
             state.active_seq,
@@ -79,6 +87,7 @@ def write(connection: apsw.Connection, state: MemoryState, entry: LogEntry) -> N
             state.lock_version,
             state.facts_seq,
             encode_failure(state.facts_failure),
+            encode_instant(entry.at),
             state.key,
         ),
     )
@@ -106,16 +115,32 @@ def log(connection: apsw.Connection, ref: ConversationRef) -> tuple[LogEntry, ..
     return tuple(log_entry_from_row(row) for row in rows)
 
 
+def outcomes(connection: apsw.Connection, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
+    """What the newest steps came to, of all conversations, newest first."""
+    rows = connection.execute(_SELECT_OUTCOMES, (encode_instant(since), limit))
+    return tuple(log_entry_from_row(row) for row in rows)
+
+
 def lease(
     connection: apsw.Connection, key: int, *, owner: str, now: datetime, until: datetime
 ) -> bool:
-    """Take or prolong the lease, unless another owner holds it."""
+    """Take or prolong the lease, unless another owner holds it.
+
+    An end beyond *until* is of a clock that is ahead: it is moved to *until*, so that the lease of
+    an owner that has died ends after its time, and one at work prolongs it as ever.
+    """
     connection.execute(
         "UPDATE states SET lease_owner = ?, lease_until = ? WHERE conversation = ? "
         "AND (lease_owner IS NULL OR lease_owner = ? OR lease_until <= ?)",
         (owner, encode_instant(until), key, owner, encode_instant(now)),
     )
-    return connection.changes() == 1
+    if connection.changes() == 1:
+        return True
+    connection.execute(
+        "UPDATE states SET lease_until = ? WHERE conversation = ? AND lease_until > ?",
+        (encode_instant(until), key, encode_instant(until)),
+    )
+    return False
 
 
 def release(connection: apsw.Connection, key: int, *, owner: str) -> None:

@@ -1,6 +1,7 @@
 """The store: each method is one job of the writer, or one of the reader."""
 
 import importlib
+import itertools
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -9,17 +10,21 @@ from typing import Protocol, TypeVar, cast
 import apsw
 
 from remanence.clock import Clock
-from remanence.errors import MissingExtra
+from remanence.errors import MissingExtra, StoreUnavailable
 from remanence.protocols import EVERYTHING
+from remanence.stores.optional import write_if_possible
 from remanence.stores.rows import state_from_row
 from remanence.stores.sqlite import (
     facts,
     ledger,
+    looks,
     search,
     segments,
     snapshots,
     states,
     tape,
+    turns,
+    unindexed,
     vectors,
 )
 from remanence.stores.sqlite.check import check
@@ -35,6 +40,7 @@ from remanence.types import (
     Failure,
     Hit,
     LogEntry,
+    Look,
     MemoryState,
     Message,
     Owner,
@@ -75,9 +81,11 @@ class SQLiteStore:
             self._reader = Worker(
                 "reader",
                 path=database.path,
-                connect=database.open_reader,
+                connect=database.open_unwritten if database.read_only else database.open_reader,
                 serve=read_each(database.path),
             )
+        if database.read_only:
+            self._writer = self._reader
 
     async def open(self) -> None:
         """Open the file; what goes wrong is raised here, and leaves nothing open."""
@@ -90,11 +98,19 @@ class SQLiteStore:
                 raise
 
     async def append(
-        self, ref: ConversationRef, messages: Sequence[Message], *, user: str | None
+        self,
+        ref: ConversationRef,
+        messages: Sequence[Message],
+        *,
+        user: str | None,
+        turn: str | None = None,
+        any_user: bool = False,
     ) -> Appended:
         now = self._clock.now()
         entries = [tape.entry(message, self._clock, now) for message in messages]
-        written = await self._writer.submit(partial(self._append, ref, user, now, entries))
+        written = await self._write(
+            partial(self._append, ref, tape.Access(user, turn, any_user), now, entries)
+        )
         stored = (
             place if isinstance(place, Message) else item.placed(place)
             for item, place in zip(entries, written.places, strict=True)
@@ -128,6 +144,13 @@ class SQLiteStore:
     async def commit_observation(self, state: MemoryState, segment: Segment) -> MemoryState | None:
         return await self._write(
             lambda connection: segments.commit_observation(connection, state, segment)
+        )
+
+    async def replace_observation(
+        self, state: MemoryState, segment: Segment, replaced: str
+    ) -> MemoryState | None:
+        return await self._write(
+            lambda connection: segments.replace_observation(connection, state, segment, replaced)
         )
 
     async def commit_reflection(
@@ -167,11 +190,55 @@ class SQLiteStore:
             )
         )
 
+    async def looks(self, *, after: tuple[datetime, int] | None, limit: int) -> tuple[Look, ...]:
+        return await self._read(lambda connection: looks.page(connection, after=after, limit=limit))
+
+    async def rest(self, state: MemoryState, *, at: datetime | None, tokens: int) -> bool:
+        return await self._write(
+            lambda connection: looks.rest(connection, state, at=at, tokens=tokens)
+        )
+
+    async def use_look_rules(self, digest: str, *, at: datetime) -> bool:
+        return await self._write(lambda connection: looks.use_rules(connection, digest, at=at))
+
+    async def forget_failures(self, state: MemoryState, *, at: datetime) -> MemoryState | None:
+        return await self._write(
+            lambda connection: segments.forget_failures(connection, state, at=at)
+        )
+
     async def release(self, state: MemoryState, *, owner: str) -> None:
         await self._write(lambda connection: states.release(connection, state.key, owner=owner))
 
+    async def take_turn(
+        self,
+        ref: ConversationRef,
+        *,
+        owner: str,
+        now: datetime,
+        until: datetime,
+        dead: datetime | None = None,
+    ) -> datetime | None:
+        return await self._write(
+            lambda connection: turns.take(
+                connection, ref, owner=owner, now=now, until=until, dead=dead
+            )
+        )
+
+    async def prolong_turn(self, ref: ConversationRef, *, owner: str, until: datetime) -> bool:
+        return await self._write(
+            lambda connection: turns.prolong(connection, ref, owner=owner, until=until)
+        )
+
+    async def end_turn(self, ref: ConversationRef, *, owner: str) -> None:
+        await self._write(lambda connection: turns.end(connection, ref, owner=owner))
+
     async def log(self, ref: ConversationRef) -> tuple[LogEntry, ...]:
         return await self._read(lambda connection: states.log(connection, ref))
+
+    async def outcomes(self, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
+        return await self._read(
+            lambda connection: states.outcomes(connection, since=since, limit=limit)
+        )
 
     async def conversations(
         self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
@@ -192,11 +259,15 @@ class SQLiteStore:
         if state is None:
             return ()
         key = state.key
-        while await self._write(lambda connection: search.index_some(connection, key)):
+        while more := await write_if_possible(self._write(lambda c: search.index_some(c, key))):
             pass
-        return await self._read(
-            lambda connection: search.find(connection, ref, query, limit=limit, only=only)
-        )
+        found = await self._read(lambda c: search.find(c, ref, query, limit=limit, only=only))
+        if more is not None:
+            return found
+        outside = await self._read(lambda c: unindexed.find(c, ref, query, limit=limit, only=only))
+        # Scores of two indexes say nothing of one another; the ranks do.
+        ranked = itertools.zip_longest(outside, found)
+        return tuple(hit for pair in ranked for hit in pair if hit is not None)[:limit]
 
     async def facts(
         self, owner: Owner, *, history: bool = False, limit: int | None = None
@@ -300,6 +371,11 @@ class SQLiteStore:
         await self._writer.close()
 
     async def _write(self, work: Work[T]) -> T:
+        if self._database.read_only:
+            self._writer.require_open()
+            raise StoreUnavailable(
+                f"{self._database.path!r} is open for reading only: open it without read_only=True"
+            )
         return await self._writer.submit(work)
 
     async def _read(self, work: Work[T]) -> T:
@@ -308,16 +384,17 @@ class SQLiteStore:
     def _append(
         self,
         ref: ConversationRef,
-        user: str | None,
+        access: tape.Access,
         now: datetime,
         entries: Sequence[tape.Entry],
         connection: apsw.Connection,
     ) -> tape.Written:
-        written = tape.append(connection, ref, user, now, entries)
+        written = tape.append(connection, ref, access, now, entries)
         self._upkeep.appended(written.conversation, unindexed=written.unindexed)
         return written
 
     def _delete(self, ref: ConversationRef, connection: apsw.Connection) -> bool:
+        turns.forget(connection, ref)
         key = tape.delete(connection, ref)
         if key is not None:
             facts.erase_of_conversation(connection, ref)

@@ -18,6 +18,7 @@ from remanence.stores.rows import (
     encode_time,
     message_from_row,
 )
+from remanence.stores.sqlite import turns
 from remanence.types import ConversationRef, Message, ToolResultPart
 
 _SELECT: LiteralString = f"SELECT {MESSAGE_COLUMNS} FROM messages "  # noqa: S608 - a constant
@@ -57,6 +58,14 @@ class Entry(NamedTuple):
         )
 
 
+class Access(NamedTuple):
+    """Who appends: for which user, in which turn, and whether to the conversation of anybody."""
+
+    user: str | None
+    turn: str | None = None
+    any_user: bool = False
+
+
 class Written(NamedTuple):
     """The place of each entry on the tape, or the message that stood there before."""
 
@@ -84,15 +93,17 @@ def entry(message: Message, clock: Clock, now: datetime) -> Entry:
 def append(
     connection: apsw.Connection,
     ref: ConversationRef,
-    user: str | None,
+    access: Access,
     now: datetime,
     entries: Sequence[Entry],
 ) -> Written:
     """Write the entries that are not on the tape yet, and what they change of the state."""
+    if access.turn is not None:
+        turns.require(connection, ref, access.turn)
     row = _state(connection, ref) or _created(connection, ref, now)
-    if user is not None and _name_user(connection, ref, user, row):
+    if _name_user(connection, ref, access, row):
         row = _state(connection, ref) or row
-    key, _, indexed_seq, *state, seq, sum_tokens, last_message_at = row
+    key, _, indexed_seq, *state, look_tokens, seq, sum_tokens, last_message_at, look_at = row
     places: list[int | Message] = []
     for item in entries:
         stored = None if item.id_is_new else _stored(connection, ref, key, item)
@@ -102,12 +113,15 @@ def append(
             last_message_at = encode_instant(item.created_at)
             _insert(connection, key, item, seq, sum_tokens)
         places.append(stored or seq)
+    look_now = encode_instant(now)
+    if sum_tokens > look_tokens and (look_at is None or look_at > look_now):
+        look_at = look_now
     connection.execute(
-        "UPDATE states SET last_seq = ?, last_sum_tokens = ?, last_message_at = ? "
+        "UPDATE states SET last_seq = ?, last_sum_tokens = ?, last_message_at = ?, look_at = ? "
         "WHERE conversation = ?",
-        (seq, sum_tokens, last_message_at, key),
+        (seq, sum_tokens, last_message_at, look_at, key),
     )
-    grown = (*state, seq, sum_tokens, last_message_at)
+    grown = (*state, look_tokens, seq, sum_tokens, last_message_at, look_at)
     return Written(tuple(places), grown, key, seq - indexed_seq)
 
 
@@ -130,16 +144,17 @@ def _created(connection: apsw.Connection, ref: ConversationRef, now: datetime) -
 
 
 def _name_user(
-    connection: apsw.Connection, ref: ConversationRef, user: str, row: Sequence[Any]
+    connection: apsw.Connection, ref: ConversationRef, access: Access, row: Sequence[Any]
 ) -> bool:
     """Name the user of a conversation that has none yet; true if it had none.
 
     What was said before gives no facts: nobody knows who said it.
     """
     key, owner = row[:2]
-    if owner is not None:
-        if owner != user:
-            raise WrongUser(ref.id, owner=owner, user=user)
+    user = access.user
+    if owner is not None and owner != user and not (user is None and access.any_user):
+        raise WrongUser(ref.id, user=user)
+    if user is None or owner is not None:
         return False
     connection.execute("UPDATE conversations SET user = ? WHERE key = ?", (user, key))
     connection.execute("UPDATE states SET facts_seq = last_seq WHERE conversation = ?", (key,))

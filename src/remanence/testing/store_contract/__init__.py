@@ -16,11 +16,13 @@ from remanence.testing.store_contract.facts import FactContract
 from remanence.testing.store_contract.failures import FailureContract
 from remanence.testing.store_contract.handles import HandleContract, OpenStore
 from remanence.testing.store_contract.ledger import LedgerContract
+from remanence.testing.store_contract.looks import LookContract
 from remanence.testing.store_contract.observations import ObservationContract
 from remanence.testing.store_contract.reading import ReadingContract
 from remanence.testing.store_contract.reflections import ReflectionContract
 from remanence.testing.store_contract.search import SearchContract
 from remanence.testing.store_contract.tape import TapeContract
+from remanence.testing.store_contract.turns import TurnContract
 from remanence.testing.store_contract.vectors import VectorContract
 
 __all__ = ["OpenStore", "StoreContract"]
@@ -33,11 +35,13 @@ class StoreContract(
     ActivationContract,
     ReflectionContract,
     FailureContract,
+    LookContract,
     SearchContract,
     FactContract,
     VectorContract,
     ErasureContract,
     LedgerContract,
     HandleContract,
+    TurnContract,
 ):
     """The whole contract of `remanence.protocols.Store`."""

@@ -1,6 +1,7 @@
 """Observations: a range is committed once, with its cursor, its account and its log entry."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,7 @@ from remanence.testing.store_contract.samples import (
     tape,
     user,
 )
-from remanence.types import DroppedLine, Note
+from remanence.types import DroppedLine, FailedStretch, Note
 
 
 class ObservationContract(Handles):
@@ -34,6 +35,32 @@ class ObservationContract(Handles):
         assert after.lock_version == state.lock_version + 1
         assert await store.state(REF) == after
         assert await store.check() == ()
+
+    async def test_a_failed_stretch_is_named_until_an_observation_takes_its_place(
+        self, store: Store
+    ) -> None:
+        state = await tape(store, 5)
+        stretch = FailedStretch(1, 2, "error", "ValueError: 「nested」")
+        empty = replace(observation(1, 2, id="empty"), text="", notes=(), failed=(stretch,))
+        state = committed(await store.commit_observation(state, empty))
+        (stored,) = await store.segments(REF, live=True)
+        problems = await store.check()
+
+        after = committed(
+            await store.replace_observation(state, observation(1, 2, id="again"), "empty")
+        )
+
+        assert stored.failed == (stretch,)
+        assert [(problem.conversation, problem.level) for problem in problems] == [(REF, "warning")]
+        assert stretch.message in problems[0].what
+        assert after.observed_seq == 2
+        assert [s.id for s in await store.segments(REF, live=True)] == ["again"]
+        assert [s.id for s in await store.segments(REF, live=False)] == ["empty", "again"]
+        assert await store.check() == ()
+        late = observation(1, 2, id="late")
+        assert await store.replace_observation(state, late, "empty") is None
+        with pytest.raises(StoreError, match=r"of 1\.\.3 covers another range than 'again'"):
+            await store.replace_observation(after, observation(1, 3, id="wide"), "again")
 
     async def test_an_observation_comes_back_as_it_was_given(self, store: Store) -> None:
         notes = (
@@ -104,7 +131,7 @@ class ObservationContract(Handles):
         self, store: Store
     ) -> None:
         state = await tape(store, 3)
-        await store.append(REF, [user("late", tokens=99)], user=None)
+        await store.append(REF, [user("late", tokens=99)], user="ana")
 
         after = committed(await store.commit_observation(state, observation(1, 3)))
 
@@ -143,7 +170,7 @@ class ObservationContract(Handles):
         self, store: Store, first_seq: int, last_seq: int
     ) -> None:
         state = await observed(store, [(1, 2)])
-        state = (await store.append(REF, [user(f"x{n}") for n in range(3)], user=None)).state
+        state = (await store.append(REF, [user(f"x{n}") for n in range(3)], user="ana")).state
 
         with pytest.raises(StoreError):
             await store.commit_observation(state, observation(first_seq, last_seq, id="wrong"))

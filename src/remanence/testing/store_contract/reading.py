@@ -69,7 +69,7 @@ class ReadingContract(Handles):
 
     async def test_a_snapshot_holds_state_segments_and_tail(self, store: Store) -> None:
         state = await active(store, [(1, 2), (3, 5)])
-        after = await store.append(REF, [user("new")], user=None)
+        after = await store.append(REF, [user("new")], user="ana")
 
         snapshot = await store.snapshot(REF, tail_tokens=1_000)
 
@@ -95,7 +95,7 @@ class ReadingContract(Handles):
         assert [message.seq for message in snapshot.tail] == seqs
 
     async def test_messages_of_no_tokens_cost_nothing_of_the_tail(self, store: Store) -> None:
-        await store.append(REF, [user(f"{n}", tokens=0) for n in range(5)], user=None)
+        await store.append(REF, [user(f"{n}", tokens=0) for n in range(5)], user="ana")
 
         snapshot = await store.snapshot(REF, tail_tokens=0)
 
@@ -107,7 +107,7 @@ class ReadingContract(Handles):
 
         async def write() -> None:
             for number in range(30):
-                await store.append(REF, [user(f"{number}"), user("b")], user=None)
+                await store.append(REF, [user(f"{number}"), user("b")], user="ana")
 
         async with asyncio.TaskGroup() as group:
             writing = group.create_task(write())

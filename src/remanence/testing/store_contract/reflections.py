@@ -88,7 +88,7 @@ class ReflectionContract(Handles):
 
     async def test_an_observation_that_arrives_meanwhile_survives(self, store: Store) -> None:
         state = await active(store, RANGES)
-        newer = (await store.append(REF, [user("x")], user=None)).state
+        newer = (await store.append(REF, [user("x")], user="ana")).state
         committed(await store.commit_observation(newer, observation(7, 7)))
 
         committed(await store.commit_reflection(state, reflection(1, 6), IDS))

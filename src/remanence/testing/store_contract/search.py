@@ -128,6 +128,24 @@ class SearchContract(Handles):
         assert {hit.first_seq for hit in hits} == {9, 10, 11}
         assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
 
+    async def test_another_tenants_words_change_neither_order_nor_scores(
+        self, store: Store
+    ) -> None:
+        texts = ["red red car", "a bicycle by the sea", "red bicycle", "the sea"]
+        await store.append(REF, [user(text) for text in texts], user=None)
+        query = "red bicycle sea"
+        before = await store.search(REF, query, limit=9)
+
+        for place in range(3):
+            other = ConversationRef("other", f"chat-{place}")
+            await store.append(
+                other, [user("sea bicycle of many words") for _ in range(40)], user=None
+            )
+            await store.search(other, query, limit=1)
+
+        assert len(before) == len(texts)
+        assert await store.search(REF, query, limit=9) == before
+
     async def test_replaced_notes_are_not_found(self, store: Store) -> None:
         state = await tape(store, 2)
         old = observation(1, 2, notes=(Note(text="old umbrella", first_seq=1, last_seq=2),))

@@ -1,0 +1,76 @@
+"""Checking what a public method is given, before any of it reaches a thread or a database."""
+
+import inspect
+from datetime import datetime
+from typing import Final
+
+from remanence.errors import InvalidArgument, InvalidMessage
+
+MAX_COUNT: Final = 2**31 - 1
+
+
+def require_name(what: str, value: object) -> None:
+    """Raise `InvalidMessage` unless *value* can name a user, a tenant or a conversation."""
+    if not isinstance(value, str) or not value or not value.isprintable():
+        as_text = f", such as {str(value)!r}" if isinstance(value, int) else ""
+        raise InvalidMessage(f"{what} {value!r:.80} is not a name: use plain text{as_text}")
+
+
+def require_text(**given: object) -> None:
+    """Raise `InvalidArgument` for the first value that is not a text."""
+    for name, value in given.items():
+        if not isinstance(value, str):
+            raise _impossible(name, value, "use a str")
+
+
+def require_texts(**given: object) -> None:
+    """Raise `InvalidArgument` for the first value that is not a list or tuple of texts."""
+    for name, value in given.items():
+        if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+            raise _impossible(name, value, "use a list or tuple of str")
+
+
+def require_count(*, optional: bool = False, **given: object) -> None:
+    """Raise `InvalidArgument` for the first value that is not a whole number from 0 on."""
+    for name, value in given.items():
+        if optional and value is None:
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_COUNT:
+            no_limit = ", or None" if optional else ""
+            raise _impossible(name, value, f"use a whole number from 0 to {MAX_COUNT:,}{no_limit}")
+
+
+def require_moment(**given: object) -> None:
+    """Raise `InvalidArgument` for the first value that is neither None nor an aware datetime."""
+    for name, value in given.items():
+        if value is None:
+            continue
+        if not isinstance(value, datetime):
+            raise _impossible(name, value, "use a datetime with a time zone")
+        if value.utcoffset() is None:
+            raise _impossible(name, value, "give it a time zone, such as datetime.UTC")
+
+
+def require_one_of(kind: type, **given: object) -> None:
+    """Raise `InvalidArgument` for the first value that is not of *kind*."""
+    for name, value in given.items():
+        if not isinstance(value, kind):
+            raise _impossible(name, value, f"use a {kind.__name__}")
+
+
+def require_async(**given: object) -> None:
+    """Raise `InvalidArgument` for the first value that cannot be called, or is a plain function.
+
+    Other callables pass: a lambda, a partial or an object may well return an awaitable.
+    """
+    for name, value in given.items():
+        if not callable(value):
+            raise _impossible(name, value, "use an async function")
+        function = inspect.unwrap(value)
+        is_plain = inspect.isfunction(function) and not inspect.iscoroutinefunction(function)
+        if is_plain and getattr(value, "__name__", "") != "<lambda>":
+            raise _impossible(name, value, "write async def, as it is awaited")
+
+
+def _impossible(name: str, value: object, remedy: str) -> InvalidArgument:
+    return InvalidArgument(f"{name}={value!r:.80} is impossible: {remedy}")

@@ -1,0 +1,127 @@
+"""Everything that runs behind an open memory: one task group owns it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Self
+
+from remanence import telemetry
+from remanence.errors import Closed
+
+FIRST_PAUSE_SECONDS = 0.1
+MAX_PAUSE_SECONDS = 60.0
+
+
+class _Closing(Exception):
+    """Ends the group, and with it what still runs."""
+
+
+class Background:
+    """The one owner of the tasks behind an open memory; a task that fails is begun again.
+
+    The group lives in a task of its own: an error of the host's while the memory is open stays as
+    it is, and another task than the one that opened the memory may close it.
+    """
+
+    def __init__(self) -> None:
+        self._group = asyncio.TaskGroup()
+        self._open = asyncio.Event()
+        self._closing = asyncio.Event()
+        self._owner: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._owner = asyncio.create_task(self._own(), name="remanence")
+        await self._open.wait()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Cancel what still runs; return when all of it has ended."""
+        self._closing.set()
+        if self._owner is not None:
+            await asyncio.wait({self._owner})
+
+    def spawn(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        """Run *work* until it returns; an error of it is logged, and after a pause it begins anew."""
+        return self.run(name, _repeat(name, work))
+
+    def run(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run *work* once; it may not raise."""
+        return self._group.create_task(work, name=f"remanence-{name}")
+
+    async def _own(self) -> None:
+        try:
+            async with self._group:
+                self._open.set()
+                await self._until_closing()
+        except* _Closing:
+            pass
+
+    async def _until_closing(self) -> None:
+        await self._closing.wait()
+        raise _Closing
+
+
+async def _repeat(name: str, work: Callable[[], Awaitable[None]]) -> None:
+    pauses = Pauses()
+    while True:
+        try:
+            return await work()
+        except Exception as error:  # noqa: BLE001 - what is due next time must be done all the same
+            await asyncio.sleep(pauses.after(name, error))
+
+
+class Pauses:
+    """The pauses of work that failed: twice as long with each failure in a row."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+
+    def after(self, name: str, error: Exception) -> float:
+        """Log a failure, and return the seconds to wait before the next try."""
+        self._failures += 1
+        exponent = min(self._failures - 1, 30)
+        seconds = min(FIRST_PAUSE_SECONDS * 2.0**exponent, MAX_PAUSE_SECONDS)
+        telemetry.background_failed(
+            name, type(error).__name__, str(error), self._failures, retry_seconds=seconds
+        )
+        return seconds
+
+    def reset(self) -> None:
+        """Begin with short pauses again."""
+        self._failures = 0
+
+
+class Waiters:
+    """Calls that wait until something has settled; closing raises `Closed` in each of them."""
+
+    def __init__(self) -> None:
+        self._futures: list[asyncio.Future[None]] = []
+
+    def __bool__(self) -> bool:
+        return any(not future.done() for future in self._futures)
+
+    def add(self) -> asyncio.Future[None]:
+        """A future that one call awaits."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._futures.append(future)
+        return future
+
+    def settle(self) -> None:
+        """Let all of them go on."""
+        for future in self._take():
+            future.set_result(None)
+
+    def close(self) -> None:
+        """Tell all of them that nobody will do the work."""
+        for future in self._take():
+            future.set_exception(closed())
+
+    def _take(self) -> list[asyncio.Future[None]]:
+        futures, self._futures = self._futures, []
+        return [future for future in futures if not future.done()]
+
+
+def closed() -> Closed:
+    """The error of a call that waits for background work of a closed memory."""
+    return Closed(
+        "the memory was closed before this was done: open it again, what is due will be done then"
+    )

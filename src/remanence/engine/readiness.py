@@ -1,0 +1,61 @@
+"""Whether a memory does its work: the store can be read, and background work keeps up."""
+
+import asyncio
+from datetime import datetime, timedelta
+from typing import Final
+
+from remanence.clock import Clock
+from remanence.errors import StoreError
+from remanence.protocols import Store
+from remanence.types import Unready
+
+STORE_SECONDS: Final = 5.0
+"""How long the store may take to answer."""
+
+OVERDUE: Final = timedelta(minutes=5)
+"""How long work may wait beyond its time: scans are a minute apart, and a backlog takes a while."""
+
+FAILING_STEPS: Final = 3
+FAILING_WITHIN: Final = timedelta(minutes=15)
+"""As many steps in a row that failed within this time, of any conversation, are no accident."""
+
+_PAGE: Final = 500
+
+
+async def find_unready(store: Store, *, clock: Clock, works: bool) -> tuple[Unready, ...]:
+    """The reasons why a memory is not ready; *works* where its background work is on."""
+    now = clock.now()
+    try:
+        async with asyncio.timeout(STORE_SECONDS):
+            overdue = await _overdue(store, now)
+            failing = await _failing(store, now)
+    except TimeoutError:
+        detail = f"the store did not answer within {STORE_SECONDS:g} s"
+        return (Unready(code="store", detail=detail),)
+    except StoreError as error:
+        return (Unready(code="store", detail=f"the store cannot be read: {error}"),)
+    found = (overdue, failing) if works else ()
+    return tuple(reason for reason in found if reason is not None)
+
+
+async def _overdue(store: Store, now: datetime) -> Unready | None:
+    """The oldest planned look that nobody took; one at which an owner is at work is no delay."""
+    for look in await store.looks(after=None, limit=_PAGE):
+        if look.at > now - OVERDUE:
+            break
+        if look.lease_until is None or look.lease_until <= now:
+            waited = (now - look.at).total_seconds()
+            return Unready(
+                code="overdue", detail=f"background work waits since {waited:,.0f} s for its turn"
+            )
+    return None
+
+
+async def _failing(store: Store, now: datetime) -> Unready | None:
+    outcomes = await store.outcomes(since=now - FAILING_WITHIN, limit=FAILING_STEPS)
+    if len(outcomes) < FAILING_STEPS or any(each.kind != "failed" for each in outcomes):
+        return None
+    # Step and reason: the rest of a message may repeat what was said.
+    last = ": ".join(outcomes[0].detail.split(": ")[:2])
+    detail = f"the last {FAILING_STEPS} steps of background work failed, the newest with {last}"
+    return Unready(code="failing", detail=detail)

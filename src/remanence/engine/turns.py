@@ -1,0 +1,109 @@
+"""One turn at a time: a conversation's turns wait for one another, also those of other processes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+from weakref import WeakValueDictionary
+
+from remanence import telemetry
+from remanence.clock import Clock
+from remanence.engine.background import Background
+from remanence.errors import Closed, StoreError, TurnTaken
+from remanence.protocols import Store
+from remanence.types import ConversationRef
+
+POLL_SECONDS: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Turns that keep others waiting for at most `wait_seconds`, by leases of `lease_seconds`.
+
+    In this process turns are served in the order in which they came. A lease of another process
+    ends with its time, or, whatever the clocks say, when it was not prolonged for as long as it
+    lasts.
+    """
+
+    store: Store
+    clock: Clock
+    background: Background
+    lease_seconds: float
+    wait_seconds: float
+    # Each protects the turns of one conversation in this process; it lives while it is waited for.
+    _locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = field(
+        default_factory=WeakValueDictionary
+    )
+
+    @asynccontextmanager
+    async def held(self, ref: ConversationRef) -> AsyncIterator[str]:
+        """Hold the turn of a conversation within; gives the name under which it is held.
+
+        Raises:
+            TurnTaken: another turn did not end in time.
+        """
+        turn = self.clock.new_id("turn")
+        lock = self._locks.setdefault(ref, asyncio.Lock())
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.wait_seconds
+        try:
+            async with asyncio.timeout_at(deadline):
+                await lock.acquire()
+        except TimeoutError:
+            raise self._taken(ref) from None
+        try:
+            await self._take_before(deadline, ref, turn)
+            prolonging = self.background.run("turn", self._prolong(ref, turn))
+            try:
+                yield turn
+            finally:
+                prolonging.cancel()
+                await self._end(ref, turn)
+        finally:
+            lock.release()
+
+    async def _take_before(self, deadline: float, ref: ConversationRef, turn: str) -> None:
+        loop = asyncio.get_running_loop()
+        seen, seen_at = await self._take(ref, turn), loop.time()
+        until = seen
+        while until is not None:
+            if loop.time() >= deadline:
+                raise self._taken(ref)
+            await asyncio.sleep(POLL_SECONDS)
+            is_dead = loop.time() - seen_at >= self.lease_seconds
+            until = await self._take(ref, turn, dead=seen if is_dead else None)
+            if until != seen:
+                seen, seen_at = until, loop.time()
+
+    async def _take(
+        self, ref: ConversationRef, turn: str, *, dead: datetime | None = None
+    ) -> datetime | None:
+        now, until = self.clock.now(), self._lease_end()
+        return await self.store.take_turn(ref, owner=turn, now=now, until=until, dead=dead)
+
+    def _lease_end(self) -> datetime:
+        return self.clock.now() + timedelta(seconds=self.lease_seconds)
+
+    async def _prolong(self, ref: ConversationRef, turn: str) -> None:
+        """Keep the turn while it goes on; where it is lost, what it appends is refused."""
+        while True:
+            await asyncio.sleep(self.lease_seconds / 3)
+            try:
+                await self.store.prolong_turn(ref, owner=turn, until=self._lease_end())
+            except StoreError as error:
+                telemetry.lease_not_prolonged(ref.id, str(error))
+
+    async def _end(self, ref: ConversationRef, turn: str) -> None:
+        try:
+            # Whoever cancels twice must not leave the turn to others for as long as its lease lasts.
+            await asyncio.shield(self.store.end_turn(ref, owner=turn))
+        except (StoreError, Closed) as error:  # it ends by itself
+            telemetry.turn_not_ended(ref.id, str(error))
+
+    def _taken(self, ref: ConversationRef) -> TurnTaken:
+        return TurnTaken(
+            f"another turn of conversation {ref.id!r} did not end within {self.wait_seconds:g} s: "
+            "wait for its answer and send again, or raise turn_wait_seconds"
+        )

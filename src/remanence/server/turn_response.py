@@ -1,0 +1,204 @@
+"""A turn as a response: JSON at its end, or server-sent events while it goes on."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Final, TypeAlias, assert_never
+
+from fastapi.responses import JSONResponse
+from fastapi.sse import format_sse_event
+from pydantic import BaseModel
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from remanence.chat import ChatEvent, Done, Reply, TextDelta, ToolCalled, ToolReturned
+from remanence.errors import Closed
+from remanence.server.problems import document, response_to
+from remanence.types import Usage
+
+KEEP_ALIVE_SECONDS: Final = 10.0
+"""Proxies give up on a connection that is silent for longer, often after 30 or 60 seconds."""
+
+_KEEP_ALIVE: Final = b": keep-alive\n\n"
+_HEADERS: Final = {
+    "cache-control": "no-cache",
+    "content-type": "text/event-stream; charset=utf-8",
+    "x-accel-buffering": "no",
+}
+
+
+class _Left:
+    """The client has gone: there is nobody to answer."""
+
+
+Piece: TypeAlias = ChatEvent | Exception | _Left
+
+
+class UsageDocument(BaseModel):
+    """What model calls took; input counts also what the cache read and wrote."""
+
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_usd: float | None
+
+
+class ReplyDocument(BaseModel):
+    """The answer; `complete` is false where it was cut off at the output limit."""
+
+    text: str
+    complete: bool
+    usage: UsageDocument
+    calls: list[UsageDocument]
+
+
+class TurnResponse(Response):
+    """Runs a turn and sends what comes of it.
+
+    The turn ends at once when the client leaves, and when the server begins to end, which is then
+    the last event. Events begin with the first one of the turn, or after `keep_alive_seconds` with
+    a comment, which is repeated; what fails before that has a status of its own.
+    """
+
+    def __init__(
+        self,
+        events: AsyncGenerator[ChatEvent, None],
+        *,
+        stream: bool,
+        ending: asyncio.Event,
+        keep_alive_seconds: float,
+    ) -> None:
+        super().__init__()
+        self._events = events
+        self._stream = stream
+        self._ending = ending
+        self._keep_alive_seconds = keep_alive_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        pieces: asyncio.Queue[Piece] = asyncio.Queue()
+        async with asyncio.TaskGroup() as group:
+            turn = group.create_task(_run(self._events, pieces), name="remanence-turn")
+            watches = (
+                group.create_task(_end_when_left(receive, turn, pieces), name="remanence-client"),
+                group.create_task(_end_with(self._ending, turn, pieces), name="remanence-ending"),
+            )
+            try:
+                await (self._send_events if self._stream else self._send_reply)(
+                    pieces, scope, receive, send
+                )
+            finally:
+                for task in (turn, *watches):
+                    task.cancel()
+
+    async def _send_reply(
+        self, pieces: asyncio.Queue[Piece], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        while True:
+            match await pieces.get():
+                case _Left():
+                    return None
+                case Done(reply=reply):
+                    response: Response = JSONResponse(reply_document(reply).model_dump())
+                    return await response(scope, receive, send)
+                case Exception() as error:
+                    return await response_to(error)(scope, receive, send)
+
+    async def _send_events(
+        self, pieces: asyncio.Queue[Piece], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        piece = await self._next(pieces)
+        if isinstance(piece, Exception):
+            return await response_to(piece)(scope, receive, send)
+        headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        while not isinstance(piece, _Left):
+            last = isinstance(piece, Done | Exception)
+            body = _KEEP_ALIVE if piece is None else _encoded(piece)
+            await send({"type": "http.response.body", "body": body, "more_body": not last})
+            if last:
+                return None
+            piece = await self._next(pieces)
+        return None
+
+    async def _next(self, pieces: asyncio.Queue[Piece]) -> Piece | None:
+        """The next piece; None where none came for a while."""
+        try:
+            async with asyncio.timeout(self._keep_alive_seconds):
+                return await pieces.get()
+        except TimeoutError:
+            return None
+
+
+async def _run(events: AsyncGenerator[ChatEvent, None], pieces: asyncio.Queue[Piece]) -> None:
+    """Put what a turn gives, and its error, where it is sent from."""
+    try:
+        async with aclosing(events):
+            async for event in events:
+                pieces.put_nowait(event)
+    except Exception as error:  # noqa: BLE001 - it becomes a problem, whatever it is
+        pieces.put_nowait(error)
+
+
+async def _end_when_left(
+    receive: Receive, turn: asyncio.Task[None], pieces: asyncio.Queue[Piece]
+) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    turn.cancel()
+    pieces.put_nowait(_Left())
+
+
+async def _end_with(
+    ending: asyncio.Event, turn: asyncio.Task[None], pieces: asyncio.Queue[Piece]
+) -> None:
+    await ending.wait()
+    turn.cancel()
+    pieces.put_nowait(
+        Closed("the server is ending: the message is kept, send it again to have it answered")
+    )
+
+
+def _encoded(piece: ChatEvent | Exception) -> bytes:
+    match piece:
+        case TextDelta():
+            return _event("text", {"text": piece.text})
+        case ToolCalled():
+            call = {"id": piece.call_id, "name": piece.name, "arguments": piece.arguments}
+            return _event("tool_call", call)
+        case ToolReturned():
+            result = {"id": piece.call_id, "text": piece.text, "is_error": piece.is_error}
+            return _event("tool_result", result)
+        case Done():
+            return _event("done", reply_document(piece.reply).model_dump())
+        case Exception():
+            return _event("error", document(piece))
+        case _:
+            assert_never(piece)
+
+
+def _event(name: str, data: Mapping[str, object]) -> bytes:
+    return format_sse_event(event=name, data_str=json.dumps(data, ensure_ascii=False))
+
+
+def reply_document(reply: Reply) -> ReplyDocument:
+    """A reply as JSON."""
+    return ReplyDocument(
+        text=reply.text,
+        complete=reply.complete,
+        usage=_usage_document(reply.usage),
+        calls=[_usage_document(call) for call in reply.calls],
+    )
+
+
+def _usage_document(usage: Usage) -> UsageDocument:
+    return UsageDocument(
+        model=usage.model,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        cost_usd=usage.cost_usd,
+    )

@@ -1,0 +1,71 @@
+"""Whose turn of a conversation is in progress."""
+
+from datetime import datetime
+
+import apsw
+
+from remanence.errors import TurnTaken
+from remanence.stores.rows import decode_time, encode_instant
+from remanence.types import ConversationRef
+
+
+def take(
+    connection: apsw.Connection,
+    ref: ConversationRef,
+    *,
+    owner: str,
+    now: datetime,
+    until: datetime,
+    dead: datetime | None,
+) -> datetime | None:
+    """Take the turn; while another owner has it, until when."""
+    connection.execute(
+        "INSERT INTO turns (tenant, id, owner, until) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (tenant, id) DO UPDATE SET owner = excluded.owner, until = excluded.until "
+        "WHERE until <= ? OR until = ?",
+        (
+            *ref,
+            owner,
+            encode_instant(until),
+            encode_instant(now),
+            encode_instant(dead) if dead else None,
+        ),
+    )
+    if connection.changes() == 1:
+        return None
+    row = connection.execute("SELECT until FROM turns WHERE tenant = ? AND id = ?", ref).fetchone()
+    assert row is not None
+    return decode_time(row[0])
+
+
+def prolong(
+    connection: apsw.Connection, ref: ConversationRef, *, owner: str, until: datetime
+) -> bool:
+    """Move the end of the turn, if it is still the owner's."""
+    connection.execute(
+        "UPDATE turns SET until = ? WHERE tenant = ? AND id = ? AND owner = ?",
+        (encode_instant(until), *ref, owner),
+    )
+    return connection.changes() == 1
+
+
+def end(connection: apsw.Connection, ref: ConversationRef, *, owner: str) -> None:
+    """Give up the turn, if it is the owner's."""
+    connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ? AND owner = ?", (*ref, owner))
+
+
+def require(connection: apsw.Connection, ref: ConversationRef, owner: str) -> None:
+    """Raise `TurnTaken` unless the turn is the owner's."""
+    found = connection.execute(
+        "SELECT 1 FROM turns WHERE tenant = ? AND id = ? AND owner = ?", (*ref, owner)
+    ).fetchone()
+    if found is None:
+        raise TurnTaken(
+            f"the turn of conversation {ref.id!r} is over: the conversation was deleted, or this "
+            "process was suspended and another one goes on; send the message again"
+        )
+
+
+def forget(connection: apsw.Connection, ref: ConversationRef) -> None:
+    """End the turn of a conversation that is deleted: nothing more may be added to it."""
+    connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ?", ref)

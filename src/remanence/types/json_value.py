@@ -1,0 +1,147 @@
+"""Plain JSON values: made from the objects of provider SDKs, and read strictly from text."""
+
+import base64
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
+
+from remanence.errors import InvalidMessage
+
+JsonObject: TypeAlias = dict[str, Any]  # a provider's JSON: its shape is the provider's
+
+
+@runtime_checkable
+class ClientObject(Protocol):
+    """A Pydantic model, as all objects of the providers' clients are."""
+
+    @property
+    def model_dump(self) -> Callable[..., Any]:  # Pydantic's method
+        ...
+
+
+MAX_BITS = 4_096
+"""Of a whole number; Python reads no JSON with one of more than 4,300 digits."""
+
+MAX_DEPTH = 100
+"""Levels of nesting that every parser on the way to a provider reads."""
+
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
+"""Strings, also one without an end, and brackets."""
+
+
+def json_object(value: object, what: str) -> JsonObject:
+    """A provider's *what* as plain JSON: an SDK's object, or a mapping with such objects in it.
+
+    Raises:
+        InvalidMessage: it is neither, or holds a value that JSON has no form for.
+    """
+    plain = json_value(value, what)
+    if not isinstance(plain, dict):
+        raise InvalidMessage(
+            f"{what} {value!r:.80} is a {type(value).__name__}: pass a dict or the SDK's object"
+        )
+    return plain
+
+
+def json_value(value: object, what: str) -> Any:  # any JSON
+    """*value* as plain JSON; fields of SDK objects that were never set are left out."""
+    return _plain(value, what, MAX_DEPTH)
+
+
+def dumps(value: object, *, sort_keys: bool = False) -> str:
+    """Compact JSON text."""
+    try:
+        return json.dumps(
+            value,
+            ensure_ascii=False,
+            allow_nan=False,
+            separators=(",", ":"),
+            sort_keys=sort_keys,
+        )
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidMessage(f"{quoted(value)} is not JSON ({error}): use plain JSON") from error
+
+
+def quoted(value: object) -> str:
+    """The beginning of a value in Python's notation, for an error; of any value at all."""
+    try:
+        return f"{value!r:.80}"
+    except Exception:  # noqa: BLE001 - a repr may raise anything, as that of a number too long
+        return f"of type {type(value).__name__}"
+
+
+def loads(text: str) -> Any:  # any JSON
+    """The value of JSON text that every provider reads.
+
+    Raises:
+        ValueError: it is not JSON, nests deeper than `MAX_DEPTH`, holds NaN or a number beyond
+            the range of doubles, or a lone surrogate.
+    """
+    if _depth(text) > MAX_DEPTH:
+        raise ValueError(f"it nests deeper than {MAX_DEPTH} levels")
+    value = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
+    if "\\u" in text:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _plain(value: object, what: str, depth: int) -> Any:  # any JSON
+    if depth < 0:
+        raise InvalidMessage(f"{what} nests deeper than {MAX_DEPTH} levels: make it flatter")
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int) and value.bit_length() <= MAX_BITS:
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {_key(key, what): _plain(item, what, depth - 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, what, depth - 1) for item in value]
+    if isinstance(value, ClientObject) and not isinstance(value, type):
+        return _plain(_dumped(value, what), what, depth)
+    raise InvalidMessage(
+        f"{what} holds {quoted(value)}, a {type(value).__name__} for which JSON has no form: "
+        "use text, finite numbers, lists and dicts"
+    )
+
+
+def _key(key: object, what: str) -> str:
+    if not isinstance(key, str):
+        raise InvalidMessage(f"{what} has the key {quoted(key)}: JSON keys are strings")
+    return key
+
+
+def _dumped(model: ClientObject, what: str) -> object:
+    try:
+        return model.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
+    except (ValueError, RecursionError) as error:
+        raise InvalidMessage(
+            f"{what}, a {type(model).__name__}, cannot be written as JSON ({error}): "
+            "pass a dict of plain JSON"
+        ) from error
+
+
+def _depth(text: str) -> int:
+    deepest = depth = 0
+    for match in _TOKENS.finditer(text):
+        mark = match[0]
+        if mark in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in "]}":
+            depth -= 1
+    return deepest
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_number(text)
+
+
+def _refuse_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number of JSON")

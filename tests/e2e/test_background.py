@@ -1,0 +1,371 @@
+"""What runs behind an open memory goes on after faults, and ends with it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from remanence import Memory, Message, Policy, Settings
+from remanence.clock import SystemClock
+from remanence.conversation import Conversation
+from remanence.engine.background import Background
+from remanence.errors import Closed, ModelError, StoreUnavailable
+from remanence.opening import Parts, assembled
+from remanence.protocols import ModelRequest, Observer, Store
+from remanence.runtime import Runtime
+from remanence.stores import open_store
+from remanence.testing import FaultyStore, FixedClock, ScriptedObserver
+from remanence.types import ConversationRef, MemoryState, ToolCallPart
+
+POLICY = Policy(observe_tokens=100, tail_tokens=400, tail_keep_tokens=50, keep_last=1)
+REF = ConversationRef("default", "a")
+WORDS = "the quick brown fox jumps over a lazy dog near the old river bank at dawn "
+
+
+def messages(turns: int) -> list[Message]:
+    pairs = (
+        (Message.user(f"Question {n}: {WORDS}"), Message.assistant(f"Answer {n}: {WORDS}"))
+        for n in range(turns)
+    )
+    return [message for pair in pairs for message in pair]
+
+
+@asynccontextmanager
+async def running(store: Store, observer: Observer) -> AsyncIterator[Runtime]:
+    """A memory at work on a store of the test's own."""
+    async with Background() as background:
+        parts = Parts(
+            settings=Settings(),
+            policy=POLICY,
+            clock=SystemClock(),
+            observer=observer,
+            reflector=None,
+            model=None,
+            extractor=None,
+            embedder=None,
+            fact_vectors=None,
+            model_options=None,
+            budgets=(),
+            hooks=None,
+            background=background,
+        )
+        runtime = (await assembled(store, parts)).runtime
+        runtime.start()
+        yield runtime
+        await runtime.stop()
+
+
+async def test_a_scan_that_fails_is_repeated_and_stops_no_other_work(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    async with Memory.open(url, policy=POLICY, settings=Settings(workers=0)) as memory:
+        await memory.conversation("left").append(*messages(12))
+        await memory.conversation("a").append(*messages(12))
+    store, observer = FaultyStore(await open_store(url)), ScriptedObserver()
+    store.fail("looks", StoreUnavailable("the disk is busy"), times=2)
+
+    async with running(store, observer) as runtime, asyncio.timeout(60):
+        await runtime.engine.settle(REF)
+        names = {"a", "left"}
+        while names != {request.conversation.id for request in observer.requests}:  # noqa: ASYNC110 - a scan tells nobody
+            await asyncio.sleep(0.01)
+
+    assert "'scan' failed (StoreUnavailable, 2 in a row): the disk is busy" in caplog.text
+    await store.close()
+
+
+async def test_a_flush_that_is_under_way_when_the_memory_closes_is_told_so() -> None:
+    observer = ScriptedObserver(gate=asyncio.Event())
+    settings = Settings(shutdown_timeout_seconds=0)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, observer=observer, settings=settings
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(12))
+        flushing = asyncio.ensure_future(chat.flush())
+        async with asyncio.timeout(60):
+            await observer.called.wait()
+
+    with pytest.raises(Closed, match="open it again"):
+        await flushing
+
+
+async def test_a_wait_for_vectors_when_the_memory_closes_is_told_so() -> None:
+    reached = asyncio.Event()
+
+    async def never(texts: object) -> list[list[float]]:
+        reached.set()
+        await asyncio.Event().wait()
+        return []
+
+    settings = Settings(shutdown_timeout_seconds=0)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, embedder=never, settings=settings
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(12))
+        flushing = asyncio.ensure_future(chat.flush())
+        async with asyncio.timeout(60):
+            await reached.wait()
+
+    with pytest.raises(Closed, match="open it again"):
+        await flushing
+
+
+async def test_closing_does_what_was_signalled_before(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    gate = asyncio.Event()
+    observer = ScriptedObserver(gate=gate)
+    async with Memory.open(
+        url, policy=POLICY, observer=observer, settings=Settings(workers=1)
+    ) as memory:
+        for number in range(5):
+            await memory.conversation(f"chat {number}").append(*messages(12))
+        async with asyncio.timeout(60):
+            await observer.called.wait()
+        asyncio.get_running_loop().call_soon(gate.set)
+    async with Memory.open(url, policy=POLICY.replace(enabled=False)) as memory:
+        states = await memory.conversations()
+
+    assert [state.unobserved_tokens <= POLICY.observe_tokens for state in states] == [True] * 5
+    assert [state.lease_owner for state in states] == [None] * 5
+
+
+async def test_what_the_host_raises_while_a_memory_is_open_stays_as_it_is() -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with Memory.open("sqlite:///:memory:"):
+            raise ZeroDivisionError
+
+
+async def test_another_task_than_the_one_that_opened_a_memory_may_close_it() -> None:
+    opened = Memory.open("sqlite:///:memory:")
+    memory = await asyncio.ensure_future(opened.__aenter__())
+    await memory.conversation("a").append(Message.user("Hello."))
+
+    await asyncio.ensure_future(opened.__aexit__(None, None, None))
+
+    with pytest.raises(Closed):
+        await memory.conversation("a").state()
+
+
+OFTEN = Policy(
+    observe_tokens=100,
+    activate="when_observed",
+    tail_tokens=400,
+    tail_keep_tokens=0,
+    keep_last=1,
+    reflect_tokens=(40, 1_000),
+    reflect_min_interval_seconds=2.0,
+)
+
+
+async def until_reflected(chat: Conversation, times: int) -> None:
+    """Wait for background work alone: nothing here asks for a look."""
+    async with asyncio.timeout(60):
+        while [e.kind for e in await chat.log()].count("reflected") < times:  # noqa: ASYNC110 - a log tells nobody
+            await asyncio.sleep(0.02)
+
+
+async def test_a_reflection_that_waits_for_its_interval_is_made_when_that_is_over() -> None:
+    async with Memory.open("sqlite:///:memory:", policy=OFTEN) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(10))
+        await chat.flush()
+        await chat.append(*messages(20)[20:])
+        await chat.flush()
+
+        await until_reflected(chat, 2)
+
+
+async def test_a_reflection_that_waits_is_made_after_a_restart(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    idle = Settings(workers=0)
+    async with Memory.open(url, policy=OFTEN, settings=idle) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(10))
+        await chat.flush()
+        await chat.append(*messages(20)[20:])
+        await chat.flush()
+        assert [entry.kind for entry in await chat.log()].count("reflected") == 1
+
+    async with Memory.open(url, policy=OFTEN) as memory:
+        await until_reflected(memory.conversation("a"), 2)
+
+
+async def test_a_restart_reads_only_the_conversations_that_are_due(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    async with Memory.open(url, policy=POLICY, observer=ScriptedObserver()) as memory:
+        for number in range(50):
+            chat = memory.conversation(f"quiet {number}")
+            await chat.append(*messages(1))
+            await chat.flush()
+    async with Memory.open(url, policy=POLICY, settings=Settings(workers=0)) as memory:
+        await memory.conversation("left").append(*messages(12))
+    store, observer = FaultyStore(await open_store(url)), ScriptedObserver()
+
+    async with running(store, observer), asyncio.timeout(60):
+        await observer.called.wait()
+    await store.close()
+
+    assert {request.conversation.id for request in observer.requests} == {"left"}
+    assert store.calls.count("snapshot") <= 1 + 3 * len(observer.requests)
+    assert "conversations" not in store.calls
+
+
+@pytest.mark.parametrize("hours", [-2, 2], ids=["set back", "set forward"])
+async def test_a_clock_that_jumps_delays_a_retry_no_longer_than_the_longest_wait(
+    tmp_path: Path, hours: int
+) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    down = ScriptedObserver([ModelError("server", "down")] * 3)
+    clock = FixedClock()
+    async with Memory.open(
+        url, policy=POLICY, observer=down, clock=clock, settings=Settings(workers=0)
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(12))
+        for _ in range(3):
+            state = await chat.flush()
+            assert state.next_attempt_at is not None
+            clock.advance((state.next_attempt_at - clock.now()).total_seconds())
+    clock.advance(3600 * hours)
+    observer = ScriptedObserver()
+
+    async with (
+        Memory.open(url, policy=POLICY, observer=observer, clock=clock),
+        asyncio.timeout(60),
+    ):
+        await observer.called.wait()
+
+
+async def test_a_lease_of_a_clock_that_is_ahead_ends_after_its_own_length(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    store = await open_store(url)
+    appended = await store.append(REF, [m.replace(tokens=30) for m in messages(12)], user=None)
+    ahead = SystemClock().now() + timedelta(hours=1)
+    await store.lease(appended.state, owner="dead", now=ahead, until=ahead + timedelta(seconds=10))
+    await store.close()
+
+    settings = Settings(lease_seconds=0.2)
+    async with (
+        Memory.open(url, policy=POLICY, settings=settings) as memory,
+        asyncio.timeout(60),
+    ):
+        state = await memory.conversation("a").flush()
+
+    assert state.observed_seq > 0
+
+
+async def test_what_one_provider_asked_for_does_not_hold_up_another(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    clock = FixedClock()
+
+    async def busy(request: ModelRequest) -> str:
+        raise ModelError("rate_limit", "come back tomorrow", retry_after_seconds=86_400)
+
+    async with Memory.open(url, policy=POLICY, model=busy, clock=clock) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(12))
+        waiting = await chat.flush()
+    async with Memory.open(url, policy=POLICY, clock=clock) as memory:
+        state = await memory.conversation("a").flush()
+
+    assert waiting.next_attempt_at == clock.now() + timedelta(days=1)
+    assert (state.unobserved_tokens <= POLICY.observe_tokens, state.failures) == (True, 0)
+
+
+async def test_a_flush_can_retry_what_would_wait_for_long() -> None:
+    answers = [ModelError("rate_limit", "tomorrow", retry_after_seconds=86_400)]
+    observer = ScriptedObserver(answers)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, observer=observer, clock=FixedClock()
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(12))
+        waiting = await chat.flush()
+        state = await chat.flush(retry=True)
+
+    assert (waiting.observed_seq, waiting.failures) == (0, 1)
+    assert (state.observed_seq > 0, state.failures) == (True, 0)
+
+
+async def at_rest(chat: Conversation) -> MemoryState:
+    """The state when nothing is due, without asking for anything."""
+    async with asyncio.timeout(60):
+        while (state := await chat.state()).look_at is not None:  # noqa: ASYNC110 - a look tells nobody
+            await asyncio.sleep(0.01)
+    return state
+
+
+async def test_an_observation_waits_for_the_end_of_the_turn() -> None:
+    observer = ScriptedObserver()
+    policy = POLICY.replace(observe_tokens=600, tail_tokens=1_000, keep_last=0)
+    call = ToolCallPart(id="c1", name="look", arguments="{}")
+    async with Memory.open("sqlite:///:memory:", policy=policy, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(8), Message.user(f"And what of this? {WORDS}"))
+        state = await at_rest(chat)
+        await chat.append(Message(role="assistant", content=(call,)))
+        await at_rest(chat)
+        await chat.append(Message.tool("c1", "found"))
+        await at_rest(chat)
+        interim = await at_rest(chat)
+        waited = len(observer.requests)
+        await chat.append(Message.assistant("That is all."))
+        await at_rest(chat)
+
+    assert 600 < state.unobserved_tokens <= interim.unobserved_tokens < 750
+    assert waited == 0
+    assert {request.messages[-1].role for request in observer.requests} == {"assistant"}
+
+
+async def test_a_long_backlog_is_observed_in_the_middle_of_a_turn() -> None:
+    observer = ScriptedObserver()
+    policy = POLICY.replace(observe_tokens=200, keep_last=0)
+    async with Memory.open("sqlite:///:memory:", policy=policy, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(6), Message.user(f"And what of this? {WORDS}"))
+        await at_rest(chat)
+
+    assert observer.requests
+    assert all(request.messages[-1].role == "assistant" for request in observer.requests)
+
+
+async def test_users_whom_nobody_answers_are_observed_all_the_same() -> None:
+    observer = ScriptedObserver()
+    policy = POLICY.replace(observe_tokens=200, keep_last=0)
+    async with Memory.open("sqlite:///:memory:", policy=policy, observer=observer) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*(Message.user(f"Note {number}: {WORDS}") for number in range(10)))
+        await at_rest(chat)
+
+    assert observer.requests
+
+
+async def test_a_context_that_waits_for_notes_does_not_wait_for_a_reflection() -> None:
+    reached, never = asyncio.Event(), asyncio.Event()
+
+    async def reflector(request: ModelRequest) -> str:
+        reached.set()
+        await never.wait()
+        return ""
+
+    policy = OFTEN.replace(block_after=1.0, sync_timeout_seconds=60.0)
+    async with Memory.open(
+        "sqlite:///:memory:",
+        policy=policy,
+        observer=ScriptedObserver(),
+        reflector=reflector,
+        settings=Settings(shutdown_timeout_seconds=0),
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(12))
+        async with asyncio.timeout(60):
+            context = await chat.context()
+            await reached.wait()
+
+    assert context.stats.session_tokens > 0

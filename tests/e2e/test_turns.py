@@ -1,0 +1,147 @@
+"""Turns of one conversation never mix, whoever makes them and wherever."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from remanence import Chat, Memory, Message
+from remanence.config import Settings
+from remanence.errors import TurnTaken, WrongUser
+from remanence.protocols import ModelRequest
+
+QUICK = Settings(lease_seconds=0.3, turn_wait_seconds=5)
+
+
+class Thinker:
+    """Answers when its gate is open, and tells when it was asked."""
+
+    def __init__(self, *, is_open: bool = True) -> None:
+        self.asked = asyncio.Event()
+        self.gate = asyncio.Event()
+        self.calls = 0
+        if is_open:
+            self.gate.set()
+
+    async def __call__(self, request: ModelRequest) -> str:
+        self.calls += 1
+        self.asked.set()
+        await self.gate.wait()
+        await asyncio.sleep(0)
+        return "Gate B42."
+
+
+@asynccontextmanager
+async def opened(path: Path, settings: Settings = QUICK) -> AsyncIterator[Memory]:
+    async with Memory.open(f"sqlite:///{path / 'memory.db'}", settings=settings) as memory:
+        yield memory
+
+
+async def roles(memory: Memory) -> list[str]:
+    return [message.role for message in await memory.conversation("trip").messages()]
+
+
+async def test_two_chats_on_one_conversation_take_turns(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        one, two = memory.conversation("trip"), memory.conversation("trip")
+        chats = [Chat(one, model=Thinker()), Chat(two, model=Thinker())]
+        async with asyncio.TaskGroup() as group:
+            for number in range(6):
+                group.create_task(chats[number % 2].send(f"Question {number}"))
+
+        assert await roles(memory) == ["user", "assistant"] * 6
+
+
+async def test_two_memories_on_one_file_take_turns(tmp_path: Path) -> None:
+    async with opened(tmp_path) as here, opened(tmp_path) as there:
+        chats = [Chat(m.conversation("trip"), model=Thinker()) for m in (here, there)]
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            for number in range(4):
+                group.create_task(chats[number % 2].send(f"Question {number}"))
+
+        assert await roles(here) == ["user", "assistant"] * 4
+
+
+async def test_a_turn_that_lasts_longer_than_its_lease_stays_alone(tmp_path: Path) -> None:
+    slow = Thinker(is_open=False)
+    async with opened(tmp_path) as here, opened(tmp_path) as there:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            group.create_task(Chat(here.conversation("trip"), model=slow).send("First?"))
+            await slow.asked.wait()
+            group.create_task(Chat(there.conversation("trip"), model=Thinker()).send("Second?"))
+            await asyncio.sleep(3 * QUICK.lease_seconds)
+            before = await roles(here)
+            slow.gate.set()
+        after = await roles(here)
+
+    assert before == ["user"]
+    assert after == ["user", "assistant"] * 2
+
+
+async def test_a_turn_that_waits_too_long_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    slow = Thinker(is_open=False)
+    impatient = Settings(lease_seconds=0.3, turn_wait_seconds=0)
+    async with opened(tmp_path, impatient) as here, opened(tmp_path, impatient) as there:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(Chat(here.conversation("trip"), model=slow).send("First?"))
+            await slow.asked.wait()
+            for memory in (here, there):
+                with pytest.raises(TurnTaken, match="turn_wait_seconds"):
+                    await Chat(memory.conversation("trip"), model=Thinker()).send("Second?")
+            slow.gate.set()
+
+        assert await roles(here) == ["user", "assistant"]
+
+
+async def test_a_turn_ends_at_once_when_it_is_cancelled(tmp_path: Path) -> None:
+    slow = Thinker(is_open=False)
+    async with opened(tmp_path) as here, opened(tmp_path) as there:
+        turn = asyncio.create_task(Chat(here.conversation("trip"), model=slow).send("Which gate?"))
+        await slow.asked.wait()
+        turn.cancel()
+        await asyncio.sleep(0)
+        turn.cancel()
+        await asyncio.wait({turn})
+        async with there.conversation("trip").turn():
+            pass
+        await Chat(there.conversation("trip"), model=Thinker()).send("Which gate?")
+
+        assert await roles(here) == ["user", "assistant"]
+
+
+async def test_an_answer_is_not_written_to_a_conversation_that_was_deleted_meanwhile(
+    tmp_path: Path,
+) -> None:
+    slow = Thinker(is_open=False)
+    async with opened(tmp_path) as memory:
+        chat = memory.conversation("trip")
+        turn = asyncio.create_task(Chat(chat, model=slow).send("Which gate?"))
+        await slow.asked.wait()
+        await chat.delete()
+        slow.gate.set()
+
+        with pytest.raises(TurnTaken):
+            await turn
+        assert await chat.messages() == ()
+
+
+async def test_a_stranger_does_not_wait_for_the_turn_of_another_user(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        ours = memory.conversation("trip", user="ana")
+        await ours.append(Message.user("Hello."))
+        async with ours.turn():
+            with pytest.raises(WrongUser):
+                await Chat(memory.conversation("trip", user="bob"), model=Thinker()).send("Hi.")
+
+
+async def test_messages_of_a_turn_of_ones_own_are_appended_under_its_name(tmp_path: Path) -> None:
+    async with opened(tmp_path) as memory:
+        chat = memory.conversation("trip")
+        async with chat.turn() as turn:
+            await chat.append(Message.user("Which gate?"), turn=turn)
+        with pytest.raises(TurnTaken):
+            await chat.append(Message.assistant("Gate B42."), turn=turn)
+
+        assert await roles(memory) == ["user"]

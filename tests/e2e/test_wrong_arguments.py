@@ -1,0 +1,188 @@
+"""What a newcomer may pass by mistake is refused with the name, the value and the remedy."""
+
+import math
+import re
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from remanence import Chat, Conversation, Memory, Message, Policy, Tool, blocking, count_tokens
+from remanence.errors import InvalidArgument, InvalidMessage, InvalidPolicy, NotOpen, RemanenceError
+from remanence.protocols import ModelRequest
+from remanence.types import ImagePart, TextPart
+
+IN_MEMORY = "sqlite:///:memory:"
+NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001 - the case
+
+Call = Callable[[Any, Any], Any]
+any_chat: Any = Chat  # the types would refuse these calls
+any_count: Any = count_tokens
+
+
+async def answer(request: ModelRequest) -> str:
+    return "Noted."
+
+
+def plain(request: Any) -> str:
+    return "Noted."
+
+
+def tool(**changes: Any) -> Tool:
+    given: dict[str, Any] = {"name": "t", "description": "", "parameters": {}, "handler": answer}
+    return Tool(**{**given, **changes})
+
+
+WRONG: dict[str, tuple[Call, str]] = {
+    "id": (lambda m, c: m.conversation(12345), "conversation id 12345 .* such as '12345'"),
+    "user": (lambda m, c: m.conversation("x", user=["ana"]), r"conversation user \['ana'\]"),
+    "limit": (lambda m, c: c.messages(limit=-1), "limit=-1 is impossible: use a whole number"),
+    "huge limit": (lambda m, c: c.messages(limit=2**70), "limit=1180"),
+    "nan": (lambda m, c: c.messages(limit=math.nan), "limit=nan"),
+    "after": (lambda m, c: c.messages(after=None), "after=None"),
+    "query": (lambda m, c: c.recall(None), "query=None is impossible: use a str"),
+    "recalled": (lambda m, c: c.recall("x", limit="3"), "limit='3'"),
+    "most tokens": (lambda m, c: c.recall("x", max_tokens=-1), "max_tokens=-1"),
+    "system": (lambda m, c: c.context(system=5), "system=5 is impossible"),
+    "knowledge": (lambda m, c: c.context(knowledge="text"), "knowledge='text'.* list"),
+    "now": (lambda m, c: c.context(now=NAIVE), "now=.*give it a time zone"),
+    "text for a time": (lambda m, c: c.context(now="today"), "now='today'.*datetime"),
+    "version": (lambda m, c: c.context_at("1"), "version='1'"),
+    "segment": (lambda m, c: c.source(5), "segment_id=5"),
+    "blocks": (lambda m, c: c.export_blocks("folder"), "store='folder'.*BlockStore"),
+    "call": (lambda m, c: c.record_call("dear"), "usage='dear'.*Usage"),
+    "page": (lambda m, c: m.conversations(limit=-1), "limit=-1"),
+    "after page": (lambda m, c: m.conversations(after="a"), "after='a'"),
+    "since": (lambda m, c: m.usage(since="2026"), "since='2026'"),
+    "fact": (lambda m, c: m.facts.save(5, user="ana"), "summary=5"),
+    "tags": (lambda m, c: m.facts.save("x", user="ana", tags="a"), "tags='a'.*list"),
+    "known since": (lambda m, c: m.facts.save("x", user="ana", valid_from=NAIVE), "valid_from"),
+    "facts": (lambda m, c: m.facts.list(user="ana", limit=-1), "limit=-1"),
+    "searched": (lambda m, c: m.facts.search(5, user="ana"), "query=5"),
+    "facts of": (lambda m, c: m.facts.list(user=5), "user 5 is not a name"),
+    "dict tool": (
+        lambda m, c: any_chat(c, model=answer, tools=[{"name": "x"}]),
+        "is a dict: use Tool",
+    ),
+    "one tool": (lambda m, c: any_chat(c, model=answer, tools=tool()), "tools=.*pass a list"),
+    "plain model": (lambda m, c: any_chat(c, model=plain), "model=.*plain.*write async def"),
+    "plain handler": (lambda m, c: tool(handler=plain), "handler=.*write async def"),
+    "rounds": (lambda m, c: any_chat(c, model=answer, max_rounds=0), "max_rounds=0"),
+    "conversation": (lambda m, c: any_chat("chat-7", model=answer), r"memory.conversation\(...\)"),
+    "sent dict": (
+        lambda m, c: any_chat(c, model=answer).send({"role": "user"}),
+        "Message.from_openai",
+    ),
+    "sent answer": (
+        lambda m, c: any_chat(c, model=answer).send(Message.assistant("x")),
+        "message of the user's",
+    ),
+    "counted": (lambda m, c: any_count(5), "text_or_message=5.*Message"),
+}
+
+
+async def result_of(call: Call, memory: Memory, chat: Conversation) -> Any:
+    result = call(memory, chat)
+    return await result if isinstance(result, Awaitable) else result
+
+
+@pytest.mark.parametrize("case", WRONG)
+async def test_a_wrong_argument_is_refused_with_its_name_its_value_and_the_remedy(
+    case: str,
+) -> None:
+    call, text = WRONG[case]
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = memory.conversation("a", user="ana")
+        with pytest.raises((InvalidArgument, InvalidMessage), match=text):
+            await result_of(call, memory, chat)
+        assert (await chat.state()).last_seq == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"model": plain}, "write async def"),
+        ({"embedder": plain}, "write async def"),
+        ({"budgets": 5}, "budgets=5 .*Budget"),
+        ({"hooks": print}, "hooks=.*Hooks"),
+        ({"model_options": {"attempts": 2}}, "model_options=.*ModelOptions"),
+    ],
+)
+async def test_a_memory_is_not_opened_with_a_wrong_part(
+    arguments: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=text):
+        async with Memory.open(IN_MEMORY, **arguments):
+            pass
+
+
+async def test_a_memory_that_is_not_open_yet_says_how_to_open_it() -> None:
+    opening: Any = Memory.open(IN_MEMORY)
+
+    with pytest.raises(NotOpen, match="'conversation' before it is open: write async with"):
+        opening.conversation("a")
+    with pytest.raises(NotOpen, match=r"without async use remanence\.blocking"), opening:
+        pass
+    assert not hasattr(opening, "append")
+
+
+@pytest.mark.parametrize("kind", [Memory, blocking.Memory])
+def test_a_memory_is_made_by_open_alone(kind: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"with Memory.open\('sqlite:///x.db'\)"):
+        kind("sqlite:///x.db")
+
+
+def test_a_blocking_memory_that_is_not_open_yet_says_how_to_open_it() -> None:
+    opening: Any = blocking.Memory.open(IN_MEMORY)
+
+    with pytest.raises(NotOpen, match="'conversation' before it is open: write with"):
+        opening.conversation("a")
+
+
+async def test_a_memory_may_be_awaited_and_closed_by_hand() -> None:
+    memory = await Memory.open(IN_MEMORY)
+    chat = memory.conversation("a")
+    await chat.append(Message.user("Hello."))
+    await memory.close()
+    await memory.close()
+
+    with pytest.raises(RemanenceError, match="the memory is closed"):
+        await chat.append(Message.user("Are you there?"))
+
+
+async def test_a_chat_takes_a_message_with_an_image_once() -> None:
+    image = Message(role="user", content=(TextPart(text="What is it?"), ImagePart(data="aGk=")))
+    async with Memory.open(IN_MEMORY) as memory:
+        chat = Chat(memory.conversation("a"), model=answer)
+        reply = await chat.send(image)
+        kept = await chat.conversation.messages()
+
+    assert reply.text == "Noted."
+    assert kept[0].content == image.content
+    assert [message.role for message in kept] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize(
+    "wished",
+    [
+        {"max_context_tokens": 8_000, "tail_tokens": 2_000},
+        {"max_context_tokens": 8_000},
+        {"max_context_tokens": 40_000, "tail_tokens": 30_000},
+    ],
+)
+def test_budgets_that_exceed_a_context_come_with_some_that_fit(wished: dict[str, int]) -> None:
+    with pytest.raises(InvalidPolicy) as caught:
+        Policy.default(**wished)
+
+    named = str(caught.value)
+    fitting: dict[str, Any] = {}
+    if tail := re.search(r"such as to tail_tokens=(\d+)", named):
+        fitting["tail_tokens"] = int(tail[1])
+    numbers = re.findall(r"\(([\d, ]+)\)", named)[-1]
+    fitting["reflect_tokens"] = tuple(int(number) for number in numbers.split(","))
+    if "tail_tokens" in wished:
+        assert named.startswith("reflect_tokens=")
+    assert (
+        Policy.default(**{**wished, **fitting}).max_context_tokens == wished["max_context_tokens"]
+    )

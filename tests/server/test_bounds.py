@@ -1,0 +1,90 @@
+"""Requests that are too large, too slow, or that never come."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import pytest
+from tests.server.conftest import Client, Speaker, served
+
+from remanence import Memory
+from remanence.server.app import create_app
+from remanence.server.connections import PatientProtocol
+from remanence.server.serving import serve
+
+
+async def test_a_body_over_the_limit_is_refused_with_the_limit(
+    memory: Memory, speaker: Speaker
+) -> None:
+    async with served(create_app(memory, model=speaker, max_body_bytes=1_000)) as client:
+        small = await client.post("/v1/conversations/a/chat", text="Which gate?")
+        large = await client.post("/v1/conversations/a/chat", text="x" * 2_000)
+        in_chunks = await client.http.post("/v1/conversations/a/chat", content=_chunks())
+
+    assert small.status_code == 200
+    for refused in (large, in_chunks):
+        assert refused.status_code == 413
+        assert refused.headers["content-type"] == "application/problem+json"
+        assert "1,000 bytes" in refused.json()["detail"]
+    assert len(speaker.requests) == 1
+
+
+async def test_a_body_that_does_not_arrive_is_refused_and_its_connection_closed(
+    memory: Memory, speaker: Speaker
+) -> None:
+    app = create_app(memory, model=speaker, body_seconds=0.1)
+    async with served(app) as client:
+        reader, writer = await _connect(client)
+        writer.write(b"POST /v1/conversations/a/chat HTTP/1.1\r\nhost: localhost\r\n")
+        writer.write(b"content-type: application/json\r\ncontent-length: 100\r\n\r\n{")
+        answer = await asyncio.wait_for(reader.read(), 5)
+        writer.close()
+
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"0.1 s" in answer
+
+
+class HastyProtocol(PatientProtocol):
+    head_seconds = 0.1
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nhost: lo", b"GET"])
+async def test_a_request_that_never_begins_is_given_up(memory: Memory, sent: bytes) -> None:
+    ending, started = asyncio.Event(), asyncio.Queue[str]()
+    async with asyncio.TaskGroup() as group:
+        app = create_app(memory)
+        group.create_task(
+            serve(
+                app,
+                port=0,
+                started=started.put_nowait,
+                ending=ending,
+                protocol=HastyProtocol,
+            )
+        )
+        port = int((await started.get()).rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        whole = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        writer.write(whole)
+        answer = await reader.readuntil(b"}")
+        writer.write(sent)
+        with suppress(ConnectionError):
+            rest = await asyncio.wait_for(reader.read(), 5) if sent else b""
+        writer.close()
+        silent, other = await asyncio.open_connection("127.0.0.1", port)
+        unanswered = await asyncio.wait_for(silent.read(), 5)
+        other.close()
+        ending.set()
+
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert (rest, unanswered) == (b"", b"")
+
+
+async def _chunks() -> AsyncIterator[bytes]:
+    for _ in range(20):
+        yield b" " * 100
+
+
+async def _connect(client: Client) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    url = client.http.base_url
+    return await asyncio.open_connection(url.host, url.port)

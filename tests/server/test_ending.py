@@ -1,0 +1,163 @@
+"""SIGTERM and SIGINT: what is in progress ends in order, and nothing is left behind."""
+
+import asyncio
+import re
+import signal
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from tests.server.conftest import Speaker, served
+from tests.server.process import Service, service
+from tests.wire.dialects import Reply
+from tests.wire.servers import Held, ModelServer
+
+from remanence import Memory
+from remanence.server.app import create_app
+
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+CHAT = "/v1/conversations/trip/chat"
+QUESTION = "My flight to Lisbon is LH 454 on the fifth of May at nine, and I take the early bus."
+OBSERVED_EARLY = {
+    "REMANENCE_POLICY__OBSERVE_TOKENS": "10",
+    "REMANENCE_POLICY__TAIL_TOKENS": "40",
+    "REMANENCE_POLICY__TAIL_KEEP_TOKENS": "5",
+    "REMANENCE_POLICY__KEEP_LAST": "1",
+}
+
+# Each test starts a process that loads the clients of providers.
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+async def answering() -> AsyncIterator[ModelServer]:
+    async with ModelServer().running() as server:
+        yield server
+
+
+@pytest.fixture
+async def noting() -> AsyncIterator[ModelServer]:
+    async with ModelServer().running() as server:
+        yield server
+
+
+def calls(directory: Path, purpose: str) -> list[tuple[str, int]]:
+    """Outcome and input tokens of the recorded calls."""
+    select = "SELECT outcome, input_tokens FROM model_calls WHERE purpose = ?"
+    with sqlite3.connect(directory / "memory.db") as connection:
+        return connection.execute(select, (purpose,)).fetchall()
+
+
+def state(directory: Path) -> tuple[int, int, str | None]:
+    """last_seq, observed_seq and the owner of the lease."""
+    select = "SELECT last_seq, observed_seq, lease_owner FROM states"
+    with sqlite3.connect(directory / "memory.db") as connection:
+        found: tuple[int, int, str | None] = connection.execute(select).fetchone()
+        return found
+
+
+async def until_refused(running: Service) -> None:
+    """Ask until there is no server any more."""
+    while True:
+        try:
+            await running.http.get("/healthz")
+        except httpx2.TransportError:
+            return
+
+
+async def ask(running: Service) -> None:
+    response = await running.http.post(CHAT, json={"text": QUESTION, "user": "ana"})
+    assert response.status_code == 200
+
+
+@SIGNALS
+async def test_a_step_in_progress_is_finished_after_the_last_request_was_taken(
+    tmp_path: Path, answering: ModelServer, noting: ModelServer, number: int
+) -> None:
+    step = Held(Reply("[2026-05-05] IMPORTANT user: flies to Lisbon with LH 454"))
+    noting.script(step)
+    model = f"openai:mine@{answering.url}/v1"
+    variables = {**OBSERVED_EARLY, "REMANENCE_OBSERVER_MODEL": f"openai:notes@{noting.url}/v1"}
+    async with service(tmp_path, "--model", model, **variables) as running, asyncio.timeout(50):
+        await ask(running)
+        await step.reached.wait()
+        running.process.send_signal(number)
+        await until_refused(running)
+        still_running = running.process.returncode is None
+        step.gate.set()
+        code = await running.process.wait()
+
+    _, observed_seq, owner = state(tmp_path)
+    assert (still_running, code) == (True, 0)
+    assert observed_seq > 0
+    assert owner is None
+    assert [outcome for outcome, _ in calls(tmp_path, "observe")][:1] == ["ok"]
+
+
+async def test_a_step_that_takes_longer_is_ended_and_its_call_recorded(
+    tmp_path: Path, answering: ModelServer, noting: ModelServer
+) -> None:
+    step = Held()
+    noting.script(step)
+    variables = {
+        **OBSERVED_EARLY,
+        "REMANENCE_OBSERVER_MODEL": f"openai:notes@{noting.url}/v1",
+        "REMANENCE_SHUTDOWN_TIMEOUT_SECONDS": "0.3",
+    }
+    model = f"openai:mine@{answering.url}/v1"
+    async with service(tmp_path, "--model", model, **variables) as running, asyncio.timeout(50):
+        await ask(running)
+        await step.reached.wait()
+        code = await running.end(signal.SIGTERM)
+
+    last_seq, observed_seq, owner = state(tmp_path)
+    assert code == 0
+    assert (last_seq, observed_seq, owner) == (2, 0, None)
+    assert [outcome for outcome, _ in calls(tmp_path, "observe")] == ["cancelled"]
+
+
+@SIGNALS
+async def test_an_open_stream_ends_with_an_event_and_keeps_the_message(
+    tmp_path: Path, answering: ModelServer, number: int
+) -> None:
+    answering.script(Held(Reply("Gate B42 is open.")))
+    model = f"anthropic:mine@{answering.url}"
+    async with service(tmp_path, "--model", model) as running, asyncio.timeout(50):
+        body = {"text": QUESTION, "stream": True, "user": "ana"}
+        async with running.http.stream("POST", CHAT, json=body) as response:
+            lines = response.aiter_lines()
+            first = await anext(lines)
+            running.process.send_signal(number)
+            rest = [line async for line in lines if line]
+        code = await running.process.wait()
+
+    assert first == "event: text"
+    assert rest[-2] == "event: error"
+    assert '"status": 503' in rest[-1]
+    assert code == 0
+    assert state(tmp_path)[:1] == (1,)
+    [(outcome, input_tokens)] = calls(tmp_path, "chat")
+    assert outcome == "cancelled"
+    assert input_tokens > 0
+    [line] = [line for line in running.log if "POST" in line]
+    assert re.fullmatch(r"[\d-]+ [\d:,]+ INFO \[\w+\] POST \S+/chat: 200 in \d+ ms", line)
+    assert "Traceback" not in "".join(running.log)
+
+
+async def test_a_turn_in_one_piece_is_ended_with_a_problem(
+    memory: Memory, speaker: Speaker
+) -> None:
+    speaker.gate, ending = asyncio.Event(), asyncio.Event()
+    async with served(create_app(memory, model=speaker, ending=ending)) as client:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+            asked = group.create_task(client.post(CHAT, text=QUESTION))
+            await speaker.asked.wait()
+            ending.set()
+        response = asked.result()
+
+    assert response.status_code == 503
+    assert response.headers["content-type"] == "application/problem+json"
+    assert "send it again" in response.json()["detail"]
+    assert speaker.broken_off.is_set()

@@ -1,0 +1,156 @@
+"""`/readyz`: whether the store can be read and background work keeps up."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import httpx2
+import pytest
+from tests.server.conftest import POLICY, Client, served
+
+from remanence import Memory, Message, Settings
+from remanence.engine.readiness import find_unready
+from remanence.errors import ModelError, StoreUnavailable
+from remanence.server.app import create_app
+from remanence.stores import open_store
+from remanence.testing import FixedClock, ScriptedObserver
+from remanence.testing.faults import FaultyStore
+from remanence.types import ConversationRef
+
+TURNS = 3 * (
+    Message.user("We land at gate B42 and go on by train. " * 60),
+    Message.assistant("Noted."),
+)
+
+
+def codes(response: httpx2.Response) -> list[str]:
+    return [reason["code"] for reason in response.json()["reasons"]]
+
+
+async def test_a_server_whose_memory_works_is_ready(client: Client, memory: Memory) -> None:
+    conversation = memory.conversation("trip")
+    await conversation.append(*TURNS)
+    await conversation.flush()
+
+    response = await client.get("/readyz")
+
+    assert response.status_code == 200
+    assert response.json()["status"] == "ready"
+    assert response.json()["reasons"] == []
+    assert response.headers["cache-control"] == "no-store"
+
+
+async def test_it_is_not_ready_while_the_last_steps_failed_and_ready_after_the_next_that_worked(
+    clock: FixedClock,
+) -> None:
+    down = ScriptedObserver([ModelError("auth", "refused the key of Ana")] * 3)
+    async with (
+        Memory.open("sqlite:///:memory:", policy=POLICY, observer=down, clock=clock) as memory,
+        served(create_app(memory)) as client,
+    ):
+        conversation = memory.conversation("trip")
+        await conversation.append(*TURNS)
+        await conversation.flush()
+        await conversation.flush(retry=True)
+        after_two = await client.get("/readyz")
+        await conversation.flush(retry=True)
+        after_three = await client.get("/readyz")
+        await conversation.flush(retry=True)
+        after_success = await client.get("/readyz")
+
+    assert after_two.status_code == 200
+    assert (after_three.status_code, codes(after_three)) == (503, ["failing"])
+    assert "observe: auth" in after_three.text
+    assert "Ana" not in after_three.text
+    assert "trip" not in after_three.text
+    assert after_success.status_code == 200
+
+
+async def test_it_is_not_ready_while_work_waits_too_long_for_a_worker(clock: FixedClock) -> None:
+    gate = asyncio.Event()
+    slow = ScriptedObserver(gate=gate)
+    settings = Settings(workers=1, lease_seconds=3_600)
+    async with (
+        Memory.open(
+            "sqlite:///:memory:", policy=POLICY, observer=slow, clock=clock, settings=settings
+        ) as memory,
+        served(create_app(memory)) as client,
+    ):
+        await memory.conversation("first").append(*TURNS)
+        await slow.called.wait()
+        clock.advance(301)
+        at_work = await client.get("/readyz")
+        await memory.conversation("second").append(*TURNS)
+        clock.advance(299)
+        waiting = await client.get("/readyz")
+        clock.advance(2)
+        overdue = await client.get("/readyz")
+        gate.set()
+        for name in ("first", "second"):
+            await memory.conversation(name).flush()
+        done = await client.get("/readyz")
+
+    assert at_work.status_code == 200, "an owner is at work"
+    assert waiting.status_code == 200
+    assert (overdue.status_code, codes(overdue)) == (503, ["overdue"])
+    assert done.status_code == 200
+
+
+async def test_work_that_others_do_does_not_count(tmp_path: Path, clock: FixedClock) -> None:
+    async with (
+        Memory.open(
+            f"sqlite:///{tmp_path / 'memory.db'}",
+            policy=POLICY,
+            clock=clock,
+            settings=Settings(workers=0),
+        ) as memory,
+        served(create_app(memory)) as client,
+    ):
+        await memory.conversation("trip").append(*TURNS)
+        clock.advance(3_600)
+
+        assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_a_store_that_cannot_be_read_is_a_reason(clock: FixedClock) -> None:
+    store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
+    store.fail("looks", StoreUnavailable("'memory.db' cannot be read: disk I/O error"))
+
+    (reason,) = await find_unready(store, clock=clock, works=False)
+    await store.close()
+
+    assert reason.code == "store"
+    assert "disk I/O error" in reason.detail
+
+
+async def test_a_server_that_ends_is_not_ready(memory: Memory) -> None:
+    ending = asyncio.Event()
+    async with served(create_app(memory, ending=ending)) as client:
+        ending.set()
+        response = await client.get("/readyz")
+
+    assert (response.status_code, codes(response)) == (503, ["ending"])
+
+
+@pytest.mark.parametrize("conversations", [1, 40])
+async def test_a_probe_asks_the_store_twice_whatever_the_number_of_conversations(
+    clock: FixedClock, conversations: int
+) -> None:
+    store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
+    for number in range(conversations):
+        ref = ConversationRef("default", str(number))
+        await store.append(ref, [Message.user("Hello.").replace(tokens=3)], user=None)
+    clock.advance(timedelta(hours=1).total_seconds())
+    store.calls.clear()
+
+    (reason,) = await find_unready(store, clock=clock, works=True)
+    calls = list(store.calls)
+    await store.close()
+
+    assert reason.code == "overdue"
+    assert calls == ["looks", "outcomes"]
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()

@@ -1,0 +1,556 @@
+"""From a snapshot of the tape to a context: what is shown, in which order, and what it counts."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from remanence import Message, Policy
+from remanence.errors import ContextOverflow
+from remanence.observing.assembly import (
+    PREAMBLE,
+    RECALL_HEADING,
+    ContextRequest,
+    build_context,
+    plain_context,
+)
+from remanence.observing.context import Context, Omitted
+from remanence.observing.quotes import Quote
+from remanence.observing.tool_results import short_results
+from remanence.types import (
+    ConversationRef,
+    Hit,
+    MemoryState,
+    Segment,
+    Snapshot,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+POLICY = Policy(token_counter="flat", heading="## Notes", show_clock=False)
+SMALL = POLICY.replace(
+    max_context_tokens=1_000, tail_tokens=500, tail_keep_tokens=0, reflect_tokens=(200, 200)
+)
+
+
+def count_message(message: Message) -> int:
+    return len(message.full_text)
+
+
+def tape(*texts: str, first_seq: int = 1) -> tuple[Message, ...]:
+    return tuple(
+        (Message.user if number % 2 == 0 else Message.assistant)(text).replace(
+            seq=first_seq + number, tokens=len(text)
+        )
+        for number, text in enumerate(texts)
+    )
+
+
+def segment(
+    first_seq: int, last_seq: int, text: str = "noted", *, generation: int = 0, tokens: int = 10
+) -> Segment:
+    return Segment(
+        id=f"s{first_seq}",
+        generation=generation,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        text=text,
+        notes=(),
+        tokens=tokens,
+        source_tokens=1,
+        sum_tokens=1,
+        lost=(),
+        made_by="t",
+        created_at=NOW,
+    )
+
+
+def snapshot(
+    *segments: Segment, tail: Sequence[Message] = (), before_tokens: int = 0, **changes: Any
+) -> Snapshot:
+    end = segments[-1].last_seq if segments else 0
+    tail_tokens = sum(message.tokens for message in tail)
+    state = MemoryState(
+        ref=ConversationRef("default", "c"),
+        key=1,
+        user=None,
+        created_at=NOW,
+        last_seq=tail[-1].seq if tail else end,
+        observed_seq=end,
+        active_seq=end,
+        tail_seq=tail[0].seq if tail else end + 1,
+        last_sum_tokens=before_tokens + tail_tokens,
+        observed_sum_tokens=before_tokens,
+        active_sum_tokens=before_tokens,
+        tail_sum_tokens=before_tokens,
+    )
+    return Snapshot(state=replace(state, **changes), segments=segments, tail=tuple(tail))
+
+
+def built(shot: Snapshot, policy: Policy = POLICY, **request: Any) -> Context:
+    return build_context(
+        shot,
+        ContextRequest(now=NOW, **request),
+        policy,
+        count_text=len,
+        count_message=count_message,
+    )
+
+
+def shown(context: Context) -> list[tuple[str, str]]:
+    return [(block.kind, block.text) for block in context.system]
+
+
+def marks(context: Context) -> list[str]:
+    return [block.kind for block in context.system if block.cache]
+
+
+HEADING = ("heading", f"## Notes\n{PREAMBLE}")
+
+
+@pytest.mark.req("B-64")
+def test_blocks_stand_in_the_order_in_which_they_change() -> None:
+    notes = (segment(1, 2, "old", generation=1), segment(3, 4, "new"))
+    context = built(
+        snapshot(*notes, tail=tape("Hello", first_seq=5)),
+        identity="I am",
+        system="You help.",
+        knowledge=("k1", "k2"),
+        facts="likes tea",
+    )
+
+    assert shown(context) == [
+        ("identity", "I am"),
+        ("system", "You help."),
+        ("knowledge", "k1"),
+        ("knowledge", "k2"),
+        ("facts", "likes tea"),
+        HEADING,
+        ("reflection", "old"),
+        ("observation", "new"),
+    ]
+    assert marks(context) == ["knowledge", "reflection", "observation"]
+    assert context.caching
+
+
+def test_empty_texts_make_no_blocks() -> None:
+    context = built(snapshot(tail=tape("Hello")), knowledge=("", "k"))
+
+    assert shown(context) == [("knowledge", "k")]
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "notes", "marked"),
+    [
+        ({"identity": "I am"}, (), ["identity"]),
+        ({"system": "s"}, (), ["system"]),
+        ({}, (segment(1, 2),), ["heading", "observation"]),
+        ({"facts": "f"}, (), ["facts"]),
+        ({"system": "s"}, (segment(1, 2, generation=1),), ["system", "reflection"]),
+        ({}, (), []),
+    ],
+)
+def test_each_part_that_changes_at_another_time_ends_with_a_breakpoint(
+    request_fields: dict[str, Any], notes: tuple[Segment, ...], marked: list[str]
+) -> None:
+    first_seq = notes[-1].last_seq + 1 if notes else 1
+    context = built(snapshot(*notes, tail=tape("Hi", first_seq=first_seq)), **request_fields)
+
+    assert marks(context) == marked
+
+
+def test_only_active_notes_with_a_text_are_shown_and_named_by_their_segment() -> None:
+    notes = (segment(1, 2, "a"), segment(3, 4, ""), segment(5, 6, "c"), segment(7, 8, "ready"))
+    context = built(snapshot(*notes, tail=tape("x", "y", "z", first_seq=7), active_seq=6))
+
+    assert shown(context) == [HEADING, ("observation", "a"), ("observation", "c")]
+    assert [block.segment_id for block in context.system] == [None, "s1", "s5"]
+    assert context.omitted == (Omitted(first_seq=3, last_seq=4, reason="nothing_noted"),)
+
+
+def test_a_range_of_which_nothing_was_noted_is_named_as_far_as_it_is_not_raw() -> None:
+    empty = segment(1, 6, "")
+
+    assert built(snapshot(empty, tail=tape("a", "b", first_seq=5))).omitted == (
+        Omitted(first_seq=1, last_seq=4, reason="nothing_noted"),
+    )
+    assert built(snapshot(empty, tail=tape("a", first_seq=1))).omitted == ()
+    assert built(snapshot(empty, tail=tape("a", first_seq=2))).omitted == (
+        Omitted(first_seq=1, last_seq=1, reason="nothing_noted"),
+    )
+    ready = snapshot(empty, tail=tape("a", "b", first_seq=7), active_seq=0)
+    assert built(ready).omitted == ()
+
+
+def test_newest_first_keeps_reflections_before_observations() -> None:
+    notes = (
+        segment(1, 2, "r1", generation=1),
+        segment(3, 4, "r2", generation=1),
+        segment(5, 6, "o1"),
+        segment(7, 8, "o2"),
+    )
+    policy = POLICY.replace(render_order="newest_first")
+
+    context = built(snapshot(*notes, tail=tape("x", first_seq=9)), policy)
+
+    assert [text for _, text in shown(context)[1:]] == ["r1", "r2", "o2", "o1"]
+
+
+def test_a_separator_stands_above_each_note_but_the_first_and_is_counted() -> None:
+    notes = (segment(1, 2, "a"), segment(3, 4, "b"), segment(5, 6, "c"))
+    policy = POLICY.replace(separator="---", heading="")
+
+    context = built(snapshot(*notes, tail=tape("x", first_seq=7)), policy)
+
+    assert [text for _, text in shown(context)] == ["a", "---\n\nb", "---\n\nc"]
+    assert [block.tokens for block in context.system] == [10, 13, 13]
+    assert [block.segment_id for block in context.system] == ["s1", "s3", "s5"]
+
+
+def test_without_notes_there_is_no_heading() -> None:
+    assert shown(built(snapshot(tail=tape("Hello")))) == []
+
+
+def test_tokens_are_counted_by_tier() -> None:
+    shot = snapshot(
+        segment(1, 2, tokens=7), tail=tape("Hello", "You", first_seq=3), before_tokens=100
+    )
+    context = built(
+        shot, identity="12", system="123", knowledge=("1",), facts="1234", memories="12345"
+    )
+
+    stats = context.stats
+    assert stats.system_tokens == 6
+    assert stats.cross_session_tokens == 4
+    assert stats.session_tokens == 7 + len(HEADING[1])
+    assert stats.working_tokens == 8
+    assert stats.volatile_tokens == 5
+    assert stats.context_tokens == 6 + 4 + 7 + len(HEADING[1]) + 8 + 5
+    assert stats.history_tokens == 108
+    assert (stats.first_raw_seq, stats.last_seq, stats.pending) == (3, 4, 2)
+    assert stats.token_factor == 1.0
+
+
+def test_an_empty_conversation_has_an_empty_context() -> None:
+    context = built(snapshot())
+
+    assert (context.system, context.messages, context.omitted) == ((), (), ())
+    assert (context.stats.first_raw_seq, context.stats.last_seq) == (1, 0)
+    assert context.to_anthropic() == {"messages": []}
+
+
+def test_what_is_due_in_the_background_is_told() -> None:
+    idle = built(snapshot(tail=tape("Hello"))).stats
+    tail = tape("x" * 8_001, first_seq=1)
+    waiting = built(snapshot(tail=tail), POLICY.replace(observe_tokens=8_000)).stats
+    full = built(snapshot(segment(1, 2, tokens=5_001), tail=tape("x", first_seq=3))).stats
+
+    assert (idle.observe_due, idle.reflect_due) == (False, False)
+    assert (waiting.observe_due, waiting.reflect_due) == (True, False)
+    assert (full.observe_due, full.reflect_due) == (False, True)
+
+
+# What does not fit
+
+
+def test_the_oldest_notes_are_left_out_while_all_exceed_three_quarters_of_the_room() -> None:
+    notes = [segment(n, n, f"n{n}", tokens=250) for n in (1, 2, 3, 4)]
+    policy = SMALL.replace(heading="")
+
+    context = built(snapshot(*notes, tail=tape("x", first_seq=5)), policy)
+
+    assert [text for _, text in shown(context)] == ["n2", "n3", "n4"]
+    assert context.omitted == (Omitted(first_seq=1, last_seq=1, reason="notes_over_budget"),)
+    fitting = [*notes[:2], segment(3, 3, tokens=250)]
+    assert built(snapshot(*fitting, tail=tape("x", first_seq=4)), policy).omitted == ()
+    over = [*notes[:2], segment(3, 3, tokens=251)]
+    assert len(built(snapshot(*over, tail=tape("x", first_seq=4)), policy).omitted) == 1
+
+
+def test_system_text_leaves_an_eighth_of_the_context_for_messages_or_is_refused() -> None:
+    at_most = built(snapshot(tail=tape("x")), SMALL, system="s" * 875)
+
+    assert at_most.stats.system_tokens == 875
+    with pytest.raises(ContextOverflow) as refused:
+        built(snapshot(tail=tape("x")), SMALL, system="s" * 800, facts="f" * 50, memories="m" * 26)
+    assert str(refused.value) == (
+        "the system text and knowledge take 876 of the 1,000 tokens of a context: shorten them, "
+        "or raise max_context_tokens"
+    )
+
+
+def test_a_model_that_counts_more_gets_less() -> None:
+    tail = tape(*["x" * 100] * 9)
+    whole = built(snapshot(tail=tail), SMALL)
+    halved = built(snapshot(tail=tail), SMALL, token_factor=2.0)
+
+    assert whole.omitted == ()
+    assert halved.stats.context_tokens <= 500
+    assert halved.omitted
+    assert halved.stats.token_factor == 2.0
+
+
+def test_a_tail_that_exceeds_the_room_is_shown_in_short_and_named() -> None:
+    tail = tape(*[f"m{n} ".ljust(100, "x") for n in range(1, 31)])
+
+    context = built(snapshot(tail=tail), SMALL)
+
+    (stand_in,) = [block for block in context.system if block.kind == "stand_in"]
+    assert stand_in.tokens == len(stand_in.text) <= 500
+    assert not stand_in.cache
+    assert context.stats.session_tokens == stand_in.tokens
+    reasons = {gap.reason for gap in context.omitted}
+    assert reasons == {"over_budget", "stand_in"}
+    assert [gap.first_seq for gap in context.omitted] == sorted(
+        gap.first_seq for gap in context.omitted
+    )
+    assert context.omitted[0].first_seq == 1
+    assert context.omitted[-1].last_seq == context.stats.first_raw_seq - 1
+
+
+# The volatile block
+
+
+def quote(text: str, *, seq: int = 1) -> Quote:
+    hit = Hit(
+        kind="message", text=text, first_seq=seq, last_seq=seq, at=NOW, score=1.0, source_id="m"
+    )
+    return Quote(hit=hit, text=text, core=text, score=1.0)
+
+
+@pytest.mark.parametrize(
+    ("request_fields", "volatile"),
+    [
+        ({}, ""),
+        ({"memories": "m"}, "m"),
+        (
+            {"recall": (quote("a"), quote("b"))},
+            f"{RECALL_HEADING}\n- a (message 1)\n- b (message 1)",
+        ),
+        ({"channel": "telegram"}, "The user writes from telegram."),
+        ({"channel": "web"}, ""),
+        ({"channel": ""}, ""),
+        (
+            {"memories": "m", "recall": (quote("a"),), "channel": "sms"},
+            f"{RECALL_HEADING}\n- a (message 1)\n\nm\n\nThe user writes from sms.",
+        ),
+    ],
+)
+def test_text_of_this_turn_stands_in_the_volatile_block(
+    request_fields: dict[str, Any], volatile: str
+) -> None:
+    context = built(snapshot(tail=tape("Hello", first_seq=2)), **request_fields)
+
+    assert context.volatile == volatile
+    assert context.stats.volatile_tokens == len(volatile)
+
+
+CLOCK = POLICY.replace(show_clock=True)
+
+
+def test_the_time_is_told_with_notes_or_after_a_pause() -> None:
+    with_notes = built(snapshot(segment(1, 2), tail=tape("x", first_seq=3)), CLOCK)
+
+    assert built(snapshot(tail=tape("x")), CLOCK).volatile == ""
+    assert with_notes.volatile == "Current time: 2026-03-02 09:00 UTC."
+    assert built(snapshot(segment(1, 2), tail=tape("x", first_seq=3))).volatile == ""
+
+
+def rested(*minutes: float, text: str = "I am  back.") -> str:
+    times = [NOW]
+    for pause in minutes:
+        times.append(times[-1] + timedelta(minutes=pause))
+    messages = [
+        Message.user(text, created_at=at).replace(seq=seq, tokens=1)
+        for seq, at in enumerate(times, start=1)
+    ]
+    return built(snapshot(tail=messages), CLOCK).volatile
+
+
+@pytest.mark.parametrize(
+    ("minutes", "pause"),
+    [
+        (60, "1 hour"),
+        (89, "1 hour"),
+        (120, "2 hours"),
+        (23 * 60, "23 hours"),
+        (24 * 60, "1 day"),
+        (72 * 60, "3 days"),
+    ],
+)
+def test_a_pause_of_an_hour_or_more_is_told_with_what_broke_it(minutes: float, pause: str) -> None:
+    assert rested(minutes) == (
+        f"Current time: 2026-03-02 09:00 UTC. The conversation rested {pause} before: 'I am back.'."
+    )
+
+
+def test_of_several_pauses_the_newest_is_told_and_shorter_ones_are_not() -> None:
+    assert rested(59) == ""
+    assert "3 days" in rested(60 * 24 * 9, 5, 60 * 24 * 3, 5)
+    assert rested() == ""
+
+
+def test_a_long_message_that_broke_a_pause_is_told_by_its_beginning() -> None:
+    assert f"{'x' * 60}…'" in rested(60, text="x" * 61)
+    assert f"'{'x' * 60}'" in rested(60, text="x" * 60)
+
+
+def test_messages_without_a_time_have_no_pauses() -> None:
+    assert built(snapshot(tail=tape("a", "b")), CLOCK).volatile == ""
+
+
+# Without memory
+
+
+def plain(messages: Sequence[Message], **request: Any) -> Context:
+    return plain_context(
+        messages, ContextRequest(now=NOW, **request), history_tokens=77, count_text=len
+    )
+
+
+def test_without_memory_there_are_system_text_and_messages_and_no_breakpoints() -> None:
+    context = plain(tape("Hello", "Hi"), system="You help.", channel="sms", memories="m")
+
+    assert shown(context) == [("system", "You help.")]
+    assert marks(context) == []
+    assert not context.caching
+    assert context.volatile == ""
+    assert context.omitted == ()
+    stats = context.stats
+    assert (stats.system_tokens, stats.working_tokens, stats.history_tokens) == (9, 7, 77)
+    assert (stats.first_raw_seq, stats.last_seq, stats.pending) == (1, 2, 0)
+    assert stats.context_tokens == 16
+
+
+def test_the_newest_messages_without_memory_begin_with_one_of_the_users() -> None:
+    newest = tape("x", "y", "z", first_seq=4)[1:]
+
+    context = plain(newest)
+
+    assert [message.seq for message in context.messages] == [6]
+    assert context.omitted == (Omitted(first_seq=1, last_seq=5, reason="disabled"),)
+
+
+def test_the_newest_messages_without_one_of_the_users_stay_as_they_are() -> None:
+    answers = (Message.assistant("a").replace(seq=3, tokens=1),)
+
+    assert plain(answers).messages == answers
+    assert plain(tape("a", "b")[1:]).omitted == (
+        Omitted(first_seq=1, last_seq=1, reason="disabled"),
+    )
+
+
+def test_no_messages_without_memory_are_an_empty_context() -> None:
+    context = plain(())
+
+    assert (context.messages, context.omitted) == ((), ())
+    assert (context.stats.first_raw_seq, context.stats.last_seq) == (1, 0)
+
+
+# Old results of tools
+
+
+def result(seq: int, text: str) -> Message:
+    return Message.tool(f"call-{seq}", text).replace(seq=seq, tokens=len(text))
+
+
+def test_results_that_notes_cover_are_shown_in_short_but_for_the_newest() -> None:
+    messages = [result(seq, "r" * 1_000) for seq in (1, 2, 3, 4)]
+
+    short, omitted = short_results(messages, covered_seq=3, keep=1, count=count_message)
+
+    assert [len(message.full_text) < 300 for message in short] == [True, True, False, False]
+    assert omitted == tuple(
+        Omitted(first_seq=seq, last_seq=seq, reason="excerpt") for seq in (1, 2)
+    )
+    (part,) = short[0].tool_results
+    assert part.text.startswith("r" * 100)
+    gone = 1_000 - part.text.index("\n")
+    assert part.text.endswith(f"\n[… {gone:,} characters; the notes say what matters …]")
+    assert short[0].tokens == len(short[0].full_text)
+    assert part.call_id == "call-1"
+
+
+def test_short_results_and_other_messages_stay_as_they_are() -> None:
+    messages = [result(1, "r" * 200), *tape("x" * 1_000, first_seq=2), result(3, "r" * 201)]
+
+    short, omitted = short_results(messages, covered_seq=3, keep=0, count=count_message)
+
+    assert short[:2] == tuple(messages[:2])
+    assert omitted == (Omitted(first_seq=3, last_seq=3, reason="excerpt"),)
+
+
+@pytest.mark.parametrize(
+    ("keep", "covered_seq", "whole"),
+    [(None, 3, 3), (3, 3, 3), (9, 3, 3), (0, 0, 3), (0, 3, 0), (2, 3, 2)],
+)
+def test_so_many_results_stay_whole(keep: int | None, covered_seq: int, whole: int) -> None:
+    messages = [result(seq, "r" * 1_000) for seq in (1, 2, 3)]
+
+    short, omitted = short_results(
+        messages, covered_seq=covered_seq, keep=keep, count=count_message
+    )
+
+    assert sum(message in messages for message in short) == whole
+    assert len(omitted) == 3 - whole
+
+
+# Requests to providers
+
+
+def test_a_request_to_anthropic_has_at_most_four_breakpoints_the_last_ones() -> None:
+    notes = (segment(1, 2, "old", generation=1), segment(3, 4, "new"))
+    tail = tape("Which?", first_seq=5)
+    request = built(snapshot(*notes, tail=tail), system="You help.").to_anthropic()
+
+    assert [block["text"] for block in request["system"] if "cache_control" in block] == [
+        "You help.",
+        "old",
+        "new",
+    ]
+    assert request["messages"] == [
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "Which?", "cache_control": {"type": "ephemeral"}}],
+        }
+    ]
+    assert all(block["type"] == "text" for block in request["system"])
+
+
+def test_a_request_to_openai_has_one_system_message_before_the_others() -> None:
+    context = built(snapshot(tail=tape("Hi", "Hello")), identity="I am", system="You help.")
+
+    assert context.to_openai() == {
+        "messages": [
+            {"role": "system", "content": "I am\n\nYou help."},
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "Hello"},
+        ]
+    }
+    assert built(snapshot(tail=tape("Hi"))).to_openai() == {
+        "messages": [{"role": "user", "content": "Hi"}]
+    }
+
+
+def test_as_plain_text_each_message_begins_with_who_speaks() -> None:
+    call = ToolCallPart(id="a", name="look", arguments='{"at": "sky"}')
+    messages = [
+        Message.user("Look up.", name="Ana"),
+        Message.assistant("Now.", tool_calls=[call]),
+        Message(
+            role="tool",
+            content=(ToolResultPart(call_id="a", content=(TextPart(text="blue"),)),),
+        ),
+    ]
+    numbered = [m.replace(seq=seq, tokens=1) for seq, m in enumerate(messages, start=1)]
+
+    text = built(snapshot(tail=numbered), system="You help.", channel="sms").to_text()
+
+    assert text.startswith("You help.\n\nAna: Look up.\n\nassistant: Now.\n[calls look ")
+    assert json.loads(text.partition("[calls look ")[2].partition("]\n")[0]) == {"at": "sky"}
+    assert "\n\ntool: blue\n\nuser: <memory-context>\nThe user writes from sms.\n" in text

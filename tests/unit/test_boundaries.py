@@ -1,0 +1,66 @@
+"""Where a conversation may be cut."""
+
+import pytest
+
+from remanence import Message
+from remanence.observing.boundaries import groups, safe_ends
+from remanence.types import ToolCallPart
+
+
+def call(*ids: str) -> Message:
+    calls = [ToolCallPart(id=id_, name="look", arguments="{}") for id_ in ids]
+    return Message.assistant("", tool_calls=calls)
+
+
+USER, ANSWER = Message.user("Hello."), Message.assistant("Hi.")
+A, B = Message.tool("a", "1"), Message.tool("b", "2")
+
+
+@pytest.mark.parametrize(
+    ("messages", "sizes"),
+    [
+        ([], []),
+        ([USER], [1]),
+        ([USER, ANSWER, USER], [1, 1, 1]),
+        ([USER, call("a"), A, ANSWER], [1, 2, 1]),
+        ([call("a", "b"), B, A], [3]),
+        ([call("a"), A, A], [2, 1]),
+        ([call("a"), USER, A], [1, 1, 1]),
+        ([call("a"), B], [1, 1]),
+        ([call("a", "b"), A, USER, B], [2, 1, 1]),
+        ([call("a"), A, call("b"), B], [2, 2]),
+        ([call("a"), call("b"), B, A], [4]),
+        ([call("a"), ANSWER, A], [3]),
+        ([call("a"), call("a"), A], [1, 2]),
+        ([call("a"), A, ANSWER], [2, 1]),
+        ([call("a", "b"), A, ANSWER, B], [2, 1, 1]),
+        ([call("a"), call("b"), A, call("c")], [3, 1]),
+    ],
+)
+def test_a_call_and_the_results_that_follow_it_are_one_run(
+    messages: list[Message], sizes: list[int]
+) -> None:
+    runs = list(groups(messages))
+
+    assert [len(run) for run in runs] == sizes
+    assert [message for run in runs for message in run] == messages
+
+
+@pytest.mark.parametrize(
+    ("messages", "open_ends", "final_ends"),
+    [
+        ([], [], []),
+        ([USER, ANSWER], [0, 1], [0, 1]),
+        ([USER, call("a")], [0], [0, 1]),
+        ([USER, call("a"), A], [0, 2], [0, 2]),
+        ([USER, call("a", "b"), A], [0], [0, 2]),
+        ([USER, call("a", "b"), A, B], [0, 3], [0, 3]),
+        ([call("a"), USER], [0, 1], [0, 1]),
+        ([USER, call("a"), call("b"), B], [0], [0, 3]),
+    ],
+)
+def test_the_last_run_ends_safely_once_all_its_calls_are_answered(
+    messages: list[Message], open_ends: list[int], final_ends: list[int]
+) -> None:
+    assert safe_ends(messages, final=False) == open_ends
+    assert safe_ends(messages, final=True) == final_ends

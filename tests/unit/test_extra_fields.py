@@ -1,0 +1,113 @@
+"""Fields that remanence has no name for go back to the provider that wrote them."""
+
+from typing import Any
+
+import pytest
+
+from remanence import Message
+from remanence.types import anthropic, openai
+
+ANTHROPIC: dict[str, dict[str, Any]] = {
+    "citations": {
+        "type": "text",
+        "text": "It is 1912.",
+        "citations": [
+            {
+                "type": "char_location",
+                "cited_text": "1912",
+                "document_index": 0,
+                "document_title": None,
+                "start_char_index": 0,
+                "end_char_index": 4,
+            }
+        ],
+    },
+    "caller": {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "look",
+        "input": {"at": [1, {"b": None}]},
+        "caller": {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"},
+    },
+    "thinking": {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+    "unknown": {"type": "holograph", "depth": 3, "new_field": {"a": None}},
+}
+OPENAI: dict[str, dict[str, Any]] = {
+    "reasoning": {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."},
+    "signature": {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {
+                "id": "c1",
+                "type": "function",
+                "function": {"name": "look", "arguments": "{}"},
+                "extra_content": {"google": {"thought_signature": "c2ln"}},
+            }
+        ],
+    },
+    "custom tool": {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": 'select "1"'}}
+        ],
+    },
+    "refusal": {
+        "role": "assistant",
+        "content": [{"type": "refusal", "refusal": "I cannot help with that."}],
+    },
+    "detail": {
+        "role": "user",
+        "content": [
+            {"type": "image_url", "image_url": {"url": "https://x.test/a.png", "detail": "low"}}
+        ],
+    },
+    "audio": {
+        "role": "user",
+        "content": [{"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}}],
+    },
+}
+
+
+@pytest.mark.parametrize("case", ANTHROPIC)
+def test_a_block_of_anthropics_comes_back_with_all_its_fields(case: str) -> None:
+    data = {"role": "assistant", "content": [ANTHROPIC[case]]}
+    message = Message.from_anthropic(data)
+    assert anthropic.render(message.role, message.content) == [data]
+
+
+@pytest.mark.parametrize("case", OPENAI)
+def test_a_message_of_openais_comes_back_with_all_its_fields(case: str) -> None:
+    message = Message.from_openai(OPENAI[case])
+    assert openai.render(message.role, message.content) == [OPENAI[case]]
+
+
+@pytest.mark.parametrize("case", ANTHROPIC)
+def test_fields_of_one_provider_do_not_reach_another(case: str) -> None:
+    message = Message.from_anthropic({"role": "assistant", "content": [ANTHROPIC[case]]})
+    sent = str(openai.render(message.role, message.content))
+    for field in ("citations", "caller", "signature", "new_field"):
+        assert field not in sent
+
+
+def test_text_with_citations_is_text() -> None:
+    message = Message.from_anthropic({"role": "assistant", "content": [ANTHROPIC["citations"]]})
+    assert message.text == "It is 1912."
+
+
+def test_null_fields_are_as_good_as_absent_ones() -> None:
+    text = {"type": "text", "text": "Hi.", "citations": None, "cache_control": None}
+    assert Message.from_anthropic({"role": "assistant", "content": [text]}) == Message.assistant(
+        "Hi."
+    )
+    answer: dict[str, Any] = {"role": "assistant", "content": "Hi.", "annotations": []}
+    nulls = dict.fromkeys(("refusal", "audio", "function_call", "tool_calls", "name"))
+    assert Message.from_openai({**answer, **nulls}) == Message.assistant("Hi.")
+
+
+@pytest.mark.parametrize("field", ["id", "created_at", "timestamp"])
+def test_the_fields_of_a_transcripts_record_are_sent_to_no_provider(field: str) -> None:
+    message = Message.from_openai({"role": "assistant", "content": "Yes.", field: "2026-03-01"})
+
+    assert message == Message.assistant("Yes.")

@@ -1,0 +1,121 @@
+"""No input makes memory do more than a fixed amount of work for each of its characters.
+
+The functions that are entered are counted; a pattern that backtracks would not end in time.
+"""
+
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import FrameType
+
+import pytest
+from benchmarks.hostile import SHAPES
+
+from remanence.observing.extractive.observer import extract
+from remanence.observing.literals import LossReport
+from remanence.observing.notes import one_line
+from remanence.observing.observable import observable
+from remanence.observing.recall import snippet
+from remanence.observing.slicing import at_once
+from remanence.protocols import ObserveRequest
+from remanence.stores.terms import index_terms, query_terms
+from remanence.tokens.estimator import estimator
+from remanence.types import ConversationRef, Message, ToolCallPart
+
+SMALL, LARGE = 600, 2_400
+MARGIN_CALLS = 2_000
+"""Work that does not depend on the length: tables that are loaded, words that come once."""
+NOW = datetime(2024, 5, 1, tzinfo=UTC)
+COUNT = estimator("claude")
+
+
+def request_of(*messages: Message) -> ObserveRequest:
+    numbered = [m.replace(seq=seq, created_at=NOW) for seq, m in enumerate(messages, start=1)]
+    return ObserveRequest(
+        conversation=ConversationRef("default", "chat"),
+        messages=observable(numbered),
+        known=(),
+        target_tokens=100,
+        count_tokens=COUNT,
+        note_format="compact",
+        now=NOW,
+    )
+
+
+def observe(*messages: Message) -> None:
+    at_once(extract(request_of(*messages)))
+
+
+def observe_tool(text: str) -> None:
+    call = ToolCallPart(id="c1", name="run", arguments=text)
+    observe(Message.assistant(tool_calls=[call]), Message.tool("c1", text))
+
+
+WORK: dict[str, Callable[[str], object]] = {
+    "observing what a user wrote": lambda text: observe(Message.user(text)),
+    "observing a tool's result": observe_tool,
+    "redacting and cleaning": lambda text: observable([Message.user(text)]),
+    "the loss report": lambda text: LossReport("a note").add(text),
+    "a snippet": lambda text: snippet(text, text[:200]),
+    "words for the index": index_terms,
+    "a query": query_terms,
+    "counting tokens": COUNT,
+    "a line of notes": one_line,
+}
+
+
+def calls_of(work: Callable[[str], object], text: str) -> int:
+    """How many functions and generators were entered, in Python and below."""
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work(text)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_work_grows_with_the_length_of_a_text_alone(name: str) -> None:
+    work = WORK[name]
+    work("The first one loads what is loaded once. Ana said so on Monday.")
+    too_much = {}
+    for shape, text_of in SHAPES.items():
+        small, large = (calls_of(work, text_of(size)) for size in (SMALL, LARGE))
+        if large > LARGE // SMALL * 1.5 * small + MARGIN_CALLS:
+            too_much[shape] = (small, large)
+
+    assert too_much == {}
+
+
+MOST_CALLS = 10_000
+"""Between two steps: some milliseconds of work."""
+
+
+@pytest.mark.parametrize("shape", ["spaced dots", "newlines", "log lines", "commas"])
+def test_the_embedded_observer_lets_others_run_however_long_a_text_is(shape: str) -> None:
+    observe(Message.user("The first one loads what is loaded once. Ana said so on Monday."))
+    call = ToolCallPart(id="c1", name="run", arguments="{}")
+    text = SHAPES[shape](20_000)
+    messages = [Message.user(text), Message.assistant(tool_calls=[call]), Message.tool("c1", text)]
+    steps = extract(request_of(*messages))
+    most = 0
+    done = False
+
+    def step() -> None:
+        nonlocal done
+        try:
+            next(steps)
+        except StopIteration:
+            done = True
+
+    while not done:
+        most = max(most, calls_of(lambda _: step(), ""))
+
+    assert most <= MOST_CALLS

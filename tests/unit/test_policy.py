@@ -1,0 +1,364 @@
+"""The settings of a memory: what each preset is, and which values are refused."""
+
+from collections.abc import Callable
+
+import pytest
+
+from remanence import Policy
+from remanence.errors import InvalidPolicy
+from remanence.observing.policy import window_tokens
+
+DEFAULTS = {
+    "enabled": True,
+    "disabled_messages": None,
+    "model": "claude-sonnet-5-5",
+    "token_counter": None,
+    "observe_tokens": 8_000,
+    "observe_compare": "gt",
+    "observe_gauge": "unobserved",
+    "observe_slice": "budget",
+    "observe_slice_messages": 20,
+    "observe_max_tokens": 8_000,
+    "observe_timeout_seconds": 120.0,
+    "observer_mode": "separate",
+    "precompute_at": None,
+    "note_ratio": 0.2,
+    "note_format": "compact",
+    "max_output_tokens": 16_000,
+    "activate": "over_budget",
+    "tail_tokens": 8_000,
+    "tail_keep_tokens": 1_500,
+    "keep_last": 4,
+    "keep_last_tool_results": None,
+    "cache_ttl_seconds": None,
+    "reflect_tokens": (5_000, 24_000),
+    "reflect_scope": "generation",
+    "reflect_ratio": 0.17,
+    "reflect_min_interval_seconds": 0.0,
+    "superseded": "keep",
+    "extract_facts": True,
+    "facts_tokens": 1_000,
+    "facts_place": "prefix",
+    "recall_each_turn": True,
+    "recall_tokens": 400,
+    "recall_timeout_seconds": 2.0,
+    "max_context_tokens": None,
+    "block_after": None,
+    "sync_timeout_seconds": 10.0,
+    "render_order": "oldest_first",
+    "heading": "## Conversation Memory",
+    "separator": "",
+    "show_clock": True,
+    "retry_seconds": 60.0,
+    "retry_max_seconds": 3_600.0,
+    "max_failures": 6,
+    "max_message_bytes": 16_777_216,
+}
+
+
+def test_each_setting_has_the_default_that_the_pages_name() -> None:
+    assert {name: getattr(Policy.default(), name) for name in DEFAULTS} == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("preset", "differences"),
+    [
+        (
+            Policy.lango,
+            {
+                "enabled": False,
+                "disabled_messages": 100,
+                "recall_each_turn": False,
+                "token_counter": "cjk",
+                "observe_tokens": 1_000,
+                "observe_slice": "all",
+                "note_format": "prose",
+                "activate": "when_observed",
+                "tail_tokens": 8_000,
+                "tail_keep_tokens": 6_000,
+                "keep_last": 0,
+                "reflect_tokens": (2_000, 2_000),
+                "reflect_ratio": 0.25,
+                "extract_facts": False,
+                "facts_tokens": 0,
+                "show_clock": False,
+                "reflect_scope": "kind",
+                "superseded": "purge",
+                "render_order": "newest_first",
+            },
+        ),
+        (
+            Policy.zora,
+            {
+                "recall_each_turn": False,
+                "token_counter": "split",
+                "observe_tokens": 30_000,
+                "observe_gauge": "working_window",
+                "observe_slice": "oldest_n",
+                "precompute_at": 0.7,
+                "note_format": "dated_priority",
+                "tail_tokens": 30_000,
+                "tail_keep_tokens": 20_000,
+                "keep_last": 0,
+                "reflect_tokens": (10_000,),
+                "reflect_ratio": 0.55,
+                "reflect_scope": "all",
+                "facts_tokens": 5_000,
+                "block_after": 2.0,
+                "heading": "## Earlier in This Session",
+            },
+        ),
+        (
+            Policy.brain,
+            {
+                "recall_each_turn": False,
+                "token_counter": "flat",
+                "observe_tokens": 30_000,
+                "observe_slice": "all",
+                "observe_max_tokens": 40_000,
+                "note_format": "tagged",
+                "activate": "when_observed",
+                "tail_tokens": 30_000,
+                "tail_keep_tokens": 0,
+                "keep_last": 12,
+                "keep_last_tool_results": 6,
+                "reflect_tokens": (40_000,),
+                "facts_tokens": 2_000,
+                "reflect_scope": "all",
+                "reflect_ratio": 0.6,
+                "reflect_min_interval_seconds": 3_600.0,
+                "max_output_tokens": 32_000,
+                "facts_place": "volatile",
+                "heading": "## Conversation Context (Observations)",
+                "separator": "---",
+            },
+        ),
+    ],
+)
+def test_a_preset_differs_from_the_defaults_in_what_its_design_says(
+    preset: Callable[..., Policy], differences: dict[str, object]
+) -> None:
+    made = preset()
+
+    assert {name: getattr(made, name) for name in differences} == differences
+    others = [name for name in DEFAULTS if name not in differences]
+    assert {name: getattr(made, name) for name in others} == {
+        name: DEFAULTS[name] for name in others
+    }
+
+
+@pytest.mark.parametrize("preset", [Policy.default, Policy.lango, Policy.zora, Policy.brain])
+def test_a_setting_that_is_given_wins_over_that_of_the_preset(
+    preset: Callable[..., Policy],
+) -> None:
+    assert preset(enabled=False, keep_last=3, heading="").keep_last == 3
+    assert not preset(enabled=False).enabled
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "observe_tokens",
+        "observe_slice_messages",
+        "observe_max_tokens",
+        "observe_timeout_seconds",
+        "max_output_tokens",
+        "tail_tokens",
+        "retry_seconds",
+        "retry_max_seconds",
+        "max_failures",
+        "max_message_bytes",
+    ],
+)
+@pytest.mark.parametrize("value", [0, -1])
+def test_a_size_or_a_time_is_positive(name: str, value: int) -> None:
+    with pytest.raises(InvalidPolicy) as refused:
+        Policy.default(**{name: value})
+
+    assert str(refused.value) == f"{name}={value} is impossible: use a positive number"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tail_keep_tokens",
+        "keep_last",
+        "reflect_min_interval_seconds",
+        "facts_tokens",
+        "recall_tokens",
+        "recall_timeout_seconds",
+        "sync_timeout_seconds",
+    ],
+)
+def test_a_least_number_may_be_0_and_no_less(name: str) -> None:
+    assert getattr(Policy.default(**{name: 0}), name) == 0
+    with pytest.raises(InvalidPolicy) as refused:
+        Policy.default(**{name: -1})
+
+    assert str(refused.value) == f"{name}=-1 is impossible: use 0 or more"
+
+
+@pytest.mark.parametrize("name", ["note_ratio", "reflect_ratio", "precompute_at"])
+@pytest.mark.parametrize("value", [0.0, -0.1, 1.01])
+def test_a_share_is_above_0_and_at_most_1(name: str, value: float) -> None:
+    with pytest.raises(InvalidPolicy) as refused:
+        Policy.default(**{name: value})
+
+    assert str(refused.value) == f"{name}={value} is impossible: use a share between 0 and 1"
+
+
+@pytest.mark.parametrize(
+    ("settings", "refusal"),
+    [
+        ({"cache_ttl_seconds": -1}, "cache_ttl_seconds=-1 is impossible: use 0 or more, or None"),
+        ({"block_after": 0.9}, "block_after=0.9 is impossible: use 1.0 or more, or None"),
+        (
+            {"disabled_messages": 0},
+            "disabled_messages=0 is impossible: use 1 or more, or None",
+        ),
+        (
+            {"keep_last_tool_results": -1},
+            "keep_last_tool_results=-1 is impossible: use 0 or more",
+        ),
+        (
+            {"reflect_tokens": (5_000,)},
+            "reflect_tokens=(5000,) is impossible: name the budget of a generation above",
+        ),
+        (
+            {"reflect_tokens": (5_000,), "reflect_scope": "kind"},
+            "reflect_tokens=(5000,) is impossible: name the budget of a generation above",
+        ),
+        (
+            {"reflect_tokens": (5_000, 5_000, 5_000), "reflect_scope": "kind"},
+            (
+                "reflect_tokens=(5000, 5000, 5000) is impossible: with reflect_scope='kind' name two, of "
+                "observations and of reflections"
+            ),
+        ),
+        (
+            {"reflect_tokens": (5_000, 0)},
+            "reflect_tokens=(5000, 0) is impossible: use positive budgets",
+        ),
+        (
+            {"max_context_tokens": 36_999},
+            (
+                "reflect_tokens=(5000, 24000) is impossible: with tail_tokens=8,000 and "
+                "reflect_tokens=(5000, 24000), messages and notes take 37,000 of the 36,999 tokens of "
+                "a context: raise max_context_tokens, or lower it, such as to (4999, 23999)"
+            ),
+        ),
+        (
+            {"max_context_tokens": 11_625},
+            (
+                "tail_tokens=8000 is impossible: with tail_tokens=8,000 and "
+                "reflect_tokens=(5000, 24000), messages and notes take 37,000 of the 11,625 tokens of "
+                "a context: raise max_context_tokens, or lower both, such as to tail_tokens=2513 and "
+                "reflect_tokens=(1570, 7540)"
+            ),
+        ),
+        (
+            {"max_context_tokens": 11_626},
+            (
+                "reflect_tokens=(5000, 24000) is impossible: with tail_tokens=8,000 and "
+                "reflect_tokens=(5000, 24000), messages and notes take 37,000 of the 11,626 tokens of "
+                "a context: raise max_context_tokens, or lower it, such as to (625, 3000)"
+            ),
+        ),
+        (
+            {"tail_keep_tokens": 8_000},
+            (
+                "tail_keep_tokens=8000 is impossible: it must be below tail_tokens=8,000, or activation "
+                "frees nothing"
+            ),
+        ),
+        (
+            {"max_output_tokens": 1_599, "reflect_tokens": ()},
+            (
+                "note_ratio=0.2 is impossible: notes of 1,600 tokens would exceed "
+                "max_output_tokens=1,599 and be cut off: lower note_ratio or observe_max_tokens"
+            ),
+        ),
+        (
+            {"max_output_tokens": 4_079},
+            (
+                "reflect_ratio=0.17 is impossible: a reflection of 4,080 tokens would exceed "
+                "max_output_tokens=4,079 and be cut off: lower reflect_ratio or reflect_tokens"
+            ),
+        ),
+    ],
+)
+def test_an_impossible_setting_is_named_with_its_value_and_a_remedy(
+    settings: dict[str, object], refusal: str
+) -> None:
+    with pytest.raises(InvalidPolicy) as refused:
+        Policy.default(**settings)
+
+    assert str(refused.value) == refusal
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"observe_tokens": 1, "tail_tokens": 1, "tail_keep_tokens": 0},
+        {"cache_ttl_seconds": 0},
+        {"block_after": 1},
+        {"disabled_messages": 1},
+        {"keep_last_tool_results": 0},
+        {"reflect_tokens": (5_000,), "reflect_scope": "all"},
+        {"reflect_tokens": ()},
+        {"reflect_tokens": (), "reflect_scope": "kind"},
+        {"reflect_tokens": (5_000, 5_000), "reflect_scope": "kind"},
+        {"reflect_tokens": (1, 1)},
+        {"max_context_tokens": 37_000},
+        {"tail_keep_tokens": 7_999},
+        {"max_output_tokens": 1_600, "reflect_tokens": ()},
+        {"max_output_tokens": 4_080},
+        {"note_ratio": 1.0, "reflect_ratio": 1.0, "max_output_tokens": 24_000},
+        {"precompute_at": 1.0},
+    ],
+)
+def test_the_last_value_that_makes_sense_is_taken(settings: dict[str, object]) -> None:
+    made = Policy.default(**settings)
+
+    assert {name: getattr(made, name) for name in settings} == settings
+
+
+def test_a_copy_is_checked_like_a_new_policy() -> None:
+    assert Policy.zora().replace(keep_last=7) == Policy.zora(keep_last=7)
+    with pytest.raises(InvalidPolicy, match="keep_last=-1"):
+        Policy.zora().replace(keep_last=-1)
+
+
+@pytest.mark.parametrize(
+    ("model", "seconds"),
+    [("claude-sonnet-5-5", 300.0), ("gpt-5.4", 600.0), ("mistral-large", 300.0)],
+)
+def test_a_cache_lives_as_long_as_its_vendor_states_unless_a_time_is_given(
+    model: str, seconds: float
+) -> None:
+    assert Policy(model=model).cache_lifetime_seconds == seconds
+    assert Policy(model=model, cache_ttl_seconds=9.5).cache_lifetime_seconds == 9.5
+    assert Policy(model=model, cache_ttl_seconds=0).cache_lifetime_seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("claude-sonnet-5-5", 200_000),
+        ("anthropic:Claude-Haiku", 200_000),
+        ("gemini-2.5-pro", 1_000_000),
+        ("gpt-4.1-mini", 1_000_000),
+        ("gpt-4o", 128_000),
+        ("GPT-5.4", 272_000),
+        ("llama3.2", 128_000),
+    ],
+)
+def test_a_context_has_nine_tenths_of_the_models_window(model: str, tokens: int) -> None:
+    assert window_tokens(model) == tokens
+    assert Policy(model=model).context_tokens == tokens * 9 // 10
+    assert Policy(model=model, max_context_tokens=50_000).context_tokens == 50_000
+
+
+def test_facts_take_a_tenth_of_a_context_at_most() -> None:
+    assert Policy(facts_tokens=1_000).facts_budget == 1_000
+    assert Policy(facts_tokens=9_000, max_context_tokens=50_000).facts_budget == 5_000
