@@ -1,9 +1,11 @@
 """A server on loopback that speaks the protocols of model providers and fails on demand."""
 
 import asyncio
+import gzip
 import json
 import socket
 import struct
+import zlib
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -52,11 +54,25 @@ Trouble: TypeAlias = Literal[
     "garbage",
     "no json",
     "other protocol",
+    "late start",
+    "unknown block",
     "broken off",
     "ends early",
     "error event",
 ]
-Step: TypeAlias = Reply | Fail | Held | Trouble
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """Answer with a body that is compressed by `encoding`, whatever was asked for."""
+
+    encoding: Literal["gzip", "deflate", "br"] = "gzip"
+    reply: Reply = field(default_factory=Reply)
+    padding_bytes: int = 0
+    is_broken: bool = False
+
+
+Step: TypeAlias = Reply | Fail | Held | Compressed | Trouble
 
 
 class ModelServer:
@@ -130,6 +146,8 @@ class ModelServer:
         step = self._script.popleft() if self._script else Reply()
         if isinstance(step, Reply):
             return _answer(writer, request, dialect, step)
+        if isinstance(step, Compressed):
+            return _answer_compressed(writer, request, dialect, step)
         if isinstance(step, Held):
             return await _answer_held(writer, request, dialect, step)
         if isinstance(step, Fail):
@@ -137,6 +155,22 @@ class ModelServer:
             error = dialect.error(step.kind, message)
             return _send(writer, step.status, error, step.headers)
         return await _trouble(writer, request, dialect, step)
+
+
+def _answer_compressed(
+    writer: asyncio.StreamWriter, request: Received, dialect: Dialect, step: Compressed
+) -> None:
+    """The answer behind white space, which compresses to a thousandth."""
+    streams = request.body.get("stream")
+    body = "".join(dialect.events(request.body, step.reply))
+    if not streams:
+        body = json.dumps(dialect.response(request.body, step.reply))
+    padding = "\n" * step.padding_bytes if streams else " " * step.padding_bytes
+    pack = gzip.compress if step.encoding == "gzip" else zlib.compress
+    data = pack((padding + body).encode())
+    headers = {"content-encoding": step.encoding, "content-length": str(len(data))}
+    _head(writer, 200, {**_content_type(request), **headers})
+    writer.write(b"?" * len(data) if step.is_broken else data)
 
 
 async def _answer_held(
@@ -173,6 +207,8 @@ async def _trouble(
             _send_text(writer, "<html>Bad gateway</html>", "text/html")
         case "other protocol":
             _other_protocol(writer, request)
+        case "late start" | "unknown block":
+            _out_of_order(writer, request, dialect, trouble)
         case "stall" | "broken off" | "ends early" | "error event":
             await _part_of_an_answer(writer, request, dialect, trouble)
         case _:
@@ -200,6 +236,15 @@ def _other_protocol(writer: asyncio.StreamWriter, request: Received) -> None:
         _send_text(writer, f"event: message_delta\ndata: {document}\n\n", "text/event-stream")
     else:
         _send_text(writer, document, "application/json")
+
+
+def _out_of_order(
+    writer: asyncio.StreamWriter, request: Received, dialect: Dialect, trouble: Trouble
+) -> None:
+    """The events of a stream with the first, or the second one at its end."""
+    events = dialect.events(request.body, Reply())
+    moved = events.pop(0 if trouble == "late start" else 1)
+    _send_text(writer, "".join([*events, moved]), "text/event-stream")
 
 
 async def _part_of_an_answer(

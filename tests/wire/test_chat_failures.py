@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.wire.dialects import Call, Reply
 from tests.wire.reach import KEY, Wire
-from tests.wire.servers import Fail, ModelServer, Step
+from tests.wire.servers import Compressed, Fail, ModelServer, Step
 from tests.wire.talking import ONE_TRY, chat_of, conversing, said
 
 from remanence import Conversation, Tool
 from remanence.chat import ChatEvent, TextDelta
 from remanence.errors import InvalidMessage, ModelError
 from remanence.models import ModelOptions
+from remanence.models.bounded_client import MAX_ANSWER_BYTES
 
 SHORT = ModelOptions(attempts=1, timeout_seconds=0.2)
 NEVER_ENDING = ("slow header", "stall", "drip")
@@ -263,3 +264,35 @@ async def test_an_answer_without_end_is_not_read_beyond_a_bound(
 
     assert caught.value.reason == "bad_answer"
     assert "16,777,216 bytes" in str(caught.value)
+
+
+@pytest.mark.parametrize("trouble", ["late start", "unknown block"])
+async def test_events_out_of_order_are_a_bad_answer(server: ModelServer, trouble: Step) -> None:
+    wire = Wire(provider="anthropic", stream=True, server=server)
+    wire.server.script(trouble)
+    async with conversing() as conversation:
+        with pytest.raises(ModelError, match="anthropic:claude-haiku-4-5") as caught:
+            await said(chat_of(conversation, wire, options=ONE_TRY), wire, "Which gate?")
+        kept_then = await kept(conversation)
+
+    assert caught.value.reason == "bad_answer"
+    assert kept_then == ["Which gate?"]
+
+
+async def test_a_compressed_answer_is_read(wire: Wire) -> None:
+    wire.server.script(Compressed("gzip", Reply("Gate B42.")))
+    async with conversing() as conversation:
+        reply = await said(chat_of(conversation, wire), wire, "Which gate?")
+
+    assert reply.text == "Gate B42."
+
+
+async def test_a_small_body_that_decompresses_to_a_large_one_is_not_read_beyond_a_bound(
+    wire: Wire,
+) -> None:
+    wire.server.script(Compressed(padding_bytes=MAX_ANSWER_BYTES))
+    async with conversing() as conversation:
+        with pytest.raises(ModelError, match="16,777,216 bytes") as caught:
+            await said(chat_of(conversation, wire, options=ONE_TRY), wire, "Which gate?")
+
+    assert caught.value.reason == "bad_answer"

@@ -2,15 +2,17 @@ import asyncio
 import logging
 from datetime import timedelta
 from email.utils import format_datetime
+from typing import Literal
 
 import pytest
 from tests.wire.dialects import Ending, Reply
 from tests.wire.reach import KEY, Wire
-from tests.wire.servers import Fail, ModelServer, Step
+from tests.wire.servers import Compressed, Fail, ModelServer, Step
 
 from remanence.clock import SystemClock
 from remanence.errors import ModelError
 from remanence.models import ModelOptions, open_model
+from remanence.models.bounded_client import MAX_ANSWER_BYTES
 from remanence.models.function import MAX_ANSWER_CHARACTERS
 from remanence.protocols import ModelRequest
 
@@ -269,3 +271,49 @@ async def test_a_function_that_returns_more_than_any_model_writes_has_failed(
 
     with pytest.raises(ModelError, match="more than the 8,000,000"):
         await open_model(endless).complete(ask)
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+async def test_a_compressed_answer_is_read(
+    wire: Wire, ask: ModelRequest, encoding: Literal["gzip", "deflate"]
+) -> None:
+    wire.server.script(Compressed(encoding, Reply("Gate B42."), padding_bytes=200_000))
+    answer = await wire.open().complete(ask)
+
+    assert answer.text == "Gate B42."
+
+
+async def test_a_small_body_that_decompresses_to_a_large_one_is_not_read_beyond_a_bound(
+    wire: Wire, ask: ModelRequest
+) -> None:
+    wire.server.script(Compressed(padding_bytes=MAX_ANSWER_BYTES))
+    with pytest.raises(ModelError) as caught:
+        await wire.open().complete(ask)
+
+    assert caught.value.reason == "bad_answer"
+    assert "16,777,216 bytes" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [(Compressed("br"), "'br', which was not asked for"), (Compressed(is_broken=True), "not gzip")],
+    ids=["unknown", "broken"],
+)
+async def test_an_answer_that_cannot_be_decompressed_is_a_bad_answer(
+    wire: Wire, ask: ModelRequest, step: Step, words: str
+) -> None:
+    wire.server.script(step)
+    with pytest.raises(ModelError, match=words) as caught:
+        await wire.open().complete(ask)
+
+    assert caught.value.reason == "bad_answer"
+
+
+async def test_events_before_the_start_of_a_message_are_a_bad_answer(
+    server: ModelServer, ask: ModelRequest
+) -> None:
+    server.script("late start")
+    with pytest.raises(ModelError) as caught:
+        await Wire(provider="anthropic", stream=True, server=server).open().complete(ask)
+
+    assert caught.value.reason == "bad_answer"

@@ -1,8 +1,9 @@
 """An HTTP client whose requests end: each has a deadline and a bound on the size of its answer."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
+import zlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Final
 
 import httpx2
 
@@ -10,13 +11,17 @@ MAX_ANSWER_BYTES = 16 * 1024 * 1024
 """The longest answers of today's models have half a megabyte of text, streamed in small events."""
 
 
-class AnswerTooLarge(httpx2.TransportError):
-    """An answer has more bytes than a client takes."""
+_PIECE_BYTES: Final = 64 * 1024
+_COMPRESSED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 
 
-def size_error(error: BaseException | None) -> AnswerTooLarge | None:
-    """The `AnswerTooLarge` that led to *error*, whatever a provider's client made of it."""
-    while error is not None and not isinstance(error, AnswerTooLarge):
+class UnreadableBody(httpx2.TransportError):
+    """The body of an answer is too large, or compressed in an unknown or broken way."""
+
+
+def body_error(error: BaseException | None) -> UnreadableBody | None:
+    """The `UnreadableBody` that led to *error*, whatever a provider's client made of it."""
+    while error is not None and not isinstance(error, UnreadableBody):
         error = error.__cause__ or error.__context__
     return error
 
@@ -25,7 +30,8 @@ class BoundedClient(httpx2.AsyncClient):
     """Fails a request that is not answered in full within `request_seconds`, or too large.
 
     The timeouts of httpx are those of single reads: a server that sends a byte a second never
-    meets them.
+    meets them. No compression is asked for; where a server compresses all the same, the bound is on
+    the size of what comes out of it.
     """
 
     request_seconds: float
@@ -35,14 +41,15 @@ class BoundedClient(httpx2.AsyncClient):
         self, request: httpx2.Request, *, stream: bool = False, **options: Any
     ) -> httpx2.Response:  # the options are httpx's
         deadline = asyncio.get_running_loop().time() + self.request_seconds
-        request.headers["accept-encoding"] = "identity"  # a compressed answer hides its size
+        request.headers["accept-encoding"] = "identity"
         try:
             async with asyncio.timeout_at(deadline):
                 response = await super().send(request, stream=True, **options)
         except TimeoutError as error:
             raise _too_late(self.request_seconds, request) from error
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _BoundedStream(response.stream, self, deadline, request)
+        encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+        response.stream = _BoundedStream(response.stream, self, deadline, request, encoding)
         if not stream:
             try:
                 await response.aread()
@@ -52,7 +59,7 @@ class BoundedClient(httpx2.AsyncClient):
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """The bytes of an answer, up to the bounds of its client."""
+    """The bytes of an answer as they were before compression, up to the bounds of its client."""
 
     def __init__(
         self,
@@ -60,14 +67,16 @@ class _BoundedStream(httpx2.AsyncByteStream):
         client: BoundedClient,
         deadline: float,
         request: httpx2.Request,
+        encoding: str,
     ) -> None:
         self._stream = stream
         self._client = client
         self._deadline = deadline
         self._request = request
+        self._encoding = encoding
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size, chunks = 0, aiter(self._stream)
+        size, chunks, decoder = 0, aiter(self._stream), self._decoder()
         while True:
             try:
                 async with asyncio.timeout_at(self._deadline):
@@ -76,16 +85,39 @@ class _BoundedStream(httpx2.AsyncByteStream):
                 raise _too_late(self._client.request_seconds, self._request) from error
             if chunk is None:
                 return
-            size += len(chunk)
-            if size > self._client.max_answer_bytes:
-                raise AnswerTooLarge(
-                    f"the answer has more than {self._client.max_answer_bytes:,} bytes",
-                    request=self._request,
-                )
-            yield chunk
+            for piece in self._decoded(chunk, decoder):
+                size += len(piece)
+                if size > self._client.max_answer_bytes:
+                    raise self._unreadable(f"has more than {self._client.max_answer_bytes:,} bytes")
+                yield piece
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+    def _decoder(self) -> "zlib._Decompress | None":
+        if self._encoding == "identity":
+            return None
+        if self._encoding not in _COMPRESSED:
+            raise self._unreadable(
+                f"has the content-encoding {self._encoding!r:.80}, which was not asked for: have "
+                "the server send it as it is"
+            )
+        return zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip and deflate by their own headers
+
+    def _decoded(self, chunk: bytes, decoder: "zlib._Decompress | None") -> Iterator[bytes]:
+        """The bytes of a chunk in pieces, so that a small one cannot grow to gigabytes at once."""
+        if decoder is None:
+            yield chunk
+            return
+        try:
+            while piece := decoder.decompress(chunk, _PIECE_BYTES):
+                yield piece
+                chunk = decoder.unconsumed_tail
+        except zlib.error as error:
+            raise self._unreadable(f"is not {self._encoding}: {error}") from error
+
+    def _unreadable(self, problem: str) -> UnreadableBody:
+        return UnreadableBody(problem, request=self._request)
 
 
 def _too_late(seconds: float, request: httpx2.Request) -> httpx2.ReadTimeout:

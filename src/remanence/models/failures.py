@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_ai import exceptions as wire
 
 from remanence.errors import ModelError
-from remanence.models.bounded_client import size_error
+from remanence.models.bounded_client import body_error
 from remanence.models.spec import ModelSpec
 from remanence.models.wording import (
     described,
@@ -47,8 +47,8 @@ _KEY_VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 
 def to_model_error(error: Exception, spec: ModelSpec) -> ModelError:
     """The failure of a call, in our words."""
-    if bound := size_error(error):
-        return ModelError("bad_answer", f"{spec.name} did not end its answer: {bound}")
+    if problem := body_error(error):
+        return ModelError("bad_answer", f"{spec.name}: the answer {problem}")
     return described(
         _reason(error),
         spec,

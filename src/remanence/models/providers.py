@@ -26,7 +26,13 @@ from remanence.models.spec import ModelSpec, can_continue
 from remanence.protocols import LivePrompt, ModelAnswer, ModelRequest
 
 _GROUP = re.compile(r"pydantic-ai-slim\[([\w-]+)\]")
-_FAILURES = (AgentRunError, httpx2.TransportError, json.JSONDecodeError, ValidationError)
+_FAILURES = (
+    AgentRunError,
+    AssertionError,  # pydantic-ai asserts that the events of a stream are in order
+    httpx2.TransportError,
+    json.JSONDecodeError,
+    ValidationError,
+)
 
 
 class ProviderModel:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 import anthropic
+from anthropic.lib.streaming import AsyncMessageStream, ParsedMessageStreamEvent
 from anthropic.types import Message as WireMessage, Usage as WireUsage
 
 from remanence.chat.dialects.reached import ReachedModel
@@ -70,12 +71,14 @@ class Anthropic:
             self._client() as client,
             client.messages.stream(**self._arguments(request)) as events,
         ):
-            async for event in events:
-                if event.type == "text":
-                    yield event.text
-                elif event.type == "message_start":
+            while (event := await _next_event(events)) is not None:
+                if event.type == "message_start":
                     ending = "broken_off"
                     yield _tokens(event.message.usage)
+                elif ending == "unreadable":
+                    raise anthropic.AnthropicError(f"{event.type} came before message_start")
+                elif event.type == "text":
+                    yield event.text
                 elif event.type == "message_stop":
                     message = event.message
         yield _spoken(message) if message else Spoken(content=(), ending=ending, tokens=None)
@@ -97,6 +100,19 @@ class Anthropic:
             if request.conclude:
                 arguments["tool_choice"] = {"type": "none"}
         return arguments
+
+
+async def _next_event(events: AsyncMessageStream) -> ParsedMessageStreamEvent | None:
+    """The next event of a stream; None at its end.
+
+    Raises:
+        AnthropicError: an event does not fit those before it, for which the client has only
+            Python's own errors.
+    """
+    try:
+        return await anext(events, None)
+    except (AttributeError, LookupError, RuntimeError, TypeError) as error:
+        raise anthropic.AnthropicError("the events of the stream are out of order") from error
 
 
 def _spoken(message: object) -> Spoken:

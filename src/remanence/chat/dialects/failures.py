@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from remanence.errors import ModelError
-from remanence.models.bounded_client import size_error
+from remanence.models.bounded_client import body_error
 from remanence.models.spec import ModelSpec
 from remanence.models.wording import described, provider_words, reason_of_status
 
@@ -25,8 +25,8 @@ def to_model_error(
     error: Exception, spec: ModelSpec, reasons: Sequence[tuple[type[Exception], str]]
 ) -> ModelError:
     """The failure of a call, in our words; *reasons* are the codes of errors without a status."""
-    if bound := size_error(error):
-        return ModelError("bad_answer", f"{spec.name} did not end its answer: {bound}")
+    if problem := body_error(error):
+        return ModelError("bad_answer", f"{spec.name}: the answer {problem}")
     body: object = getattr(error, "body", None)
     status = _failed_status(error)
     quote = provider_words(body)
