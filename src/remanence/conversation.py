@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
+from itertools import takewhile
+from typing import Final
 
 from remanence import telemetry
 from remanence.arguments import (
@@ -60,9 +62,13 @@ from remanence.types import (
     UsageTotal,
     check_message,
 )
+from remanence.types.nameless_calls import OpenCalls, has_nameless
 
 LOG_SEPARATOR = "\n\n---\n\n"
 """Between the segments of an observation log, as in the view `observation_log`."""
+
+ROUND: Final = 100
+"""Newest messages among which the calls of the round in progress are looked for."""
 
 LONG_TEXT = 20_000
 """Characters from which counting tokens leaves the event loop."""
@@ -144,7 +150,7 @@ class Conversation:
         for message in messages:
             check_message(message, max_bytes=self._runtime.policy.max_message_bytes)
         with waited_for():
-            counted = await self._counted(messages)
+            counted = await self._counted(await self._paired(messages))
             appended = await self._store.append(
                 self.ref,
                 counted,
@@ -480,6 +486,16 @@ class Conversation:
         if (blocks := self._runtime.blocks(self.ref.tenant)) is not None:
             await blocks.delete(self.id)
         return deleted
+
+    async def _paired(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """With the ids of the calls that results without an id answer."""
+        if not has_nameless(messages):
+            return messages
+        last = (await self.state()).last_seq
+        before = await self._store.messages(self.ref, after=max(0, last - ROUND), limit=ROUND)
+        again = {message.id for message in messages if message.id}
+        calls = OpenCalls(list(takewhile(lambda message: message.id not in again, before)))
+        return [calls.pair(message) for message in messages]
 
     async def _counted(self, messages: Sequence[Message]) -> list[Message]:
         """With their tokens; others run meanwhile where it takes a while."""

@@ -216,3 +216,91 @@ def test_contents_of_geminis_client_and_their_dumps_are_read_alike(content: dict
 def test_malformed_contents_are_refused_by_name(content: dict[str, Any], text: str) -> None:
     with pytest.raises(InvalidMessage, match=text):
         Message.from_gemini(content)
+
+
+def call(name: str, id_: str | None = None) -> dict[str, Any]:
+    return {"functionCall": {"name": name, "args": {}, **({"id": id_} if id_ else {})}}
+
+
+def result(name: str, text: str, id_: str | None = None) -> dict[str, Any]:
+    given = {"id": id_} if id_ else {}
+    return {"functionResponse": {"name": name, "response": {"output": text}, **given}}
+
+
+def model(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "model", "parts": list(parts)}
+
+
+def user(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "user", "parts": list(parts)}
+
+
+NAMELESS: dict[str, list[dict[str, Any]]] = {
+    "results in another order": [
+        model(call("look"), call("find"), call("look")),
+        user(result("find", "f"), result("look", "a"), result("look", "b")),
+    ],
+    "a content for each result": [
+        model(call("look"), call("look"), call("find")),
+        user(result("look", "a")),
+        user(result("look", "b")),
+        user(result("find", "f")),
+    ],
+    "a content for each call": [
+        model(call("look")),
+        model(call("look")),
+        model(call("find")),
+        user(result("look", "a"), result("look", "b"), result("find", "f")),
+    ],
+    "calls with ids": [
+        model(call("look", "l1"), call("find", "f1"), call("look", "l2")),
+        user(result("look", "a"), result("look", "b"), result("find", "f")),
+    ],
+    "calls of which one has an id": [
+        model(call("look", "l1"), call("look"), call("find")),
+        user(result("look", "b"), result("look", "a", "l1"), result("find", "f")),
+    ],
+}
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("name", NAMELESS)
+async def test_results_without_an_id_answer_the_calls_of_their_tool_in_order(
+    name: str, at_once: bool
+) -> None:
+    start = {"role": "user", "parts": [{"text": "Look."}]}
+    contents = [start, *NAMELESS[name], *NAMELESS[name]]
+    messages = [Message.from_gemini(content) for content in contents]
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+        for batch in [messages] if at_once else [[message] for message in messages]:
+            await chat.append(*batch)
+        sent = (await chat.context()).to_openai()["messages"]
+
+    asked: dict[str, list[str]] = {}
+    for turn in sent:
+        for made in turn.get("tool_calls", ()):
+            asked.setdefault(made["function"]["name"], []).append(made["id"])
+    answers = {turn["tool_call_id"]: turn["content"] for turn in sent if turn["role"] == "tool"}
+    assert [answers[id_] for id_ in asked["look"]] == ["a", "b"] * 2
+    assert [answers[id_] for id_ in asked["find"]] == ["f"] * 2
+    assert "late result" not in str(sent)
+
+
+async def test_a_result_without_an_id_may_be_appended_again() -> None:
+    asking = Message.from_gemini(model(call("look"), call("look")))
+    answer = Message.from_gemini(user(result("look", "a"))).replace(id="m1")
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user("Look."), asking)
+        first = await chat.append(answer)
+
+        assert await chat.append(answer) == first
+
+
+async def test_a_result_of_a_tool_that_nobody_called_is_refused() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+        await chat.append(Message.user("Look."), Message.from_gemini(model(call("look"))))
+        with pytest.raises(InvalidMessage, match="is not on the tape"):
+            await chat.append(Message.from_gemini(user(result("find", "f"))))

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 from remanence.cli.transcript_lines import Record, quoted, records
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.types import Message, TextPart, check_message
+from remanence.types.nameless_calls import OpenCalls
 from remanence.types.openai import MESSAGE_FIELDS
 
 JsonObject = dict[str, Any]  # a transcript's JSON: its shape is its writer's
@@ -119,9 +120,11 @@ def entries(
         MalformedTranscript: a line is no message, or its tool result answers no earlier call.
     """
     calls: set[str] = set()
+    open_calls = OpenCalls()
     for position, record in enumerate(records(lines, name=name), start=1):
         try:
             message, empty = _message(record, position)
+            message = open_calls.pair(message)
             check_message(message, max_bytes=max_message_bytes)
             _check_results(message, calls)
         except InvalidMessage as error:
