@@ -3,7 +3,7 @@
 import pytest
 
 from remanence import Message
-from remanence.observing.boundaries import groups, safe_ends
+from remanence.observing.boundaries import ends_turn, groups, is_turn_open, safe_ends
 from remanence.types import ToolCallPart
 
 
@@ -64,3 +64,72 @@ def test_the_last_run_ends_safely_once_all_its_calls_are_answered(
 ) -> None:
     assert safe_ends(messages, final=False) == open_ends
     assert safe_ends(messages, final=True) == final_ends
+
+
+@pytest.mark.parametrize(
+    ("messages", "is_open"),
+    [
+        ([], False),
+        ([USER], True),
+        ([USER, ANSWER], False),
+        ([USER, call("a")], True),
+        ([USER, call("a"), A], True),
+        ([USER, call("a"), A, ANSWER], False),
+        ([call("a"), A, ANSWER, USER], True),
+    ],
+)
+def test_a_turn_is_open_until_the_assistant_answers_without_a_call(
+    messages: list[Message], is_open: bool
+) -> None:
+    assert is_turn_open(messages) is is_open
+
+
+@pytest.mark.parametrize(
+    ("messages", "is_open"),
+    [
+        ([USER] * 3, True),
+        ([USER] * 4, False),
+        ([ANSWER, *[USER] * 3], True),
+        ([ANSWER, *[USER] * 4], False),
+        ([ANSWER, ANSWER, *[USER] * 4], False),
+        ([call("a"), A, *[USER] * 3], True),
+    ],
+)
+def test_more_than_three_messages_of_users_in_a_row_wait_for_no_answer(
+    messages: list[Message], is_open: bool
+) -> None:
+    assert is_turn_open(messages) is is_open
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        Message.user("Remember the style guide.", kind="control"),
+        Message.user("Notes of last week.", kind="memory"),
+        Message(role="system", content=ANSWER.content),
+    ],
+    ids=["control", "memory", "system"],
+)
+def test_text_of_the_host_neither_opens_nor_closes_a_turn(last: Message) -> None:
+    assert not is_turn_open([last])
+    assert not is_turn_open([USER, ANSWER, last])
+    assert is_turn_open([USER, last])
+    assert is_turn_open([USER, call("a"), last])
+
+
+@pytest.mark.parametrize(
+    ("messages", "index", "ends"),
+    [
+        ([USER, ANSWER], 1, True),
+        ([USER, ANSWER, USER], 1, True),
+        ([USER, ANSWER, ANSWER], 1, False),
+        ([USER, call("a"), A], 1, False),
+        ([USER, USER], 0, False),
+        ([USER], 0, False),
+        ([USER, call("a"), A], 2, False),
+    ],
+)
+def test_a_turn_ends_with_the_answer_before_the_next_message_of_a_user(
+    messages: list[Message], index: int, ends: bool
+) -> None:
+    assert ends_turn(messages, index) is ends

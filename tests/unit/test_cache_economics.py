@@ -1,12 +1,17 @@
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from remanence import Memory, Message, Policy
 from remanence.cli import main
 from remanence.models.cache_prices import cache_prices
-from remanence.observing.cache_economics import break_even, least_cached_tokens, lifetime_seconds
+from remanence.observing.cache_economics import (
+    break_even,
+    is_cold,
+    least_cached_tokens,
+    lifetime_seconds,
+)
 from remanence.testing import FixedClock, ScriptedObserver
 from remanence.types.prices import CachePrices
 
@@ -46,6 +51,17 @@ def test_a_model_without_a_price_has_none() -> None:
 def test_the_shortest_cached_prompt_is_that_of_the_model() -> None:
     assert least_cached_tokens("anthropic:claude-haiku-4-5-20251001") == 4_096
     assert least_cached_tokens("gpt-5.4") == 1_024
+    assert least_cached_tokens("claude-sonnet-5-5") == 1_024
+    for model in ("claude-opus-4-5", "anthropic/Claude-Opus-4-6"):
+        assert least_cached_tokens(model) == 4_096
+    for model in ("claude-sonnet-4-6", "claude-haiku-3", "claude-3-5-haiku-20241022"):
+        assert least_cached_tokens(model) == 2_048
+
+
+def test_a_cache_lives_as_long_as_the_vendor_of_the_model_states() -> None:
+    assert lifetime_seconds("anthropic/Claude-Sonnet-5-5") == 300
+    assert lifetime_seconds("openai:gpt-5.4") == 600
+    assert lifetime_seconds("mistral-large") == 300
 
 
 def test_a_warm_activation_is_paid_back_by_later_calls() -> None:
@@ -67,6 +83,53 @@ def test_notes_as_long_as_their_source_are_never_paid_back() -> None:
     even = break_even(PRICES, tail_tokens=8_000, kept_tokens=1_500, note_tokens=6_500)
 
     assert even.calls is None
+
+
+def test_an_activation_that_costs_nothing_needs_no_call_to_be_even() -> None:
+    even = break_even(PRICES, tail_tokens=8_000, kept_tokens=1_500, note_tokens=6_500, warm=False)
+
+    assert (even.cost, even.saved_per_call, even.calls) == (0.0, 0.0, 0.0)
+
+
+def test_the_amounts_are_dollars_for_prices_of_a_million_tokens() -> None:
+    prices = CachePrices(model="x", plain=1.0, read=1.0, write=3.0, output=1.0)
+
+    even = break_even(prices, tail_tokens=2_000_000, kept_tokens=0, note_tokens=1_000_000)
+
+    assert (even.cost, even.saved_per_call, even.calls) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("ages", "warmed_seconds", "cold"),
+    [
+        ({}, None, False),
+        ({"user": 9_000}, None, False),
+        ({"assistant": 300}, None, False),
+        ({"assistant": 301}, None, True),
+        ({"assistant": 301, "user": 5}, None, True),
+        ({"assistant": 301}, 5, False),
+        ({"assistant": 5}, 301, False),
+        ({"assistant": 400}, 301, True),
+    ],
+)
+def test_a_cache_is_cold_when_the_last_answer_and_the_last_context_are_older_than_it_lives(
+    ages: dict[str, int], warmed_seconds: int | None, cold: bool
+) -> None:
+    makers = {"user": Message.user, "assistant": Message.assistant}
+    tail = [
+        makers[role]("Hello.", created_at=NOW - timedelta(seconds=age))
+        for role, age in ages.items()
+    ]
+    warmed_at = None if warmed_seconds is None else NOW - timedelta(seconds=warmed_seconds)
+
+    assert is_cold(tail, lifetime=300, now=NOW, warmed_at=warmed_at) is cold
+
+
+def test_an_answer_without_a_time_does_not_show_that_a_cache_is_cold() -> None:
+    old = Message.assistant("Hi.", created_at=NOW - timedelta(hours=1))
+
+    assert not is_cold([Message.assistant("Hi.")], lifetime=300, now=NOW)
+    assert is_cold([old, Message.assistant("Hi.")], lifetime=300, now=NOW)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,15 @@
 """A raw tail that exceeds the window is cut at its old end, in steps, and says so."""
 
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
 from hypothesis import given, strategies as st
 
 from remanence import Message
-from remanence.observing.fitting import STAND_IN_TOKENS, fit_tail
-from remanence.types import ToolCallPart
+from remanence.observing.context import Omitted
+from remanence.observing.fitting import STAND_IN_TOKENS, FittedTail, fit_tail
+from remanence.types import ImagePart, OtherPart, Part, TextPart, ToolCallPart, ToolResultPart
 
 
 def tape(sizes: list[int]) -> list[Message]:
@@ -112,3 +117,266 @@ def test_every_message_is_raw_or_named_and_the_newest_are_there(
     assert set(range(max(1, len(sizes) - keep_last + 1), len(sizes) + 1)) <= raw
     assert len(sizes) in raw
     assert sum(message.tokens for message in fitted.messages) <= budget
+
+
+# Where a tail is cut
+
+
+def fit(
+    messages: Sequence[Message],
+    *,
+    budget: int,
+    keep_last: int = 0,
+    count: Callable[[Message], int] = count,
+) -> FittedTail:
+    total = sum(message.tokens for message in messages)
+    return fit_tail(
+        messages,
+        first_seq=1,
+        last_sum_tokens=total,
+        budget=budget,
+        keep_last=keep_last,
+        count=count,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tokens", "number", "budget", "first_kept"),
+    [
+        (10, 100, 600, 76),
+        (75, 12, 600, 9),
+        (1, 10, 5, 8),
+        (100, 200, 10_000, 121),
+    ],
+    ids=["a step over", "to the token", "steps of one token", "a stand-in of 2,000 tokens"],
+)
+def test_the_tail_is_cut_at_the_first_quarter_of_its_room_that_makes_it_fit(
+    tokens: int, number: int, budget: int, first_kept: int
+) -> None:
+    fitted = fit(tape([tokens] * number), budget=budget)
+
+    assert fitted.messages[0].seq == first_kept
+    assert fitted.messages[-1].seq == number
+
+
+@pytest.mark.parametrize(
+    ("keep_last", "kept"), [(0, [5]), (1, [5]), (2, [4, 5]), (9, [*range(1, 6)])]
+)
+def test_as_many_of_the_newest_as_were_asked_for_stay_and_always_one(
+    keep_last: int, kept: list[int]
+) -> None:
+    fitted = fit(tape([1_000] * 5), budget=600, keep_last=keep_last)
+
+    assert [message.seq for message in fitted.messages] == kept
+
+
+def test_no_messages_fit_any_room() -> None:
+    assert fit([], budget=0) == ("", (), ())
+
+
+@pytest.mark.parametrize("budget", [-5, 0, 1])
+def test_without_any_room_the_newest_message_is_there_by_its_ends(budget: int) -> None:
+    fitted = fit(tape([1_000] * 3), budget=budget)
+
+    (newest,) = fitted.messages
+    assert newest.seq == 3
+    assert len(newest.text) < 120
+    assert fitted.omitted == (
+        Omitted(first_seq=1, last_seq=2, reason="over_budget"),
+        Omitted(first_seq=3, last_seq=3, reason="excerpt"),
+    )
+
+
+# Old messages by their beginnings
+
+
+def characters(message: Message) -> int:
+    return len(message.text)
+
+
+def stand_in(*old: Message, budget: int = 4_000) -> list[str]:
+    """The lines for old messages before one that takes all room."""
+    messages = [m.replace(seq=n, tokens=10_000) for n, m in enumerate([*old, NEWEST], start=1)]
+    return fit(messages, budget=budget, count=characters).stand_in.splitlines()
+
+
+NEWEST = Message.user("n")
+HEAD = stand_in(NEWEST)[0]
+
+
+def test_a_stand_in_says_that_it_is_not_the_whole() -> None:
+    assert HEAD == (
+        "[The messages below are not summarised yet and exceed the window. Each is shown by its "
+        "beginning only; do not take it for the whole.]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one\n  two", "one two"),
+        ("x" * 160, "x" * 160),
+        ("x" * 161, "x" * 160 + "…"),
+        ("word " * 32 + "more", "word " * 31 + "word…"),
+    ],
+    ids=["one line", "as long as a line", "one value", "between words"],
+)
+def test_a_stand_in_shows_160_characters_of_a_message_and_marks_a_cut(
+    text: str, shown: str
+) -> None:
+    assert stand_in(Message.user(text, name="Ana")) == [HEAD, f"#1 Ana: {shown}"]
+
+
+def test_a_stand_in_names_the_tools_that_were_called_and_shows_their_results() -> None:
+    calls = [ToolCallPart(id=name, name=name, arguments="{}") for name in ("look", "listen")]
+    results = tuple(
+        ToolResultPart(call_id=name, content=(TextPart(text=text),))
+        for name, text in (("look", "blue"), ("listen", "quiet"))
+    )
+
+    lines = stand_in(
+        Message.assistant("Let me see.", tool_calls=calls), Message(role="tool", content=results)
+    )
+
+    assert lines == [
+        HEAD,
+        "#1 assistant: Let me see. [calls look, listen]",
+        "#2 tool: blue quiet",
+    ]
+
+
+def test_the_newest_of_the_old_messages_fill_a_stand_in_to_the_last_token() -> None:
+    old = [Message.user("x" * 50) for _ in range(4)]
+    line = f"#4 user: {'x' * 50}"
+    room = len(HEAD) + 2 * len(line)
+
+    assert len(stand_in(*old, budget=2 * room)) == 3
+    assert len(stand_in(*old, budget=2 * room - 2)) == 2
+    assert stand_in(*old, budget=2 * room)[-1] == line
+
+
+def test_what_a_stand_in_has_no_room_for_is_named_apart() -> None:
+    messages = [Message.user("x" * 200).replace(seq=n, tokens=10_000) for n in (1, 2, 3, 4)]
+    line = f"#3 user: {'x' * 160}…"
+    budget = 2 * (len(HEAD) + 2 * len(line))
+
+    fitted = fit(messages, budget=budget, count=characters)
+
+    assert fitted.omitted == (
+        Omitted(first_seq=1, last_seq=1, reason="over_budget"),
+        Omitted(first_seq=2, last_seq=3, reason="stand_in"),
+        Omitted(first_seq=4, last_seq=4, reason="excerpt"),
+    )
+
+
+@pytest.mark.parametrize("budget", [2, 2 * len(HEAD), 2 * len(HEAD) + 2])
+def test_a_stand_in_without_room_for_a_line_is_left_out(budget: int) -> None:
+    assert stand_in(Message.user("old"), budget=budget) == []
+
+
+# Messages that are too large by themselves
+
+LARGE = 420
+"""Characters for each of two large messages beside one of 20 tokens, with room for 300."""
+
+
+def shortened(part: Part) -> Part:
+    """The part as an excerpt of its message shows it, if every excerpt counts one token."""
+    contents: list[tuple[Part, ...]] = [(TextPart(text="small"),), (part,), (part,)]
+    messages = [
+        Message(role="assistant", content=content, seq=seq, tokens=20 if seq == 1 else 1_000)
+        for seq, content in enumerate(contents, start=1)
+    ]
+    fitted = fit(messages, budget=600, keep_last=3, count=lambda _: 1)
+    assert fitted.messages[0] == messages[0]
+    assert [gap.first_seq for gap in fitted.omitted] == [2, 3]
+    (short,) = fitted.messages[1].content
+    return short
+
+
+def test_large_messages_share_the_room_that_small_ones_leave() -> None:
+    text = "旅" * (LARGE + 1)
+    half = LARGE // 2
+
+    assert shortened(TextPart(text=text[:-1])) == TextPart(text=text[:-1])
+    assert shortened(TextPart(text=text)) == TextPart(
+        text=f"{text[:half]}\n[… 1 characters of message 2 left out …]\n{text[:half]}"
+    )
+
+
+def test_a_count_of_characters_left_out_is_easy_to_read() -> None:
+    short = shortened(TextPart(text="旅" * (LARGE + 1_234)))
+
+    assert isinstance(short, TextPart)
+    assert "[… 1,234 characters of message 2 left out …]" in short.text
+
+
+def test_the_arguments_of_a_call_are_shortened_once_they_are_too_long() -> None:
+    fits = ToolCallPart(id="a", name="write", arguments="旅" * LARGE)
+    long = ToolCallPart(id="a", name="write", arguments="旅" * (LARGE + 1))
+
+    short = shortened(long)
+
+    assert shortened(fits) == fits
+    assert isinstance(short, ToolCallPart)
+    assert (short.id, short.name) == ("a", "write")
+    assert "[… 1 characters of message 2 left out …]" in json.loads(short.arguments)["excerpt"]
+
+
+def test_a_result_keeps_its_call_and_its_short_texts() -> None:
+    image = ImagePart(url="https://example.org/large.png")
+    parts = (TextPart(text="旅" * (LARGE + 1)), TextPart(text="short"), image)
+
+    short = shortened(ToolResultPart(call_id="a", content=parts, is_error=True))
+
+    assert isinstance(short, ToolResultPart)
+    assert (short.call_id, short.is_error) == ("a", True)
+    assert [part.text for part in short.content if isinstance(part, TextPart)][1:] == [
+        "short",
+        "[ImagePart of message 2 left out: too large]",
+    ]
+    assert "1 characters of message 2 left out" in short.text
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        (ImagePart(data="aGVsbG8="), "ImagePart"),
+        (OtherPart(dialect="openai", raw='{"type": "new"}'), "OtherPart"),
+    ],
+)
+def test_a_part_that_has_no_text_is_named_in_its_place(part: Part, name: str) -> None:
+    assert shortened(part) == TextPart(text=f"[{name} of message 2 left out: too large]")
+
+
+@given(budget=st.integers(200, 4_000), size=st.integers(4_001, 30_000))
+def test_an_excerpt_fills_at_least_half_of_its_room_and_is_found_in_a_few_steps(
+    budget: int, size: int
+) -> None:
+    counted: list[Message] = []
+
+    def count_characters(message: Message) -> int:
+        counted.append(message)
+        return len(message.text)
+
+    message = Message.user("旅" * size).replace(seq=1, tokens=size)
+    fitted = fit([message], budget=budget, count=count_characters)
+
+    room = budget - budget // 2
+    assert room // 2 <= fitted.messages[0].tokens == len(fitted.messages[0].text) <= room
+    assert len(counted) <= 6
+
+
+def test_an_excerpt_that_cannot_be_made_small_enough_is_not_tried_again_and_again() -> None:
+    counted: list[Message] = []
+
+    def count_much(message: Message) -> int:
+        counted.append(message)
+        return 9_999
+
+    fitted = fit(
+        [Message.user("旅" * 500).replace(seq=1, tokens=9_999)], budget=2, count=count_much
+    )
+
+    assert len(counted) == 1
+    assert fitted.messages[0].tokens == 9_999

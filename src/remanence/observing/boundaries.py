@@ -61,11 +61,7 @@ def is_turn_open(messages: Sequence[Message]) -> bool:
     said = [m for m in messages if m.kind == "message" and m.role != "system"]
     if not said or said[-1].role == "assistant":
         return bool(said) and bool(said[-1].tool_calls)
-    return (
-        said[-1].role == "tool"
-        or any(m.role != "user" for m in said[-MAX_QUESTIONS - 1 :])
-        or (len(said) <= MAX_QUESTIONS)
-    )
+    return len(said) <= MAX_QUESTIONS or any(m.role != "user" for m in said[-MAX_QUESTIONS - 1 :])
 
 
 def ends_turn(messages: Sequence[Message], index: int) -> bool:

@@ -52,7 +52,7 @@ def fit_tail(
     Whole runs go from the old end; the newest `keep_last` messages stay, if need be as excerpts.
     """
     total = sum(message.tokens for message in messages)
-    if messages and messages[0].seq == first_seq and total <= budget:
+    if not messages or (messages[0].seq == first_seq and total <= budget):
         return FittedTail("", tuple(messages), ())
     for_stand_in = min(STAND_IN_TOKENS, budget // 2)
     room = max(1, budget - for_stand_in)
@@ -60,7 +60,7 @@ def fit_tail(
     kept, excerpts = _shrunk(kept, room, count)
     stand_in, first_shown = _stand_in(left_out, for_stand_in, count)
     omitted: list[Omitted] = []
-    first_kept = kept[0].seq if kept else last_seq(messages) + 1
+    first_kept = kept[0].seq
     first_shown = first_shown or first_kept
     if first_seq < first_shown:
         omitted.append(Omitted(first_seq=first_seq, last_seq=first_shown - 1, reason="over_budget"))
@@ -69,18 +69,13 @@ def fit_tail(
     return FittedTail(stand_in, kept, (*omitted, *excerpts))
 
 
-def last_seq(messages: Sequence[Message]) -> int:
-    """The seq of the newest message, 0 if there is none."""
-    return messages[-1].seq if messages else 0
-
-
 def _cut(
     messages: Sequence[Message], last_sum_tokens: int, room: int, keep_last: int
 ) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     """Split so that the newer part fits *room*, at a place that depends on the tape alone."""
     step = max(1, room // STEPS)
     cut_sum = -(-(last_sum_tokens - room) // step) * step
-    newest = last_seq(messages)
+    newest = messages[-1].seq
     runs = list(groups(messages))
     before = last_sum_tokens - sum(message.tokens for message in messages)
     index = 0
@@ -125,8 +120,6 @@ def _shrunk(
     messages: tuple[Message, ...], room: int, count: Callable[[Message], int]
 ) -> tuple[tuple[Message, ...], tuple[Omitted, ...]]:
     """Take the middle out of the largest messages until all fit *room*."""
-    if sum(message.tokens for message in messages) <= room:
-        return messages, ()
     cap = _water_level([message.tokens for message in messages], room)
     shrunk: list[Message] = []
     omitted: list[Omitted] = []
@@ -147,7 +140,7 @@ def _water_level(sizes: list[int], room: int) -> int:
         if size > share:
             return max(1, share)
         room -= size
-    return ascending[-1] if ascending else 1
+    return ascending[-1]
 
 
 def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
