@@ -1,3 +1,4 @@
+import asyncio
 import json
 import os
 import re
@@ -5,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -15,7 +17,10 @@ from remanence import Message, Policy, Settings
 from remanence.blocking import Memory as BlockingMemory
 from remanence.cli import main
 from remanence.cli.app import app, config_app
+from remanence.stores import open_store
 from remanence.testing import ScriptedModel
+from remanence.testing.store_contract.samples import usage
+from remanence.types import Usage
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference" / "cli.md"
@@ -582,3 +587,32 @@ def test_inspect_shows_the_notes_of_a_conversation(cli: Cli, database: str) -> N
     newest = document["segments"][-1]["text"].splitlines()[-1]
     assert "\nNotes" in shown.stdout
     assert " ".join(newest.split())[:60] in " ".join(shown.stdout.split())
+
+
+def test_usage_shows_every_figure_whole_in_80_columns(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    large = usage(input_tokens=123_456_789_012, output_tokens=9_876_543_210, cost_usd=98_765.4321)
+    models = ("anthropic:claude-sonnet-4-5-20250929", "openai:an-organisation/its-own-model-large")
+    calls = [
+        replace(large, model=model, purpose=purpose, cache_read_tokens=111_222_333_444)
+        for model in models
+        for purpose in ("observe", "reflect", "chat")
+    ]
+    asyncio.run(record(url, calls))
+    monkeypatch.setenv("COLUMNS", "80")
+
+    lines = cli("usage", "--db", url).stdout.splitlines()
+
+    assert max(map(len, lines)) <= 80
+    figures = ["1", "0", "123,456,789,012", "111,222,333,444", "9,876,543,210", "98,765.4321"]
+    rows = [line.split() for line in lines if line.startswith(("observe", "reflect", "chat"))]
+    assert [row[1:] for row in rows] == [figures] * 6
+    assert [line for line in lines if line in models] == sorted(models)
+
+
+async def record(url: str, calls: list[Usage]) -> None:
+    store = await open_store(url)
+    await store.record_usage(calls)
+    await store.close()

@@ -49,34 +49,29 @@ async def _totals(settings: Settings, wanted: Wanted) -> tuple[UsageTotal, ...]:
 
 
 def _print(printer: Printer, totals: Sequence[UsageTotal]) -> None:
-    printer.table(
-        (
-            "purpose",
-            "model",
-            "calls#",
-            "failed#",
-            "input#",
-            "cached#",
-            "output#",
-            "USD#",
-        ),
-        [
-            (
-                total.purpose,
-                total.model,
-                total.calls,
-                total.failed_calls,
-                total.input_tokens,
-                total.cache_read_tokens,
-                total.output_tokens,
-                "unknown" if total.cost_usd is None else f"{total.cost_usd:.4f}",
-            )
-            for total in totals
-        ],
-    )
+    # A heading for each model: beside its name the figures would not fit a line of 80 columns.
+    for model in dict.fromkeys(total.model for total in totals):
+        printer.heading(model)
+        printer.table(
+            ("purpose", "calls#", "failed#", "input#", "cached#", "output#", "USD#"),
+            [_row(total) for total in totals if total.model == model],
+        )
+    printer.line()
     known = [total.cost_usd for total in totals if total.cost_usd is not None]
     unpriced = sum(total.unpriced_calls for total in totals)
     printer.line(
         f"{sum(known):.4f} USD in all"
         + (f"; the price of {unpriced:,} calls is not known" if unpriced else "")
+    )
+
+
+def _row(total: UsageTotal) -> tuple[object, ...]:
+    return (
+        total.purpose,
+        total.calls,
+        total.failed_calls,
+        total.input_tokens,
+        total.cache_read_tokens,
+        total.output_tokens,
+        "unknown" if total.cost_usd is None else f"{total.cost_usd:,.4f}",
     )
