@@ -88,7 +88,8 @@ class ReflectRequest:
 class Observer(Protocol):
     """Makes notes from messages. Called concurrently for different conversations.
 
-    Any exception counts as a failed try: nothing is written and the call is made again later.
+    Any exception counts as a failed try: nothing is written and the call is made again later. One
+    that has `max_source_tokens` is given messages of so many tokens at a time, their heads included.
     """
 
     async def observe(self, request: ObserveRequest) -> Draft: ...

@@ -92,6 +92,17 @@ def segment_committed(generation: int, conversation_id: str, first_seq: int, las
     )
 
 
+def slice_cut(conversation_id: str, first_seq: int, last_seq: int) -> None:
+    """Log that messages are observed in several steps where the policy asks for one."""
+    logger.info(
+        "conversation %r has more to observe than one observation can read: messages %d..%d are "
+        "observed now, the next ones in another step",
+        conversation_id,
+        first_seq,
+        last_seq,
+    )
+
+
 def facts_committed(conversation_id: str, facts: int, replaced: int) -> None:
     """Count facts that were extracted from a conversation."""
     _remembered.add(facts)

@@ -6,6 +6,7 @@ from typing import Final
 
 from remanence import telemetry
 from remanence.clock import Clock
+from remanence.engine.compressing import source_limit
 from remanence.engine.failing import maker_name
 from remanence.engine.ledger import Ledger
 from remanence.errors import ObservationSkipped
@@ -90,6 +91,10 @@ class BudgetedObserver:
     @property
     def name(self) -> str:
         return maker_name(self._observer)
+
+    @property
+    def max_source_tokens(self) -> int | None:
+        return source_limit(self._observer)
 
     async def observe(self, request: ObserveRequest) -> Draft:
         spent = await self._budgets.exhausted(request.conversation, request.user)

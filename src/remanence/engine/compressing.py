@@ -49,6 +49,12 @@ LEAST_LIMIT_TOKENS = 32
 """Notes of a source of a few words may be longer than it, with their date and speaker."""
 
 
+def source_limit(observer: object) -> int | None:
+    """What an observer says of the most tokens that it reads at a time; None where it says nothing."""
+    limit = getattr(observer, "max_source_tokens", None)
+    return limit if isinstance(limit, int) else None
+
+
 class Source(NamedTuple):
     """What a segment is made from: its range, the texts its maker read, the most it may take."""
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.engine.compressing import Compressing
+from remanence.engine.compressing import Compressing, source_limit
 from remanence.engine.failing import Failing, maker_name
 from remanence.engine.leases import Leases
 from remanence.engine.remembering import Remembering
@@ -27,6 +27,7 @@ from remanence.observing.schedule import (
     activation,
     facts_end,
     halved,
+    is_cut,
     later_steps_wait,
     longest_wait,
     look_tokens,
@@ -34,7 +35,7 @@ from remanence.observing.schedule import (
     may_try,
     observation_due,
     observation_slice,
-    observe_rejections,
+    observe_halvings,
     reflection_sources,
     reflection_time,
     tail_start,
@@ -165,7 +166,7 @@ class Reconciler:
         messages = await self._slice(state, everything=everything)
         if not messages:
             return IDLE
-        messages = halved(messages, observe_rejections(state, observer))
+        messages = halved(messages, observe_halvings(state, observer))
         return await self._leased("observe", state, lambda: self._observe(snapshot, messages))
 
     async def _observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
@@ -233,12 +234,17 @@ class Reconciler:
 
     async def _slice(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
         """The next messages to observe; reads on while a run of tool calls does not end."""
-        max_tokens = self.policy.observe_max_tokens
+        limit = source_limit(self.compressing.observer)
+        max_tokens = min(self.policy.slice_tokens, limit or self.policy.slice_tokens)
         while True:
             messages = await self.store.messages(
                 state.ref, after=state.observed_seq, limit=None, max_tokens=max_tokens
             )
-            chosen = observation_slice(self.policy, state, messages, everything=everything)
+            chosen = observation_slice(
+                self.policy, state, messages, everything=everything, request_tokens=limit
+            )
+            if chosen and is_cut(self.policy, state, messages, chosen, request_tokens=limit):
+                telemetry.slice_cut(state.ref.id, chosen[0].seq, chosen[-1].seq)
             if chosen or not messages or messages[-1].seq >= state.last_seq:
                 return chosen
             max_tokens *= 2

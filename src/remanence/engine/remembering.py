@@ -15,6 +15,8 @@ from remanence.stores.optional import write_if_possible
 from remanence.types import FactChanges, FactsPin, MemoryState, Note, Owner, Segment, Snapshot
 
 SHOWN_FACTS = 1_000
+EXTRACT_TOKENS = 8_000
+"""Messages of one extraction, where the policy names no size of an observation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +32,7 @@ class Remembering:
             state.ref,
             after=state.facts_seq,
             limit=end - state.facts_seq,
-            max_tokens=self.extracting.policy.observe_max_tokens,
+            max_tokens=self.extracting.policy.observe_max_tokens or EXTRACT_TOKENS,
         )
         if not messages:
             return False

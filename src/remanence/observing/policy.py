@@ -27,7 +27,8 @@ class Policy:
         observe_compare: whether they must exceed (`gt`) or reach (`gte`) it.
         observe_slice: observe up to `observe_tokens`, the `oldest_n` messages, or all there are.
         observe_slice_messages: the n of `oldest_n`.
-        observe_max_tokens: the most that one observation reads; longer backlogs are split.
+        observe_max_tokens: the most that one observation reads; longer backlogs are split. None: what
+            a model reads and answers in one request (`slice_tokens`).
         observe_timeout_seconds: how long an observer or reflector may take.
         observer_mode: whether a model observes by requests of its own, or as a continuation of the
             newest prompt, which has to be of the same model and is then read from its cache.
@@ -84,7 +85,7 @@ class Policy:
     observe_gauge: Literal["unobserved", "working_window"] = "unobserved"
     observe_slice: Literal["budget", "oldest_n", "all"] = "budget"
     observe_slice_messages: int = 20
-    observe_max_tokens: int = 8_000
+    observe_max_tokens: int | None = 8_000
     observe_timeout_seconds: float = 120.0
     observer_mode: Literal["separate", "continuation"] = "separate"
     precompute_at: float | None = None
@@ -141,6 +142,7 @@ class Policy:
             "note_ratio": 0.2,
             "observe_tokens": 1_000,
             "observe_slice": "all",
+            "observe_max_tokens": None,
             "note_format": "prose",
             "activate": "when_observed",
             "tail_tokens": 8_000,
@@ -167,6 +169,7 @@ class Policy:
             "observe_tokens": 30_000,
             "observe_gauge": "working_window",
             "observe_slice": "oldest_n",
+            "observe_max_tokens": None,
             "precompute_at": 0.7,
             "note_format": "dated_priority",
             "tail_tokens": 30_000,
@@ -191,7 +194,7 @@ class Policy:
             "note_ratio": 0.2,
             "observe_tokens": 30_000,
             "observe_slice": "all",
-            "observe_max_tokens": 40_000,
+            "observe_max_tokens": None,
             "note_format": "tagged",
             "activate": "when_observed",
             "tail_tokens": 30_000,
@@ -227,6 +230,17 @@ class Policy:
         return self.max_context_tokens or window_tokens(self.model) * 9 // 10
 
     @property
+    def slice_tokens(self) -> int:
+        """The most tokens that one observation reads.
+
+        Without `observe_max_tokens` that is what one request to `model` may have, but no more than
+        notes of `note_ratio` find room for in one answer.
+        """
+        if self.observe_max_tokens is not None:
+            return self.observe_max_tokens
+        return min(request_tokens(self.model), int(self.max_output_tokens / self.note_ratio))
+
+    @property
     def facts_budget(self) -> int:
         """The most tokens of facts that a context shows."""
         return min(self.facts_tokens, self.context_tokens // 10)
@@ -239,6 +253,16 @@ def window_tokens(model: str) -> int:
         if part in name:
             return tokens
     return 272_000 if "gpt-5" in name else 128_000
+
+
+REQUEST_SHARE = 3
+"""Eighths of a window that a request may fill: token counts are estimates, and long inputs are read
+with less care."""
+
+
+def request_tokens(model: str) -> int:
+    """The tokens that a request may have; of a chain of models, what the smallest one takes."""
+    return min(window_tokens(link) for link in model.split(" > ")) * REQUEST_SHARE // 8
 
 
 _POSITIVE = (
@@ -266,7 +290,8 @@ _NOT_NEGATIVE = (
 
 def _check_ranges(policy: Policy) -> None:
     for name in _POSITIVE:
-        _require(getattr(policy, name) > 0, name, getattr(policy, name), "use a positive number")
+        value = getattr(policy, name)
+        _require(value is None or value > 0, name, value, "use a positive number")
     for name in _NOT_NEGATIVE:
         _require(getattr(policy, name) >= 0, name, getattr(policy, name), "use 0 or more")
     for name in ("note_ratio", "reflect_ratio"):
@@ -322,7 +347,7 @@ def _check_budgets(policy: Policy) -> None:
         policy.tail_keep_tokens,
         f"it must be below tail_tokens={policy.tail_tokens:,}, or activation frees nothing",
     )
-    most = int(policy.observe_max_tokens * policy.note_ratio)
+    most = int(policy.slice_tokens * policy.note_ratio)
     _require(
         most <= policy.max_output_tokens,
         "note_ratio",

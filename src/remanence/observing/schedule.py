@@ -31,6 +31,9 @@ _COSTLY = frozenset({"cut_off"})
 LONGEST_ASKED_SECONDS = 86_400.0
 MAX_JITTER = 0.25
 
+MESSAGE_HEAD_TOKENS = 20
+"""What number, speaker and time of a message take in a request, beside its own tokens."""
+
 HEADING_TOKENS = 20
 LEAST_NOTE_TOKENS = 64
 """The day and the speaker stand above notes: fewer tokens would have no room for anything else."""
@@ -89,13 +92,18 @@ def gauged_tokens(policy: Policy, state: MemoryState) -> int:
 
 
 def observation_slice(
-    policy: Policy, state: MemoryState, messages: Sequence[Message], *, everything: bool = False
+    policy: Policy,
+    state: MemoryState,
+    messages: Sequence[Message],
+    *,
+    everything: bool = False,
+    request_tokens: int | None = None,
 ) -> tuple[Message, ...]:
     """The messages that the next observation covers: the oldest of *messages*, or none yet.
 
     *messages* follow `observed_seq`. A slice never ends between a tool call and its result, and
     leaves `keep_last` messages unobserved, unless *everything* is asked for. One up to a budget ends
-    with a turn, where that does not leave too little.
+    with a turn, where that does not leave too little. One request for it may have *request_tokens*.
     """
     newest = state.last_seq if everything else _newest_observable(policy, state)
     final = everything and bool(messages) and messages[-1].seq == state.last_seq
@@ -108,6 +116,7 @@ def observation_slice(
         counted = end + 1
         too_small = before < policy.observe_tokens * LEAST_SLICE
         fits = _fits(policy, end + 1, tokens) or (too_small and not _is_full(policy, end + 1))
+        fits = fits and _is_readable(end + 1, tokens, request_tokens)
         if chosen is not None and not fits:
             break
         before = tokens
@@ -121,12 +130,46 @@ def observation_slice(
     return tuple(messages[: chosen + 1])
 
 
+def is_cut(
+    policy: Policy,
+    state: MemoryState,
+    messages: Sequence[Message],
+    chosen: Sequence[Message],
+    *,
+    request_tokens: int | None = None,
+) -> bool:
+    """Whether tokens end the slice *chosen* before the messages do that the policy asks for.
+
+    *messages* follow `observed_seq`, as many as their tokens let be read.
+    """
+    run = next(groups(messages[len(chosen) :]), ())
+    end = len(chosen) + max(1, len(run))
+    if policy.observe_slice == "budget" or _is_full(policy, end):
+        return False
+    if not run or run[-1].seq == messages[-1].seq < state.last_seq:
+        return messages[-1].seq < state.last_seq
+    tokens = sum(message.tokens for message in (*chosen, *run))
+    return not (_fits(policy, end, tokens) and _is_readable(end, tokens, request_tokens))
+
+
 def observe_rejections(state: MemoryState, observer: str) -> int:
     """How often *observer* failed in a row on the next messages for another reason than an outage."""
-    failure = state.observe_failure
-    if failure is None or failure.made_by not in ("", observer):
+    failure = _observe_failure(state, observer)
+    return failure.rejections if failure else 0
+
+
+def observe_halvings(state: MemoryState, observer: str) -> int:
+    """How often the next slice is halved: of what takes too long, half may be done in time."""
+    failure = _observe_failure(state, observer)
+    if failure is None:
         return 0
-    return failure.rejections
+    return failure.failures if failure.reason == "timeout" else failure.rejections
+
+
+def _observe_failure(state: MemoryState, observer: str) -> Failure | None:
+    """The failure that *observer* has behind it; that of another one says nothing about it."""
+    failure = state.observe_failure
+    return failure if failure is not None and failure.made_by in ("", observer) else None
 
 
 def halved(messages: Sequence[Message], times: int) -> tuple[Message, ...]:
@@ -153,8 +196,13 @@ def _is_full(policy: Policy, messages: int) -> bool:
     return policy.observe_slice == "oldest_n" and messages > policy.observe_slice_messages
 
 
+def _is_readable(messages: int, tokens: int, request_tokens: int | None) -> bool:
+    """Whether one request may show so many messages whole."""
+    return request_tokens is None or tokens + messages * MESSAGE_HEAD_TOKENS <= request_tokens
+
+
 def _fits(policy: Policy, messages: int, tokens: int) -> bool:
-    if tokens > policy.observe_max_tokens:
+    if tokens > policy.slice_tokens:
         return False
     match policy.observe_slice:
         case "budget":
@@ -354,7 +402,5 @@ def retry_delay(
 
 def later_steps_wait(state: MemoryState, *, now: datetime, observer: str) -> bool:
     """Whether the model of the observer was unreachable lately: then no other one is asked."""
-    failure = state.observe_failure
-    if failure is None or failure.made_by not in ("", observer):
-        return False
-    return failure.reason in UNREACHABLE and _is_waiting(failure, now)
+    failure = _observe_failure(state, observer)
+    return failure is not None and failure.reason in UNREACHABLE and _is_waiting(failure, now)

@@ -2,14 +2,9 @@
 
 from remanence.errors import InvalidPolicy
 from remanence.fields import impossible
-from remanence.observing.policy import window_tokens
 from remanence.protocols import CountTokens
 
 LEAST_INPUT_TOKENS = 4_000
-INPUT_SHARE = 3
-"""Eighths of a window that a request may fill: token counts are estimates, and long inputs are read
-with less care."""
-
 HEAD_FACTOR = 1.6
 SLACK_TOKENS = 256
 """The heads of lines count for the output limit but not for the target, and a model overshoots."""
@@ -32,12 +27,6 @@ def check_limits(*, max_output_tokens: int, max_input_tokens: int) -> None:
             f"max_input_tokens={max_input_tokens:,} leaves no room beside the instructions: "
             f"use {LEAST_INPUT_TOKENS:,} or more"
         )
-
-
-def input_limit(model: str) -> int:
-    """The tokens that a request may have; of a chain of models, what the smallest one takes."""
-    window = min(window_tokens(link) for link in model.split(" > "))
-    return window * INPUT_SHARE // 8
 
 
 def output_limit(target_tokens: int, most_tokens: int) -> int:

@@ -33,6 +33,9 @@ LEAST_KNOWN_TOKENS, MOST_KNOWN_TOKENS = 100, 600
 KNOWN_SHARE = 8
 """Known notes have at most an eighth of the tokens of the messages, within these bounds."""
 
+INSTRUCTION_TOKENS = 1_448
+"""What the instructions of a request take at most, beside known notes and messages."""
+
 MESSAGE_SHARE = 4
 """One message takes at most a quarter of the input."""
 
@@ -64,6 +67,11 @@ class ModelObserver(ModelWriter):
     Raises:
         InvalidPolicy: a limit is too small to work with.
     """
+
+    @property
+    def max_source_tokens(self) -> int:
+        """The tokens of messages that one request has room for."""
+        return self._max_input_tokens - INSTRUCTION_TOKENS - MOST_KNOWN_TOKENS
 
     async def observe(self, request: ObserveRequest) -> Draft:
         if not request.messages:

@@ -3,8 +3,9 @@
 import copy
 from typing import Self
 
-from remanence.observing.model.limits import check_limits, input_limit
+from remanence.observing.model.limits import check_limits
 from remanence.observing.model.prompting import language_rule
+from remanence.observing.policy import request_tokens
 from remanence.protocols import Model
 
 
@@ -21,7 +22,7 @@ class ModelWriter:
         max_input_tokens: int | None = None,
     ) -> None:
         if max_input_tokens is None:
-            max_input_tokens = input_limit(model.name)
+            max_input_tokens = request_tokens(model.name)
         check_limits(max_output_tokens=max_output_tokens, max_input_tokens=max_input_tokens)
         self._model = model
         self._language_rule = language_rule(language)
