@@ -130,6 +130,7 @@ class Memory:
         """
 
         async def opened(settings: Settings, policy: Policy, clock: Clock) -> Self:
+            _require_clock(clock)
             _require_parts(model_options, budgets, hooks)
             async with AsyncExitStack() as stack:
                 store = await open_store(
@@ -169,7 +170,8 @@ class Memory:
             chosen = replace(
                 chosen, workers=0, model=None, observer_model=None, reflector_model=None
             )
-        return Opening(partial(opened, chosen, _policy(chosen, policy), clock or SystemClock()))
+        given = SystemClock() if clock is None else clock
+        return Opening(partial(opened, chosen, _policy(chosen, policy), given))
 
     async def close(self) -> None:
         """Finish what is under way, within the time that the settings give, and close the tape.
@@ -267,7 +269,12 @@ class Memory:
         after: ConversationRef | None = None
         while page := await self._store.conversations(after=after, limit=CHECK_PAGE):
             for state in page:
-                for problem in diagnose(self.policy, state, now=self.clock.now()):
+                for problem in diagnose(
+                    self.policy,
+                    state,
+                    now=self.clock.now(),
+                    lease_seconds=self._runtime.settings.lease_seconds,
+                ):
                     yield problem
                 for budget in await self._runtime.budgets.states(state.ref, state.user):
                     for problem in diagnose_budget(state.ref, budget):
@@ -361,6 +368,15 @@ class Opening(Generic[T_co]):
                 f"Memory.open(...) has no {name!r} before it is open: write async with "
                 "Memory.open(...) as memory, or memory = await Memory.open(...)"
             )
+
+
+def _require_clock(clock: object) -> None:
+    methods = (getattr(clock, name, None) for name in ("now", "new_id"))
+    if isinstance(clock, type) or not all(map(callable, methods)):
+        raise InvalidArgument(
+            f"clock={clock!r:.80} is impossible: use a Clock, with now() and new_id(kind), such as "
+            "remanence.clock.SystemClock()"
+        )
 
 
 def _require_parts(

@@ -248,16 +248,61 @@ def test_doctor_finds_nothing_wrong_with_a_sound_database(cli: Cli, database: st
     assert parsed(cli("doctor", "--db", database, "--json"))["problems"] == []
 
 
-def test_doctor_tells_what_waits_and_how_to_have_it_done(
+@pytest.fixture
+def problems(cli: Cli, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
+    """What doctor reports after a program with its own policy worked and another appended."""
+
+    def report(texts: int, *, worked: bool) -> list[dict[str, Any]]:
+        url = f"sqlite:///{tmp_path}/own.db"
+        policy = Policy(observe_tokens=20_000, tail_tokens=30_000)
+        words = Message.user("some words about a trip " * 100)
+        if worked:
+            with BlockingMemory.open(url, policy=policy) as memory:
+                memory.conversation("trip").append(words)
+                memory.conversation("trip").flush()
+        with BlockingMemory.open(url, settings=Settings(workers=0)) as memory:
+            memory.conversation("trip").append(*[words] * texts)
+        found: list[dict[str, Any]] = parsed(cli("doctor", "--db", url, "--json"))["problems"]
+        return found
+
+    return report
+
+
+@pytest.mark.parametrize(("texts", "waits"), [(25, False), (50, True)])
+def test_doctor_judges_what_is_due_by_the_policy_of_the_program(
+    problems: Callable[..., list[dict[str, Any]]], texts: int, waits: bool
+) -> None:
+    found = problems(texts, worked=True)
+
+    assert bool(found) == waits
+    for problem in found:
+        assert (problem["level"], problem["conversation"]) == ("info", "trip")
+        assert "wait to be observed" in problem["what"]
+        assert "remanence inspect" in problem["remedy"]
+
+
+def test_doctor_judges_what_nobody_worked_on_by_the_settings(
+    problems: Callable[..., list[dict[str, Any]]],
+) -> None:
+    (problem,) = problems(25, worked=False)
+
+    assert "wait to be observed" in problem["what"]
+
+
+def test_doctor_names_a_lease_that_a_clock_ahead_of_ours_made(
     cli: Cli, database: str, tmp_path: Path
 ) -> None:
-    tmp_path.joinpath("remanence.toml").write_text("[policy]\nobserve_tokens = 10\n")
+    with sqlite3.connect(tmp_path / "memory.db") as connection:
+        connection.execute(
+            "UPDATE states SET lease_owner = 'p1', lease_until = '2999-01-01T00:00:00.000000+00:00'"
+        )
+    connection.close()
 
     (problem,) = parsed(cli("doctor", "--db", database, "--json"))["problems"]
 
-    assert (problem["level"], problem["conversation"]) == ("info", "trip")
-    assert "wait to be observed" in problem["what"]
-    assert "remanence inspect" in problem["remedy"]
+    assert (problem["level"], problem["conversation"]) == ("warning", "trip")
+    assert "the lease of process 'p1' ends at 2999-01-01 00:00:00 UTC" in problem["what"]
+    assert "clocks" in problem["remedy"]
 
 
 def test_doctor_fails_on_a_file_that_is_no_database(cli: Cli, tmp_path: Path) -> None:
@@ -469,7 +514,7 @@ def test_doctor_names_like_findings_once_with_a_count_and_examples(
     assert run.returncode == 0
     assert run.stdout.count("tokens wait to be observed") == 1
     assert "90 conversations: 'chat-00'" in run.stdout
-    assert "judged by the settings here" in run.stdout
+    assert "where none has yet, by the settings here" in " ".join(run.stdout.split())
 
 
 def test_doctor_reports_a_damaged_row_and_goes_on(cli: Cli, database: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from remanence import Chat, Conversation, Memory, Message, Policy, Tool, blocking, count_tokens
+from remanence.clock import SystemClock
 from remanence.errors import InvalidArgument, InvalidMessage, InvalidPolicy, NotOpen, RemanenceError
 from remanence.protocols import ModelRequest
 from remanence.types import ImagePart, TextPart
@@ -106,6 +107,8 @@ async def test_a_wrong_argument_is_refused_with_its_name_its_value_and_the_remed
         ({"embedder": plain}, "write async def"),
         ({"budgets": 5}, "budgets=5 .*Budget"),
         ({"hooks": print}, "hooks=.*Hooks"),
+        ({"clock": 5}, r"clock=5 is impossible: use a Clock.*SystemClock\(\)"),
+        ({"clock": SystemClock}, "clock=<class .*SystemClock"),
         ({"model_options": {"attempts": 2}}, "model_options=.*ModelOptions"),
     ],
 )

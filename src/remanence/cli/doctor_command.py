@@ -46,8 +46,8 @@ def _print(printer: Printer, settings: Settings, problems: tuple[Problem, ...]) 
         printer.line(f"  {'what' if len(alike) == 1 else 'such as'}: {first.what}")
         printer.line(f"  remedy: {first.remedy}")
     printer.line(
-        f"(What is due was judged by the settings here, preset {settings.preset!r}: 'remanence config "
-        "show' lists them. A program with a policy of its own may be early or late by them.)"
+        "(What is due was judged by the plan of the program that works on it; where none has yet, by "
+        f"the settings here, preset {settings.preset!r}: 'remanence config show' lists them.)"
     )
 
 

@@ -1,34 +1,71 @@
 """What is overdue, failing or stuck in a conversation's memory, and how to mend it."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from remanence.observing.policy import Policy
 from remanence.observing.schedule import is_latched, observation_due
 from remanence.types import BudgetState, ConversationRef, Failure, MemoryState, Problem
 
 
-def diagnose(policy: Policy, state: MemoryState, *, now: datetime) -> Iterator[Problem]:
-    """Yield what a person should know about one conversation."""
+def diagnose(
+    policy: Policy, state: MemoryState, *, now: datetime, lease_seconds: float
+) -> Iterator[Problem]:
+    """Yield what a person should know about one conversation.
+
+    What is due is judged by the plan that the working program left in the state, and by *policy*
+    where none did.
+    """
     for failure in (state.observe_failure, state.reflect_failure, state.facts_failure):
         if failure is not None and failure.skips:
             yield _skipped(state, failure)
         elif failure is not None:
             yield _failing(policy, state, failure)
-    if state.lease_owner is not None and state.lease_until is not None and state.lease_until <= now:
+    if (lease := _lease_problem(state, now, lease_seconds)) is not None:
+        yield lease
+    if state.observe_failure is None and (due := _due(policy, state, now)):
         yield Problem(
             conversation=state.ref,
             level="info",
-            what=f"process {state.lease_owner!r} stopped while it worked on this conversation",
-            remedy="nothing to do: its lease has run out and another process may take over",
-        )
-    if state.observe_failure is None and observation_due(policy, state):
-        yield Problem(
-            conversation=state.ref,
-            level="info",
-            what=f"{state.unobserved_tokens:,} tokens wait to be observed",
+            what=due,
             remedy="open the memory in a running program, or run 'remanence inspect --flush'",
         )
+
+
+def _lease_problem(state: MemoryState, now: datetime, lease_seconds: float) -> Problem | None:
+    """A lease that ran out without being given back, or one that no clock of today can have made."""
+    owner, until = state.lease_owner, state.lease_until
+    if owner is None or until is None:
+        return None
+    if until <= now:
+        return Problem(
+            conversation=state.ref,
+            level="info",
+            what=f"process {owner!r} stopped while it worked on this conversation",
+            remedy="nothing to do: its lease has run out and another process may take over",
+        )
+    if until <= now + timedelta(seconds=lease_seconds):
+        return None
+    ahead_seconds = (until - now).total_seconds()
+    return Problem(
+        conversation=state.ref,
+        level="warning",
+        what=f"the lease of process {owner!r} ends at {until:%Y-%m-%d %H:%M:%S} UTC, in "
+        f"{ahead_seconds:,.0f} s, which is more than lease_seconds={lease_seconds:g}",
+        remedy="compare the clocks of the machines, and lease_seconds with that of the program; "
+        "other processes believe the lease for lease_seconds alone",
+    )
+
+
+def _due(policy: Policy, state: MemoryState, now: datetime) -> str | None:
+    waiting = f"{state.unobserved_tokens:,} tokens wait to be observed"
+    if not state.look_tokens:  # nobody has planned anything yet
+        return waiting if observation_due(policy, state) else None
+    if state.look_at is None or state.look_at > now:
+        return None
+    if state.last_sum_tokens > state.look_tokens:
+        return waiting
+    return f"work in the background was planned for {state.look_at:%Y-%m-%d %H:%M} UTC and waits"
 
 
 def diagnose_budget(ref: ConversationRef, state: BudgetState) -> Iterator[Problem]:
