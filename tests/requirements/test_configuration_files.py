@@ -64,7 +64,7 @@ def test_the_six_keys_of_lango_are_read(tmp_path: Path) -> None:
         observe_tokens=1_500,
         reflect_tokens=(3_000, 3_000),
         tail_tokens=12_000,
-        tail_keep_tokens=9_000,
+        tail_keep_tokens=10_500,
     )
     assert loaded.origins["policy.observe_tokens"] == (
         "file lango.json: observationalMemory.messageTokenThreshold"

@@ -421,10 +421,29 @@ async def test_the_raw_tail_is_cut_by_tokens_from_its_old_end_and_what_left_is_i
         segments = (*await chat.reflections(), *await chat.observations())
 
     tokens = sum(message.tokens for message in context.messages)
-    assert 6_000 <= tokens <= 8_000
+    assert 7_000 <= tokens <= 8_000
     assert seqs(context) == list(range(seqs(context)[0], 161))
     check_coverage(context, state, segments)
     assert context.stats.context_tokens < context.stats.history_tokens
+
+
+@pytest.mark.req("L-38", "L-45", "L-61", "C-13")
+@pytest.mark.parametrize("tokens", [60, 110, 350])
+async def test_the_budget_of_raw_messages_is_used_up_to_the_last_message_between_two_notes(
+    tokens: int,
+) -> None:
+    """Cut with each note rather than with each message, it has seven eighths of its budget after."""
+    raw: list[int] = []
+    async with conversation([noting(60)] * 99) as (chat, _, _):
+        for message in turns(24_000 // tokens, tokens=tokens, counter="cjk"):
+            await chat.append(message)
+            await chat.flush()
+            raw.append((await chat.state()).tail_tokens)
+
+    full = raw[raw.index(max(raw[: 10_000 // tokens])) :]
+    assert max(full) <= 8_000
+    assert max(full) > 8_000 - 2 * tokens
+    assert min(full) >= 7_000
 
 
 @pytest.mark.req("L-60")

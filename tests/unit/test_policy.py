@@ -76,7 +76,7 @@ def test_each_setting_has_the_default_that_the_pages_name() -> None:
                 "note_format": "prose",
                 "activate": "when_observed",
                 "tail_tokens": 8_000,
-                "tail_keep_tokens": 6_000,
+                "tail_keep_tokens": 7_000,
                 "keep_last": 0,
                 "reflect_tokens": (2_000, 2_000),
                 "reflect_ratio": 0.25,

@@ -253,7 +253,7 @@ LANGO = Dialect(
         "messageTokenThreshold": Key(int, lambda value: {"observe_tokens": value}),
         "observationTokenThreshold": Key(int, lambda value: {"reflect_tokens": (value, value)}),
         "maxMessageTokenBudget": Key(
-            int, lambda value: {"tail_tokens": value, "tail_keep_tokens": value * 3 // 4}
+            int, lambda value: {"tail_tokens": value, "tail_keep_tokens": value * 7 // 8}
         ),
     },
 )
