@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,9 +40,11 @@ Change = Callable[[], object]
 
 
 class _Site(NamedTuple):
-    """A node that can be changed in place, and whether it runs when a function does."""
+    """A node that can be changed in place, the lines of its statement, and whether it runs when a
+    function does."""
 
     node: ast.AST
+    statement: range
     in_function: bool
 
 
@@ -55,6 +58,7 @@ class Mutant:
     variant: int
     first_line: int
     last_line: int
+    statement: range
     in_function: bool
     before: str
     after: str
@@ -98,10 +102,18 @@ def mutants(file: Path) -> Iterator[Mutant]:
                 variant=variant,
                 first_line=line,
                 last_line=_last_line(site.node, line),
+                statement=site.statement,
                 in_function=site.in_function,
                 before=before,
                 after=_shown(ast.fix_missing_locations(changed)),
             )
+
+
+def lines_with_code(code: types.CodeType) -> set[int]:
+    """The lines that can be executed; those of a constant that is made in advance are not."""
+    inner = (found for found in code.co_consts if isinstance(found, types.CodeType))
+    own = {line for _, _, line in code.co_lines() if line is not None}
+    return own.union(*map(lines_with_code, inner))
 
 
 def _first_line(node: ast.AST) -> int:
@@ -123,13 +135,16 @@ def _shown(node: ast.AST) -> str:
 
 def _sites(tree: ast.Module) -> Iterator[_Site]:
     """Every node that may be changed, always in the same order."""
-    yield from _below(tree, in_function=False)
+    yield from _below(tree, range(0), in_function=False)
 
 
-def _below(node: ast.AST, *, in_function: bool) -> Iterator[_Site]:
+def _below(node: ast.AST, statement: range, *, in_function: bool) -> Iterator[_Site]:
     for child, inside in _children(node, in_function=in_function):
-        yield _Site(child, inside)
-        yield from _below(child, in_function=inside)
+        lines = statement
+        if isinstance(child, ast.stmt):
+            lines = range(child.lineno, (child.end_lineno or child.lineno) + 1)
+        yield _Site(child, lines, inside)
+        yield from _below(child, lines, in_function=inside)
 
 
 def _children(node: ast.AST, *, in_function: bool) -> Iterator[tuple[ast.AST, bool]]:

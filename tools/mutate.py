@@ -26,7 +26,7 @@ from typing import NamedTuple, TypeVar
 
 import coverage
 import pytest
-from tools.mutants import Mutant, mutants
+from tools.mutants import Mutant, lines_with_code, mutants
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "remanence"
@@ -37,7 +37,7 @@ OPTIONS = (
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
 KILLED, SURVIVED, UNREACHED, HUNG = "killed", "survived", "not reached", "hung"
-START_SECONDS = 60.0
+START_SECONDS = 30.0
 HANG_FACTOR = 20.0
 
 _T = TypeVar("_T")
@@ -176,6 +176,7 @@ class _Choice:
             test for lines in baseline.tests.values() for tests in lines.values() for test in tests
         )
         self._noticed: defaultdict[Path, Counter[str]] = defaultdict(Counter)
+        self._executable: dict[Path, set[int]] = {}
 
     def learn(self, result: Result) -> None:
         if result.test:
@@ -183,8 +184,7 @@ class _Choice:
 
     def tests(self, mutant: Mutant) -> list[str]:
         lines = self._baseline.tests[mutant.file.as_posix()]
-        changed = range(mutant.first_line, mutant.last_line + 1)
-        reached = changed if mutant.in_function else lines
+        reached = self._changed(mutant) if mutant.in_function else lines
         seconds, noticed = self._baseline.seconds, self._noticed[mutant.file]
         ordered = sorted(
             {test for line in reached for test in lines.get(line, ())},
@@ -198,6 +198,14 @@ class _Choice:
                 break
             chosen.append(test)
         return chosen
+
+    def _changed(self, mutant: Mutant) -> range:
+        """The changed lines; where none of them is ever executed, those of their statement."""
+        changed = range(mutant.first_line, mutant.last_line + 1)
+        if mutant.file not in self._executable:
+            code = compile(mutant.source, mutant.file, "exec", dont_inherit=True)
+            self._executable[mutant.file] = lines_with_code(code)
+        return mutant.statement if self._executable[mutant.file].isdisjoint(changed) else changed
 
     def seconds(self, tests: Sequence[str]) -> float:
         return sum(self._baseline.seconds[test] for test in tests)

@@ -261,7 +261,7 @@ def _fit_notes(
     """Leave out the oldest notes while all exceed *room*, and name them."""
     excess = _tokens(blocks) - room
     hidden: dict[str | None, Omitted] = {}
-    for segment in segments if excess > 0 else ():
+    for segment in segments:
         if excess <= 0:
             break
         if any(block.segment_id == segment.id for block in blocks):
@@ -308,7 +308,7 @@ def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:
         ("observation",),
     )
     ends = {
-        max((i for i, b in enumerate(blocks) if b.kind in kinds), default=-1) for kinds in parts
+        max((i for i, b in enumerate(blocks) if b.kind in kinds), default=None) for kinds in parts
     }
     for index, block in enumerate(blocks):
         yield replace(block, cache=True) if index in ends else block
@@ -370,11 +370,10 @@ def _last_gap(tail: Sequence[Message]) -> str:
 
 
 def _duration(seconds: float) -> str:
-    for name, size in (("day", 86_400), ("hour", 3_600)):
-        if seconds >= size:
-            number = round(seconds / size)
-            return f"{number} {name}{'s' if number != 1 else ''}"
-    return f"{round(seconds / 60)} minutes"
+    """A pause of at least `GAP` in whole days or hours."""
+    name, size = ("day", 86_400) if seconds >= 86_400 else ("hour", 3_600)
+    number = round(seconds / size)
+    return f"{number} {name}{'s' if number != 1 else ''}"
 
 
 def _opening(message: Message) -> str:
