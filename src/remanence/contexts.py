@@ -22,16 +22,31 @@ STAND_IN_SOURCE_TOKENS = 8_000
 
 RECALLED = 5
 
+LONG_CONTEXT = 20_000
+"""Characters from which a context is built beside the event loop: its texts are counted, and a
+message that is too large for it is counted anew at each length that is tried."""
 
-def built(runtime: Runtime, snapshot: Snapshot, request: ContextRequest) -> Context:
-    """The context of a snapshot; nothing is read or changed."""
-    return build_context(
-        snapshot,
-        request,
-        runtime.policy,
-        count_text=runtime.count_text,
-        count_message=runtime.counter.message,
-    )
+
+async def built(runtime: Runtime, snapshot: Snapshot, request: ContextRequest) -> Context:
+    """The context of a snapshot, made in a thread where it is long; nothing is read or changed."""
+
+    def build() -> Context:
+        return build_context(
+            snapshot,
+            request,
+            runtime.policy,
+            count_text=runtime.count_text,
+            count_message=runtime.counter.message,
+        )
+
+    return await asyncio.to_thread(build) if _is_long(runtime, snapshot, request) else build()
+
+
+def _is_long(runtime: Runtime, snapshot: Snapshot, request: ContextRequest) -> bool:
+    """Whether so much has to be counted that others would wait for it."""
+    given = (request.system, request.identity, *request.knowledge, request.facts, request.memories)
+    tail_tokens = sum(message.tokens for message in snapshot.tail)
+    return sum(map(len, given)) > LONG_CONTEXT or tail_tokens > runtime.policy.context_tokens // 2
 
 
 async def current_context(
@@ -53,7 +68,8 @@ async def current_context(
     with waited_for():
         snapshot = await _activated(runtime, snapshot, request, model_changed=changed)
         request = await _with_facts(runtime, request, snapshot, query)
-        context = built(runtime, snapshot, await _with_quotes(runtime, request, snapshot, query))
+        request = await _with_quotes(runtime, request, snapshot, query)
+        context = await built(runtime, snapshot, request)
     if runtime.policy.observer_mode == "continuation":
         runtime.live_prompts.keep(ref, context)
     hidden = sum(gap.last_seq - gap.first_seq + 1 for gap in context.omitted)

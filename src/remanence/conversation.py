@@ -274,7 +274,7 @@ class Conversation:
         snapshot = await self.snapshot(version)
         now = snapshot.state.last_message_at or self.clock.now()
         request = ContextRequest(now=now, system=system, knowledge=tuple(knowledge))
-        return built(self._runtime, snapshot, request)
+        return await built(self._runtime, snapshot, request)
 
     async def diagnostics(self) -> Diagnostics:
         """The memory in a few numbers: state, size and version of its notes."""

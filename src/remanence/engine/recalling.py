@@ -1,7 +1,7 @@
 """Finding what was said: words and vectors over notes, messages and facts."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -27,7 +27,10 @@ QUOTED_POOL = 100
 
 
 LONG_TEXTS = 20_000
-"""Characters of the texts found from which looking through them leaves the event loop."""
+"""Characters of the texts found from which looking through them leaves the event loop.
+
+The query counts for each text: all its words are looked for there.
+"""
 
 _Found = TypeVar("_Found")
 
@@ -65,7 +68,7 @@ class Recalling:
                 hits = [fact_hit(fact) for fact in facts if source in (None, fact.conversation)]
                 rankings.append([hit for hit in hits if only.allows(hit)])
         best = fused(rankings)[:limit]
-        return await _beside_the_loop(lambda: with_snippets(best, query), best)
+        return await _beside_the_loop(lambda: with_snippets(best, query), best, query)
 
     async def quotes(
         self, ref: ConversationRef | None, owner: Owner | None, turn: str
@@ -88,7 +91,7 @@ class Recalling:
             by_words, *by_meaning = await self._fact_rankings(owner, query, vector, LEAST_POOL)
             worded += map(fact_hit, by_words)
             near += [near_quotes(map(fact_hit, facts), query) for facts in by_meaning]
-        found = await _beside_the_loop(lambda: quotes(worded, query), worded)
+        found = await _beside_the_loop(lambda: quotes(worded, query), worded, query)
         return merge_quotes([found, *near])
 
     async def facts(self, owner: Owner, query: str, limit: int) -> tuple[Fact, ...]:
@@ -141,8 +144,8 @@ class Recalling:
             return None
 
 
-async def _beside_the_loop(look: Callable[[], _Found], hits: Iterable[Hit]) -> _Found:
-    """The result of a look through the texts of *hits*, in a thread where they are long."""
-    if sum(len(hit.text) for hit in hits) <= LONG_TEXTS:
+async def _beside_the_loop(look: Callable[[], _Found], hits: Sequence[Hit], query: str) -> _Found:
+    """The result of a look through the texts of *hits*, in a thread where it takes a while."""
+    if sum(len(hit.text) + len(query) for hit in hits) <= LONG_TEXTS:
         return look()
     return await asyncio.to_thread(look)

@@ -9,7 +9,9 @@ wording, what it asks of them is not.
 
 import math
 import re
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -43,6 +45,9 @@ _WITH_APOSTROPHE: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _GLUED: Final = re.compile(f"[{_UNSPACED}]")
 _STEM: Final = 4
 """Letters of a word that stay when its ending is cut off, at least."""
+
+_LONGEST_TERM: Final = 64
+"""Letters of a word that are looked for: a passage has room for any term."""
 
 
 class Quote(NamedTuple):
@@ -153,7 +158,7 @@ def _terms(query: str) -> Iterator[str]:
 
     A word goes without its ending, unless it is a name or a number.
     """
-    words = _WORD.findall(query)
+    words = [word[:_LONGEST_TERM] for word in _WORD.findall(query)]
     for word in words:
         if _GLUED.search(word):
             yield from (word[place : place + 2] for place in range(max(1, len(word) - 1)))
@@ -170,32 +175,35 @@ def _stem(word: str) -> str:
     return word[: max(_STEM, len(word) - 2)]
 
 
-def _places(text: str, terms: Collection[str]) -> list[_Place]:
-    """Where words of a text begin with a term, in order."""
-    found: list[_Place] = []
-    for term in terms:
-        inside = bool(_GLUED.match(term))
-        start = text.find(term)
-        while start >= 0:
-            end = start + len(term)
-            if inside or not start or not text[start - 1].isalnum():
-                found.append(_Place(start, end, term))
-            start = text.find(term, end)
-    return sorted(found)
+def _places(text: str, terms: Collection[str]) -> Mapping[str, Sequence[int]]:
+    """Where words of a text begin with each of the terms that it has."""
+    found = {term: tuple(_beginnings(text, term)) for term in terms}
+    return {term: starts for term, starts in found.items() if starts}
 
 
-def _weights(hits: Sequence[Hit], places: Sequence[Sequence[_Place]]) -> Mapping[str, float]:
+def _beginnings(text: str, term: str) -> Iterator[int]:
+    inside = bool(_GLUED.match(term))
+    start = text.find(term)
+    while start >= 0:
+        if inside or not start or not text[start - 1].isalnum():
+            yield start
+        start = text.find(term, start + len(term))
+
+
+def _weights(
+    hits: Sequence[Hit], places: Sequence[Mapping[str, Sequence[int]]]
+) -> Mapping[str, float]:
     """The weight of each term that was found."""
     passages = sum(len(hit.text) // PASSAGE_CHARACTERS + 1 for hit in hits)
     counts: dict[str, int] = {}
     capitals: dict[str, int] = {}
     for hit, held in zip(hits, places, strict=True):
-        for place in held:
-            counts[place.term] = counts.get(place.term, 0) + 1
-            if hit.text[place.start : place.start + 1].isupper():
-                capitals[place.term] = capitals.get(place.term, 0) + 1
+        for term, starts in held.items():
+            counts[term] = counts.get(term, 0) + len(starts)
+            upper = sum(hit.text[start : start + 1].isupper() for start in starts)
+            capitals[term] = capitals.get(term, 0) + upper
     return {
-        term: math.log1p(passages / count) * _factor(term, capitals.get(term, 0) / count)
+        term: math.log1p(passages / count) * _factor(term, capitals[term] / count)
         for term, count in counts.items()
     }
 
@@ -207,7 +215,7 @@ def _factor(term: str, capitals: float) -> float:
     return NAME_WEIGHT if named else 1.0
 
 
-def _passage(hit: Hit, places: Sequence[_Place], weights: Mapping[str, float]) -> Quote:
+def _passage(hit: Hit, places: Mapping[str, Sequence[int]], weights: Mapping[str, float]) -> Quote:
     """The stretch of a text that holds most of the query."""
     score, first, last = _densest(places, weights)
     start, end = _sentences(hit.text, first, last)
@@ -215,24 +223,31 @@ def _passage(hit: Hit, places: Sequence[_Place], weights: Mapping[str, float]) -
     return Quote(hit, whole, _line(hit.text[start:end]), score)
 
 
-def _densest(places: Sequence[_Place], weights: Mapping[str, float]) -> tuple[float, int, int]:
+def _densest(
+    places: Mapping[str, Sequence[int]], weights: Mapping[str, float]
+) -> tuple[float, int, int]:
     """The weight of the best stretch, each term counted once, and where it begins and ends."""
     counts: dict[str, int] = {}
-    score, left = 0.0, 0
-    best = 0.0, places[0].start, places[0].end
-    for place in places:
+    stretch: deque[_Place] = deque()
+    best = score = 0.0
+    first = last = 0
+    for place in merge(*(_of_term(term, starts) for term, starts in places.items())):
+        stretch.append(place)
         counts[place.term] = counts.get(place.term, 0) + 1
         if counts[place.term] == 1:
             score += weights[place.term]
-        while place.end - places[left].start > PASSAGE_CHARACTERS:
-            gone = places[left].term
+        while place.end - stretch[0].start > PASSAGE_CHARACTERS:
+            gone = stretch.popleft().term
             counts[gone] -= 1
             if not counts[gone]:
                 score -= weights[gone]
-            left += 1
-        if score > best[0] + 1e-9:
-            best = score, places[left].start, place.end
-    return best
+        if score > best + 1e-9:
+            best, first, last = score, stretch[0].start, place.end
+    return best, first, last
+
+
+def _of_term(term: str, starts: Iterable[int]) -> Iterator[_Place]:
+    return (_Place(start, start + len(term), term) for start in starts)
 
 
 def _sentences(text: str, first: int, last: int) -> tuple[int, int]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from remanence.observing.secret_mark import MARK
+from remanence.observing.substitution import Rule, apply_rules
 
 _CARD = re.compile(r"(?<![\w.-])[2-6]\d(?:[ -]?\d){12,17}(?![\w-])")
 _CARD_LENGTHS = {"2": {16}, "3": {14, 15, 16}, "4": {16, 19}, "5": {16}, "6": {16, 19}}
@@ -38,21 +39,18 @@ _CODE_FIRST = re.compile(
     rf"(?<![\w.-])(?:[A-Z]-)?(\d{{3}}[ -]\d{{3}}|\d{{4,8}})(?=\ is\ (?:your|my|the)\ (?:\w{{1,20}}\ ){{0,3}}{_CODE_NAME}\b)",
     re.IGNORECASE,
 )
+_CODE_NAMES = ("pin", "otp", "code", "word", "einmalpasswort", "código")
 _ZH_CODE = re.compile(
     r"((?:验证码|驗證碼|認証コード|暗証番号|인증번호)\W{0,3}[是为はは은는]?\W{0,2})(\d{4,8})(?!\d)"
 )
+_ZH_CODE_NAMES = ("验证码", "驗證碼", "認証コード", "暗証番号", "인증번호")
 
 
 def without_numbers(text: str) -> str:
     """The text with numbers of this kind replaced by `[secret]`."""
     if not any(digit in text for digit in "0123456789"):
         return text
-    text = _CARD.sub(_card, text)
-    text = _IBAN.sub(_iban, text)
-    text = _SOCIAL_SECURITY.sub(_last_digits, text)
-    for pattern in (_CARD_CODE, _CODE, _CODE_FIRST):
-        text = pattern.sub(lambda match: match[0].replace(match[1], MARK), text)
-    return _ZH_CODE.sub(rf"\1{MARK}", text)
+    return apply_rules(_RULES, text)
 
 
 def _card(match: re.Match[str]) -> str:
@@ -89,3 +87,18 @@ def _is_iban(number: str) -> bool:
 
 def _last_digits(match: re.Match[str]) -> str:
     return match[0].rstrip("0123456789-") + MARK
+
+
+def _without_code(match: re.Match[str]) -> str:
+    return match[0].replace(match[1], MARK)
+
+
+_RULES = (
+    Rule(_CARD, _card),
+    Rule(_IBAN, _iban),
+    Rule(_SOCIAL_SECURITY, _last_digits, ("-", "ssn", "social")),
+    Rule(_CARD_CODE, _without_code, ("cvv", "cvc", "csc", "card", "prüfziffer")),
+    Rule(_CODE, _without_code, _CODE_NAMES),
+    Rule(_CODE_FIRST, _without_code, _CODE_NAMES),
+    Rule(_ZH_CODE, lambda match: match[1] + MARK, _ZH_CODE_NAMES),
+)

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from remanence.observing.secret_mark import MARK
 from remanence.observing.secret_numbers import without_numbers
+from remanence.observing.substitution import Rule, apply_rules
 
 __all__ = ["MARK", "scrubbed"]
 
@@ -36,11 +37,10 @@ _NAMED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _NAMING = ("pass", "pwd", "secret", "token", "credential", "key", "kennwort", "contrase", "mot de")
-"""A text that `_NAMED` matches has one of these; looking for them costs much less."""
-
 _NAMED_CJK = re.compile(
     r"((?:密码|密碼|パスワード|비밀번호)\s{0,3}(?:[:：=是은는は]\s{0,3})?)([!-~]{4,200})"
 )
+_NAMING_CJK = ("密码", "密碼", "パスワード", "비밀번호")
 _CALL = re.compile(r"[A-Za-z]\w*(?:[._]\w+)+\(|[a-z]+(?:[A-Z][a-z0-9]+)+\(")
 """Code that fetches a value, such as `secrets.token_urlsafe(32)`, is not the value."""
 
@@ -54,6 +54,7 @@ _LOGIN = re.compile(
     ([^\s"'`,;]{6,60})""",
     re.VERBOSE | re.IGNORECASE,
 )
+_LOGINS = ("login", "log-in", "credential", "creds", "zugangsdaten", "anmeldedaten", "identifiants")
 _AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])")
 _CHANGES = 14
 """A random text of 40 letters and digits changes between small, capital and digit about 23 times;
@@ -65,16 +66,15 @@ _DIGIT_OR_SYMBOL = re.compile(r"[0-9!@#$%^&*+=?~]")
 def scrubbed(text: str) -> str:
     """The text with each secret replaced by `[secret]`; what only might be one stays."""
     text = _KEY_BLOCK.sub(MARK, text)
-    text = _KNOWN_FORMS.sub(MARK, text)
-    text = _HEADER.sub(rf"\1\2{MARK}", text)
-    text = _URL_PASSWORD.sub(rf"\1{MARK}", text)
-    lowered = text.lower()
-    if any(word in lowered for word in _NAMING):
-        text = _NAMED.sub(_without_value, text)
-    text = _LOGIN.sub(_without_password, text)
-    text = _AWS_SECRET.sub(_without_random, text)
-    text = _NAMED_CJK.sub(rf"\1{MARK}", text)
-    return without_numbers(text)
+    return without_numbers(apply_rules(_RULES, text))
+
+
+def _mark(_match: re.Match[str]) -> str:
+    return MARK
+
+
+def _mark_behind(match: re.Match[str]) -> str:
+    return match[1] + MARK
 
 
 def _without_password(match: re.Match[str]) -> str:
@@ -100,3 +100,14 @@ def _without_value(match: re.Match[str]) -> str:
     if not _DIGIT_OR_SYMBOL.search(value) or value.startswith((MARK, "$", "%", "{", "(", "<")):
         return match[0]
     return match[1] + match[0][len(match[1]) :].replace(value, MARK)
+
+
+_RULES = (
+    Rule(_KNOWN_FORMS, _mark),
+    Rule(_HEADER, lambda match: f"{match[1]}{match[2]}{MARK}", ("bearer", "basic")),
+    Rule(_URL_PASSWORD, _mark_behind, ("://",)),
+    Rule(_NAMED, _without_value, _NAMING),
+    Rule(_LOGIN, _without_password, _LOGINS),
+    Rule(_AWS_SECRET, _without_random),
+    Rule(_NAMED_CJK, _mark_behind, _NAMING_CJK),
+)
