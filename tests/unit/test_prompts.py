@@ -26,7 +26,6 @@ _DIGESTS = {
 
 
 @pytest.mark.req("L-13")
-@pytest.mark.req("L-N3")
 @pytest.mark.parametrize("version", sorted(_WORDING))
 def test_another_wording_has_another_version(version: str) -> None:
     text = "\0".join(prompt(name) for name in _WORDING[version])

@@ -153,6 +153,8 @@ def test_the_cjk_rule_adds_four_tokens_for_the_role_and_counts_calls_and_results
     assert counter.message(Message.user("12345678")) == 2 + 4
     assert counter.message(Message.assistant(tool_calls=[call])) == 1 + 2 + 4
     assert counter.message(Message.tool("c1", "12345678")) == 2 + 4
+    batch = [Message.user("12345678"), Message.assistant(tool_calls=[call])]
+    assert count_tokens(batch, model="cjk") == 6 + 7
 
 
 @pytest.mark.parametrize("name", FAMILIES)
