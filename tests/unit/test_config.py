@@ -173,6 +173,23 @@ def test_a_bad_variable_is_refused_with_its_name_value_and_remedy(
     assert expected in refusal(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tail_tokns", "policy.tail_tokns is unknown: did you mean 'tail_tokens'?"),
+        ("tail_token", "policy.tail_token is unknown: did you mean 'tail_tokens'?"),
+        ("xyzzy", "policy.xyzzy is unknown: known are ['activate', "),
+    ],
+)
+def test_settings_made_in_code_with_an_unknown_field_are_refused_with_the_nearest_one(
+    name: str, expected: str
+) -> None:
+    with pytest.raises(InvalidPolicy) as refused:
+        policy_of(Settings(policy={name: 1}))
+
+    assert str(refused.value).startswith(expected)
+
+
 def test_a_file_that_is_no_object_is_refused(tmp_path: Path) -> None:
     tmp_path.joinpath("remanence.json").write_text("[1]")
 

@@ -170,6 +170,15 @@ def test_as_many_of_the_newest_as_were_asked_for_stay_and_always_one(
     assert [message.seq for message in fitted.messages] == kept
 
 
+def test_a_part_of_the_tail_that_fits_is_raw_and_what_is_before_it_is_named() -> None:
+    newest = tape([10] * 8)[4:]
+
+    fitted = fit_tail(newest, first_seq=1, last_sum_tokens=80, budget=600, keep_last=0, count=count)
+
+    gap = Omitted(first_seq=1, last_seq=4, reason="over_budget")
+    assert fitted == FittedTail("", tuple(newest), (gap,))
+
+
 def test_no_messages_fit_any_room() -> None:
     assert fit([], budget=0) == ("", (), ())
 
@@ -281,13 +290,13 @@ LARGE = 420
 
 
 def shortened(part: Part) -> Part:
-    """The part as an excerpt of its message shows it, if every excerpt counts one token."""
+    """The part as an excerpt of its message shows it, if every excerpt fits to the token."""
     contents: list[tuple[Part, ...]] = [(TextPart(text="small"),), (part,), (part,)]
     messages = [
         Message(role="assistant", content=content, seq=seq, tokens=20 if seq == 1 else 1_000)
         for seq, content in enumerate(contents, start=1)
     ]
-    fitted = fit(messages, budget=600, keep_last=3, count=lambda _: 1)
+    fitted = fit(messages, budget=600, keep_last=3, count=lambda _: LARGE // 3)
     assert fitted.messages[0] == messages[0]
     assert [gap.first_seq for gap in fitted.omitted] == [2, 3]
     (short,) = fitted.messages[1].content

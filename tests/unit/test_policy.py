@@ -1,5 +1,6 @@
 """The settings of a memory: what each preset is, and which values are refused."""
 
+import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -35,6 +36,7 @@ DEFAULTS = {
     "reflect_scope": "generation",
     "reflect_ratio": 0.17,
     "reflect_min_interval_seconds": 0.0,
+    "reflect_at_end": False,
     "superseded": "keep",
     "extract_facts": True,
     "facts_tokens": 1_000,
@@ -57,7 +59,7 @@ DEFAULTS = {
 
 
 def test_each_setting_has_the_default_that_the_pages_name() -> None:
-    assert {name: getattr(Policy.default(), name) for name in DEFAULTS} == DEFAULTS
+    assert dataclasses.asdict(Policy.default()) == DEFAULTS
 
 
 @pytest.mark.parametrize(
@@ -105,6 +107,7 @@ def test_each_setting_has_the_default_that_the_pages_name() -> None:
                 "reflect_tokens": (10_000,),
                 "reflect_ratio": 0.55,
                 "reflect_scope": "all",
+                "reflect_at_end": True,
                 "facts_tokens": 5_000,
                 "block_after": 2.0,
                 "heading": "## Earlier in This Session",
@@ -296,6 +299,21 @@ def test_an_impossible_setting_is_named_with_its_value_and_a_remedy(
         Policy.default(**settings)
 
     assert str(refused.value) == refusal
+
+
+@pytest.mark.parametrize(
+    ("settings", "refusal"),
+    [
+        ({"keep_last": "4"}, "keep_last='4' is impossible: use a whole number"),
+        ({"note_format": "short"}, "note_format='short' is impossible: use 'compact' or"),
+        ({"reflect_tokens": (5_000, "x")}, "reflect_tokens=(5000, 'x') is impossible: use a tuple"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(settings: dict[str, object], refusal: str) -> None:
+    with pytest.raises(InvalidPolicy) as refused:
+        Policy.default(**settings)
+
+    assert str(refused.value).startswith(refusal)
 
 
 @pytest.mark.parametrize(

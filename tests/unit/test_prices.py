@@ -50,6 +50,10 @@ def test_a_model_that_is_not_listed_has_no_price(model: str) -> None:
     assert price(model, CALL) is None
 
 
+def test_a_call_with_as_many_tokens_of_output_as_of_input_costs_both() -> None:
+    assert of(output_tokens=CALL.input_tokens) > of()
+
+
 def test_a_call_that_was_not_answered_has_no_price() -> None:
     assert price(CALL.model, replace(CALL, input_tokens=0)) is None
 

@@ -227,6 +227,8 @@ def tool_turn(calls: int, *, text: str = "") -> list[Message]:
         ([USER, ANSWER, USER, *tool_turn(9, text="I look.")], (12,)),
         (tool_turn(10), (10,)),
         ([USER, *tool_turn(12), ANSWER], (0, 14)),
+        ([USER, *tool_turn(9, text="I look."), call("z")], (10,)),
+        ([USER] * 25, (24,)),
     ],
 )
 def test_the_end_of_the_request_before_is_marked_where_the_cache_would_not_look_back_so_far(
