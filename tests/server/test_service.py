@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from tests.server.conftest import Client, served
+from tests.server.process import service
 from tests.wire.dialects import Reply
 from tests.wire.servers import ModelServer
 
@@ -29,7 +30,11 @@ async def test_its_openapi_names_the_routes(client: Client) -> None:
     assert set(document["paths"]) >= {
         "/healthz",
         "/readyz",
+        "/v1/chat",
+        "/v1/conversations/{id}",
         "/v1/conversations/{id}/memory",
+        "/v1/facts",
+        "/v1/facts/{id}",
         "/v1/conversations/{id}/chat",
     }
 
@@ -105,6 +110,45 @@ async def test_the_command_serves_until_it_is_asked_to_end(tmp_path: Path) -> No
     assert memory.json()["memoryState"]["last_seq"] == 2
     assert url.startswith("http://127.0.0.1:")
     assert code == 0
+
+
+@pytest.mark.timeout(90)
+async def test_the_command_listens_on_another_address_for_the_names_that_it_is_told(
+    tmp_path: Path,
+) -> None:
+    everywhere = ("--host", "0.0.0.0", "--allowed-host", "memory.example.com")
+    async with asyncio.timeout(60), service(tmp_path, *everywhere) as running:
+        statuses = [
+            (await running.http.get("/healthz", headers={"host": host})).status_code
+            for host in ("memory.example.com", "127.0.0.1", "evil.example.com")
+        ]
+
+    assert statuses == [200, 200, 421]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--host", "0.0.0.0"], "--allowed-host memory.example.com"),
+        (["--host", "192.0.2.7"], "--allowed-host"),
+        (["--host", "192.0.2.7", "--allowed-host", "a.example"], "192.0.2.7:0: "),
+    ],
+)
+def test_an_address_for_others_is_refused_until_it_has_a_name_and_is_ours(
+    tmp_path: Path, options: list[str], words: str
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "remanence.cli", "serve", "--port", "0", *options],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert ended.returncode == 1
+    assert words in ended.stderr
+    assert ended.stderr.count("\n") == 1
 
 
 def test_a_port_that_is_taken_is_told_with_what_to_do(tmp_path: Path) -> None:

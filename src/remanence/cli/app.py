@@ -145,22 +145,43 @@ def chat(
 def serve(
     db: Database = None,
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="The port on 127.0.0.1; 0 takes a free one.")
+        int, typer.Option(min=0, max=65_535, help="The port; 0 takes a free one.")
     ] = 8765,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where to listen; by default this machine alone.")
+    ] = "127.0.0.1",
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A host name that requests may be sent to; may be repeated."
+        ),
+    ] = None,
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="Who answers a chat, as for `chat`.")
     ] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="The system prompt of a chat.")] = "",
+    identity: Annotated[
+        str, typer.Option(metavar="TEXT", help="A block of its own before the system prompt.")
+    ] = "",
     tools: Annotated[  # noqa: FBT002 - a flag
         bool, typer.Option(help="Let the model search and keep facts of the user.")
     ] = True,
 ) -> None:
-    """Serve the memory over HTTP, to this machine alone."""
+    """Serve the memory over HTTP, by default to this machine alone."""
     from remanence.cli import serve_command, settings
 
     loaded = settings.load(url=db)
     served = settings.with_agent(loaded.settings, model) if model else loaded.settings
-    raise typer.Exit(serve_command.run(served, port=port, model=model, system=system, tools=tools))
+    service = serve_command.Service(
+        host=host,
+        port=port,
+        allowed_hosts=tuple(allowed_host or ()),
+        model=model,
+        system=system,
+        identity=identity,
+        tools=tools,
+    )
+    raise typer.Exit(serve_command.run(served, service))
 
 
 @app.command()

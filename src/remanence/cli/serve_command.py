@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+from dataclasses import dataclass
 
 from remanence.chat import calls_tools, open_chat_model
 from remanence.cli.documents import masked
@@ -9,28 +10,61 @@ from remanence.cli.failures import log_service
 from remanence.cli.output import Printer
 from remanence.clock import SystemClock
 from remanence.config import Settings
+from remanence.errors import InvalidArgument
 from remanence.memory import Memory
 
 
-def run(settings: Settings, *, port: int, model: str | None, system: str, tools: bool) -> int:
-    """Serve until an interrupt or a request to end."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """Where a server listens, to which names it answers, and how it chats."""
+
+    host: str
+    port: int
+    allowed_hosts: tuple[str, ...]
+    model: str | None
+    system: str
+    identity: str
+    tools: bool
+
+
+def run(settings: Settings, service: Service) -> int:
+    """Serve until an interrupt or a request to end.
+
+    Raises:
+        InvalidArgument: others can reach the host, and no name is allowed.
+    """
     app_module = importlib.import_module("remanence.server.app")
     serving = importlib.import_module("remanence.server.serving")
+    local = importlib.import_module("remanence.server.local")
+    if not service.allowed_hosts and not serving.is_loopback(service.host):
+        raise InvalidArgument(
+            f"--host {service.host} is not this machine alone: name with --allowed-host each host "
+            "name that requests may be sent to, such as --allowed-host memory.example.com, and put "
+            "a login in front, for the server has no accounts"
+        )
     log_service()
     printer = Printer()
     # A model that cannot be asked is told before a database is made.
-    answering = open_chat_model(model, clock=SystemClock()) if model else None
+    answering = open_chat_model(service.model, clock=SystemClock()) if service.model else None
 
     async def serve() -> None:
         with serving.ending_on_signals() as ending:
             async with Memory.open(settings=settings) as memory:
-                with_tools = tools and model is not None and calls_tools(model)
                 app = app_module.create_app(
-                    memory, model=answering, system=system, tools=with_tools, ending=ending
+                    memory,
+                    model=answering,
+                    system=service.system,
+                    identity=service.identity,
+                    tools=service.tools
+                    and service.model is not None
+                    and calls_tools(service.model),
+                    allowed_hosts=local.LOCAL_HOSTS.union(service.allowed_hosts),
+                    ending=ending,
                 )
                 await serving.serve(
                     app,
-                    port=port,
+                    host=service.host,
+                    port=service.port,
                     started=lambda url: printer.line(f"{url} serves {masked(settings.url)}"),
                     ending=ending,
                 )

@@ -13,7 +13,7 @@ from remanence.server.chats import Chats
 from remanence.server.local import LOCAL_HOSTS, KnownHosts
 from remanence.server.problems import handle_problems
 from remanence.server.request_log import RequestLog
-from remanence.server.routes import chat, health, memory as memory_routes
+from remanence.server.routes import chat, facts, health, memory as memory_routes
 from remanence.server.turn_response import KEEP_ALIVE_SECONDS
 
 
@@ -22,6 +22,7 @@ def create_app(
     *,
     model: ChatSource | None = None,
     system: str = "",
+    identity: str = "",
     tools: bool = False,
     allowed_hosts: Collection[str] | None = LOCAL_HOSTS,
     ending: asyncio.Event | None = None,
@@ -35,6 +36,7 @@ def create_app(
         memory: what it serves.
         model: what answers a chat; without one, chatting is refused.
         system: the base system prompt of a chat.
+        identity: a text in a block of its own before it, as some kinds of access demand.
         tools: whether the model may search and keep facts of the user, where a turn names one.
         allowed_hosts: the names that requests may be sent to, without a port; None allows any, for a
             program with a login of its own. There are no accounts here: whoever comes in names any
@@ -55,7 +57,7 @@ def create_app(
         redoc_url=None,
     )
     app.state.memory = memory
-    app.state.chats = Chats(memory, model=model, system=system, tools=tools)
+    app.state.chats = Chats(memory, model=model, system=system, identity=identity, tools=tools)
     app.state.ending = ending or asyncio.Event()
     app.state.keep_alive_seconds = keep_alive_seconds
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes, seconds=body_seconds)
@@ -63,6 +65,6 @@ def create_app(
         app.add_middleware(KnownHosts, hosts=allowed_hosts)
     app.add_middleware(RequestLog)
     handle_problems(app)
-    for routes in (health, memory_routes, chat):
+    for routes in (health, memory_routes, facts, chat):
         app.include_router(routes.router)
     return app

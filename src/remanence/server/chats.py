@@ -1,7 +1,7 @@
-"""The chats of a server: one for each conversation, so that its turns do not mix."""
+"""The chats of a server: one for each conversation, user and channel."""
 
 from collections import deque
-from typing import Final
+from typing import Final, TypeAlias
 from weakref import WeakValueDictionary
 
 from remanence.chat import Chat, ChatModel, ChatSource, open_chat_model
@@ -12,26 +12,35 @@ from remanence.types import ConversationRef
 
 RECENT: Final = 1_000
 
+_Key: TypeAlias = tuple[ConversationRef, str | None, str | None]
+
 
 class Chats:
     """Gives the same chat for a conversation while it is in use or was lately."""
 
     def __init__(
-        self, memory: Memory, *, model: ChatSource | None, system: str, tools: bool
+        self,
+        memory: Memory,
+        *,
+        model: ChatSource | None,
+        system: str,
+        identity: str,
+        tools: bool,
     ) -> None:
         self._memory = memory
         self._model: ChatModel | None = None
         if model is not None:
             self._model = open_chat_model(model, clock=memory.clock)
         self._system = system
+        self._identity = identity
         self._tools = tools
-        self._chats: WeakValueDictionary[tuple[ConversationRef, str | None], Chat] = (
-            WeakValueDictionary()
-        )
+        self._chats: WeakValueDictionary[_Key, Chat] = WeakValueDictionary()
         self._recent: deque[Chat] = deque(maxlen=RECENT)
 
-    def get(self, conversation_id: str, *, tenant: str, user: str | None) -> Chat:
-        """The chat of a conversation.
+    def get(
+        self, conversation_id: str, *, tenant: str, user: str | None, channel: str | None
+    ) -> Chat:
+        """The chat of a conversation with a user who writes from *channel*.
 
         Raises:
             InvalidMessage: a name is none.
@@ -42,11 +51,18 @@ class Chats:
             raise ModelError(
                 "no_model", "this server has no model to chat with: start it with --model"
             )
-        key = (conversation.ref, user)
+        key = (conversation.ref, user, channel)
         chat = self._chats.get(key)
         if chat is None:
             tools = memory_tools(conversation) if self._tools and user is not None else ()
-            chat = Chat(conversation, model=self._model, system=self._system, tools=tools)
+            chat = Chat(
+                conversation,
+                model=self._model,
+                system=self._system,
+                identity=self._identity,
+                channel=channel,
+                tools=tools,
+            )
             self._chats[key] = chat
         self._recent.append(chat)
         return chat

@@ -21,8 +21,8 @@ class KnownHosts:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._knows(Headers(scope=scope).get("host", "")):
             detail = (
-                f"this server answers to {', '.join(sorted(self._hosts))} alone: in a program of "
-                "your own, give create_app the allowed_hosts"
+                f"this server answers to {', '.join(sorted(self._hosts))} alone: name others with "
+                "--allowed-host, or in a program of your own with allowed_hosts of create_app"
             )
             await problem(421, "not_local", detail)(scope, receive, send)
             return

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from fastapi import FastAPI
 from remanence.server.connections import PatientProtocol
 
 HOST: Final = "127.0.0.1"
-"""There are no accounts yet, so nobody else may come in."""
+"""There are no accounts, so by default nobody else may come in."""
 
 REQUEST_SECONDS: Final = 5
 """How long requests in progress may take after the server began to end; turns end at once."""
@@ -43,15 +44,17 @@ async def serve(
     port: int,
     started: Callable[[str], None],
     ending: asyncio.Event,
+    host: str = HOST,
     protocol: type[PatientProtocol] = PatientProtocol,
 ) -> None:
     """Answer until *ending* is set; *started* is told the URL.
 
     Raises:
-        OSError: the port is taken.
+        OSError: the port is taken, or *host* is no address of this machine.
     """
-    listening = _listen(port)
-    started(f"http://{HOST}:{listening.getsockname()[1]}")
+    listening = _listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    started(f"http://{shown}:{listening.getsockname()[1]}")
     config = uvicorn.Config(
         app,
         http=protocol,
@@ -80,15 +83,33 @@ async def _stop(server: uvicorn.Server, ending: asyncio.Event) -> None:
     server.should_exit = True
 
 
-def _listen(port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach *host*, which is an address or a name."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise OSError(
+            error.errno, f"{error.strerror}: choose an address of this machine with --host", host
+        ) from error
+    listening = socket.socket(family, kind)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((HOST, port))
+        listening.bind(address)
     except OSError as error:
         listening.close()
         raise OSError(
-            error.errno, f"{error.strerror}: choose another with --port", f"{HOST}:{port}"
+            error.errno,
+            f"{error.strerror}: choose another with --port, or an address with --host",
+            f"{host}:{port}",
         ) from error
     listening.listen()
     return listening

@@ -5,12 +5,14 @@ import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Final, TypeAlias, assert_never
+from urllib.parse import quote
 
 from fastapi.responses import JSONResponse
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel
+from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from remanence.chat import ChatEvent, Done, Reply, TextDelta, ToolCalled, ToolReturned
 from remanence.errors import Closed
@@ -20,6 +22,7 @@ from remanence.types import Usage
 KEEP_ALIVE_SECONDS: Final = 10.0
 """Proxies give up on a connection that is silent for longer, often after 30 or 60 seconds."""
 
+HEADER: Final = "x-conversation-id"
 _KEEP_ALIVE: Final = b": keep-alive\n\n"
 _HEADERS: Final = {
     "cache-control": "no-cache",
@@ -49,6 +52,7 @@ class UsageDocument(BaseModel):
 class ReplyDocument(BaseModel):
     """The answer; `complete` is false where it was cut off at the output limit."""
 
+    conversation: str
     text: str
     complete: bool
     usage: UsageDocument
@@ -60,25 +64,34 @@ class TurnResponse(Response):
 
     The turn ends at once when the client leaves, and when the server begins to end, which is then
     the last event. Events begin with the first one of the turn, or after `keep_alive_seconds` with
-    a comment, which is repeated; what fails before that has a status of its own.
+    a comment, which is repeated; what fails before that has a status of its own. Every response
+    names its conversation in the header `X-Conversation-Id`.
     """
 
     def __init__(
         self,
         events: AsyncGenerator[ChatEvent, None],
         *,
+        conversation_id: str,
         stream: bool,
         ending: asyncio.Event,
         keep_alive_seconds: float,
     ) -> None:
         super().__init__()
         self._events = events
+        self._conversation_id = conversation_id
         self._stream = stream
         self._ending = ending
         self._keep_alive_seconds = keep_alive_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         pieces: asyncio.Queue[Piece] = asyncio.Queue()
+
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[HEADER] = quote(self._conversation_id)
+            await send(message)
+
         async with asyncio.TaskGroup() as group:
             turn = group.create_task(_run(self._events, pieces), name="remanence-turn")
             watches = (
@@ -87,7 +100,7 @@ class TurnResponse(Response):
             )
             try:
                 await (self._send_events if self._stream else self._send_reply)(
-                    pieces, scope, receive, send
+                    pieces, scope, receive, send_named
                 )
             finally:
                 for task in (turn, *watches):
@@ -101,7 +114,7 @@ class TurnResponse(Response):
                 case _Left():
                     return None
                 case Done(reply=reply):
-                    response: Response = JSONResponse(reply_document(reply).model_dump())
+                    response: Response = JSONResponse(self._done(reply))
                     return await response(scope, receive, send)
                 case Exception() as error:
                     return await response_to(error)(scope, receive, send)
@@ -116,7 +129,7 @@ class TurnResponse(Response):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while not isinstance(piece, _Left):
             last = isinstance(piece, Done | Exception)
-            body = _KEEP_ALIVE if piece is None else _encoded(piece)
+            body = _KEEP_ALIVE if piece is None else self._encoded(piece)
             await send({"type": "http.response.body", "body": body, "more_body": not last})
             if last:
                 return None
@@ -130,6 +143,26 @@ class TurnResponse(Response):
                 return await pieces.get()
         except TimeoutError:
             return None
+
+    def _encoded(self, piece: ChatEvent | Exception) -> bytes:
+        match piece:
+            case TextDelta():
+                return _event("text", {"text": piece.text})
+            case ToolCalled():
+                call = {"id": piece.call_id, "name": piece.name, "arguments": piece.arguments}
+                return _event("tool_call", call)
+            case ToolReturned():
+                result = {"id": piece.call_id, "text": piece.text, "is_error": piece.is_error}
+                return _event("tool_result", result)
+            case Done():
+                return _event("done", self._done(piece.reply))
+            case Exception():
+                return _event("error", document(piece))
+            case _:
+                assert_never(piece)
+
+    def _done(self, reply: Reply) -> dict[str, object]:
+        return reply_document(reply, self._conversation_id).model_dump()
 
 
 async def _run(events: AsyncGenerator[ChatEvent, None], pieces: asyncio.Queue[Piece]) -> None:
@@ -161,31 +194,14 @@ async def _end_with(
     )
 
 
-def _encoded(piece: ChatEvent | Exception) -> bytes:
-    match piece:
-        case TextDelta():
-            return _event("text", {"text": piece.text})
-        case ToolCalled():
-            call = {"id": piece.call_id, "name": piece.name, "arguments": piece.arguments}
-            return _event("tool_call", call)
-        case ToolReturned():
-            result = {"id": piece.call_id, "text": piece.text, "is_error": piece.is_error}
-            return _event("tool_result", result)
-        case Done():
-            return _event("done", reply_document(piece.reply).model_dump())
-        case Exception():
-            return _event("error", document(piece))
-        case _:
-            assert_never(piece)
-
-
 def _event(name: str, data: Mapping[str, object]) -> bytes:
     return format_sse_event(event=name, data_str=json.dumps(data, ensure_ascii=False))
 
 
-def reply_document(reply: Reply) -> ReplyDocument:
+def reply_document(reply: Reply, conversation_id: str) -> ReplyDocument:
     """A reply as JSON."""
     return ReplyDocument(
+        conversation=conversation_id,
         text=reply.text,
         complete=reply.complete,
         usage=_usage_document(reply.usage),

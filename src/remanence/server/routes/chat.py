@@ -1,15 +1,21 @@
 """A turn with a model that has the conversation's memory."""
 
 from collections.abc import AsyncGenerator
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from remanence.chat import Chat, ChatEvent, Done
+from remanence.memory import Memory
 from remanence.server.chats import Chats
 from remanence.server.turn_response import ReplyDocument, TurnResponse
 
 router = APIRouter(tags=["chat"])
+
+_STREAM: Final[dict[int | str, dict[str, Any]]] = {  # as FastAPI writes it
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
 
 
 class ChatBody(BaseModel):
@@ -21,13 +27,21 @@ class ChatBody(BaseModel):
     stream: bool = Field(default=False, description="Answer as server-sent events.")
     user: str | None = Field(default=None, description="Whose conversation it is.")
     tenant: str = Field(default="default", description="The tenant of the conversation.")
+    channel: str | None = Field(
+        default=None,
+        max_length=100,
+        description="Where the user writes from, such as `whatsapp`; `web` needs no hint.",
+    )
 
 
-@router.post(
-    "/v1/conversations/{id}/chat",
-    response_model=ReplyDocument,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
-)
+@router.post("/v1/chat", response_model=ReplyDocument, responses=_STREAM)
+async def chat_anew(request: Request, body: ChatBody) -> TurnResponse:
+    """Begin a conversation with a turn; its new id is in the reply and in `X-Conversation-Id`."""
+    memory: Memory = request.app.state.memory
+    return _turn(request, memory.clock.new_id("conv"), body)
+
+
+@router.post("/v1/conversations/{id}/chat", response_model=ReplyDocument, responses=_STREAM)
 async def chat(
     request: Request,
     id: str,  # noqa: A002 - the path's name
@@ -38,11 +52,16 @@ async def chat(
     With `stream` the events are `text`, `tool_call`, `tool_result`, then `done` with the reply, or
     `error` with a problem.
     """
+    return _turn(request, id, body)
+
+
+def _turn(request: Request, conversation_id: str, body: ChatBody) -> TurnResponse:
     state = request.app.state
     chats: Chats = state.chats
-    talk = chats.get(id, tenant=body.tenant, user=body.user)
+    talk = chats.get(conversation_id, tenant=body.tenant, user=body.user, channel=body.channel)
     return TurnResponse(
         talk.stream(body.text) if body.stream else _whole(talk, body.text),
+        conversation_id=conversation_id,
         stream=body.stream,
         ending=state.ending,
         keep_alive_seconds=state.keep_alive_seconds,

@@ -1,13 +1,14 @@
-"""Where a conversation's memory stands."""
+"""Where a conversation's memory stands, and its erasure."""
 
 from datetime import datetime
 from typing import Final
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from remanence.errors import WrongUser
 from remanence.memory import Memory
+from remanence.server.problems import problem
 from remanence.types import Diagnostics
 
 router = APIRouter(tags=["memory"])
@@ -76,6 +77,27 @@ async def diagnostics(
     except WrongUser:
         found = NOTHING
     return _document(found)
+
+
+@router.delete("/v1/conversations/{id}", status_code=204)
+async def delete(
+    request: Request,
+    id: str,  # noqa: A002 - the path's name
+    tenant: str = "default",
+    user: str | None = None,
+) -> Response:
+    """Erase a conversation with its messages, notes, log and facts; a turn in progress ends.
+
+    A conversation of another user than *user* looks as if there were none.
+    """
+    memory: Memory = request.app.state.memory
+    try:
+        deleted = await memory.conversation(id, user=user, tenant=tenant).delete()
+    except WrongUser:
+        deleted = False
+    if deleted:
+        return Response(status_code=204)
+    return problem(404, "not_found", f"there is no conversation {id!r:.80} of this user")
 
 
 def _document(found: Diagnostics) -> MemoryDocument:

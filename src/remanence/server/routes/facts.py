@@ -1,0 +1,75 @@
+"""Facts of a user that outlive their conversations."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel
+
+from remanence.memory import Memory
+from remanence.server.problems import problem
+from remanence.types import Fact, FactType
+
+router = APIRouter(tags=["facts"])
+
+
+class FactDocument(BaseModel):
+    """A fact; it holds while `valid_to` is null, and its source is `conversation` with two seqs."""
+
+    id: str
+    summary: str
+    type: FactType
+    tags: tuple[str, ...]
+    conversation: str | None
+    first_seq: int | None
+    last_seq: int | None
+    created_at: datetime
+    valid_from: datetime
+    valid_to: datetime | None
+    superseded_by: str | None
+
+
+class FactsDocument(BaseModel):
+    """Facts of one user, the newest first, or the best first where words were looked for."""
+
+    facts: list[FactDocument]
+
+
+@router.get("/v1/facts")
+async def facts(
+    request: Request,
+    user: str,
+    tenant: str = "default",
+    query: Annotated[str | None, Query(description="Only facts that match, best first.")] = None,
+    history: Annotated[bool, Query(description="Also facts that hold no more.")] = False,  # noqa: FBT002 - a query
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> FactsDocument:
+    """What is known about a user. With *query* only facts that hold are searched."""
+    memory: Memory = request.app.state.memory
+    if query is not None:
+        found = await memory.facts.search(query, user=user, tenant=tenant, limit=limit)
+    else:
+        found = await memory.facts.list(user=user, tenant=tenant, history=history, limit=limit)
+    return FactsDocument(facts=[_document(fact) for fact in found])
+
+
+@router.delete("/v1/facts/{id}", status_code=204)
+async def forget(
+    request: Request,
+    id: str,  # noqa: A002 - the path's name
+    user: str,
+    tenant: str = "default",
+) -> Response:
+    """Erase a fact of the user, and the earlier ones that it superseded.
+
+    The messages that it comes from stay on their tapes.
+    """
+    memory: Memory = request.app.state.memory
+    if await memory.facts.forget(id, user=user, tenant=tenant):
+        return Response(status_code=204)
+    detail = f"this user has no fact {id!r:.80}: GET /v1/facts lists them"
+    return problem(404, "not_found", detail)
+
+
+def _document(fact: Fact) -> FactDocument:
+    return FactDocument.model_validate(fact, from_attributes=True)
