@@ -536,7 +536,8 @@ def _observation_log(live: Sequence[Segment]) -> ObservationLog | None:
     if not live:
         return None
     return ObservationLog(
-        version=max(segment.version for segment in live),
+        version=max(segment.notes_version for segment in live),
+        lock_version=max(segment.version for segment in live),
         token_count=sum(segment.tokens for segment in live),
         text_length=len(LOG_SEPARATOR.join(segment.text for segment in live if segment.text)),
     )

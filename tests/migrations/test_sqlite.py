@@ -185,3 +185,32 @@ def undo_views(path: Path) -> None:
         connection.execute("ALTER TABLE journal DROP COLUMN last_seq")
         connection.execute("DELETE FROM schema_migrations WHERE name = 'views'")
     connection.close()
+
+
+async def test_notes_of_an_older_file_are_numbered_from_one_on(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = await open_store(url(path), clock=FixedClock(START))
+    await active(store, [(1, 2), (3, 4), (5, 6)])
+    segments = await store.segments(REF, live=True)
+    await store.close()
+    undo_notes_versions(path)
+
+    store = await open_store(url(path))
+
+    assert await store.segments(REF, live=True) == segments
+    assert [segment.notes_version for segment in segments] == [1, 2, 3]
+    await store.close()
+
+
+def undo_notes_versions(path: Path) -> None:
+    """Make a file what it was before notes had versions of their own."""
+    views = ("observations", "observation_log", "reflections")
+    with apsw.Connection(str(path)) as connection:
+        for view in views:
+            connection.execute(f"DROP VIEW {view}")
+        connection.execute("DROP INDEX segments_by_version")
+        connection.execute("ALTER TABLE segments DROP COLUMN notes_version")
+        for view in views:
+            connection.execute(f"CREATE VIEW {view} AS SELECT 1")
+        connection.execute("DELETE FROM schema_migrations WHERE name = 'notes_versions'")
+    connection.close()

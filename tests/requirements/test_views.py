@@ -121,7 +121,9 @@ async def test_the_highest_version_of_the_log_is_the_text_that_is_live(lived: Li
     assert rows[0]["token_count"] == sum(segment.tokens for segment in lived.live)
     newest = max(lived.live, key=lambda segment: segment.version)
     assert datetime.fromisoformat(rows[0]["created_at"]) == newest.created_at
-    assert rows[0]["version"] == newest.version
+    assert rows[0]["version"] == newest.notes_version
+    assert rows[0]["lock_version"] == newest.version
+    assert [row["version"] for row in rows] == list(range(len(rows), 0, -1))
     times = [row["created_at"] for row in rows]
     assert times == sorted(times, reverse=True)
     assert times[-1] < times[0]
@@ -140,7 +142,7 @@ async def test_a_reflection_names_the_version_of_the_log_that_it_replaces(lived:
 
     for row in rows:
         before, after = logs[row["replaces_version"]], logs[row["version"]]
-        assert row["replaces_version"] < row["version"]
+        assert row["replaces_version"] == row["version"] - 1
         assert after["token_count"] < before["token_count"]
         assert row["output_text"] in after["text"]
         assert row["output_text"] == row["content"] != ""

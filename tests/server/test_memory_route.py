@@ -42,7 +42,8 @@ async def test_a_memory_is_told_in_a_few_numbers(client: Client, memory: Memory,
     assert found["memoryState"]["lock_version"] == state.lock_version
     assert found["memoryState"]["unobserved_token_count"] == state.unobserved_tokens
     assert found["observationLog"] == {
-        "version": max(segment.version for segment in live),
+        "version": max(segment.notes_version for segment in live),
+        "lockVersion": max(segment.version for segment in live),
         "tokenCount": sum(segment.tokens for segment in live),
         "textLength": found["observationLog"]["textLength"],
     }
@@ -67,11 +68,11 @@ async def test_the_length_of_the_log_is_that_of_the_text_in_the_tables(tmp_path:
 
 
 @pytest.mark.req("B-68")
-async def test_a_log_version_leads_to_the_entry_that_brought_it(
+async def test_the_lock_version_of_the_notes_leads_to_the_entry_that_brought_them(
     client: Client, memory: Memory
 ) -> None:
     conversation = await filled(memory)
-    version = (await client.get(f"{PATHS[0]}?user=ana")).json()["observationLog"]["version"]
+    version = (await client.get(f"{PATHS[0]}?user=ana")).json()["observationLog"]["lockVersion"]
 
     assert (await conversation.log(version))[-1].kind in ("observed", "reflected")
 

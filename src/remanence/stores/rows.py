@@ -218,7 +218,7 @@ def _message(row: Row) -> Message:
 
 SEGMENT_COLUMNS: LiteralString = (
     "id, generation, first_seq, last_seq, text, notes, tokens, source_tokens, sum_tokens, lost, "
-    "made_by, created_at, version, superseded, dropped, failed"
+    "made_by, created_at, version, superseded, dropped, failed, notes_version"
 )
 
 
@@ -248,6 +248,7 @@ def _segment(row: Row) -> Segment:
         superseded=row[13],
         dropped=_dropped(row[14]),
         failed=decode_failed(row[15]),
+        notes_version=row[16],
     )
 
 

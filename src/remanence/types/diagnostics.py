@@ -7,9 +7,13 @@ from remanence.types.state import MemoryState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationLog:
-    """The live notes; `version` is the log version that brought the newest of them."""
+    """The live notes; `version` grows by one with each observation and reflection.
+
+    `lock_version` is that of the entry of the log that brought the newest of them.
+    """
 
     version: int
+    lock_version: int
     token_count: int
     text_length: int
 

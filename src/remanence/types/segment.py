@@ -81,7 +81,7 @@ class Segment:
     messages of the range, `sum_tokens` the tape up to `last_seq`. `lost` lists literals of the
     source that the text does not hold, `dropped` the lines of a model's answer that are not among
     the notes. `version` is the log version that brought the segment, `superseded` the one that
-    replaced it. `failed` are stretches of the range that its notes say nothing of, as every try to
+    replaced it; `notes_version` counts the segments that a conversation ever had, from 1 on. `failed` are stretches of the range that its notes say nothing of, as every try to
     observe them failed.
     """
 
@@ -101,6 +101,7 @@ class Segment:
     superseded: int | None = None
     dropped: tuple[DroppedLine, ...] = ()
     failed: tuple[FailedStretch, ...] = ()
+    notes_version: int = 0
 
     @property
     def live(self) -> bool:

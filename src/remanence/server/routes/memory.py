@@ -46,6 +46,7 @@ class ObservationLogDocument(BaseModel):
     """The size of the live notes."""
 
     version: int
+    lockVersion: int  # noqa: N815 - in the style of the others
     tokenCount: int  # noqa: N815 - the brain design's name
     textLength: int  # noqa: N815 - the brain design's name
 
@@ -107,7 +108,10 @@ def _document(found: Diagnostics) -> MemoryDocument:
         observationLog=None
         if log is None
         else ObservationLogDocument(
-            version=log.version, tokenCount=log.token_count, textLength=log.text_length
+            version=log.version,
+            lockVersion=log.lock_version,
+            tokenCount=log.token_count,
+            textLength=log.text_length,
         ),
         observationCount=found.observation_count,
         totalObservationTokens=found.total_observation_tokens,

@@ -179,12 +179,17 @@ def _accounted(connection: apsw.Connection, state: MemoryState, segment: Segment
     """The segment as the tape counts it, at its place in the log."""
     before = tape.sum_tokens_at(connection, state.key, segment.first_seq - 1)
     sum_tokens = tape.sum_tokens_at(connection, state.key, segment.last_seq)
+    newest: int | None = connection.execute(
+        "SELECT notes_version FROM segments WHERE conversation = ? ORDER BY version DESC LIMIT 1",
+        (state.key,),
+    ).get
     return replace(
         segment,
         source_tokens=sum_tokens - before,
         sum_tokens=sum_tokens,
         version=state.lock_version,
         superseded=None,
+        notes_version=(newest or 0) + 1,
     )
 
 
@@ -193,7 +198,7 @@ def _insert(connection: apsw.Connection, conversation: int, segment: Segment) ->
         connection.execute(
             "INSERT INTO segments (conversation, id, generation, first_seq, last_seq, text, notes, "
             "tokens, source_tokens, sum_tokens, lost, made_by, created_at, version, dropped, "
-            "failed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "failed, notes_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 conversation,
                 segment.id,
@@ -211,6 +216,7 @@ def _insert(connection: apsw.Connection, conversation: int, segment: Segment) ->
                 segment.version,
                 encode_dropped(segment.dropped),
                 encode_failed(segment.failed),
+                segment.notes_version,
             ),
         )
     except apsw.ConstraintError as error:
