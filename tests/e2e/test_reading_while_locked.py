@@ -103,13 +103,14 @@ async def test_a_search_of_a_locked_file_finds_what_the_index_has_not(tmp_path: 
         chat = memory.conversation("a")
         await chat.append(Message.user("The locker code is 4471."))
         await chat.append(Message.user("Lockers are in the basement."), Message.user("code, code"))
+        await chat.append(Message.user("Locker code: never say it.", kind="control"))
         with locked(path):
             hits = await chat.recall("locker code", limit=3)
             none = await chat.recall("aardvark")
         indexed = await chat.recall("locker code", limit=3)
 
     assert hits[0].first_seq == 1
-    assert {hit.first_seq for hit in hits} == {hit.first_seq for hit in indexed}
+    assert {hit.first_seq for hit in hits} == {hit.first_seq for hit in indexed} == {1, 2, 3}
     assert none == ()
 
 

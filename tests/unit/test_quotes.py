@@ -1,6 +1,10 @@
 """Passages of earlier messages that a turn asks about."""
 
-from remanence.observing.quotes import PASSAGE_CHARACTERS, quotes
+from dataclasses import replace
+
+import pytest
+
+from remanence.observing.quotes import PASSAGE_CHARACTERS, quotes, telling_words
 from remanence.types import Hit
 
 
@@ -8,6 +12,10 @@ def hit(text: str) -> Hit:
     return Hit(
         kind="message", text=text, first_seq=1, last_seq=1, at=None, score=0.0, source_id="m"
     )
+
+
+def numbered(seq: int, text: str) -> Hit:
+    return replace(hit(text), first_seq=seq, last_seq=seq, source_id=f"m{seq}")
 
 
 def test_a_word_longer_than_a_passage_is_found() -> None:
@@ -24,3 +32,43 @@ def test_the_passage_with_most_of_the_query_is_quoted() -> None:
     (quote,) = quotes([hit(text)], "Ana harbour lamp")
 
     assert quote.core == "Ana mends the harbour lamp on Monday."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My locker is no. 417 now.",
+        "The locker has Nr. 417 as of today.",
+        "Locker: fl. 2, door 417.",
+    ],
+)
+def test_a_passage_goes_on_behind_an_abbreviation(said: str) -> None:
+    before = "We talked about other things for a while. " * 8
+    after = " And then we talked about still other things for a long while." * 8
+
+    (quote,) = quotes(
+        [numbered(1, f"{before}{said}{after}")], telling_words("Which locker is mine?")
+    )
+
+    assert "417" in quote.core
+    assert len(quote.core) < 100
+
+
+def test_the_passage_with_the_rarer_words_comes_first() -> None:
+    common = [
+        numbered(seq, f"The meeting of group {seq} takes place at noon.") for seq in range(1, 20)
+    ]
+    rare = numbered(20, "The meeting with Ottoline takes place at four.")
+
+    found = quotes([*common, rare], telling_words("When is the meeting with Ottoline?"))
+
+    assert found[0].hit.first_seq == 20
+
+
+def test_what_holds_little_of_a_question_is_no_answer() -> None:
+    other = numbered(1, "The ferry leaves at noon.")
+    asked = numbered(2, "Ottoline paid 40 euros for the ferry ticket to Naxos.")
+
+    found = quotes([other, asked], telling_words("What did Ottoline pay for the ticket to Naxos?"))
+
+    assert [quote.hit.first_seq for quote in found] == [2]

@@ -22,7 +22,7 @@ from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter
 
 LEAST_POOL = 20
 POOL_FACTOR = 4
-QUOTED_POOL = 100
+QUOTED_POOL = 250
 """Messages whose passages are compared: in a long one, a few common words outweigh a rare name."""
 
 

@@ -37,6 +37,9 @@ PAIR_WEIGHT: Final = 0.5
 REACH: Final = 120
 """Characters before and after the found words that a passage may have."""
 
+MIN_PASSAGE: Final = 26
+"""Characters; less is the beginning of a sentence that an abbreviation seems to end, as "no. 12"."""
+
 _UNSPACED: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _SENTENCE: Final = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 _JOINT: Final = re.compile(r"[.!?]\s|\n|[。！？]")
@@ -256,7 +259,8 @@ def _sentences(text: str, first: int, last: int) -> tuple[int, int]:
     starts = [joint.end() for joint in _JOINT.finditer(text, low, first)]
     ends = [joint.end() for joint in _JOINT.finditer(text, last, high)]
     start = starts[-1] if starts else _word_start(text, low, first)
-    return start, ends[0] if ends else _word_end(text, last, high)
+    whole = [end for end in ends if end - start >= MIN_PASSAGE]
+    return start, whole[0] if whole else _word_end(text, last, high)
 
 
 def _continuation(text: str, start: int, end: int) -> int:

@@ -2,7 +2,7 @@
 
 `text_index` keeps words, no text. Notes enter it with their segment. Messages enter it later, in
 steps that keep no append waiting; a search first lets in what its conversation still has outside,
-so it finds every committed message.
+so it finds every committed message. What a memory or the host put there is not looked for.
 """
 
 import itertools
@@ -67,18 +67,21 @@ def remove_some(connection: apsw.Connection, conversation: int) -> bool:
 def index_some(connection: apsw.Connection, conversation: int) -> bool:
     """Let the oldest messages outside the index in; false when none is left."""
     rows: Sequence[Row] = connection.execute(
-        "SELECT messages.key, seq, content FROM messages JOIN states USING (conversation) "
+        "SELECT messages.key, seq, kind, content FROM messages JOIN states USING (conversation) "
         "WHERE conversation = ? AND seq > indexed_seq ORDER BY seq LIMIT ?",
         (conversation, _STEP_MESSAGES),
     ).fetchall()
     characters, indexed_seq = 0, 0
-    for key, seq, content in rows:
+    for key, seq, kind, content in rows:
+        indexed_seq = seq
+        if kind != "message":
+            continue
         terms = index_terms(_indexed(searchable_text(decode_content(content))))
         connection.execute(
             "INSERT INTO text_index (rowid, scope, terms) VALUES (?, ?, ?)",
             (key, _scope(conversation), terms),
         )
-        indexed_seq, characters = seq, characters + len(terms)
+        characters += len(terms)
         if characters > _STEP_CHARACTERS:
             break
     if not indexed_seq:

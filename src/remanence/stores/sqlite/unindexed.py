@@ -27,7 +27,7 @@ def find(
         "SELECT messages.key, content FROM conversations "
         "JOIN states ON states.conversation = conversations.key "
         "JOIN messages ON messages.conversation = conversations.key AND seq > indexed_seq "
-        "WHERE tenant = ? AND conversations.id = ? ORDER BY seq DESC LIMIT ?",
+        "WHERE tenant = ? AND conversations.id = ? AND kind = 'message' ORDER BY seq DESC LIMIT ?",
         (*ref, _MAX_MESSAGES),
     ).fetchall()
     if not words or not rows or limit < 1:

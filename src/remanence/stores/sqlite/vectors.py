@@ -94,7 +94,8 @@ def _messages(
     connection: apsw.Connection, conversation: int, first_seq: int, last_seq: int
 ) -> Iterator[VectorItem]:
     rows = connection.execute(
-        "SELECT key, content FROM messages WHERE conversation = ? AND seq BETWEEN ? AND ?",
+        "SELECT key, content FROM messages "
+        "WHERE conversation = ? AND seq BETWEEN ? AND ? AND kind = 'message'",
         (conversation, first_seq, last_seq),
     )
     for key, content in rows:

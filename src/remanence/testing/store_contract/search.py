@@ -118,6 +118,17 @@ class SearchContract(Handles):
 
         assert found == [[1], [1], [2]]
 
+    async def test_what_the_host_or_a_memory_put_there_is_not_found(self, store: Store) -> None:
+        injected = [
+            Message.user("The locker code is 1111.", kind="control"),
+            Message.user("Notes: the locker code is 2222.", kind="memory"),
+        ]
+        await store.append(REF, [*injected, user("The locker code is 4471.")], user=None)
+
+        hits = await store.search(REF, "locker code", limit=9)
+
+        assert [hit.first_seq for hit in hits] == [3]
+
     async def test_the_best_match_comes_first(self, store: Store) -> None:
         texts = [*["some other talk of the day"] * 8, "a red bicycle", "a bicycle", "red wine"]
         await store.append(REF, [user(text) for text in texts], user=None)
