@@ -10,6 +10,7 @@ from remanence.engine.embedding import check_vectors
 from remanence.observing.policy import Policy
 from remanence.observing.quotes import (
     Quote,
+    by_passage,
     merge_quotes,
     near_quotes,
     question_of,
@@ -59,14 +60,16 @@ class Recalling:
             return ()
         pool = max(LEAST_POOL, POOL_FACTOR * limit)
         vector = await self._vector(query)
-        rankings: list[Sequence[Hit]] = [await self.store.search(ref, query, limit=pool, only=only)]
+        worded = await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
+        asked = telling_words(question_of(query))
+        rankings = [await _beside_the_loop(lambda: by_passage(worded, asked), worded)]
         if vector is not None and self.embedder is not None:
             name = self.embedder.name
             rankings.append(await self.store.nearest(ref, name, vector, limit=pool, only=only))
         if owner is not None:
             for facts in await self._fact_rankings(owner, query, vector, pool):
                 hits = [fact_hit(fact) for fact in facts if source in (None, fact.conversation)]
-                rankings.append([hit for hit in hits if only.allows(hit)])
+                rankings.append(tuple(hit for hit in hits if only.allows(hit)))
         best = fused(rankings)[:limit]
         return await _beside_the_loop(lambda: with_snippets(best, query), best, query)
 

@@ -106,6 +106,12 @@ def quotes(hits: Sequence[Hit], query: str) -> tuple[Quote, ...]:
     return tuple({quote.text: quote for quote in reversed(best)}.values())[::-1]
 
 
+def by_passage(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
+    """The hits with the best passages first, then the others in their order."""
+    first = {id(quote.hit): quote.hit for quote in quotes(hits, query)}
+    return (*first.values(), *(hit for hit in hits if id(hit) not in first))
+
+
 def near_quotes(hits: Iterable[Hit], query: str) -> tuple[Quote, ...]:
     """What is near in meaning, in the order given, whatever words it has."""
     texts = ((hit, snippet(hit.text, query, characters=PASSAGE_CHARACTERS)) for hit in hits)
