@@ -62,7 +62,7 @@ class Recalling:
         vector = await self._vector(query)
         worded = await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
         asked = telling_words(question_of(query))
-        rankings = [await _beside_the_loop(lambda: by_passage(worded, asked), worded)]
+        rankings = [await _beside_the_loop(lambda: by_passage(worded, asked), worded, query)]
         if vector is not None and self.embedder is not None:
             name = self.embedder.name
             rankings.append(await self.store.nearest(ref, name, vector, limit=pool, only=only))
