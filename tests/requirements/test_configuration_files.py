@@ -418,6 +418,8 @@ def test_the_model_of_a_chat_is_the_main_agents_where_the_settings_name_no_other
     )
     assert with_agent(Settings(), model) == Settings(policy={"model": "claude-haiku-4-5"})
     assert with_agent(named, model) == named
+    chain = with_agent(Settings(preset="lango"), "openai:gpt-4.1", "ollama:llama3.2", model)
+    assert (chain.policy, chain.model) == ({"model": "llama3.2"}, "openai:gpt-4.1")
 
 
 @pytest.mark.req("X-21")

@@ -15,6 +15,7 @@ from remanence.chat.events import (
     ToolReturned,
     total,
 )
+from remanence.chat.fallback import FallbackChatModel, Link
 from remanence.chat.metered import MeteredChatModel
 from remanence.chat.models import ChatSource, attempts_of, open_chat_model
 from remanence.chat.requests import ChatAnswer, ChatRequest
@@ -64,7 +65,7 @@ class Chat:
             conversation: whose memory it is.
             model: `anthropic:claude-haiku-4-5`, `openai:gpt-5-mini`, `google:…`, `ollama:…`,
                 `openai:my-model@http://host/v1`, an async function from a `ModelRequest` to a
-                text, or a `ChatModel`.
+                text, a `ChatModel`, or several of these, tried in order.
             system: the base system prompt.
             tools: what the model may call.
             identity: a text that stands before the system prompt, as some kinds of access demand.
@@ -94,8 +95,11 @@ class Chat:
             options=options,
             max_output_tokens=max_output_tokens,
         )
-        metered = MeteredChatModel(opened, record=self._note_call, clock=conversation.clock)
-        self._model = RetryingChatModel(metered, attempts=attempts_of(opened))
+        self._model: Link = (
+            opened.wrapped(self._called)
+            if isinstance(opened, FallbackChatModel)
+            else self._called(opened)
+        )
         self._system = system
         self._identity = identity
         self._channel = channel
@@ -104,6 +108,11 @@ class Chat:
         self._max_rounds = max_rounds
         self._prefix: tuple[object, ...] | None = None
         self._question = ""
+
+    def _called(self, model: Link) -> Link:
+        """A model whose calls are recorded, and tried again."""
+        metered = MeteredChatModel(model, record=self._note_call, clock=self.conversation.clock)
+        return RetryingChatModel(metered, attempts=attempts_of(model))
 
     async def send(self, text: str | Message | None = None) -> Reply:
         """Answer *text*, or without one, what the tape still leaves unanswered.
@@ -223,7 +232,8 @@ class Chat:
             return
         async with aclosing(self._model.stream(request)) as pieces:
             async for piece in pieces:
-                yield piece
+                if not isinstance(piece, Usage):
+                    yield piece
 
     def _check_concluded(self, answer: ChatAnswer, rounds_left: int) -> None:
         if not rounds_left and any(isinstance(part, ToolCallPart) for part in answer.content):

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeAlias
 
-from remanence.chat.models import ChatModel
+from remanence.chat.fallback import Link
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.clock import Clock
 from remanence.models import failed_usage
@@ -22,7 +22,7 @@ class MeteredChatModel:
     Such a call has the tokens that its error knows of, or that its stream told before it was left.
     """
 
-    def __init__(self, model: ChatModel, *, record: RecordCall, clock: Clock) -> None:
+    def __init__(self, model: Link, *, record: RecordCall, clock: Clock) -> None:
         self._model = model
         self._record = record
         self._clock = clock

@@ -1,14 +1,16 @@
 """How a chat reaches its model: the seam, and opening one by name."""
 
 import importlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from remanence.chat.fallback import FallbackChatModel, Link
 from remanence.chat.prompted import PromptedModel
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.clock import Clock
 from remanence.errors import MissingExtra, ModelError
 from remanence.models import ModelOptions, open_model
+from remanence.models.cooldowns import Cooldowns
 from remanence.models.spec import ModelSpec, parse_spec
 from remanence.protocols import Model, ModelRequest
 from remanence.types import Usage
@@ -39,22 +41,24 @@ class ChatModel(Protocol):
         ...
 
 
-def attempts_of(model: ChatModel) -> int:
+def attempts_of(model: Link) -> int:
     """How often a call of a model is tried; those that are given by the host try by themselves."""
     attempts: int = getattr(model, "attempts", 1)
     return attempts
 
 
-ChatSource: TypeAlias = str | ChatModel | Model | Callable[[ModelRequest], Awaitable[str]]
+ChatSource: TypeAlias = (
+    "str | ChatModel | Model | Callable[[ModelRequest], Awaitable[str]] | Sequence[ChatSource]"
+)
 
 
-def calls_tools(name: str) -> bool:
-    """Whether a chat with the model of this name may have tools.
+def calls_tools(*names: str) -> bool:
+    """Whether a chat with the model of this name, or each of a chain, may have tools.
 
     Raises:
         ModelError: `unknown_model`; it is no name.
     """
-    return parse_spec(name).provider in _DIALECTS
+    return all(parse_spec(name).provider in _DIALECTS for name in names)
 
 
 def open_chat_model(
@@ -67,12 +71,13 @@ def open_chat_model(
     """Make a model that a chat can talk to.
 
     *source* is a name, as for `open_model`, an async function from a `ModelRequest` to a text, a
-    `Model`, or a `ChatModel`, which comes back as it is. Anthropic, OpenAI, Ollama and servers
+    `Model`, a `ChatModel`, which comes back as it is, or several of these, tried in order. Anthropic, OpenAI, Ollama and servers
     compatible with OpenAI get the context block by block; any other model gets it as text.
 
     Raises:
         ModelError: `unknown_model` or `auth`; the text says what to write or to set.
         MissingExtra: a named model needs `remanence[models]`.
+        InvalidArgument: a chain is empty.
     """
     if isinstance(source, ChatModel):
         return source
@@ -81,6 +86,15 @@ def open_chat_model(
         spec = parse_spec(source)
         if spec.provider in _DIALECTS:
             return _reached(spec, clock, options, max_output_tokens)
+    elif isinstance(source, Sequence):
+        links = [
+            open_chat_model(link, clock=clock, options=options, max_output_tokens=max_output_tokens)
+            for link in source
+        ]
+        if len(links) == 1:
+            return links[0]
+        cooldowns = Cooldowns(clock=clock, seconds=options.cooldown_seconds)
+        return FallbackChatModel(links, cooldowns=cooldowns)
     elif not callable(source) and not hasattr(source, "complete"):
         raise ModelError(
             "unknown_model",

@@ -107,11 +107,11 @@ def replay(
 @app.command()
 def chat(
     model: Annotated[
-        str,
+        list[str],
         typer.Option(
             metavar="NAME",
             help="Who answers: anthropic:claude-haiku-4-5, openai:gpt-5-mini, ollama:llama3.2, "
-            "openai:my-model@http://host/v1.",
+            "openai:my-model@http://host/v1; repeated: models that are tried in order.",
         ),
     ],
     db: Database = None,
@@ -133,9 +133,13 @@ def chat(
     loaded = settings.load(url=db)
     raise typer.Exit(
         chat_command.run(
-            settings.with_agent(loaded.settings, model),
+            settings.with_agent(loaded.settings, *model),
             chat_command.Talk(
-                model=model, conversation=conversation, user=user, system=system, tools=tools
+                models=tuple(model),
+                conversation=conversation,
+                user=user,
+                system=system,
+                tools=tools,
             ),
         )
     )
@@ -157,7 +161,7 @@ def serve(
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who answers a chat, as for `chat`.")
+        list[str] | None, typer.Option(metavar="NAME", help="Who answers a chat, as for `chat`.")
     ] = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="The system prompt of a chat.")] = "",
     identity: Annotated[
@@ -171,12 +175,12 @@ def serve(
     from remanence.cli import serve_command, settings
 
     loaded = settings.load(url=db)
-    served = settings.with_agent(loaded.settings, model) if model else loaded.settings
+    served = settings.with_agent(loaded.settings, *model) if model else loaded.settings
     service = serve_command.Service(
         host=host,
         port=port,
         allowed_hosts=tuple(allowed_host or ()),
-        model=model,
+        models=tuple(model or ()),
         system=system,
         identity=identity,
         tools=tools,

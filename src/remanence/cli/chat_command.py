@@ -35,7 +35,7 @@ _CONTROL = {code: None for code in (*range(32), 127) if chr(code) not in "\n\t"}
 class Talk:
     """Who talks to whom; with `tools` the model may look into the memory of the user."""
 
-    model: str
+    models: tuple[str, ...]
     conversation: str
     user: str | None
     system: str
@@ -56,10 +56,10 @@ def run(settings: Settings, talk: Talk) -> int:
 @asynccontextmanager
 async def _opened(settings: Settings, talk: Talk) -> AsyncIterator[Chat]:
     # A model that cannot be asked is told before a database is made.
-    answering = open_chat_model(talk.model, clock=SystemClock())
+    answering = open_chat_model(talk.models, clock=SystemClock())
     async with Memory.open(settings=settings) as memory:
         conversation = memory.conversation(talk.conversation, user=talk.user)
-        with_tools = talk.tools and talk.user is not None and calls_tools(talk.model)
+        with_tools = talk.tools and talk.user is not None and calls_tools(*talk.models)
         yield Chat(
             conversation,
             model=answering,

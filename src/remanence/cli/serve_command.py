@@ -21,7 +21,7 @@ class Service:
     host: str
     port: int
     allowed_hosts: tuple[str, ...]
-    model: str | None
+    models: tuple[str, ...]
     system: str
     identity: str
     tools: bool
@@ -45,7 +45,7 @@ def run(settings: Settings, service: Service) -> int:
     log_service()
     printer = Printer()
     # A model that cannot be asked is told before a database is made.
-    answering = open_chat_model(service.model, clock=SystemClock()) if service.model else None
+    answering = open_chat_model(service.models, clock=SystemClock()) if service.models else None
 
     async def serve() -> None:
         with serving.ending_on_signals() as ending:
@@ -55,9 +55,7 @@ def run(settings: Settings, service: Service) -> int:
                     model=answering,
                     system=service.system,
                     identity=service.identity,
-                    tools=service.tools
-                    and service.model is not None
-                    and calls_tools(service.model),
+                    tools=service.tools and calls_tools(*service.models),
                     allowed_hosts=local.LOCAL_HOSTS.union(service.allowed_hosts),
                     ending=ending,
                 )

@@ -13,7 +13,7 @@ from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound, StoreUnavailable
 from remanence.memory import Memory
 from remanence.models.spec import parse_spec
-from remanence.observing.policy import Policy
+from remanence.observing.policy import Policy, window_tokens
 from remanence.observing.preset import policy_of
 
 Access: TypeAlias = Literal["read", "write", "work"]
@@ -33,13 +33,15 @@ def load(*, url: str | None = None, preset: str | None = None) -> Loaded:
     return loaded
 
 
-def with_agent(settings: Settings, model: str) -> Settings:
-    """Settings for an agent that asks *model*, where they name no other one.
+def with_agent(settings: Settings, *models: str) -> Settings:
+    """Settings for an agent that asks *models* in order, where they name no other one.
 
-    Its window and its prompt cache count. Under lango the same model writes the notes.
+    The smallest window counts, and the prompt cache of that model. Under lango the first one also
+    writes the notes.
     """
-    changes = {"model": parse_spec(model).model, **settings.policy}
-    notes = settings.model or (model if settings.preset == "lango" else None)
+    names = [parse_spec(model).model for model in models]
+    changes = {"model": min(names, key=window_tokens), **settings.policy}
+    notes = settings.model or (models[0] if settings.preset == "lango" else None)
     return replace(settings, policy=changes, model=notes)
 
 

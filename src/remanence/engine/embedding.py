@@ -9,7 +9,7 @@ from dataclasses import replace
 from remanence import telemetry
 from remanence.engine.background import Background, Waiters, closed
 from remanence.errors import ModelError, ObservationRejected
-from remanence.models.fallback import OF_THE_REQUEST
+from remanence.models.cooldowns import OF_THE_REQUEST
 from remanence.observing.policy import Policy
 from remanence.observing.schedule import retry_delay
 from remanence.protocols import Embedder, FactVectors, Store

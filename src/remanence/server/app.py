@@ -20,7 +20,7 @@ from remanence.server.turn_response import KEEP_ALIVE_SECONDS
 def create_app(
     memory: Memory,
     *,
-    model: ChatSource | None = None,
+    model: "ChatSource | None" = None,
     system: str = "",
     identity: str = "",
     tools: bool = False,

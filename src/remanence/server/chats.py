@@ -22,7 +22,7 @@ class Chats:
         self,
         memory: Memory,
         *,
-        model: ChatSource | None,
+        model: "ChatSource | None",
         system: str,
         identity: str,
         tools: bool,
