@@ -80,6 +80,7 @@ class Ledger:
             finally:
                 for _ in usages:
                     self._queue.task_done()
+        self._queue.task_done()
 
     def _drained(self) -> list[Usage]:
         """What waits now, up to a transaction's worth; the end is left where it is."""

@@ -1,0 +1,124 @@
+"""How the ledger writes: in what batches, what it says of lost calls, and how it ends."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from remanence.engine.background import Background
+from remanence.engine.ledger import Ledger
+from remanence.errors import StoreUnavailable
+from remanence.stores import open_store
+from remanence.testing.faults import FaultyStore
+from remanence.testing.store_contract.samples import usage
+from remanence.types import Usage
+
+LOST = "1 model calls are missing in the ledger: "
+
+
+class CountingStore(FaultyStore):
+    """Notes how many calls each transaction writes."""
+
+    sizes: list[int]
+
+    async def record_usage(self, usages: Sequence[Usage]) -> None:
+        self.sizes.append(len(usages))
+        await super().record_usage(usages)
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[CountingStore]:
+    counting = CountingStore(await open_store("sqlite:///:memory:"))
+    counting.sizes = []
+    yield counting
+    await counting.close()
+
+
+async def test_calls_that_wait_are_written_together_but_for_a_bounded_number(
+    store: CountingStore,
+) -> None:
+    ledger, gate = Ledger(store), store.hold("record_usage")
+    async with Background() as background, asyncio.timeout(60):
+        ledger.start(background)
+        ledger.record(usage())
+        await gate.reached.wait()
+        for _ in range(1_002):
+            ledger.record(usage())
+        gate.opened.set()
+        await ledger.settle()
+        await ledger.close(timeout_seconds=60)
+
+    assert store.sizes == [1, 501, 501]
+
+
+async def test_each_call_is_logged_with_its_model(
+    store: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    ledger = Ledger(store)
+    async with Background() as background, asyncio.timeout(60):
+        ledger.start(background)
+        ledger.record(usage(model="scripted:one"))
+        await ledger.close(timeout_seconds=60)
+
+    assert "scripted:one" in caplog.text
+
+
+async def test_its_task_is_named_after_it(store: CountingStore) -> None:
+    async with Background() as background:
+        Ledger(store).start(background)
+
+        assert "remanence-ledger" in {task.get_name() for task in asyncio.all_tasks()}
+
+
+async def test_closing_ends_as_soon_as_all_is_written_and_so_does_who_waits_for_that(
+    store: CountingStore,
+) -> None:
+    ledger, gate = Ledger(store), store.hold("record_usage")
+    async with Background() as background, asyncio.timeout(60):
+        ledger.start(background)
+        ledger.record(usage())
+        await gate.reached.wait()
+        ledger.record(usage())
+        async with asyncio.TaskGroup() as waiting:
+            waiting.create_task(ledger.settle())
+            waiting.create_task(ledger.close(timeout_seconds=600))
+            gate.opened.set()
+
+    assert sum(total.calls for total in await store.usage()) == 2
+
+
+async def test_lost_calls_are_told_with_the_reason(
+    store: CountingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger(store)
+    store.fail("record_usage", StoreUnavailable("the disk is full"))
+    async with Background() as background, asyncio.timeout(60):
+        ledger.start(background)
+        ledger.record(usage())
+        await ledger.settle()
+        gate = store.hold("record_usage")
+        ledger.record(usage())
+        await gate.reached.wait()
+        ledger.record(usage())
+        await ledger.close(timeout_seconds=0)
+        ledger.record(usage())
+
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{LOST}StoreUnavailable: the disk is full",
+        f"{LOST}the store did not answer before closing",
+        f"{LOST}the store did not answer before closing",
+        f"{LOST}the memory is closed",
+    ]
+
+
+async def test_a_ledger_that_never_began_closes_at_once(store: CountingStore) -> None:
+    ledger = Ledger(store)
+    ledger.record(usage())
+
+    async with asyncio.timeout(60):
+        await ledger.close(timeout_seconds=600)
+        await ledger.settle()
+
+    assert store.sizes == []
