@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import faulthandler
+import gc
 import json
 import tempfile
 import time
@@ -158,6 +159,8 @@ STEPS: Mapping[str, Step] = {
 def measure(names: Sequence[str] = SOME, *, trace_seconds: float | None = None) -> list[Row]:
     """A row for each input."""
     asyncio.run(stalls_of(ORDINARY))
+    gc.collect()
+    gc.freeze()  # a collection looks at the objects of an input, and not at those of the modules
     return [_row(name, SHAPES[name], trace_seconds) for name in names]
 
 

@@ -192,7 +192,8 @@ class DailyNotes:
     async def _summarise(
         self, memory_file: Path, day: date, text: str, user: str, tenant: str
     ) -> int:
-        safe_text, source = scrubbed(_readable(text)), fingerprint(text)
+        safe_text = await asyncio.to_thread(lambda: scrubbed(_readable(text)))
+        source = fingerprint(text)
         notes = notes_of_day(safe_text, day)
         kept = await self._reflected(notes, safe_text, user, tenant) if notes else ()
         facts = 0
@@ -206,7 +207,7 @@ class DailyNotes:
     async def _reflected(
         self, notes: tuple[Note, ...], text: str, user: str, tenant: str
     ) -> tuple[Note, ...]:
-        tokens = self.count_text(text)
+        tokens = await asyncio.to_thread(self.count_text, text)
         request = ReflectRequest(
             conversation=ConversationRef(tenant, f"daily notes of {user}"),
             segments=(self._segment(notes, text, tokens),),
@@ -219,7 +220,8 @@ class DailyNotes:
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             draft = await self.reflector.reflect(request)
         rendered = render_notes(draft.notes, self.policy.note_format)
-        check_draft(
+        await asyncio.to_thread(
+            check_draft,
             draft,
             rendered,
             tokens=self.count_text(rendered),

@@ -22,13 +22,13 @@ SMALL = Policy.default(
 
 
 @contextmanager
-def counted_here() -> Iterator[list[int]]:
-    """The lengths of the texts that are counted in this thread, which runs the event loop."""
+def calls_here(function: str, file: str) -> Iterator[list[int]]:
+    """The lengths of the texts that a function gets in this thread, which runs the event loop."""
     lengths: list[int] = []
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
-        file = frame.f_code.co_filename
-        if event == "call" and frame.f_code.co_name == "count" and "estimator" in file:
+        code = frame.f_code
+        if event == "call" and code.co_name == function and code.co_filename.endswith(file):
             lengths.append(len(frame.f_locals["text"]))
 
     before = sys.getprofile()
@@ -44,7 +44,7 @@ async def test_a_tail_that_exceeds_the_window_is_cut_beside_the_loop() -> None:
     async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
         chat = memory.conversation("chat")
         await chat.append(Message.user("a'" * LONG * 3))
-        with counted_here() as lengths:
+        with calls_here("count", "estimator.py") as lengths:
             context = await chat.context(system="You help.")
 
     assert [gap.reason for gap in context.omitted] == ["excerpt"]
@@ -55,7 +55,7 @@ async def test_long_knowledge_is_counted_beside_the_loop() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         chat = memory.conversation("chat")
         await chat.append(Message.user("Hello."))
-        with counted_here() as lengths:
+        with calls_here("count", "estimator.py") as lengths:
             context = await chat.context(system="You help.", knowledge=["rule. " * LONG])
 
     assert context.stats.system_tokens > LONG
@@ -73,3 +73,14 @@ async def test_a_query_with_a_very_long_word_finds_it() -> None:
         context = await chat.context(recall=f"Which text was {word}?")
 
     assert "The checksum is a1a1" in context.volatile
+
+
+async def test_notes_are_compared_with_their_source_beside_the_loop() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("chat")
+        await chat.append(Message.user("I live in Oslo. " * 500))
+        with calls_here("check_draft", "checking.py") as lengths:
+            state = await chat.flush(everything=True)
+
+    assert state.observed_seq == 1
+    assert lengths == []

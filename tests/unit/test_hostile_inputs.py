@@ -12,6 +12,7 @@ import pytest
 from benchmarks.hostile import SHAPES
 
 from remanence.observing.extractive.observer import extract
+from remanence.observing.extractive.outcomes import outcomes
 from remanence.observing.literals import LossReport
 from remanence.observing.notes import one_line
 from remanence.observing.observable import observable
@@ -23,6 +24,9 @@ from remanence.tokens.estimator import estimator
 from remanence.types import ConversationRef, Message, ToolCallPart
 
 SMALL, LARGE = 600, 2_400
+MOST_GROWTH = 7
+"""Of the work for four times the length: 4 is linear, 16 quadratic."""
+
 MARGIN_CALLS = 2_000
 """Work that does not depend on the length: tables that are loaded, words that come once."""
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
@@ -88,7 +92,7 @@ def test_work_grows_with_the_length_of_a_text_alone(name: str) -> None:
     too_much = {}
     for shape, text_of in SHAPES.items():
         small, large = (calls_of(work, text_of(size)) for size in (SMALL, LARGE))
-        if large > LARGE // SMALL * 1.5 * small + MARGIN_CALLS:
+        if large > MOST_GROWTH * small + MARGIN_CALLS:
             too_much[shape] = (small, large)
 
     assert too_much == {}
@@ -119,3 +123,18 @@ def test_the_embedded_observer_lets_others_run_however_long_a_text_is(shape: str
         most = max(most, calls_of(lambda _: step(), ""))
 
     assert most <= MOST_CALLS
+
+
+def test_what_a_line_says_far_behind_its_beginning_does_not_count() -> None:
+    plain = [f"step {number} of the plan" for number in range(20)]
+    lines = [*plain, f"{'word ' * 10}error", f"{'word ' * 10_000}failed", "the end"]
+    call = Message.assistant(tool_calls=[ToolCallPart(id="c1", name="run", arguments="{}")])
+
+    told = [
+        outcome.text
+        for message in (call, Message.tool("c1", "\n".join(lines)))
+        for outcome in outcomes(message, {})
+        if outcome is not None
+    ]
+
+    assert [text for text in told if text.startswith("word")] == [f"{'word ' * 10}error"]

@@ -245,7 +245,9 @@ class Compressing:
         await pacer.pause()
         tokens = self.count_text(text)
         await pacer.pause()
-        check_draft(
+        # Comparing with a long source takes a while: the event loop goes on meanwhile.
+        await asyncio.to_thread(
+            check_draft,
             draft,
             text,
             tokens=tokens,

@@ -9,6 +9,8 @@ from remanence.types import Message
 
 _MAX_LINES = 24
 _MAX_CHARS = 160
+_LOOKED_AT = 4_000
+"""Characters of a line that decide whether it is told; what is shown of it is much shorter."""
 _MAX_DEPTH = 5
 _MAX_ROWS = 3
 _MAX_FIELDS = 12
@@ -191,12 +193,13 @@ def _telling_lines(text: str) -> Iterator[str | None]:
     """
     lines: list[str] = []
     telling: list[int] = []
-    for line in text[:200_000].splitlines():
+    for whole in text[:200_000].splitlines():
         yield None
+        line = whole.strip()[:_LOOKED_AT]
         if _tells(line):
             if _SALIENT.search(line):
                 telling.append(len(lines))
-            lines.append(line.strip())
+            lines.append(line)
     if len(lines) > _FEW:
         chosen = {0, *telling[: _MAX_LINES // 2], *telling[-_MAX_LINES // 2 :]}
         lines = list(dict.fromkeys(lines[i] for i in sorted(chosen)))

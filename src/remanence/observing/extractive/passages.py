@@ -73,7 +73,7 @@ def _said(
     message: Message, names: frozenset[str], languages: dict[str, Vocabulary]
 ) -> Generator[Passage | None, None, None]:
     """The passages of the text; None between steps."""
-    text = readable_text(message.text)
+    text = yield from readable_text(message.text)
     if not text:
         return
     vocabulary = _language(text, message.speaker, languages)

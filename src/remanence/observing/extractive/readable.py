@@ -1,6 +1,7 @@
 """The text of a message as a reader takes it: mark-up and bulk removed, code as its key lines."""
 
 import re
+from collections.abc import Generator
 
 from remanence.observing.elements import replace_elements
 from remanence.observing.extractive.outcomes import shortened
@@ -39,26 +40,38 @@ _TROUBLE = re.compile(
 _MAX_TROUBLES = 4
 
 
-def readable_text(text: str) -> str:
-    """The message in plain lines, items of lists with a mark; bounded, whatever its size."""
+def readable_text(text: str) -> Generator[None, None, str]:
+    """The message in plain lines, items of lists with a mark; bounded, whatever its size.
+
+    Yields between steps.
+    """
     if len(text) > _MAX_TEXT:
         half = _MAX_TEXT // 2
         text = f"{text[:half]}\n{text[-half:]}"
-    text = replace_elements(_without_runs(text), _ASIDE, "\n")
+    text = yield from _without_runs(text)
+    text = replace_elements(text, _ASIDE, "\n")
+    yield
     text = _FENCE.sub(_code, text)
+    yield
     text = _ROW.sub(_cells, text)
+    yield
     text = _TAGS.sub(lambda line: _TAG.sub(" ", line[0]), text)
+    yield
     return _ITEM.sub(ITEM, _MARKUP.sub("", text)).strip()
 
 
-def _without_runs(text: str) -> str:
+def _without_runs(text: str) -> Generator[None, None, str]:
     """The text without long runs of spaces, blank lines or one mark, which say nothing more.
 
     Patterns that look ahead from each character of a run then look at few.
     """
     text = _REPEATS.sub(lambda run: run[1] * _MAX_REPEATS, text)
+    yield
     text = _SPACES.sub(" " * _MAX_SPACES, text)
-    return _BLANK_LINES.sub("\n\n\n", text)
+    yield
+    text = _BLANK_LINES.sub("\n\n\n", text)
+    yield
+    return text
 
 
 def _cells(row: re.Match[str]) -> str:
