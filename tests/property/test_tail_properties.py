@@ -35,7 +35,9 @@ WORDS = st.one_of(st.integers(1, 30), st.integers(1, 30), st.integers(30, 400))
 def scaled(policy: Policy, share: float) -> Policy:
     """The policy for a small window: all its budgets in proportion."""
     changes: dict[str, Any] = {
-        name: max(1, int(getattr(policy, name) * share)) for name in TOKEN_FIELDS
+        name: max(1, int(tokens * share))
+        for name in TOKEN_FIELDS
+        if (tokens := getattr(policy, name)) is not None
     }
     changes["tail_keep_tokens"] = min(changes["tail_keep_tokens"], changes["tail_tokens"] - 1)
     changes["reflect_tokens"] = tuple(
