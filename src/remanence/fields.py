@@ -1,11 +1,23 @@
 """Checking that the fields of settings hold what their types say."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from remanence.errors import InvalidPolicy
+
+_VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
+
+
+def check_variable(name: str, value: str | None) -> None:
+    """Raise `InvalidPolicy`, which does not repeat *value*, unless it can name a variable."""
+    if value is not None and not _VARIABLE.fullmatch(value):
+        raise InvalidPolicy(
+            f"{name} is not the name of an environment variable: name the variable that has the "
+            "key, in capitals such as OBSERVER_KEY, never the key itself"
+        )
 
 
 def check_fields(settings: object) -> None:

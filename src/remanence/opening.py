@@ -146,13 +146,22 @@ async def _made(makers: Makers, parts: Parts) -> _Made:
     shared = parts.model or settings.model
     observes = parts.policy.enabled
     reflects = observes or settings.daily_directory is not None
-    observer = parts.observer or settings.observer_model or shared
-    reflector = parts.reflector or settings.reflector_model or shared
-    extractor = parts.extractor or shared
+    observer = parts.observer or settings.observer_model
+    reflector = parts.reflector or settings.reflector_model
+    shared_key = settings.model_key_variable
+    observer_key = settings.observer_key_variable or (None if observer else shared_key)
+    reflector_key = settings.reflector_key_variable or (None if reflector else shared_key)
     return _Made(
-        observer=await makers.observer(observer) if observes else ExtractiveObserver(),
-        reflector=await makers.reflector(reflector if reflects else None),
-        extractor=await makers.extractor(extractor if reflects else None),
+        observer=await makers.observer(observer or shared, key_variable=observer_key)
+        if observes
+        else ExtractiveObserver(),
+        reflector=await makers.reflector(
+            (reflector or shared) if reflects else None, key_variable=reflector_key
+        ),
+        extractor=await makers.extractor(
+            (parts.extractor or shared) if reflects else None,
+            key_variable=None if parts.extractor else shared_key,
+        ),
     )
 
 

@@ -2,11 +2,20 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.server.conftest import Speaker, served
 from tests.server.process import service
 from tests.wire.dialects import Reply
 from tests.wire.servers import Fail, ModelServer
+
+from remanence import Memory, Settings
+from remanence.chat import open_chat_model
+from remanence.errors import InvalidPolicy, ModelError
+from remanence.models import ModelOptions, open_model
+from remanence.server.app import create_app
+from remanence.testing import FixedClock
 
 CHAT = "/v1/conversations/trip/chat"
 
@@ -44,3 +53,90 @@ async def test_the_smallest_window_of_the_models_counts(
 
     assert reply.status_code in {200, 413}
     assert any(text.strip() in messages for messages in shown) == whole
+
+
+SMALL = {
+    "observe_tokens": 100,
+    "tail_tokens": 300,
+    "tail_keep_tokens": 50,
+    "keep_last": 0,
+    "reflect_tokens": (20, 400),
+    "note_language": "Klingon",
+}
+
+
+async def test_observer_and_reflector_behind_the_service_have_models_and_keys_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("OBSERVER_ACCESS", "zz-observer-0123456789")
+    monkeypatch.setenv("REFLECTOR_ACCESS", "zz-reflector-0123456789")
+    note = Reply("#1 [IMPORTANT Fact] user: lives in Lisbon, by the sea, with a cat and two dogs")
+    async with ModelServer().running() as observers, ModelServer().running() as reflectors:
+        observers.script(*[note] * 20)
+        reflectors.script(*[note] * 20)
+        settings = Settings(
+            url="sqlite:///:memory:",
+            observer_model=f"openai:observer@{observers.url}/v1",
+            observer_key_variable="OBSERVER_ACCESS",
+            reflector_model=f"openai:reflector@{reflectors.url}/v1",
+            reflector_key_variable="REFLECTOR_ACCESS",
+            policy=SMALL,
+        )
+        async with (
+            Memory.open(settings=settings) as memory,
+            served(create_app(memory, model=Speaker())) as client,
+        ):
+            for number in range(6):
+                text = f"On day {number} " + "I walk to the harbour and back. " * 20
+                await client.post(CHAT, text=text, user="ana")
+            await memory.conversation("trip", user="ana").flush()
+        keys = [
+            {received.headers["authorization"] for received in server.received}
+            for server in (observers, reflectors)
+        ]
+        prompts = [
+            str(received.body["messages"])
+            for server in (observers, reflectors)
+            for received in server.received
+        ]
+
+    assert keys == [{"Bearer zz-observer-0123456789"}, {"Bearer zz-reflector-0123456789"}]
+    assert all("Write them in Klingon." in prompt for prompt in prompts)
+
+
+async def test_a_key_that_the_provider_repeats_is_not_told_whatever_its_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MY_ACCESS", "zz-observer-0123456789")
+    async with ModelServer().running() as models:
+        models.script(Fail(401, "the key {key} is wrong", "authentication_error"))
+        options = ModelOptions(key_variable="MY_ACCESS", attempts=1)
+        model = open_chat_model(f"openai:mine@{models.url}/v1", clock=FixedClock(), options=options)
+        async with (
+            Memory.open("sqlite:///:memory:") as memory,
+            served(create_app(memory, model=model)) as client,
+        ):
+            reply = await client.post(CHAT, text="Which gate?")
+
+    assert models.received[0].headers["authorization"] == "Bearer zz-observer-0123456789"
+    assert reply.json()["reason"] == "auth"
+    assert "zz-observer" not in reply.text
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "ollama"])
+async def test_a_variable_that_is_not_set_is_named_when_the_model_is_opened(provider: str) -> None:
+    options = ModelOptions(key_variable="NOT_SET_HERE")
+    for opened in (open_model, open_chat_model):
+        with pytest.raises(ModelError, match="set NOT_SET_HERE") as caught:
+            opened(f"{provider}:mine", clock=FixedClock(), options=options)
+        assert caught.value.reason == "auth"
+
+
+@pytest.mark.parametrize("key", ["sk-ant-0123456789", "AIzaSyD0123456789", ""])
+def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated(key: str) -> None:
+    for name in ("model_key_variable", "observer_key_variable", "reflector_key_variable"):
+        changes: dict[str, Any] = {name: key}
+        with pytest.raises(InvalidPolicy, match=f"{name} is not the name of") as caught:
+            Settings(**changes)
+        assert not key or key not in str(caught.value)

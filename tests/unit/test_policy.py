@@ -25,6 +25,7 @@ DEFAULTS = {
     "precompute_at": None,
     "note_ratio": 0.2,
     "note_format": "compact",
+    "note_language": "conversation",
     "max_output_tokens": 16_000,
     "activate": "over_budget",
     "tail_tokens": 8_000,
@@ -305,6 +306,8 @@ def test_an_impossible_setting_is_named_with_its_value_and_a_remedy(
     ("settings", "refusal"),
     [
         ({"keep_last": "4"}, "keep_last='4' is impossible: use a whole number"),
+        ({"note_language": " "}, "note_language=' ' is impossible: use the name of a language"),
+        ({"note_language": "German.\nObey"}, "note_language='German.\\nObey' is impossible"),
         ({"note_format": "short"}, "note_format='short' is impossible: use 'compact' or"),
         ({"reflect_tokens": (5_000, "x")}, "reflect_tokens=(5000, 'x') is impossible: use a tuple"),
     ],

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from remanence.chat.fallback import FallbackChatModel, Link
@@ -83,7 +84,7 @@ def open_chat_model(
         return source
     options = options or ModelOptions()
     if isinstance(source, str):
-        spec = parse_spec(source)
+        spec = replace(parse_spec(source), key_variable=options.key_variable)
         if spec.provider in _DIALECTS:
             return _reached(spec, clock, options, max_output_tokens)
     elif isinstance(source, Sequence):

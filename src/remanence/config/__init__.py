@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from remanence.fields import check_fields, impossible
+from remanence.fields import check_fields, check_variable, impossible
 from remanence.types import Budget
 
 Preset: TypeAlias = Literal["default", "lango", "zora", "brain"]
@@ -23,6 +23,10 @@ class Settings:
             embedded ones, which need no model.
         observer_model: what the observer asks instead of *model*.
         reflector_model: what the reflector asks instead of *model*.
+        model_key_variable: the environment variable that has the key for *model*; None: that of its
+            provider, such as `ANTHROPIC_API_KEY`.
+        observer_key_variable: the same for the observer's model.
+        reflector_key_variable: the same for the reflector's model.
         durability: `full` survives power loss, `normal` only a killed process.
         lease_seconds: after a crash, how long other processes leave its conversations alone.
         turn_wait_seconds: how long a turn of a chat waits for another one of its conversation.
@@ -43,6 +47,9 @@ class Settings:
     model: str | None = None
     observer_model: str | None = None
     reflector_model: str | None = None
+    model_key_variable: str | None = None
+    observer_key_variable: str | None = None
+    reflector_key_variable: str | None = None
     durability: Literal["full", "normal"] = "full"
     lease_seconds: float = 10.0
     turn_wait_seconds: float = 60.0
@@ -57,6 +64,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        for name in ("model_key_variable", "observer_key_variable", "reflector_key_variable"):
+            check_variable(name, getattr(self, name))
         for name in ("lease_seconds", "blocks_keep_last"):
             if (value := getattr(self, name)) <= 0:
                 raise impossible(name, value, "use a positive number")

@@ -28,6 +28,8 @@ from remanence.protocols import CountTokens, FactExtractor, Model, Observer, Ref
 class Makers:
     """Makes an observer, a reflector and an extractor.
 
+    A `key_variable` names the environment variable with the key of a role's model.
+
     Their models tell `record` what each call took, and `compare` what `count` would have estimated.
     """
 
@@ -40,59 +42,83 @@ class Makers:
     budgets: Budgets
     over_budget: Literal["extractive", "raw"]
 
-    async def observer(self, source: "Observer | ModelSource | None") -> Observer:
+    async def observer(
+        self, source: "Observer | ModelSource | None", *, key_variable: str | None = None
+    ) -> Observer:
         """The observer for *source*; the embedded one for None.
 
         Raises:
             InvalidPolicy: it cannot observe in the policy's `observer_mode`.
             ModelError: its model cannot be opened.
         """
-        made = await self._observer(source)
+        made = await self._observer(source, key_variable)
         self._check_mode(made)
         if not self.budgets or isinstance(made, ExtractiveObserver):
             return made
         instead = ExtractiveObserver() if self.over_budget == "extractive" else None
         return BudgetedObserver(made, instead=instead, budgets=self.budgets)
 
-    async def reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
+    async def reflector(
+        self, source: "Reflector | ModelSource | None", *, key_variable: str | None = None
+    ) -> Reflector:
         """The reflector for *source*; the embedded one for None. Errors as above."""
-        made = await self._reflector(source)
+        made = await self._reflector(source, key_variable)
         if not self.budgets or isinstance(made, ExtractiveReflector):
             return made
         instead = ExtractiveReflector() if self.over_budget == "extractive" else None
         return BudgetedReflector(made, instead=instead, budgets=self.budgets)
 
-    async def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
+    async def extractor(
+        self, source: "FactExtractor | ModelSource | None", *, key_variable: str | None = None
+    ) -> FactExtractor:
         """The extractor for *source*; the embedded one for None."""
         if source is None:
             return ExtractiveFacts()
         if isinstance(source, FactExtractor):
             return source
-        model = await self._opened(source)
-        return ModelFacts(model, max_output_tokens=self.policy.max_output_tokens)
+        model = await self._opened(source, key_variable)
+        return ModelFacts(
+            model,
+            language=self.policy.note_language,
+            max_output_tokens=self.policy.max_output_tokens,
+        )
 
-    async def _observer(self, source: "Observer | ModelSource | None") -> Observer:
+    async def _observer(
+        self, source: "Observer | ModelSource | None", key_variable: str | None
+    ) -> Observer:
         if source is None:
             return ExtractiveObserver()
         if isinstance(source, ModelObserver):
             return source.asking(self._metered(source.model))
         if isinstance(source, Observer):
             return source
-        model = await self._opened(source)
-        return ModelObserver(model, max_output_tokens=self.policy.max_output_tokens)
+        model = await self._opened(source, key_variable)
+        return ModelObserver(
+            model,
+            language=self.policy.note_language,
+            max_output_tokens=self.policy.max_output_tokens,
+        )
 
-    async def _reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
+    async def _reflector(
+        self, source: "Reflector | ModelSource | None", key_variable: str | None
+    ) -> Reflector:
         if source is None:
             return ExtractiveReflector()
         if isinstance(source, ModelReflector):
             return source.asking(self._metered(source.model))
         if isinstance(source, Reflector):
             return source
-        model = await self._opened(source)
-        return ModelReflector(model, max_output_tokens=self.policy.max_output_tokens)
+        model = await self._opened(source, key_variable)
+        return ModelReflector(
+            model,
+            language=self.policy.note_language,
+            max_output_tokens=self.policy.max_output_tokens,
+        )
 
-    async def _opened(self, source: ModelSource) -> Model:
+    async def _opened(self, source: ModelSource, key_variable: str | None) -> Model:
         options = self.options
+        if key_variable is not None:
+            options = replace(options, key_variable=key_variable)
         if options.timeout_seconds is None:
             options = replace(options, timeout_seconds=self.policy.observe_timeout_seconds)
         # Importing a provider's package takes seconds, and the loop has others to serve.

@@ -89,7 +89,7 @@ class _Opener:
 
     def open(self, source: ModelSource) -> Model:
         if isinstance(source, str):
-            return self._named(parse_spec(source))
+            return self._named(replace(parse_spec(source), key_variable=self._options.key_variable))
         if isinstance(source, Sequence):
             return FallbackModel(
                 [self.open(link) for link in source],

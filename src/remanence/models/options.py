@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from remanence.fields import check_variable
+
 TIMEOUT_SECONDS = 120.0
 """How long a call may take where nothing else is said."""
 
@@ -14,7 +16,8 @@ class ModelOptions:
     observer (`Policy.observe_timeout_seconds`), elsewhere `TIMEOUT_SECONDS`. `attempts` counts all
     tries of a call. In a chain, a model that failed is left alone for `cooldown_seconds`. Requests and tokens per
     minute and `parallel` calls are limits for each provider. With `stream` the answer is read as
-    it is written, which some servers need for long answers.
+    it is written, which some servers need for long answers. `key_variable` is the environment
+    variable that has the key, by default that of the provider.
     """
 
     timeout_seconds: float | None = None
@@ -24,8 +27,10 @@ class ModelOptions:
     tokens_per_minute: float | None = None
     parallel: int = 8
     stream: bool = False
+    key_variable: str | None = None
 
     def __post_init__(self) -> None:
+        check_variable("key_variable", self.key_variable)
         for name in ("timeout_seconds", "attempts", "parallel"):
             value = getattr(self, name)
             if value is not None and value <= 0:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import inspect
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from remanence.models.answers import to_answer
 from remanence.models.clients import OLLAMA_URL, client_of_kind, http_client
 from remanence.models.continuing import ChangingClient, continued
 from remanence.models.failures import opening_failure, to_model_error
-from remanence.models.spec import ModelSpec, can_continue
+from remanence.models.spec import ModelSpec, can_continue, own_key
 from remanence.protocols import LivePrompt, ModelAnswer, ModelRequest
 
 _GROUP = re.compile(r"pydantic-ai-slim\[([\w-]+)\]")
@@ -134,7 +135,16 @@ class ProviderModel:
         arguments: dict[str, object] = {"http_client": client}
         if base_url := self._spec.base_url or _local_url(provider):
             arguments["base_url"] = base_url
-        return infer_provider_class(provider)(**arguments)
+        kind = infer_provider_class(provider)
+        if key := own_key(self._spec):
+            arguments["api_key"] = key
+            if "api_key" not in inspect.signature(kind).parameters:
+                raise ModelError(
+                    "auth",
+                    f"{self._spec.name} takes no key: leave {self._spec.key_variable} out of the "
+                    "settings, and use the variables of its provider",
+                )
+        return kind(**arguments)
 
 
 def _local_url(provider: str) -> str | None:

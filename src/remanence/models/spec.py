@@ -1,5 +1,6 @@
 """The written name of a model."""
 
+import os
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -16,15 +17,33 @@ _FORMS = "anthropic:claude-haiku-4-5, ollama:llama3.2 or openai:my-model@http://
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSpec:
-    """A model of a provider. `base_url` stays out of the repr: it may hold a password."""
+    """A model of a provider. `base_url` stays out of the repr: it may hold a password.
+
+    `key_variable` is the environment variable that has its key, None for that of its provider.
+    """
 
     provider: str
     model: str
     base_url: str | None = field(default=None, repr=False)
+    key_variable: str | None = None
 
     @property
     def name(self) -> str:
         return f"{self.provider}:{self.model}"
+
+
+def own_key(spec: ModelSpec) -> str | None:
+    """The key of the model's own variable; None where it has none.
+
+    Raises:
+        ModelError: `auth`; the variable is not set.
+    """
+    if spec.key_variable is None:
+        return None
+    key = os.environ.get(spec.key_variable)
+    if not key:
+        raise ModelError("auth", f"{spec.name} needs a key: set {spec.key_variable}")
+    return key
 
 
 def can_continue(name: str) -> bool:

@@ -1,5 +1,6 @@
 """The words of a failed call, without anything secret in them."""
 
+import os
 import re
 from typing import Final
 
@@ -87,10 +88,10 @@ def is_too_long(quote: str) -> bool:
 
 def without_secrets(text: str, spec: ModelSpec) -> str:
     """The text without the keys of the environment, passwords of the URL, and what looks so."""
-    secrets: set[str] = set()
+    secrets = {os.environ.get(spec.key_variable or "", "")}
     if spec.base_url:
         url = httpx2.URL(spec.base_url)
-        secrets = {spec.base_url, url.password, url.query.decode(errors="replace")}
+        secrets |= {spec.base_url, url.password, url.query.decode(errors="replace")}
     return without_keys(text, secrets)
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from remanence.fields import check_fields, impossible
 from remanence.observing.cache_economics import lifetime_seconds
@@ -35,6 +35,8 @@ class Policy:
         precompute_at: the share of `observe_tokens` at which observations are made in advance.
         note_ratio: tokens of an observation, at most, for each token of its source.
         note_format: how notes are written.
+        note_language: the language in which a model writes notes and facts, such as `German`;
+            `conversation` for that of the messages.
         max_output_tokens: the most that an observer or reflector can write in one answer.
         activate: use observations when the tail is over its budget, or as soon as they are made.
         tail_tokens: the budget of the raw tail; above it, activation is due. While a turn is open,
@@ -91,6 +93,7 @@ class Policy:
     precompute_at: float | None = None
     note_ratio: float = 0.2
     note_format: NoteFormat = "compact"
+    note_language: str = "conversation"
     max_output_tokens: int = 16_000
     activate: Literal["over_budget", "when_observed"] = "over_budget"
     tail_tokens: int = 8_000
@@ -288,6 +291,10 @@ _NOT_NEGATIVE = (
 )
 
 
+LONGEST_LANGUAGE: Final = 60
+"""Characters of the name of a language."""
+
+
 def _check_ranges(policy: Policy) -> None:
     for name in _POSITIVE:
         value = getattr(policy, name)
@@ -312,6 +319,9 @@ def _check_ranges(policy: Policy) -> None:
     if policy.keep_last_tool_results is not None:
         allowed = policy.keep_last_tool_results >= 0
         _require(allowed, "keep_last_tool_results", policy.keep_last_tool_results, "use 0 or more")
+    language = policy.note_language
+    named = bool(language.strip()) and language.isprintable() and len(language) <= LONGEST_LANGUAGE
+    _require(named, "note_language", language, "use the name of a language, such as 'German'")
     top = policy.reflect_scope == "all" or len(policy.reflect_tokens) != 1
     _require(top, "reflect_tokens", policy.reflect_tokens, "name the budget of a generation above")
     two = policy.reflect_scope != "kind" or len(policy.reflect_tokens) in (0, 2)

@@ -15,7 +15,7 @@ from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.models import ModelOptions
 from remanence.models.clients import http_client
-from remanence.models.spec import ModelSpec
+from remanence.models.spec import ModelSpec, own_key
 from remanence.types.anthropic import parse
 
 JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
@@ -35,7 +35,7 @@ def open_dialect(
     spec: ModelSpec, *, clock: Clock, options: ModelOptions, max_output_tokens: int | None
 ) -> ReachedModel:
     """A model of Anthropic, or of a server that speaks its protocol."""
-    if not any(os.environ.get(name) for name in KEY_VARIABLES):
+    if own_key(spec) is None and not any(os.environ.get(name) for name in KEY_VARIABLES):
         raise ModelError("auth", f"{spec.name} needs a key: set {KEY_VARIABLES[0]}")
     dialect = Anthropic(spec, options=options, max_output_tokens=max_output_tokens)
     return ReachedModel(dialect, spec, clock=clock, attempts=options.attempts)
@@ -85,6 +85,7 @@ class Anthropic:
 
     def _client(self) -> anthropic.AsyncAnthropic:
         return anthropic.AsyncAnthropic(
+            api_key=own_key(self._spec),
             base_url=self._spec.base_url,
             http_client=http_client(self._options.call_seconds),
             max_retries=0,  # tries are ours, so that each is in the ledger and none sleeps for long

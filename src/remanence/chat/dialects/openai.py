@@ -18,7 +18,7 @@ from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.models import ModelOptions
 from remanence.models.clients import OLLAMA_URL, http_client
-from remanence.models.spec import ModelSpec
+from remanence.models.spec import ModelSpec, own_key
 from remanence.types import ConversationRef, Part, TextPart, ToolCallPart
 
 JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
@@ -158,8 +158,8 @@ def _address(spec: ModelSpec) -> tuple[str | None, str]:
     """Base URL (None: the client's own) and key; only OpenAI itself needs a key."""
     if spec.provider == "ollama":
         url = spec.base_url or os.environ.get("OLLAMA_BASE_URL") or OLLAMA_URL
-        return url, os.environ.get("OLLAMA_API_KEY") or NO_KEY
-    key = os.environ.get("OPENAI_API_KEY")
+        return url, own_key(spec) or os.environ.get("OLLAMA_API_KEY") or NO_KEY
+    key = own_key(spec) or os.environ.get("OPENAI_API_KEY")
     if not key and not (spec.base_url or os.environ.get("OPENAI_BASE_URL")):
         raise ModelError("auth", f"{spec.name} needs a key: set OPENAI_API_KEY")
     return spec.base_url, key or NO_KEY
