@@ -115,9 +115,10 @@ def test_the_amounts_are_dollars_for_prices_of_a_million_tokens() -> None:
 def test_a_cache_is_cold_when_the_last_answer_and_the_last_context_are_older_than_it_lives(
     ages: dict[str, int], warmed_seconds: int | None, cold: bool
 ) -> None:
-    makers = {"user": Message.user, "assistant": Message.assistant}
     tail = [
-        makers[role]("Hello.", created_at=NOW - timedelta(seconds=age))
+        (Message.user if role == "user" else Message.assistant)(
+            "Hello.", created_at=NOW - timedelta(seconds=age)
+        )
         for role, age in ages.items()
     ]
     warmed_at = None if warmed_seconds is None else NOW - timedelta(seconds=warmed_seconds)

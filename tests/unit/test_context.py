@@ -31,7 +31,7 @@ def block(text: str, *, cache: bool = False) -> SystemBlock:
 
 
 def context(*messages: Message, system: tuple[SystemBlock, ...] = (), **fields: Any) -> Context:
-    given = {"omitted": (), "stats": STATS, "caching": True} | fields
+    given: dict[str, Any] = {"omitted": (), "stats": STATS, "caching": True} | fields
     return Context(system=system, messages=messages, **given)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from remanence import Policy
 from remanence.errors import InvalidPolicy
-from remanence.observing.policy import window_tokens
+from remanence.observing.policy import request_tokens, window_tokens
 
 DEFAULTS = {
     "enabled": True,
@@ -385,3 +385,35 @@ def test_a_context_has_nine_tenths_of_the_models_window(model: str, tokens: int)
 def test_facts_take_a_tenth_of_a_context_at_most() -> None:
     assert Policy(facts_tokens=1_000).facts_budget == 1_000
     assert Policy(facts_tokens=9_000, max_context_tokens=50_000).facts_budget == 5_000
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("claude-sonnet-5-5", 75_000),
+        ("gemini-2.5-pro", 375_000),
+        ("gemini-2.5-pro > claude-sonnet-5-5 > gpt-5.4", 75_000),
+        ("gpt-5.4 > llama3.2", 48_000),
+    ],
+)
+def test_a_request_fills_three_eighths_of_the_smallest_window_of_a_chain(
+    model: str, tokens: int
+) -> None:
+    assert request_tokens(model) == tokens
+
+
+@pytest.mark.parametrize(
+    ("changes", "tokens"),
+    [
+        ({"note_ratio": 0.5}, 32_000),
+        ({"note_ratio": 0.2}, 75_000),
+        ({"note_ratio": 0.2, "model": "gemini-2.5-pro"}, 80_000),
+        ({"observe_max_tokens": 9_000}, 9_000),
+    ],
+)
+def test_an_observation_reads_what_a_request_takes_and_its_notes_have_room_for(
+    changes: dict[str, object], tokens: int
+) -> None:
+    settings = {"observe_max_tokens": None, "max_output_tokens": 16_000} | changes
+
+    assert Policy.default(**settings).slice_tokens == tokens

@@ -127,7 +127,7 @@ def test_each_dialect_that_alternates_puts_the_volatile_block_into_the_same_turn
 
 def shown_role(turn: dict[str, Any]) -> str:
     """The role of a turn, or NOW where it ends with the volatile block."""
-    last = turn.get("content", turn.get("parts"))[-1]
+    last = turn["parts" if "parts" in turn else "content"][-1]
     return "NOW" if last.get("text") == NOW else str(turn["role"])
 
 
