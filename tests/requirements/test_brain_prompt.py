@@ -19,7 +19,7 @@ LONG = (
 
 
 @pytest.mark.req("B-21", "B-74", "B-78")
-@pytest.mark.parametrize("rest", ["", LONG], ids=["short", "long"])
+@pytest.mark.parametrize("rest", ["", LONG * 2], ids=["short", "long"])
 @pytest.mark.parametrize(("kept", "shown"), [(4, 4), (5, 5), (9, 5)])
 async def test_five_facts_that_match_are_shown_where_there_are_five(
     kept: int, shown: int, rest: str
