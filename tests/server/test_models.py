@@ -12,6 +12,7 @@ from tests.wire.servers import Fail, ModelServer
 
 from remanence import Memory, Settings
 from remanence.chat import open_chat_model
+from remanence.config import PolicyValue
 from remanence.errors import InvalidPolicy, ModelError
 from remanence.models import ModelOptions, open_model
 from remanence.server.app import create_app
@@ -55,7 +56,7 @@ async def test_the_smallest_window_of_the_models_counts(
     assert any(text.strip() in messages for messages in shown) == whole
 
 
-SMALL = {
+SMALL: dict[str, PolicyValue] = {
     "observe_tokens": 100,
     "tail_tokens": 300,
     "tail_keep_tokens": 50,
