@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -12,25 +13,31 @@ from remanence.errors import StoreUnavailable
 from remanence.stores import open_store
 from remanence.testing.faults import FaultyStore
 from remanence.testing.store_contract.samples import usage
-from remanence.types import Usage
+from remanence.types import Usage, UsageTotal
 
 LOST = "1 model calls are missing in the ledger: "
 
 
 class CountingStore(FaultyStore):
-    """Notes how many calls each transaction writes."""
+    """Notes how many calls each transaction writes, and what happens in which order."""
 
     sizes: list[int]
+    events: list[str]
 
     async def record_usage(self, usages: Sequence[Usage]) -> None:
         self.sizes.append(len(usages))
         await super().record_usage(usages)
+        self.events.append("written")
+
+    async def usage(self, **filters: Any) -> tuple[UsageTotal, ...]:
+        self.events.append("read")
+        return await super().usage(**filters)
 
 
 @pytest.fixture
 async def store() -> AsyncIterator[CountingStore]:
     counting = CountingStore(await open_store("sqlite:///:memory:"))
-    counting.sizes = []
+    counting.sizes, counting.events = [], []
     yield counting
     await counting.close()
 
@@ -111,6 +118,23 @@ async def test_lost_calls_are_told_with_the_reason(
         f"{LOST}the store did not answer before closing",
         f"{LOST}the memory is closed",
     ]
+
+
+async def test_totals_are_read_after_the_calls_before_them_are_written(
+    store: CountingStore,
+) -> None:
+    ledger, gate = Ledger(store), store.hold("record_usage")
+    async with Background() as background, asyncio.timeout(60):
+        ledger.start(background)
+        ledger.record(usage())
+        await gate.reached.wait()
+        reading = asyncio.create_task(ledger.usage())
+        gate.opened.set()
+        totals = await reading
+        await ledger.close(timeout_seconds=60)
+
+    assert [total.calls for total in totals] == [1]
+    assert store.events == ["written", "read"]
 
 
 async def test_a_ledger_that_never_began_closes_at_once(store: CountingStore) -> None:
