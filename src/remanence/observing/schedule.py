@@ -362,7 +362,7 @@ def observation_target(policy: Policy, source_tokens: int) -> int:
     """The most tokens that the notes of a source may have; of a few words all that they say."""
     share = source_tokens * policy.note_ratio
     least = min(source_tokens + HEADING_TOKENS, LEAST_NOTE_TOKENS)
-    return max(1, int(min(max(share, least), policy.max_output_tokens)))
+    return int(min(max(share, least), policy.max_output_tokens))
 
 
 def may_try(

@@ -1,0 +1,290 @@
+"""Where a slice of the tape ends: with a turn, where a request is full, or halved after failures."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from remanence import Message, Policy
+from remanence.observing.schedule import (
+    activation,
+    facts_end,
+    halved,
+    is_cut,
+    is_single_run,
+    may_interrupt,
+    observation_slice,
+    observe_halvings,
+    observe_rejections,
+    reflection_limit,
+    reflection_target,
+    retry_delay,
+)
+from remanence.types import (
+    ConversationRef,
+    Failure,
+    MemoryState,
+    Segment,
+    Snapshot,
+    ToolCallPart,
+)
+
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+BUDGET = Policy(observe_tokens=100, observe_max_tokens=1_000, keep_last=0)
+ALL = BUDGET.replace(observe_slice="all", observe_max_tokens=300, observe_tokens=4)
+OLDEST = BUDGET.replace(
+    observe_slice="oldest_n", observe_slice_messages=3, observe_max_tokens=300, observe_tokens=4
+)
+
+
+def state(**changes: object) -> MemoryState:
+    empty = MemoryState(ref=ConversationRef("default", "c"), key=1, user="ana", created_at=NOW)
+    return replace(empty, **changes)  # type: ignore[arg-type]  # fields by name
+
+
+def user(text: str = "Hello.") -> Message:
+    return Message.user(text)
+
+
+def call(*ids: str) -> Message:
+    calls = [ToolCallPart(id=id_, name="look", arguments="{}") for id_ in ids]
+    return Message.assistant("", tool_calls=calls)
+
+
+def numbered(messages: Sequence[Message], *tokens: int) -> list[Message]:
+    sizes = tokens or (10,) * len(messages)
+    return [
+        message.replace(seq=seq, tokens=size)
+        for seq, (message, size) in enumerate(zip(messages, sizes, strict=True), start=1)
+    ]
+
+
+def turns(*tokens: int) -> list[Message]:
+    """Questions and answers of these sizes."""
+    makers = (Message.user, Message.assistant)
+    return numbered([makers[n % 2](f"m{n}") for n in range(len(tokens))], *tokens)
+
+
+def users(*tokens: int) -> list[Message]:
+    return numbered([user() for _ in tokens], *tokens)
+
+
+def sliced(policy: Policy, messages: Sequence[Message], **options: Any) -> int:
+    """How many messages the next slice has."""
+    return len(observation_slice(policy, state(last_seq=len(messages)), messages, **options))
+
+
+# Turns
+
+
+@pytest.mark.parametrize(
+    ("policy", "tokens", "many"),
+    [
+        (BUDGET, (20, 20, 20, 20, 20), 4),
+        (BUDGET, (20, 20, 20, 20), 4),
+        (BUDGET, (10, 40, 50), 2),
+        (BUDGET, (10, 39, 51), 3),
+        (ALL, (20, 20, 20, 20, 20), 5),
+        (OLDEST, (20, 20, 20, 20, 20), 3),
+    ],
+)
+def test_a_slice_of_a_budget_ends_with_a_turn_unless_that_leaves_less_than_half_of_it(
+    policy: Policy, tokens: tuple[int, ...], many: int
+) -> None:
+    assert sliced(policy, turns(*tokens)) == many
+
+
+def test_the_newest_messages_are_left_unless_everything_is_asked_for() -> None:
+    keeping = BUDGET.replace(keep_last=2)
+    waiting = numbered([user(), user(), call("a")])
+
+    assert sliced(keeping, users(10, 10, 10)) == 1
+    assert sliced(keeping, users(10, 10, 10), everything=True) == 3
+    assert sliced(BUDGET, waiting) == 2
+    assert sliced(BUDGET, waiting, everything=True) == 3
+
+
+@pytest.mark.parametrize(
+    ("precompute_at", "tokens", "may"),
+    [(None, 1_250, False), (None, 1_251, True), (0.5, 625, False), (0.5, 626, True)],
+)
+def test_an_observation_interrupts_a_turn_when_a_quarter_more_waits(
+    precompute_at: float | None, tokens: int, *, may: bool
+) -> None:
+    policy = Policy(observe_tokens=1_000, precompute_at=precompute_at)
+
+    assert may_interrupt(policy, state(last_seq=9, last_sum_tokens=tokens)) is may
+
+
+# What one request may have
+
+
+@pytest.mark.parametrize(
+    ("request_tokens", "many"), [(None, 3), (360, 3), (359, 2), (240, 2), (239, 1), (1, 1)]
+)
+def test_a_slice_fits_one_request_with_twenty_tokens_more_for_the_head_of_each_message(
+    request_tokens: int | None, many: int
+) -> None:
+    messages = users(100, 100, 100)
+
+    assert sliced(ALL, messages, request_tokens=request_tokens) == many
+    chosen = messages[:many]
+    cut = is_cut(ALL, state(last_seq=3), messages, chosen, request_tokens=request_tokens)
+    assert cut is (many < 3)
+
+
+RUN = [user(), call("a", "b"), Message.tool("a", "1"), Message.tool("b", "2")]
+
+
+@pytest.mark.parametrize(
+    ("policy", "messages", "many", "last_seq", "cut"),
+    [
+        (BUDGET, users(60, 60), 1, 2, False),
+        (ALL, users(100, 100, 101), 2, 3, True),
+        (ALL, users(10, 400), 1, 2, True),
+        (ALL, users(100, 100), 2, 2, False),
+        (ALL, users(100, 100), 2, 3, True),
+        (ALL, numbered([user(), call("a")]), 1, 2, False),
+        (ALL, numbered([user(), call("a")]), 1, 3, True),
+        (ALL, numbered([user(), call("a"), user()]), 1, 4, False),
+        (OLDEST, users(90, 90, 90, 90), 3, 4, False),
+        (OLDEST, users(150, 151, 1), 1, 3, True),
+        (OLDEST, users(150, 150, 1), 2, 3, True),
+        (OLDEST, users(90, 90, 90), 3, 9, False),
+        (OLDEST, users(90, 90), 2, 9, True),
+        (OLDEST, numbered(RUN, 10, 200, 200, 200), 1, 4, False),
+        (ALL, numbered(RUN, 10, 200, 200, 200), 1, 4, True),
+    ],
+)
+def test_a_slice_is_cut_where_tokens_end_it_before_the_messages_that_the_policy_asks_for(
+    policy: Policy, messages: list[Message], many: int, last_seq: int, *, cut: bool
+) -> None:
+    assert is_cut(policy, state(last_seq=last_seq), messages, messages[:many]) is cut
+
+
+# After failures
+
+
+def failure(**changes: Any) -> Failure:
+    fields: dict[str, Any] = {
+        "step": "observe",
+        "reason": "empty",
+        "message": "nothing",
+        "at": NOW,
+        "next_attempt_at": NOW,
+        "failures": 5,
+        "last_seq": 9,
+        "rejections": 3,
+        "made_by": "a",
+    }
+    return Failure(**fields | changes)
+
+
+@pytest.mark.parametrize(
+    ("failed", "observer", "rejections", "halvings"),
+    [
+        (None, "a", 0, 0),
+        (failure(), "a", 3, 3),
+        (failure(), "b", 0, 0),
+        (failure(made_by=""), "b", 3, 3),
+        (failure(reason="timeout"), "a", 3, 5),
+    ],
+)
+def test_a_slice_is_halved_for_each_rejection_of_its_observer_and_each_time_it_took_too_long(
+    failed: Failure | None, observer: str, rejections: int, halvings: int
+) -> None:
+    now = state(observe_failure=failed)
+
+    assert observe_rejections(now, observer) == rejections
+    assert observe_halvings(now, observer) == halvings
+
+
+@pytest.mark.parametrize(("times", "many"), [(0, 9), (1, 4), (2, 2), (3, 1), (4, 1), (60, 1)])
+def test_halving_ends_with_one_message(times: int, many: int) -> None:
+    assert len(halved(users(*[10] * 9), times)) == many
+
+
+def test_halving_keeps_a_call_with_its_results_also_where_some_are_missing() -> None:
+    messages = numbered([call("a", "b"), Message.tool("a", "1"), user(), call("c")])
+
+    assert [m.seq for m in halved(messages, 0)] == [1, 2, 3, 4]
+    assert [m.seq for m in halved(messages, 9)] == [1, 2]
+    assert is_single_run(messages[:2])
+    assert is_single_run(messages[3:])
+    assert not is_single_run(messages[2:])
+
+
+def test_a_short_wait_is_not_lengthened_where_no_provider_asks_for_more() -> None:
+    policy = Policy(retry_seconds=0.5)
+
+    assert retry_delay(policy, 1, jitter=0.0) == timedelta(seconds=0.5)
+
+
+# Activation, facts and reflections
+
+
+@pytest.mark.parametrize(
+    ("tail_tokens", "tail_seq", "active_seq"),
+    [(119, 1, 8), (120, 1, None), (30, 9, None), (39, 8, 8)],
+)
+def test_raw_messages_beside_their_notes_go_once_the_tail_is_over_its_budget(
+    tail_tokens: int, tail_seq: int, active_seq: int | None
+) -> None:
+    policy = Policy(tail_tokens=tail_tokens, tail_keep_tokens=0, keep_last=0)
+    tail = tuple(users(*[10] * 12)[tail_seq - 1 :])
+    now = state(
+        last_seq=12,
+        observed_seq=8,
+        active_seq=8,
+        tail_seq=tail_seq,
+        last_sum_tokens=120,
+        tail_sum_tokens=120 - 10 * len(tail),
+    )
+
+    found = activation(policy, Snapshot(state=now, segments=(), tail=tail), now=NOW)
+
+    assert found == active_seq
+    assert activation(policy, Snapshot(state=now, segments=(), tail=()), now=NOW) is None
+
+
+def test_facts_are_of_what_was_reflected_unless_everything_is_asked_for() -> None:
+    now = state(observed_seq=8, reflected_seq=4)
+
+    assert facts_end(Policy(), now) == 4
+    assert facts_end(Policy(), now, everything=True) == 8
+
+
+def segment(*, tokens: int, generation: int) -> Segment:
+    return Segment(
+        id="s",
+        generation=generation,
+        first_seq=1,
+        last_seq=1,
+        text="x",
+        notes=(),
+        tokens=tokens,
+        source_tokens=1,
+        sum_tokens=0,
+        lost=(),
+        made_by="t",
+        created_at=NOW,
+    )
+
+
+def test_a_reflection_has_the_budget_of_the_generation_that_it_is_of() -> None:
+    policy = Policy(reflect_tokens=(1_000, 2_000, 9_000), reflect_ratio=0.5)
+    notes = [segment(tokens=9_000, generation=0)]
+
+    assert reflection_target(policy, notes) == 1_500
+    assert reflection_limit(policy, notes) == 2_000
+
+
+def test_notes_below_the_top_generation_are_condensed_unless_the_conversation_ends() -> None:
+    policy = Policy(reflect_tokens=(1_000, 8_000), reflect_ratio=0.5)
+    notes = [segment(tokens=1_000, generation=1), segment(tokens=1_000, generation=0)]
+
+    assert reflection_target(policy, notes) == 1_000
+    assert reflection_target(policy, notes, final=True) == 2_000
+    assert reflection_target(policy, notes[:1]) == 1_000
