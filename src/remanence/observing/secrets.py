@@ -41,7 +41,7 @@ _NAMED_CJK = re.compile(
     r"((?:密码|密碼|パスワード|비밀번호)\s{0,3}(?:[:：=是은는は]\s{0,3})?)([!-~]{4,200})"
 )
 _NAMING_CJK = ("密码", "密碼", "パスワード", "비밀번호")
-_CALL = re.compile(r"[A-Za-z]\w*(?:[._]\w+)+\(|[a-z]+(?:[A-Z][a-z0-9]+)+\(")
+_CALL = re.compile(r"[A-Za-z](?=\w*[._]\w)(?:\w|\.(?=\w))*+\(|[a-z]+(?:[A-Z][a-z0-9]+)+\(")
 """Code that fetches a value, such as `secrets.token_urlsafe(32)`, is not the value."""
 
 _LOGIN = re.compile(

@@ -17,12 +17,14 @@ _ITEM = re.compile(
     r"^[ \t>#*-]*(?:\w+[ \t]+)?(\d{1,2}|[A-D])[ \t]*[.):：][ \t]*+\**+[ \t]*+([^\s*].{2,})$",
     re.MULTILINE,
 )
-_ROWS = re.compile(r"^[ \t]*\|[ :|-]++[ \t]*+\n((?:[ \t]*\|.+\n?)+)", re.MULTILINE)
-_ANSWER = re.compile(r"(?:^|[.!?…]\s+|\n)[ \t]*(\d{1,2})[.):]?[ \t]+(?=(\S.{3}))")
+_ROWS = re.compile(r"^[ \t]*\|[ :|-]++[ \t]*+\n((?:[ \t]*+\|.++\n?)++)", re.MULTILINE)
+_ANSWER = re.compile(r"(?:^|[.!?…]\s++|\n)[ \t]*+(\d{1,2})[.):]?[ \t]+(?=(\S.{3}))")
 _LOOKED_AT = 20_000
 """Characters of a message that offers or answers."""
 _MOST_CHARS = 40
 _MAX_WORDS = 6
+_ITEM_CHARS = 300
+"""Of an item: its first words."""
 
 
 class _Names(NamedTuple):
@@ -66,7 +68,7 @@ def _led(p: Passage, number: str, offers: Sequence[Offer], *, chooses: bool) -> 
     for offer in reversed(offers):
         if not (chooses or offer.is_numbered):
             continue
-        item = words(offer.items.get(number, ""), p.vocabulary, opens=True)
+        item = words(offer.items.get(number, "")[:_ITEM_CHARS], p.vocabulary, opens=True)
         if told := tuple(word for word in item if not word.dropped)[:_MAX_WORDS]:
             cue = DECIDED if chooses else p.cue
             return replace(p, context=told, first_seq=offer.message.seq, cue=cue)

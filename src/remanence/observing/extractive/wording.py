@@ -8,7 +8,8 @@ from typing import NamedTuple
 from remanence.observing.extractive.vocabulary import Vocabulary
 
 _EDGES = re.compile(
-    r"^((?:[^\w$€£¥#@~/+`.-]|\.(?![a-z])|(?<=\.)\.)*[*_]*)(.*?)([^\w%€£¥°`)+]*)$", re.DOTALL
+    r"^((?:[^\w$€£¥#@~/+`.-]|\.(?![a-z])|(?<=\.)\.)*+[*_]*+)(.*[\w%€£¥°`)+]|)([^\w%€£¥°`)+]*+)$",
+    re.DOTALL,
 )
 """What stands around a word; the dot of ".env" belongs to it."""
 _SCRIPT_WITHOUT_SPACES = re.compile(

@@ -93,7 +93,7 @@ SPANISH = Language(
     ),
     past=(
         r"\bdesde (?=el (?:lunes|martes|miércoles|jueves|viernes|sábado|domingo)\b)|\b(?:fui|fue|fuimos|fueron|estuve|estuvo|estuvimos|tuve|tuvo|tuvimos|hice|hizo|hicimos|vi|vio|vimos|era|eran"
-        r"|ya (?:(?:le|les|lo|la|los|las|me|nos|te|se) )*\w{2,}(?:amos|imos)|estaba|estaban|había|dije|dijo|vino|vine|puse|pude|\w{2,}(?:é|ó|aron|ieron|aste|iste)|(?:he|ha|hemos|han) \w+do)\b"
+        r"|ya (?:(?:le|les|lo|la|los|las|me|nos|te|se) ){0,4}\w{2,}(?:amos|imos)|estaba|estaban|había|dije|dijo|vino|vine|puse|pude|\w{2,}(?:é|ó|aron|ieron|aste|iste)|(?:he|ha|hemos|han) \w+do)\b"
     ),
     future=r"\b(?:voy|vas|va|vamos|van|quiero|debo|tengo que|antes del?|\w{3,}(?:aré|eré|iré|ará|erá|irá|aremos|arán|erán))\b",
     traps=(
