@@ -12,7 +12,7 @@ import pkgutil
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from math import inf
 from typing import Any, NamedTuple
 
@@ -50,6 +50,7 @@ class Named(NamedTuple):
     pattern: re.Pattern[str]
 
 
+@cache
 def patterns() -> tuple[Named, ...]:
     """All regular expressions for text, each once under its first name."""
     found: dict[tuple[str, int], Named] = {}
@@ -143,7 +144,7 @@ def measure() -> list[Row]:
 
 def _slow(named: Named) -> Row | None:
     """The worst input of a pattern, if its time grows too fast."""
-    growths = {text_of(60): _growth(named, text_of) for text_of in _inputs(named)}
+    growths = {text_of(60): _checked_growth(named, text_of) for text_of in _inputs(named)}
     text = max(growths, key=lambda text: growths[text])
     if growths[text] <= MOST_GROWTH:
         return None
@@ -153,6 +154,12 @@ def _slow(named: Named) -> Row | None:
         target=MOST_GROWTH,
         detail=repr(text),
     )
+
+
+def _checked_growth(named: Named, text_of: Callable[[int], str]) -> float:
+    """The growth; one that is too fast is measured again, as others may have taken the time."""
+    growth = _growth(named, text_of)
+    return growth if growth <= MOST_GROWTH else min(growth, _growth(named, text_of))
 
 
 def _growth(named: Named, text_of: Callable[[int], str]) -> float:
