@@ -115,7 +115,7 @@ async def test_a_chunk_is_one_segment_from_its_first_message_to_its_last() -> No
     assert len(set(ids)) == 152
 
 
-@pytest.mark.req("B-11", "B-43", "B-47")
+@pytest.mark.req("B-11", "B-43", "B-47", "C-19")
 async def test_of_commits_with_one_cursor_the_first_wins_and_leaves_no_room_for_a_second(
     tmp_path: Path,
 ) -> None:

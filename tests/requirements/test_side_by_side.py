@@ -145,7 +145,7 @@ async def test_a_reflection_at_the_end_of_a_session_of_zora_gives_facts_too() ->
     assert any("Lisbon" in fact.summary for fact in facts)
 
 
-@pytest.mark.req("C-10", "C-17")
+@pytest.mark.req("B-40", "C-10", "C-17")
 async def test_a_source_is_named_by_index_by_half_open_range_and_by_message_ids(
     tmp_path: Path,
 ) -> None:
