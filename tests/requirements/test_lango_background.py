@@ -11,7 +11,7 @@ from remanence.conversation import Conversation
 from remanence.errors import Closed, ModelError
 from remanence.protocols import ObserveRequest
 from remanence.testing import FixedClock, ScriptedObserver
-from remanence.testing.observers import brief_notes
+from remanence.testing.observers import ObserveAnswer, brief_notes
 from remanence.types import Draft
 
 LANGO = Policy.lango(enabled=True)
@@ -158,7 +158,7 @@ async def test_notes_come_whole_and_only_to_the_next_context(tmp_path: Path) -> 
 async def test_a_failed_observation_loses_nothing_and_is_made_in_the_next_cycle() -> None:
     clock = FixedClock()
     down = ModelError("overloaded", "busy")
-    answers = [down, down, noting(60)]
+    answers: list[ObserveAnswer] = [down, down, noting(60)]
     async with scripted(answers, policy=LANGO, clock=clock) as (chat, observer, _):
         await chat.append(*turns(12, tokens=110, counter="cjk"))
         states = []

@@ -167,7 +167,10 @@ async def test_the_tail_is_the_newest_messages_and_fills_three_quarters_of_its_b
 
 @pytest.mark.req("L-10")
 @pytest.mark.req("L-14")
-async def test_without_models_of_their_own_observer_and_reflector_ask_the_main_one() -> None:
+@pytest.mark.req("B-57")
+@pytest.mark.req("X-24")
+@pytest.mark.req("X-25")
+async def test_observer_and_reflector_ask_the_main_model_by_the_packages_own_prompts() -> None:
     line = "#1-10 [NOTE Fact] " + " ".join(f"word{n}" for n in range(120))
     main = ScriptedModel(otherwise=line)
     policy = LANGO.replace(reflect_tokens=(150, 150))
@@ -177,7 +180,10 @@ async def test_without_models_of_their_own_observer_and_reflector_ask_the_main_o
             await chat.append(Message.user(" ".join(f"word{n}" for n in range(150)) + f" {number}"))
             await chat.flush()
 
-    assert {request.purpose for request in main.requests} >= {"observe", "reflect"}
+    assert {(request.purpose, request.stable) for request in main.requests} >= {
+        ("observe", prompt("observe")),
+        ("reflect", prompt("reflect")),
+    }
 
 
 @pytest.mark.req("L-42")

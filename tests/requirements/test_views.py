@@ -110,7 +110,7 @@ async def test_observations_stay_readable_with_their_source_also_after_a_reflect
     assert len(live) < len(rows)
 
 
-@pytest.mark.req("B-02", "B-03", "B-09")
+@pytest.mark.req("B-02", "B-03", "B-09", "B-41")
 async def test_the_highest_version_of_the_log_is_the_text_that_is_live(lived: Lived) -> None:
     rows = read(
         lived.path,

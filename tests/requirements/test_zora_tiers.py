@@ -224,7 +224,7 @@ async def test_the_blocks_of_a_session_tell_of_its_notes_and_its_end_those_of_al
     [own, *_] = written(tmp_path / "a.jsonl")
     [across] = written(tmp_path / "cross-session.jsonl")
     stamp = int(note.created_at.timestamp() * 1_000)
-    assert own.pop("id").startswith(f"obs_{stamp}_")
+    assert str(own.pop("id")).startswith(f"obs_{stamp}_")
     assert own == {
         "sessionId": "a",
         "createdAt": note.created_at.isoformat(),
