@@ -6,24 +6,28 @@ what they tell, one JSON list a line, and says `end` when all are dead.
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
 import os
 import random
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from remanence import Memory, Policy, Settings
 from remanence.cli.transcripts import open_transcript
 from remanence.clock import SystemClock
+from remanence.errors import StoreUnavailable
 from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.testing import ScriptedObserver, ScriptedReflector
 from remanence.types import ConversationRef, MemoryState, Message, Note, Segment
 
+T = TypeVar("T")
 Tell: TypeAlias = Callable[..., None]
 Order: TypeAlias = dict[str, Any]  # path, task, processes, and what the task needs
 Task: TypeAlias = Callable[[Store, Order, Tell], Coroutine[Any, Any, None]]
@@ -119,13 +123,22 @@ async def share(store: Store, order: Order, tell: Tell) -> None:
     own = ConversationRef("default", f"own-{order['process']}")
     async with asyncio.timeout(90), asyncio.TaskGroup() as group:
         for ref in (REFS[0], own):
-            group.create_task(_append_some(store, ref, order["messages"]))
+            group.create_task(_append_some(store, ref, order))
         group.create_task(_observe_all(store, order, tell))
 
 
-async def _append_some(store: Store, ref: ConversationRef, count: int) -> None:
-    for number in range(count):
-        await store.append(ref, [Message.user(f"text {number}").replace(tokens=3)], user=None)
+async def _append_some(store: Store, ref: ConversationRef, order: Order) -> None:
+    for number in range(order["messages"]):
+        id_ = f"{order['process']}-{number}"
+        message = Message.user(f"text {number}", id=id_).replace(tokens=3)
+        await _until_unlocked(partial(store.append, ref, [message], user=None))
+
+
+async def _until_unlocked(work: Callable[[], Awaitable[T]]) -> T:
+    """Do it again while others hold the file for longer than a process waits for it."""
+    while True:
+        with contextlib.suppress(StoreUnavailable):
+            return await work()
 
 
 async def _observe_all(store: Store, order: Order, tell: Tell) -> None:
@@ -138,15 +151,18 @@ async def _observe_all(store: Store, order: Order, tell: Tell) -> None:
             return
         now = clock.now()
         until = now + timedelta(minutes=5)
-        if state is None or not await store.lease(state, owner=owner, now=now, until=until):
+        if state is None or not await _until_unlocked(
+            partial(store.lease, state, owner=owner, now=now, until=until)
+        ):
+            await asyncio.sleep(0.002)
             continue
         state = await store.state(REFS[0])
         if state is not None and state.observed_seq < state.last_seq:
             tell("observing", REFS[0].id, state.observed_seq + 1)
             segment = _segment(clock, 0, state.observed_seq + 1, state.last_seq)
-            if await store.commit_observation(state, segment):
+            if await _until_unlocked(partial(store.commit_observation, state, segment)):
                 tell("observed", REFS[0].id, segment.id, segment.last_seq)
-            await store.release(state, owner=owner)
+            await _until_unlocked(partial(store.release, state, owner=owner))
 
 
 async def greet(store: Store, order: Order, tell: Tell) -> None:

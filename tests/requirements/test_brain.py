@@ -559,14 +559,12 @@ async def test_of_two_observers_one_commits_and_the_other_finds_nothing_left(
     late = FixedClock(prefix="b")
     late.advance(2 * HOUR)
     policy = Policy.brain()
-    async with (
-        Memory.open(url, policy=policy, observer=slow, clock=clock) as one,
-        Memory.open(url, policy=policy, observer=fast, clock=late) as other,
-    ):
+    async with Memory.open(url, policy=policy, observer=slow, clock=clock) as one:
         await one.conversation("c").append(*exchange(76))
         async with asyncio.timeout(60):
-            await slow.called.wait()
-        await other.conversation("c").flush()
+            await slow.called.wait()  # it has the lease: only now may another one open
+        async with Memory.open(url, policy=policy, observer=fast, clock=late) as other:
+            await other.conversation("c").flush()
         gate.set()
         await one.conversation("c").flush()
         notes = await one.conversation("c").observations()
