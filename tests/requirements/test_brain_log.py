@@ -159,18 +159,17 @@ async def test_a_late_observer_of_the_same_messages_changes_neither_log_nor_coun
     slow, fast = ScriptedObserver([noted(900)], gate=gate), ScriptedObserver([noted(800)])
     late = FixedClock(prefix="b")
     late.advance(2 * HOUR)  # the lease of the first is over
-    async with (
-        Memory.open(url, policy=Policy.brain(), observer=slow, clock=FixedClock()) as one,
-        Memory.open(url, policy=Policy.brain(), observer=fast, clock=late) as other,
-    ):
+    brain = Policy.brain()
+    async with Memory.open(url, policy=brain, observer=slow, clock=FixedClock()) as one:
         await one.conversation("c").append(*exchange(76))
         async with asyncio.timeout(60):
-            await slow.called.wait()
-        # The second observes, and the tape goes on: the first would fit behind nothing now.
-        await other.conversation("c").flush()
-        await other.conversation("c").append(*exchange(80, start=76))
-        await other.conversation("c").flush()
-        won = await other.conversation("c").state()
+            await slow.called.wait()  # it has the lease: only now may another one open
+        async with Memory.open(url, policy=brain, observer=fast, clock=late) as other:
+            # The second observes, and the tape goes on: the first would fit behind nothing now.
+            await other.conversation("c").flush()
+            await other.conversation("c").append(*exchange(80, start=76))
+            await other.conversation("c").flush()
+            won = await other.conversation("c").state()
         gate.set()
         state = await one.conversation("c").flush()
         notes = await one.conversation("c").observations()
