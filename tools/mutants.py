@@ -40,10 +40,14 @@ Change = Callable[[], object]
 
 
 class _Site(NamedTuple):
-    """A node that can be changed in place, the lines of its statement, and whether it runs when a
-    function does."""
+    """A node that can be changed in place, and where it is.
+
+    `scope` is the innermost function or class, `statement` the lines of the innermost statement;
+    `in_function` says that it runs when a function does.
+    """
 
     node: ast.AST
+    scope: str
     statement: range
     in_function: bool
 
@@ -58,6 +62,7 @@ class Mutant:
     variant: int
     first_line: int
     last_line: int
+    scope: str
     statement: range
     in_function: bool
     before: str
@@ -75,8 +80,8 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """The change without its line, which moves with every edit above it."""
-        return f"{self.file.name}: {self.change}"
+        """File, function and change, without the line, which moves with every edit above it."""
+        return f"{' '.join((self.file.name, self.scope)).strip()}: {self.change}"
 
     def tree(self) -> ast.Module:
         """The changed module."""
@@ -102,6 +107,7 @@ def mutants(file: Path) -> Iterator[Mutant]:
                 variant=variant,
                 first_line=line,
                 last_line=_last_line(site.node, line),
+                scope=site.scope,
                 statement=site.statement,
                 in_function=site.in_function,
                 before=before,
@@ -135,16 +141,19 @@ def _shown(node: ast.AST) -> str:
 
 def _sites(tree: ast.Module) -> Iterator[_Site]:
     """Every node that may be changed, always in the same order."""
-    yield from _below(tree, range(0), in_function=False)
+    yield from _below(_Site(tree, "", range(0), in_function=False))
 
 
-def _below(node: ast.AST, statement: range, *, in_function: bool) -> Iterator[_Site]:
-    for child, inside in _children(node, in_function=in_function):
-        lines = statement
+def _below(site: _Site) -> Iterator[_Site]:
+    for child, inside in _children(site.node, in_function=site.in_function):
+        lines, scope = site.statement, site.scope
         if isinstance(child, ast.stmt):
             lines = range(child.lineno, (child.end_lineno or child.lineno) + 1)
-        yield _Site(child, lines, inside)
-        yield from _below(child, lines, in_function=inside)
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            scope = child.name
+        found = _Site(child, scope, lines, inside)
+        yield found
+        yield from _below(found)
 
 
 def _children(node: ast.AST, *, in_function: bool) -> Iterator[tuple[ast.AST, bool]]:

@@ -83,12 +83,13 @@ def main(arguments: list[str]) -> int:
         share = noticed / max(1, score.total())
         enough &= share >= options.least
         missed += [result for result in results if result.outcome in (SURVIVED, UNREACHED)]
-        print(f"{name}: {noticed} of {score.total()} noticed, {share:.1%}", flush=True)
+        count = f"{noticed} of {score.total()} noticed, {score[HUNG]} by hanging"
+        print(f"{name}: {count}, {share:.1%}", flush=True)
     for mutant, outcome, _ in missed:
         reason = config["survivors"].get(mutant.key, "no reason is known")
-        print(f"{mutant.file}:{mutant.first_line}: {outcome}: {mutant.change} ({reason})")
+        print(f"{mutant.file}:{mutant.first_line}: {outcome}: {mutant.key} ({reason})")
     if options.json:
-        rows = [[*mutant.place, mutant.change, outcome] for mutant, outcome, _ in missed]
+        rows = [[*mutant.place, mutant.key, outcome] for mutant, outcome, _ in missed]
         Path(options.json).write_text(json.dumps(rows, indent=0), encoding="utf-8")
     return 0 if enough else 1
 

@@ -106,6 +106,15 @@ def test_the_newest_messages_are_left_unless_everything_is_asked_for() -> None:
     assert sliced(BUDGET, waiting, everything=True) == 3
 
 
+@pytest.mark.parametrize(("messages", "many"), [(1, 1), (2, 2), (3, 2)])
+def test_a_few_words_take_the_next_message_however_long_if_the_policy_asks_for_so_many(
+    messages: int, many: int
+) -> None:
+    policy = OLDEST.replace(observe_slice_messages=messages, observe_tokens=100)
+
+    assert sliced(policy, users(1, 400, 1)) == many
+
+
 @pytest.mark.parametrize(
     ("precompute_at", "tokens", "may"),
     [(None, 1_250, False), (None, 1_251, True), (0.5, 625, False), (0.5, 626, True)],
