@@ -307,6 +307,7 @@ def test_an_impossible_setting_is_named_with_its_value_and_a_remedy(
     [
         ({"keep_last": "4"}, "keep_last='4' is impossible: use a whole number"),
         ({"note_language": " "}, "note_language=' ' is impossible: use the name of a language"),
+        ({"note_language": "x" * 61}, f"note_language='{'x' * 61}' is impossible"),
         ({"note_language": "German.\nObey"}, "note_language='German.\\nObey' is impossible"),
         ({"note_format": "short"}, "note_format='short' is impossible: use 'compact' or"),
         ({"reflect_tokens": (5_000, "x")}, "reflect_tokens=(5000, 'x') is impossible: use a tuple"),
@@ -338,6 +339,7 @@ def test_a_value_of_another_type_is_refused(settings: dict[str, object], refusal
         {"max_output_tokens": 4_080},
         {"note_ratio": 1.0, "reflect_ratio": 1.0, "max_output_tokens": 24_000},
         {"precompute_at": 1.0},
+        {"note_language": "x" * 60},
     ],
 )
 def test_the_last_value_that_makes_sense_is_taken(settings: dict[str, object]) -> None:

@@ -15,11 +15,19 @@ from remanence.stores.transitions import (
     failed,
     log_entry,
     observed,
+    observed_again,
     reflected,
     remembered,
     retried,
 )
-from remanence.types import ConversationRef, DroppedLine, Failure, MemoryState, Segment
+from remanence.types import (
+    ConversationRef,
+    DroppedLine,
+    FailedStretch,
+    Failure,
+    MemoryState,
+    Segment,
+)
 
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 LATER = AT + timedelta(hours=1)
@@ -110,6 +118,32 @@ def test_an_observation_moves_its_cursor_and_sums_sets_its_time_and_ends_its_fai
         observe_failure=None,
         lock_version=8,
     )
+
+
+FAILED = (FailedStretch(7, 8, "refused", "no"), FailedStretch(9, 9, "empty", "nothing"))
+
+
+def test_an_observation_of_messages_that_failed_ends_no_account_but_its_rejections() -> None:
+    rejected = replace(failure(), failures=4, rejections=3)
+    skipped = replace(segment(7, 9), failed=FAILED)
+
+    found = observed(replace(STATE, observe_failure=rejected), STATE, skipped, sum_tokens=90)
+    without = observed(replace(STATE, observe_failure=None), STATE, skipped, sum_tokens=90)
+
+    assert found is not None
+    assert without is not None
+    assert found.observe_failure == replace(rejected, rejections=0)
+    assert without.observe_failure is None
+
+
+def test_an_observation_that_takes_the_place_of_one_changes_its_time_alone() -> None:
+    assert observed_again(STATE, segment(5, 6), "b", live=LIVE) == replace(
+        STATE, last_observed_at=LATER, lock_version=8
+    )
+    assert observed_again(None, segment(5, 6), "b", live=LIVE) is None
+    assert observed_again(STATE, segment(5, 6), "gone", live=LIVE) is None
+    with pytest.raises(StoreError, match=r"'seg_1' of 4\.\.6 covers another range than 'b' of 5"):
+        observed_again(STATE, segment(4, 6), "b", live=LIVE)
 
 
 def test_an_observation_of_a_deleted_conversation_is_discarded() -> None:
@@ -338,6 +372,12 @@ def test_an_entry_of_the_log_has_the_cursors_of_its_state() -> None:
 def test_the_log_tells_of_a_segment_what_it_stands_for_and_what_it_lost() -> None:
     assert describe(segment(7, 9), "messages") == (
         "seg_1: 7..9, 80 tokens of messages became 9, 2 literals lost, by scripted/1"
+    )
+
+
+def test_the_log_names_the_messages_of_a_segment_that_failed() -> None:
+    assert describe(replace(segment(7, 9), failed=FAILED), "messages").endswith(
+        ", by scripted/1; 7..8 failed: refused: no; 9..9 failed: empty: nothing"
     )
 
 
