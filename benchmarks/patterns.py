@@ -35,7 +35,6 @@ DYNAMIC = "x"
 BOUNDED: Mapping[str, int] = {
     "observing.extractive.choices._names": 40,  # clauses of at most `_MOST_CHARS`
     "observing.literals._SCAN": 1_000,  # parts of `SLICE_CHARACTERS`
-    "observing.extractive.corrections._KINDS": 600,  # words of a sentence
     "observing.dates.find._WORD_BEFORE": 20,  # what stands before a date
     "observing.dates.keywords._ESCAPE_OR_CLASS": 400,  # rules of the package itself
     "observing.dates.keywords._GROUP": 400,

@@ -150,7 +150,7 @@ def _day_words(language: str) -> frozenset[str]:
 def _in_figures(mention: DateMention) -> bool:
     return (
         mention.grain == "day"
-        and bool(re.search(r"\d.*\D|\D.*\d", mention.text))
+        and bool(re.search(r"\d\D|\D\d", mention.text))
         and not (_DAY_NUMBER.fullmatch(mention.text))
     )
 

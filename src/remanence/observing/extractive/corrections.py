@@ -47,7 +47,7 @@ _OPENERS = frozenset(frame.opening[0] for frame in _FRAMES)
 
 _KINDS = (
     ("time", re.compile(r"\d{1,2}(?::\d\d)?\s?(?:[ap]\.?m\.?|h|uhr)|\d{1,2}:\d\d", re.IGNORECASE)),
-    ("id", re.compile(r"(?=.*\d)(?=.*[^\W\d_])[\w-]{4,}")),
+    ("id", re.compile(r"^(?=.*\d)(?=.*[^\W\d_])[\w-]{4,}")),
     ("number", re.compile(r"[$€£]?\d[\d.,]*(?:%|[a-z]{1,3}|\$|€|£)?", re.IGNORECASE)),
     ("code", re.compile(r"`[^`]+`")),
 )
