@@ -159,6 +159,7 @@ _UNITS: Mapping[str, str] = {
     "hex": "0123456789abcdef",
     "uuids": "123e4567-e89b-12d3-a456-426614174000 ",
     "password of many parts": f"password: {'a_' * 60}a ",
+    "one long word of a decision": f"So the {'a' * 500}#\n",
     "Korean dates and letters": "그저께에게a",
     "pronouns of Spanish": "ya le lo la ",
     "one line of json": '{"id":"a1b2","n":42,"tags":["x","y"],"at":"2024-01-02T10:30:00Z"},',
