@@ -505,9 +505,11 @@ def rested(*minutes: float, text: str = "I am  back.") -> str:
     [
         (60, "1 hour"),
         (89, "1 hour"),
+        (90, "2 hours"),
         (120, "2 hours"),
         (23 * 60, "23 hours"),
         (24 * 60, "1 day"),
+        (36 * 60, "2 days"),
         (72 * 60, "3 days"),
     ],
 )
