@@ -18,8 +18,8 @@ from benchmarks.rows import Row, show
 from benchmarks.texts import turns
 from benchmarks.written import Turn
 from remanence import Context, Memory, Message, Policy, count_tokens
-from remanence.models.cache_prices import cache_prices
-from remanence.observing.cache_economics import least_cached_tokens, lifetime_seconds
+from remanence.costs.cache_prices import cache_prices
+from remanence.policy.cache_economics import least_cached_tokens, lifetime_seconds
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock
 from remanence.types import Draft, Note, Segment

@@ -24,7 +24,7 @@ from remanence import Memory, Message, Policy, Segment
 from remanence.cli.replaying import batches, is_due
 from remanence.cli.tape_clock import TapeClock
 from remanence.cli.transcripts import Entry, entries
-from remanence.observing.model.lines import format_line
+from remanence.observers.llm.lines import format_line
 from remanence.protocols import Model, ModelAnswer, ModelRequest
 from remanence.testing.models import scripted_answer
 from remanence.tokens import counter_for

@@ -20,8 +20,8 @@ import remanence
 from benchmarks.hostile import SHAPES
 from benchmarks.pattern_parts import runs
 from benchmarks.rows import Row
-from remanence.observing.dates.grammar import grammar_of
-from remanence.observing.dates.language import Language
+from remanence.dates.grammar import grammar_of
+from remanence.dates.language import Language
 
 SMALL, LARGE = 1_000, 4_000
 MOST_GROWTH = 9.0
@@ -33,11 +33,11 @@ DYNAMIC = "x"
 """What takes the place of an expression in an f-string."""
 
 BOUNDED: Mapping[str, int] = {
-    "observing.extractive.choices._names": 40,  # clauses of at most `_MOST_CHARS`
-    "observing.literals._SCAN": 1_000,  # parts of `SLICE_CHARACTERS`
-    "observing.dates.find._WORD_BEFORE": 20,  # what stands before a date
-    "observing.dates.keywords._ESCAPE_OR_CLASS": 400,  # rules of the package itself
-    "observing.dates.keywords._GROUP": 400,
+    "observers.extractive.choices._names": 40,  # clauses of at most `_MOST_CHARS`
+    "notes.literals._SCAN": 1_000,  # parts of `SLICE_CHARACTERS`
+    "dates.find._WORD_BEFORE": 20,  # what stands before a date
+    "dates.keywords._ESCAPE_OR_CLASS": 400,  # rules of the package itself
+    "dates.keywords._GROUP": 400,
 }
 """The most characters that a pattern is given, where the code around it sets a bound."""
 

@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
 
-from remanence.observing.extractive.sentences import sentences
-from remanence.observing.notes import render_notes
+from remanence.notes import render_notes
+from remanence.observers.extractive.sentences import sentences
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.types import Draft, Message, Note
 

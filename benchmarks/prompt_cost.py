@@ -15,7 +15,7 @@ from benchmarks.rows import Row, show
 from benchmarks.texts import turns as made_up_turns
 from benchmarks.written import Turn, has_texts, turns as written_turns
 from remanence import Context, Conversation, Memory, Message, Observer, Policy
-from remanence.observing.extractive import ExtractiveObserver
+from remanence.observers.extractive import ExtractiveObserver
 from remanence.protocols import ObserveRequest
 from remanence.testing import FixedClock
 from remanence.types import Draft

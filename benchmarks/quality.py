@@ -22,8 +22,8 @@ from benchmarks.picking import OldestDropped, Picking, last_first, shuffled, sum
 from benchmarks.rows import Row, show
 from remanence import Memory, Message, Observer, Policy, Settings
 from remanence.cli.replaying import replay_policy
-from remanence.observing.extractive import ExtractiveObserver, ExtractiveReflector
-from remanence.observing.notes import render_notes
+from remanence.notes import render_notes
+from remanence.observers.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.protocols import Reflector, ReflectRequest
 from remanence.testing import FixedClock
 from remanence.tokens import counter_for

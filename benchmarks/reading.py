@@ -20,7 +20,7 @@ from benchmarks.picking import Picking, last_first, shuffled
 from benchmarks.rows import Row, show
 from remanence import Memory, Message, Observer, Policy
 from remanence.cli.transcripts import entries
-from remanence.observing.extractive import ExtractiveObserver
+from remanence.observers.extractive import ExtractiveObserver
 from remanence.testing import FixedClock
 
 FOLDER = Path(__file__).parent / "told"

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 from benchmarks.hostile import SHAPES, Shape
 from benchmarks.rows import Row, show
 from remanence import Conversation, Memory, Message, Policy
-from remanence.blocks import BlockStore
+from remanence.archive.blocks import BlockStore
 from remanence.types import ToolCallPart
 
 CHARACTERS = 100_000

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from remanence import telemetry
-from remanence.observing.context import Context
+from remanence.context.context import Context
 from remanence.testing import check_extends
 from remanence.types import ConversationRef, MemoryState
 

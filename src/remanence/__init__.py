@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from remanence.chat import Chat, Reply
-    from remanence.config import Settings
+    from remanence.context.context import Context
     from remanence.conversation import Conversation
     from remanence.engine.hooks import Hooks
     from remanence.errors import RemanenceError
     from remanence.memory import Memory
-    from remanence.observing.context import Context
-    from remanence.observing.policy import Policy
+    from remanence.policy.policy import Policy
     from remanence.protocols import Embedder, Observer, Reflector
+    from remanence.settings import Settings
     from remanence.tokens import count_tokens
     from remanence.tools import memory_tools
     from remanence.types import Budget, Fact, MemoryState, Message, Note, Segment, Tool
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Budget": "types",
     "Chat": "chat",
-    "Context": "observing.context",
+    "Context": "context.context",
     "Conversation": "conversation",
     "Embedder": "protocols",
     "Fact": "types",
@@ -30,12 +30,12 @@ _HOMES = {
     "Message": "types",
     "Note": "types",
     "Observer": "protocols",
-    "Policy": "observing.policy",
+    "Policy": "policy.policy",
     "Reflector": "protocols",
     "RemanenceError": "errors",
     "Reply": "chat",
     "Segment": "types",
-    "Settings": "config",
+    "Settings": "settings",
     "Tool": "types",
     "count_tokens": "tokens",
     "memory_tools": "tools",

@@ -18,23 +18,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
 
-from remanence import (
-    conversation as awaited_conversation,
-    facts as awaited_facts,
-    memory as awaited,
-)
-from remanence.blocks import BlockStore
+from remanence import conversation as awaited_conversation, memory as awaited
+from remanence.archive.blocks import BlockStore
+from remanence.archive.daily import Consolidation
+from remanence.archive.exchange import ImportReport
 from remanence.clock import Clock
-from remanence.config import Settings
-from remanence.daily import Consolidation
+from remanence.context.context import Context
 from remanence.engine.hooks import Hooks
 from remanence.errors import Closed, InvalidArgument, NotOpen
-from remanence.exchange import ImportReport
-from remanence.models import ModelOptions, ModelSource
-from remanence.models.embedding import EmbedderSource
-from remanence.observing.context import Context
-from remanence.observing.policy import Policy
+from remanence.facts import api as awaited_facts
+from remanence.policy.policy import Policy
 from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector
+from remanence.providers import ModelOptions, ModelSource
+from remanence.recall.embedders import EmbedderSource
+from remanence.settings import Settings
 from remanence.types import (
     Budget,
     BudgetState,
@@ -275,7 +272,7 @@ class Opening(Generic[T_co]):
 
 
 class Facts:
-    """As `remanence.facts.Facts`, without `await`."""
+    """As `remanence.facts.api.Facts`, without `await`."""
 
     def __init__(self, facts: awaited_facts.Facts, portal: Portal) -> None:
         self._facts = facts

@@ -9,6 +9,13 @@ from itertools import takewhile
 from typing import Final
 
 from remanence import telemetry
+from remanence.archive.blocks import BlockStore
+from remanence.archive.exchange import (
+    ImportReport,
+    export_reflections,
+    export_segments,
+    import_blocks,
+)
 from remanence.arguments import (
     require_count,
     require_moment,
@@ -16,30 +23,23 @@ from remanence.arguments import (
     require_text,
     require_texts,
 )
-from remanence.blocks import BlockStore
-from remanence.contexts import (
+from remanence.context.context import Context
+from remanence.context.history import snapshot_at, state_at
+from remanence.context.layout import ContextRequest
+from remanence.context_reader import (
     built,
     current_context,
     empty_state,
     read_snapshot,
     require_user,
 )
-from remanence.engine.remembering import owner_of
 from remanence.errors import ConversationNotFound, InvalidArgument
-from remanence.exchange import (
-    ImportReport,
-    export_reflections,
-    export_segments,
-    import_blocks,
-)
-from remanence.facts import Facts
-from remanence.observing.assembly import ContextRequest
-from remanence.observing.context import Context
-from remanence.observing.history import snapshot_at, state_at
-from remanence.observing.policy import Policy
-from remanence.observing.recall import within
-from remanence.observing.schedule import observation_due
-from remanence.observing.slicing import Pacer, waited_for
+from remanence.facts.api import Facts
+from remanence.facts.conversation_facts import owner_of
+from remanence.pacing import Pacer, waited_for
+from remanence.policy.policy import Policy
+from remanence.policy.schedule import observation_due
+from remanence.recall.fusion import within
 from remanence.runtime import Runtime
 from remanence.types import (
     BudgetState,
@@ -62,7 +62,7 @@ from remanence.types import (
     UsageTotal,
     check_message,
 )
-from remanence.types.nameless_calls import OpenCalls, has_nameless
+from remanence.wire.nameless_calls import OpenCalls, has_nameless
 
 LOG_SEPARATOR = "\n\n---\n\n"
 """Between the segments of an observation log, as in the view `observation_log`."""

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
 
+from remanence.archive.daily import Consolidation, DailyNotes
 from remanence.arguments import (
     require_count,
     require_moment,
@@ -16,22 +17,21 @@ from remanence.arguments import (
     require_one_of,
     require_text,
 )
+from remanence.background import Background
 from remanence.clock import Clock, SystemClock
-from remanence.config import Settings
 from remanence.conversation import Conversation
-from remanence.daily import Consolidation, DailyNotes
-from remanence.engine.background import Background
 from remanence.engine.hooks import Hooks
 from remanence.engine.readiness import find_unready
 from remanence.errors import InvalidArgument, InvalidPolicy, NotOpen
-from remanence.models import ModelOptions, ModelSource
-from remanence.models.embedding import EmbedderSource
-from remanence.observing.diagnosis import diagnose, diagnose_budget
-from remanence.observing.policy import Policy
-from remanence.observing.preset import policy_of
 from remanence.opening import Parts, assembled
+from remanence.policy.diagnosis import diagnose, diagnose_budget
+from remanence.policy.policy import Policy
 from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector
+from remanence.providers import ModelOptions, ModelSource
+from remanence.recall.embedders import EmbedderSource
 from remanence.runtime import DEFAULT_TENANT, Runtime
+from remanence.settings import Settings
+from remanence.settings.presets import policy_of
 from remanence.stores import open_store
 from remanence.types import Budget, ConversationRef, MemoryState, Problem, Unready, UsageTotal
 
@@ -111,7 +111,7 @@ class Memory:
                 name such as `openai:text-embedding-3-small`, an async function from texts to
                 vectors, or an `Embedder`; by default words alone are searched.
             fact_vectors: keeps the vectors of facts elsewhere, such as
-                `remanence.stores.qdrant.QdrantFactVectors`; by default they are in the database.
+                `remanence.recall.qdrant.QdrantFactVectors`; by default they are in the database.
             settings: by default `Settings()`; or the path of a file to read, which may also be a
                 `lango.json`, a zora configuration, or one with the names of `MEMORY_CONFIG`.
             clock: the source of time and ids.
@@ -408,7 +408,7 @@ def _settings(source: Settings | Path | str | None) -> Settings:
         raise InvalidPolicy(f"settings={source!r} are none: use Settings(...) or a file's path")
     file = Path(source)
     # Reading files needs pydantic, which takes longer to load than all the rest.
-    sources = importlib.import_module("remanence.config.sources")
+    sources = importlib.import_module("remanence.settings.sources")
     loaded: Settings = sources.load_settings(
         Policy, arguments={}, directory=file.parent, file=file
     ).settings

@@ -5,34 +5,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from remanence.archive.daily import DailyNotes
+from remanence.archive.day_facts import DayFacts
+from remanence.background import Background
 from remanence.clock import Clock
-from remanence.config import Settings
-from remanence.daily import DailyNotes
-from remanence.engine.background import Background
-from remanence.engine.budgets import Budgets
-from remanence.engine.calibrating import Calibrating
-from remanence.engine.compressing import Compressing
-from remanence.engine.day_facts import DayFacts
-from remanence.engine.embedding import Embedding
-from remanence.engine.extracting import Extracting
-from remanence.engine.failing import Failing
+from remanence.costs.budgets import Budgets
+from remanence.costs.calibration import Calibrating
+from remanence.costs.ledger import Ledger
+from remanence.engine.backoff import Failing
 from remanence.engine.hooks import NO_HOOKS, Hooks
 from remanence.engine.leases import Leases
-from remanence.engine.ledger import Ledger
 from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.local import LocalEngine
-from remanence.engine.makers import Makers
-from remanence.engine.recalling import Recalling
-from remanence.engine.reconcile import Reconciler
-from remanence.engine.remembering import Remembering
+from remanence.engine.reconciler import Reconciler
+from remanence.engine.segment_writer import Compressing
 from remanence.engine.turns import Turns
-from remanence.facts import Facts
-from remanence.models import ModelOptions, ModelSource
-from remanence.models.embedding import EmbedderSource, open_embedder
-from remanence.observing.extractive import ExtractiveObserver
-from remanence.observing.policy import Policy
+from remanence.facts.api import Facts
+from remanence.facts.conversation_facts import Remembering
+from remanence.facts.extraction import Extracting
+from remanence.model_sources import Makers
+from remanence.observers.extractive import ExtractiveObserver
+from remanence.policy.policy import Policy
 from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector, Store
+from remanence.providers import ModelOptions, ModelSource
+from remanence.recall.embedders import EmbedderSource, open_embedder
+from remanence.recall.indexer import Embedding
+from remanence.recall.search import Recalling
 from remanence.runtime import Gate, Runtime
+from remanence.settings import Settings
 from remanence.tokens import TokenCounter, counter_for
 from remanence.types import Budget
 

@@ -4,26 +4,26 @@ import functools
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from remanence.blocks import BlockStore
+from remanence.archive.blocks import BlockStore
+from remanence.archive.daily import DailyNotes
+from remanence.background import Background
 from remanence.clock import Clock
-from remanence.config import Settings
-from remanence.daily import DailyNotes
-from remanence.engine.background import Background
-from remanence.engine.budgets import Budgets
-from remanence.engine.calibrating import Calibrating
-from remanence.engine.embedding import Embedding
-from remanence.engine.ledger import Ledger
+from remanence.context.last_model import AskedModels
+from remanence.costs.budgets import Budgets
+from remanence.costs.calibration import Calibrating
+from remanence.costs.ledger import Ledger
 from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.local import LocalEngine
-from remanence.engine.recalling import Recalling
-from remanence.engine.reconcile import Reconciler
+from remanence.engine.reconciler import Reconciler
 from remanence.engine.turns import Turns
 from remanence.errors import Closed
-from remanence.facts import Facts
+from remanence.facts.api import Facts
 from remanence.files import safe_name
-from remanence.observing.asked import AskedModels
-from remanence.observing.policy import Policy
+from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, FactVectors, Store
+from remanence.recall.indexer import Embedding
+from remanence.recall.search import Recalling
+from remanence.settings import Settings
 from remanence.tokens import TokenCounter
 
 DEFAULT_TENANT = "default"

@@ -9,9 +9,9 @@ import pytest
 
 from remanence import Conversation, Memory, Policy
 from remanence.cli.transcripts import open_transcript
-from remanence.observing.validity import anthropic_problems, openai_problems
 from remanence.testing import check_coverage, check_tiling
 from remanence.types import Message
+from remanence.wire.validate import anthropic_problems, openai_problems
 
 KILLS = 4
 PRESETS = ("default", "lango", "zora", "brain")

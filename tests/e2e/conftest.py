@@ -8,8 +8,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from remanence.background import Background
 from remanence.cli import main
-from remanence.engine.background import Background
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from remanence import Memory, Message, Policy, Settings
+from remanence.background import Background
 from remanence.clock import SystemClock
 from remanence.conversation import Conversation
-from remanence.engine.background import Background
 from remanence.errors import Closed, ModelError, StoreUnavailable
 from remanence.opening import Parts, assembled
 from remanence.protocols import ModelRequest, Observer, Store

@@ -8,7 +8,7 @@ import pytest
 
 from remanence import Memory, Message, Policy, Settings
 from remanence.errors import ContextOverflow, InvalidMessage, InvalidPolicy
-from remanence.observing.preset import policy_of
+from remanence.settings.presets import policy_of
 from remanence.types import ImagePart, OtherPart, TextPart, ToolCallPart
 
 BAD_MESSAGES: dict[str, tuple[Message, str]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remanence import Fact, Memory, Message, Policy
-from remanence.blocks import BlockStore
+from remanence.archive.blocks import BlockStore
 from remanence.errors import InvalidMessage, ModelError, WrongUser
 from remanence.protocols import ExtractRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector

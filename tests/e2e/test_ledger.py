@@ -6,11 +6,11 @@ import logging
 import pytest
 
 from remanence import Memory, Message, Policy
+from remanence.background import Background
 from remanence.conversation import Conversation
-from remanence.engine.background import Background
-from remanence.engine.ledger import Ledger
+from remanence.costs.ledger import Ledger
 from remanence.errors import ModelError, StoreUnavailable
-from remanence.observing.model import ModelObserver
+from remanence.observers.llm import ModelObserver
 from remanence.stores import open_store
 from remanence.testing import FixedClock
 from remanence.testing.faults import FaultyStore

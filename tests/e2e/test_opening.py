@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from remanence import Memory, Message
-from remanence.config import Settings
 from remanence.errors import (
     InvalidMessage,
     InvalidPolicy,
@@ -15,6 +14,7 @@ from remanence.errors import (
     RemanenceError,
     StoreUnavailable,
 )
+from remanence.settings import Settings
 
 IN_MEMORY = "sqlite:///:memory:"
 

@@ -9,7 +9,7 @@ qdrant_client = pytest.importorskip("qdrant_client", reason="needs remanence[qdr
 from qdrant_client import AsyncQdrantClient  # noqa: E402 - after the check that it is there
 
 from remanence import Memory, Message, Policy  # noqa: E402 - as above
-from remanence.stores.qdrant import QdrantFactVectors  # noqa: E402 - as above
+from remanence.recall.qdrant import QdrantFactVectors  # noqa: E402 - as above
 from remanence.types import Owner  # noqa: E402 - as above
 
 ANA, EVE = Owner("default", "ana"), Owner("default", "eve")

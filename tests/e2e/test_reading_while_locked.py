@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from remanence import Conversation, Memory, Message, Policy, Settings
-from remanence.engine.background import Background
+from remanence.background import Background
 from remanence.errors import StoreUnavailable
 from remanence.opening import Parts, assembled
 from remanence.stores import open_store

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from remanence import Chat, Memory, Message
-from remanence.config import Settings
 from remanence.errors import TurnTaken, WrongUser
 from remanence.protocols import ModelRequest
+from remanence.settings import Settings
 
 QUICK = Settings(lease_seconds=0.3, turn_wait_seconds=5)
 

@@ -19,7 +19,7 @@ from benchmarks.reading import (
 )
 
 from remanence import Note, Observer
-from remanence.observing.extractive import ExtractiveObserver
+from remanence.observers.extractive import ExtractiveObserver
 from remanence.protocols import ObserveRequest
 from remanence.types import Draft
 

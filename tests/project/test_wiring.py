@@ -11,12 +11,12 @@ import pytest
 
 import remanence
 from remanence import Memory, Message, Policy
-from remanence.config import Settings
+from remanence.settings import Settings
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.models import ScriptedModel
 
 SOURCE = Path(remanence.__file__).parent
-DECLARED_IN = {"observing/policy.py", "config/__init__.py", "config/dialects.py"}
+DECLARED_IN = {"policy/policy.py", "settings/__init__.py", "settings/compat.py"}
 """Where a field is declared, checked, or set; reading it there changes nothing."""
 
 WORDS = "seven brave sailors crossed a quiet bay before the morning bell rang twice "
@@ -45,7 +45,7 @@ def _read_in(tree: ast.AST) -> Iterator[str]:
 @cache
 def names_behind(name: str) -> frozenset[str]:
     """The fields that a property of the policy reads."""
-    tree = ast.parse((SOURCE / "observing" / "policy.py").read_text(encoding="utf-8"))
+    tree = ast.parse((SOURCE / "policy" / "policy.py").read_text(encoding="utf-8"))
     return frozenset(
         attribute.attr
         for node in ast.walk(tree)

@@ -14,9 +14,8 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from remanence import Memory, Message, Policy
+from remanence.context.context import Context
 from remanence.conversation import Conversation
-from remanence.observing.context import Context
-from remanence.observing.validity import anthropic_problems, openai_problems
 from remanence.testing import (
     FixedClock,
     ScriptedObserver,
@@ -28,6 +27,7 @@ from remanence.testing import (
 from remanence.testing.clock import START
 from remanence.testing.observers import ObserveAnswer
 from remanence.types import Draft, Note, Segment, ToolCallPart
+from remanence.wire.validate import anthropic_problems, openai_problems
 
 pytestmark = pytest.mark.timeout(1_800)
 

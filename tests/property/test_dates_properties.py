@@ -2,9 +2,9 @@ from datetime import UTC, datetime
 
 from hypothesis import given, strategies as st
 
-from remanence.observing.dates import find_dates, render_date, resolve_dates
-from remanence.observing.dates.language import Language
-from remanence.observing.dates.languages import LANGUAGES
+from remanence.dates import find_dates, render_date, resolve_dates
+from remanence.dates.language import Language
+from remanence.dates.languages import LANGUAGES
 
 MOMENTS = st.datetimes(
     min_value=datetime.fromisoformat("1950-01-01"), max_value=datetime.fromisoformat("2090-01-01")

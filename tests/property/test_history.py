@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from remanence import Memory, Message, Policy
+from remanence.context.context import Context
 from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound
-from remanence.observing.context import Context
 from remanence.testing import (
     FixedClock,
     ScriptedObserver,

@@ -5,9 +5,9 @@ from typing import get_args
 
 from hypothesis import given, strategies as st
 
-from remanence.observing.model.lines import Origin, format_line, read_lines
-from remanence.observing.notes import usual_priority
-from remanence.observing.secrets import scrubbed
+from remanence.notes import usual_priority
+from remanence.notes.redact import scrubbed
+from remanence.observers.llm.lines import Origin, format_line, read_lines
 from remanence.types import Note, Priority, Tag
 
 _AT = datetime(2026, 5, 8, 13, 56, tzinfo=UTC)

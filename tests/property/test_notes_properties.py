@@ -6,7 +6,7 @@ from typing import get_args
 
 from hypothesis import example, given, strategies as st
 
-from remanence.observing.notes import one_line, parse_notes, render_notes
+from remanence.notes import one_line, parse_notes, render_notes
 from remanence.types import Note, NoteFormat, Priority, Tag
 
 _LOOKALIKES = (

@@ -17,22 +17,12 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from tests.unit.test_provider_types import TYPES
 
 from remanence import Memory, Message
-from remanence.blocks import BlockStore
+from remanence.archive.blocks import BlockStore
 from remanence.conversation import Conversation
 from remanence.errors import InvalidMessage
-from remanence.observing.validity import anthropic_problems, openai_problems
-from remanence.types import (
-    Dialect,
-    OtherPart,
-    Part,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-    anthropic,
-    gemini,
-    openai,
-    responses,
-)
+from remanence.types import Dialect, OtherPart, Part, TextPart, ToolCallPart, ToolResultPart
+from remanence.wire import anthropic, gemini, openai, responses
+from remanence.wire.validate import anthropic_problems, openai_problems
 
 pytestmark = pytest.mark.timeout(1_800)
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from tests.recorded.recording import FOLDER, POLICIES, Recorded, replay
 
-from remanence.observing.notes import parse_notes, render_notes
+from remanence.notes import parse_notes, render_notes
 from remanence.types import Note
 
 HEAD = re.compile(r"#\d+(?:-\d+)? (?:\[[A-Za-z ]+\] )?")

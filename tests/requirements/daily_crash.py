@@ -10,8 +10,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from remanence.daily import DailyNotes
-from remanence.observing.policy import Policy
+from remanence.archive.daily import DailyNotes
+from remanence.policy.policy import Policy
 from remanence.testing import FixedClock, ScriptedReflector
 
 NOW = datetime(2027, 2, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from remanence import Memory, Message, Policy, Settings
-from remanence.blocks import Block, BlockStore
+from remanence.archive.blocks import Block, BlockStore
 from remanence.cli import main
 from remanence.conversation import Conversation
 from remanence.errors import StoreUnavailable

@@ -12,8 +12,8 @@ from tests.wire.servers import Fail, ModelServer
 
 from remanence import Chat, Memory, Message, Policy, Settings, count_tokens
 from remanence.errors import ModelError
-from remanence.models.answers import to_answer
 from remanence.protocols import ModelRequest
+from remanence.providers.answers import to_answer
 from remanence.testing import FixedClock
 from remanence.testing.models import AT, ScriptedModel
 

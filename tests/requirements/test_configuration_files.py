@@ -10,11 +10,11 @@ from tests.wire.servers import ModelServer
 
 from remanence import Memory, Message, Policy
 from remanence.cli.settings import with_agent
-from remanence.config import Settings
-from remanence.config.sources import Loaded, load_settings
 from remanence.errors import InvalidPolicy
-from remanence.models.spec import parse_spec
-from remanence.observing.preset import policy_of
+from remanence.providers.spec import parse_spec
+from remanence.settings import Settings
+from remanence.settings.presets import policy_of
+from remanence.settings.sources import Loaded, load_settings
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 
 

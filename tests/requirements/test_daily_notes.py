@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from remanence import Context, Memory, Message, Policy, Settings
+from remanence.archive.daily import DailyNotes
+from remanence.archive.daily_notes import DayNotes, notes_of_day, read_memory
 from remanence.cli import main
-from remanence.daily import DailyNotes
 from remanence.errors import (
     InvalidMessage,
     InvalidPolicy,
     ObservationRejected,
     StoreUnavailable,
 )
-from remanence.observing.daily_notes import DayNotes, notes_of_day, read_memory
 from remanence.protocols import ExtractRequest
 from remanence.testing import FixedClock, ScriptedReflector
 from remanence.types import Draft, FactDraft

@@ -9,7 +9,6 @@ import pytest
 from tests.requirements.samples import noting, ranges, seqs, system_text, tool_turn, turns
 
 from remanence import Memory, Message, Policy
-from remanence.observing.validity import anthropic_problems
 from remanence.protocols import ObserveRequest
 from remanence.testing import (
     FixedClock,
@@ -21,6 +20,7 @@ from remanence.testing import (
 from remanence.testing.models import ScriptedModel
 from remanence.testing.observers import brief_notes
 from remanence.types import Draft, Note
+from remanence.wire.validate import anthropic_problems
 
 IN_MEMORY = "sqlite:///:memory:"
 PRESETS = {

@@ -11,10 +11,10 @@ import pytest
 from tests.requirements.samples import condensing, noting, ranges, scripted, turns
 
 from remanence import Memory, Message, Note, Policy, count_tokens
-from remanence.blocks import BlockStore
+from remanence.archive.blocks import BlockStore
 from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound
-from remanence.observing.notes import parse_notes
+from remanence.notes import parse_notes
 from remanence.protocols import ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.observers import ReflectAnswer

@@ -16,7 +16,7 @@ from tests.requirements.samples import (
 )
 
 from remanence import Budget, Memory, Message, Policy
-from remanence.observing.model import ModelObserver
+from remanence.observers.llm import ModelObserver
 from remanence.protocols import ObserveRequest
 from remanence.testing import FixedClock, ScriptedObserver
 from remanence.testing.models import ScriptedModel

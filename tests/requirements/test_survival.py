@@ -8,12 +8,12 @@ import pytest
 from tests.requirements.samples import IN_MEMORY, noting, ranges, system_text, tool_turn, turns
 
 from remanence import Memory, Message, Policy
-from remanence.blocks import BlockStore
+from remanence.archive.blocks import BlockStore
+from remanence.context.layout import PREAMBLE
 from remanence.errors import ModelError
-from remanence.models import ModelOptions
-from remanence.observing.assembly import PREAMBLE
-from remanence.observing.model import ModelObserver, ModelReflector
+from remanence.observers.llm import ModelObserver, ModelReflector
 from remanence.protocols import ModelRequest
+from remanence.providers import ModelOptions
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
 from remanence.testing.models import ScriptedModel
 from remanence.types import ImagePart

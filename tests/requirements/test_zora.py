@@ -22,9 +22,9 @@ from tests.requirements.samples import (
 )
 
 from remanence import Memory, Message, Note, Policy, Settings, count_tokens
-from remanence.blocks import BlockStore
+from remanence.archive.blocks import BlockStore
 from remanence.errors import InvalidPolicy
-from remanence.observing.notes import parse_notes, render_notes
+from remanence.notes import parse_notes, render_notes
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
 from remanence.testing.models import ScriptedModel

@@ -18,7 +18,7 @@ from tests.requirements.samples import (
 )
 
 from remanence import Memory, Message, Policy, Settings
-from remanence.blocks import BlockStore
+from remanence.archive.blocks import BlockStore
 from remanence.protocols import ExtractRequest
 from remanence.testing import ScriptedObserver, ScriptedReflector, check_coverage
 from remanence.types import FactDraft

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from remanence import Message, Policy
-from remanence.errors import ContextOverflow
-from remanence.observing.assembly import (
+from remanence.context.context import Context, Omitted
+from remanence.context.layout import (
     PREAMBLE,
     RECALL_HEADING,
     ContextRequest,
     build_context,
     plain_context,
 )
-from remanence.observing.context import Context, Omitted
-from remanence.observing.quotes import Quote
-from remanence.observing.tool_results import short_results
+from remanence.context.tool_results import short_results
+from remanence.errors import ContextOverflow
+from remanence.recall.passages import Quote
 from remanence.types import (
     ConversationRef,
     FailedStretch,

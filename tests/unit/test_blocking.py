@@ -7,17 +7,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from remanence import (
-    blocking,
-    conversation as awaited_conversation,
-    facts as awaited_facts,
-    memory as awaited,
-)
+from remanence import blocking, conversation as awaited_conversation, memory as awaited
 from remanence.blocking import Memory, Portal
-from remanence.config import Settings
 from remanence.errors import Closed, InvalidMessage, StoreUnavailable
-from remanence.observing.policy import Policy
+from remanence.facts import api as awaited_facts
+from remanence.policy.policy import Policy
 from remanence.protocols import ObserveRequest
+from remanence.settings import Settings
 from remanence.types import Draft, Message
 
 IN_MEMORY = "sqlite:///:memory:"

@@ -3,8 +3,8 @@
 import pytest
 
 from remanence import Message
-from remanence.observing.boundaries import ends_turn, groups, is_turn_open, safe_ends
 from remanence.types import ToolCallPart
+from remanence.wire.boundaries import ends_turn, groups, is_turn_open, safe_ends
 
 
 def call(*ids: str) -> Message:

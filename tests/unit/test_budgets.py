@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from remanence import Budget
-from remanence.engine.budgets import BudgetedObserver, BudgetedReflector, Budgets
-from remanence.engine.calibrating import Calibrating
-from remanence.engine.ledger import Ledger
+from remanence.costs.budgets import BudgetedObserver, BudgetedReflector, Budgets
+from remanence.costs.cache_prices import cache_prices
+from remanence.costs.calibration import Calibrating
+from remanence.costs.ledger import Ledger
 from remanence.errors import InvalidPolicy, ObservationSkipped
-from remanence.models.cache_prices import cache_prices
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.stores import open_store
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector

@@ -5,8 +5,8 @@ import pytest
 
 from remanence import Memory, Message, Policy
 from remanence.cli import main
-from remanence.models.cache_prices import cache_prices
-from remanence.observing.cache_economics import (
+from remanence.costs.cache_prices import cache_prices
+from remanence.policy.cache_economics import (
     break_even,
     is_cold,
     least_cached_tokens,

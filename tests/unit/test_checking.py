@@ -3,7 +3,7 @@
 import pytest
 
 from remanence.errors import ObservationRejected
-from remanence.observing.checking import check_draft, repetition
+from remanence.observers.draft_check import check_draft, repetition
 from remanence.types import Draft
 
 DRAFT = Draft(notes=(), made_by="scripted/1")

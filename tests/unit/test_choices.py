@@ -1,6 +1,6 @@
 import pytest
 
-from remanence.observing.extractive.choices import answered, chosen, numbered_items, rows_of
+from remanence.observers.extractive.choices import answered, chosen, numbered_items, rows_of
 
 _OFFER = "Two ways:\n\n1. **Claim** rows in one statement\n2. Move to a queue\n\n```sql\nSELECT 1\n```\n3. Wait"
 _TABLE = "| Packing | Price |\n|---|---|\n| bubble wrap | 0.40 |\n| honeycomb paper | 0.55 |\n"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from remanence.config import Settings
-from remanence.config.sources import Loaded, load_settings
 from remanence.errors import InvalidPolicy
-from remanence.observing.policy import Policy
-from remanence.observing.preset import policy_of
+from remanence.policy.policy import Policy
+from remanence.settings import Settings
+from remanence.settings.presets import policy_of
+from remanence.settings.sources import Loaded, load_settings
 
 SET_BY_DEFAULT = [field for field in dataclasses.fields(Policy) if field.default is not None]
 """TOML has no null, so a file cannot say what the other fields have by default."""
@@ -198,7 +198,7 @@ def test_a_file_that_is_no_object_is_refused(tmp_path: Path) -> None:
 
 def test_settings_alone_load_neither_pydantic_nor_the_database() -> None:
     code = (
-        "import sys; from remanence.config import Settings; Settings(); "
+        "import sys; from remanence.settings import Settings; Settings(); "
         "print(sorted({'pydantic', 'pydantic_settings', 'apsw'} & set(sys.modules)))"
     )
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remanence import Message
-from remanence.observing.context import Context, ContextStats, SystemBlock
+from remanence.context.context import Context, ContextStats, SystemBlock
 from remanence.types import ImagePart, TextPart, ToolCallPart, ToolResultPart
 
 STATS = ContextStats(

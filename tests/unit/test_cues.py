@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from remanence.observing.extractive.cues import Pattern, all_cues, cue_of, matched
+from remanence.observers.extractive.cues import Pattern, all_cues, cue_of, matched
 
 _TABLES = (all_cues().patterns, all_cues().requests, all_cues().conclusions)
 _PATTERNS = {pattern for table in _TABLES for patterns in table.values() for pattern in patterns}

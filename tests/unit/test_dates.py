@@ -2,9 +2,9 @@ from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
-from remanence.observing.dates import DateMention, find_dates, render_date, resolve_dates
-from remanence.observing.dates.grammar import grammar_of, words_of
-from remanence.observing.dates.languages import LANGUAGES
+from remanence.dates import DateMention, find_dates, render_date, resolve_dates
+from remanence.dates.grammar import grammar_of, words_of
+from remanence.dates.languages import LANGUAGES
 
 MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 SUNDAY = datetime(2023, 5, 14, 9, 0, tzinfo=UTC)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from remanence.config.dialects import Translated, translate
 from remanence.errors import InvalidPolicy
+from remanence.settings.compat import Translated, translate
 
 
 def translated(content: dict[str, Any], file: str = "memory.json") -> Translated:

@@ -3,7 +3,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from remanence.observing.excerpts import beginning, ending, parts
+from remanence.notes.excerpts import beginning, ending, parts
 
 _VALUES = ("2024-05-17", "1,250.00", "/etc/trip/plan.toml", "QF-7781", "ana@example.com", "13:56")
 _TEXT = " ".join(_VALUES * 4)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remanence import Message
-from remanence.types import anthropic, openai
+from remanence.wire import anthropic, openai
 
 ANTHROPIC: dict[str, dict[str, Any]] = {
     "citations": {

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from remanence.observing.extractive.observer import extract
-from remanence.observing.notes import render_notes
-from remanence.observing.slicing import at_once
+from remanence.notes import render_notes
+from remanence.observers.extractive.observer import extract
+from remanence.pacing import at_once
 from remanence.protocols import ObserveRequest
 from remanence.types import ConversationRef, Message, ToolCallPart
 

@@ -2,8 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from remanence.observing.extractive import ExtractiveReflector
-from remanence.observing.notes import render_notes
+from remanence.notes import render_notes
+from remanence.observers.extractive import ExtractiveReflector
 from remanence.protocols import ReflectRequest
 from remanence.types import ConversationRef, Note, Segment
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from remanence.errors import ObservationRejected
-from remanence.observing.facts import ExtractiveFacts, ModelFacts
-from remanence.observing.facts.answers import read_facts
+from remanence.facts import ExtractiveFacts, ModelFacts
+from remanence.facts.answers import read_facts
 from remanence.protocols import ExtractRequest
 from remanence.testing.models import ScriptedModel, cut_off
 from remanence.types import ConversationRef, Fact, FactDraft, Message

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from remanence.observing.facts import merged
+from remanence.facts import merged
 from remanence.testing import FixedClock
 from remanence.types import Fact, FactChanges, FactDraft, Owner
 

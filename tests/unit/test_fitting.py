@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from remanence import Message
-from remanence.observing.context import Omitted
-from remanence.observing.fitting import STAND_IN_TOKENS, FittedTail, fit_tail
+from remanence.context.context import Omitted
+from remanence.context.tail import STAND_IN_TOKENS, FittedTail, fit_tail
 from remanence.types import ImagePart, OtherPart, Part, TextPart, ToolCallPart, ToolResultPart
 
 

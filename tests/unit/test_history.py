@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from remanence import Message
+from remanence.context.history import snapshot_at, state_at
 from remanence.errors import ConversationNotFound
-from remanence.observing.history import snapshot_at, state_at
 from remanence.types import ConversationRef, LogEntry, LogKind, MemoryState, Segment
 
 BEGAN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)

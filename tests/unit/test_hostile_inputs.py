@@ -11,14 +11,14 @@ from types import FrameType
 import pytest
 from benchmarks.hostile import SHAPES
 
-from remanence.observing.extractive.observer import extract
-from remanence.observing.extractive.outcomes import outcomes
-from remanence.observing.literals import LossReport
-from remanence.observing.notes import one_line
-from remanence.observing.observable import observable
-from remanence.observing.recall import snippet
-from remanence.observing.slicing import at_once
+from remanence.notes import one_line
+from remanence.notes.literals import LossReport
+from remanence.observers.extractive.observer import extract
+from remanence.observers.extractive.outcomes import outcomes
+from remanence.observers.observable import observable
+from remanence.pacing import at_once
 from remanence.protocols import ObserveRequest
+from remanence.recall.fusion import snippet
 from remanence.stores.terms import index_terms, query_terms
 from remanence.tokens.estimator import estimator
 from remanence.types import ConversationRef, Message, ToolCallPart

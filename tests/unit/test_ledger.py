@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from remanence.engine.background import Background
-from remanence.engine.ledger import Ledger
+from remanence.background import Background
+from remanence.costs.ledger import Ledger
 from remanence.errors import StoreUnavailable
 from remanence.stores import open_store
 from remanence.testing.faults import FaultyStore

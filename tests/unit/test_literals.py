@@ -1,6 +1,6 @@
 import pytest
 
-from remanence.observing.literals import LossReport, find_literals
+from remanence.notes.literals import LossReport, find_literals
 
 
 def _lost(sources: list[str], note_text: str, *, limit: int = 50) -> tuple[str, ...]:

@@ -2,14 +2,14 @@ import asyncio
 
 import pytest
 
-from remanence.engine.budgets import Budgets
-from remanence.engine.ledger import Ledger
-from remanence.engine.makers import Makers
+from remanence.costs.budgets import Budgets
+from remanence.costs.ledger import Ledger
 from remanence.errors import ModelError
-from remanence.models import ModelOptions
-from remanence.observing.model import ModelObserver
-from remanence.observing.policy import Policy
+from remanence.model_sources import Makers
+from remanence.observers.llm import ModelObserver
+from remanence.policy.policy import Policy
 from remanence.protocols import ModelRequest
+from remanence.providers import ModelOptions
 from remanence.stores import open_store
 from remanence.testing import FixedClock
 

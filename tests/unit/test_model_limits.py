@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from tests.recorded.recording import FOLDER
 
-from remanence.observing.local_time import local_times
-from remanence.observing.model.limits import length_limit
+from remanence.dates.local_time import local_times
+from remanence.observers.llm.limits import length_limit
 from remanence.tokens import counter_for
 from remanence.types import Message
 

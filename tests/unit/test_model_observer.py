@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from remanence.errors import InvalidPolicy, ModelError, ObservationRejected
-from remanence.observing.literals import LossReport
-from remanence.observing.model import ModelObserver
-from remanence.observing.notes import render_notes
+from remanence.notes import render_notes
+from remanence.notes.literals import LossReport
+from remanence.observers.llm import ModelObserver
 from remanence.protocols import ModelAnswer, ModelRequest, ObserveRequest
 from remanence.testing.models import ModelScript, ScriptedModel, cut_off, scripted_answer
 from remanence.types import (

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from remanence.errors import ObservationRejected
-from remanence.observing.model import ModelReflector
-from remanence.observing.notes import render_notes
+from remanence.notes import render_notes
+from remanence.observers.llm import ModelReflector
 from remanence.protocols import ReflectRequest
 from remanence.testing.models import ModelScript, ScriptedModel, cut_off
 from remanence.types import ConversationRef, Draft, Note, Segment

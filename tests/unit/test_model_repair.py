@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remanence.observing.model import ModelObserver
+from remanence.observers.llm import ModelObserver
 from remanence.protocols import LivePrompt, ModelRequest, ObserveRequest
 from remanence.testing.models import ModelScript, ScriptedModel
 from remanence.types import ConversationRef, Draft, DroppedLine, Message, Note, ToolCallPart

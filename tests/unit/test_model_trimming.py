@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from remanence.observing.model.arrangement import MAX_TOPICS, arrange
-from remanence.observing.model.trimming import Limits, Trimmed, trim
-from remanence.observing.notes import render_notes, usual_priority
+from remanence.notes import render_notes, usual_priority
+from remanence.observers.llm.arrangement import MAX_TOPICS, arrange
+from remanence.observers.llm.trimming import Limits, Trimmed, trim
 from remanence.types import Note, Priority, Tag
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from remanence.observing.assembly import ContextRequest, build_context
-from remanence.observing.policy import Policy
+from remanence.context.layout import ContextRequest, build_context
+from remanence.policy.policy import Policy
 from remanence.testing.clock import START
 from remanence.testing.store_contract.samples import REF, observation
 from remanence.types import MemoryState, Snapshot

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from remanence.observing.notes import one_line, parse_notes, render_notes
+from remanence.notes import one_line, parse_notes, render_notes
 from remanence.types import Note, NoteFormat
 
 _AT = datetime(2026, 5, 8, 13, 56, tzinfo=UTC)

@@ -24,11 +24,11 @@ def test_each_pattern_with_a_bound_is_there() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "observing.secrets._NAMED",
-        "observing.dates.languages.KOREAN",
-        "observing.extractive.choices._names",
+        "notes.redact._NAMED",
+        "dates.languages.KOREAN",
+        "observers.extractive.choices._names",
         "tokens.pieces.cutter",
-        "types.message_rules._BASE64",
+        "wire.message_rules._BASE64",
     ],
 )
 def test_patterns_are_found_wherever_they_are_kept(name: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from remanence import Policy
 from remanence.errors import InvalidPolicy
-from remanence.observing.policy import request_tokens, window_tokens
+from remanence.policy.policy import request_tokens, window_tokens
 
 DEFAULTS = {
     "enabled": True,

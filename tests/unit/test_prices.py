@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import genai_prices
 import pytest
 
-from remanence.models import priced
-from remanence.models.prices import price
+from remanence.costs import priced
+from remanence.costs.prices import price
 from remanence.types import Usage
 
 CALL = Usage(

@@ -3,8 +3,9 @@ import re
 
 import pytest
 
-from remanence.observing.model.lines import Origin, read_lines
-from remanence.observing.model.prompting import (
+from remanence.notes.redact import scrubbed
+from remanence.observers.llm.lines import Origin, read_lines
+from remanence.observers.llm.prompting import (
     OBSERVE_VERSION,
     REFLECT_VERSION,
     Entry,
@@ -13,7 +14,6 @@ from remanence.observing.model.prompting import (
     prompt,
     request_text,
 )
-from remanence.observing.secrets import scrubbed
 
 _WORDING = {
     OBSERVE_VERSION: ("observe", "observe-task", "repair", "continue", "language"),

@@ -12,13 +12,6 @@ from openai.types.responses import ResponseInputItemParam
 from pydantic import TypeAdapter
 
 from remanence.errors import InvalidMessage
-from remanence.observing.turns import (
-    anthropic_turns,
-    gemini_contents,
-    openai_turns,
-    repaired,
-    responses_items,
-)
 from remanence.types import (
     Dialect,
     Extra,
@@ -31,6 +24,13 @@ from remanence.types import (
     ToolCallPart,
     ToolResultPart,
     check_message,
+)
+from remanence.wire.pairing import (
+    anthropic_turns,
+    gemini_contents,
+    openai_turns,
+    repaired,
+    responses_items,
 )
 
 PNG = "iVBORw0KGgo="

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from remanence.observing.quotes import PASSAGE_CHARACTERS, quotes, telling_words
+from remanence.recall.passages import PASSAGE_CHARACTERS, quotes, telling_words
 from remanence.types import Hit
 
 

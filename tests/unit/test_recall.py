@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given, strategies as st
 
-from remanence.observing.recall import SNIPPET_CHARACTERS, fused, snippet, within
+from remanence.recall.fusion import SNIPPET_CHARACTERS, fused, snippet, within
 from remanence.types import Hit
 
 

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from remanence import Memory, Message
 from remanence.errors import InvalidMessage
-from remanence.types import gemini, responses
+from remanence.wire import gemini, responses
 
 REASONING = {
     "type": "reasoning",

@@ -17,7 +17,7 @@ from remanence.types import (
     ToolCallPart,
     ToolResultPart,
 )
-from remanence.types.parts import DIALECTS
+from remanence.wire.parts import DIALECTS
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 MAYBE = st.none() | TEXT

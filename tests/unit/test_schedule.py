@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from remanence import Message, Policy
-from remanence.observing.schedule import (
+from remanence.policy.schedule import (
     UNREACHABLE,
     activation,
     facts_end,

@@ -3,7 +3,7 @@ import contextlib
 import time
 from collections.abc import Generator
 
-from remanence.observing.slicing import in_slices, waited_for
+from remanence.pacing import in_slices, waited_for
 
 SLICE_SECONDS = 0.002
 

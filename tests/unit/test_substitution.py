@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from remanence.observing.secrets import MARK, scrubbed
-from remanence.observing.substitution import LONGEST_RUN, REACH, WINDOW, substitute
+from remanence.notes.redact import MARK, scrubbed
+from remanence.notes.substitution import LONGEST_RUN, REACH, WINDOW, substitute
 
 NUMBER = re.compile(r"\bno (\d{3} ){2}\w+\b")
 

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from remanence import Message
-from remanence.observing.turns import (
+from remanence.types import ImagePart, TextPart, ToolCallPart, ToolResultPart
+from remanence.wire.pairing import (
     LEAD_IN,
     NO_RESULT,
     anthropic_turns,
@@ -18,7 +19,6 @@ from remanence.observing.turns import (
     responses_items,
     volatile_block,
 )
-from remanence.types import ImagePart, TextPart, ToolCallPart, ToolResultPart
 
 USER = Message.user("Hello.")
 ANSWER = Message.assistant("Hi.")

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from remanence import Message
-from remanence.observing.boundaries import groups, safe_ends
-from remanence.observing.turns import (
+from remanence.types import ImagePart, TextPart, ToolCallPart, ToolResultPart
+from remanence.wire.boundaries import groups, safe_ends
+from remanence.wire.pairing import (
     LEAD_IN,
     NO_RESULT,
     anthropic_turns,
@@ -13,9 +14,8 @@ from remanence.observing.turns import (
     openai_turns,
     repaired,
 )
-from remanence.observing.validity import anthropic_problems, openai_problems
-from remanence.types import ImagePart, TextPart, ToolCallPart, ToolResultPart
-from remanence.types.foreign import SYSTEM_MARK
+from remanence.wire.sdk_objects import SYSTEM_MARK
+from remanence.wire.validate import anthropic_problems, openai_problems
 
 
 def call(*ids: str) -> Message:

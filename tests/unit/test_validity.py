@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from remanence.observing.validity import anthropic_problems, openai_problems
+from remanence.wire.validate import anthropic_problems, openai_problems
 
 JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
 

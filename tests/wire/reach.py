@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from tests.wire.servers import ModelServer
 
 from remanence.clock import Clock
-from remanence.models import ModelOptions, open_model
 from remanence.protocols import Model
+from remanence.providers import ModelOptions, open_model
 from remanence.testing import FixedClock
 
 KEY = "zz-test-0123456789abcdef"

@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from remanence.errors import ModelError
-from remanence.models import FunctionModel
 from remanence.protocols import Model, ModelRequest
+from remanence.providers import FunctionModel
 from remanence.testing import FixedClock
 
 

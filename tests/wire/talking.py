@@ -10,7 +10,7 @@ from tests.wire.reach import Wire
 
 from remanence import Chat, Conversation, Memory, Observer, Policy, Reflector, Reply
 from remanence.chat import Done
-from remanence.models import ModelOptions
+from remanence.providers import ModelOptions
 from remanence.testing import FixedClock
 
 SYSTEM = "You are a travel agent who answers in one sentence."

@@ -14,8 +14,8 @@ from tests.wire.talking import ONE_TRY, chat_of, conversing, said
 from remanence import Conversation, Tool
 from remanence.chat import ChatEvent, TextDelta
 from remanence.errors import InvalidMessage, ModelError
-from remanence.models import ModelOptions
-from remanence.models.bounded_client import MAX_ANSWER_BYTES
+from remanence.providers import ModelOptions
+from remanence.providers.bounded_client import MAX_ANSWER_BYTES
 
 SHORT = ModelOptions(attempts=1, timeout_seconds=0.2)
 NEVER_ENDING = ("slow header", "stall", "drip")

@@ -10,8 +10,8 @@ from tests.wire.reach import MODELS, Wire
 
 from remanence import Context, Hooks, Memory, Message, Policy
 from remanence.errors import InvalidPolicy
-from remanence.models import ModelSource
 from remanence.protocols import ObserveRequest
+from remanence.providers import ModelSource
 from remanence.testing import FixedClock
 from remanence.testing.models import ScriptedModel
 

@@ -7,7 +7,7 @@ from tests.wire.servers import Fail, ModelServer
 
 from remanence import Memory, Message, Policy
 from remanence.errors import ModelError
-from remanence.models.embedding import open_embedder
+from remanence.recall.embedders import open_embedder
 
 
 def named(server: ModelServer) -> str:

@@ -11,10 +11,10 @@ from tests.wire.servers import Compressed, Fail, ModelServer, Step
 
 from remanence.clock import SystemClock
 from remanence.errors import ModelError
-from remanence.models import ModelOptions, open_model
-from remanence.models.bounded_client import MAX_ANSWER_BYTES
-from remanence.models.function import MAX_ANSWER_CHARACTERS
 from remanence.protocols import ModelRequest
+from remanence.providers import ModelOptions, open_model
+from remanence.providers.bounded_client import MAX_ANSWER_BYTES
+from remanence.providers.function import MAX_ANSWER_CHARACTERS
 
 TOO_LONG = {
     "anthropic": Fail(400, "prompt is too long: 210000 tokens > 200000", "invalid_request_error"),

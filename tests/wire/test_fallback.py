@@ -4,8 +4,8 @@ from tests.wire.scripts import Script, failed, model_of
 from tests.wire.servers import Fail
 
 from remanence.errors import ModelError
-from remanence.models import FallbackModel, ModelOptions, open_model
 from remanence.protocols import ModelRequest
+from remanence.providers import FallbackModel, ModelOptions, open_model
 from remanence.testing import FixedClock
 
 

@@ -6,8 +6,8 @@ from tests.wire.reach import Wire
 from tests.wire.scripts import Script, Sleeper, failed, model_of
 
 from remanence.errors import ModelError
-from remanence.models import LimitedModel, Limits, ModelOptions, open_model
 from remanence.protocols import ModelRequest
+from remanence.providers import LimitedModel, Limits, ModelOptions, open_model
 from remanence.testing import FixedClock
 
 

@@ -11,7 +11,7 @@ from tests.wire.servers import Fail, Step
 
 from remanence import Memory, Message, Policy
 from remanence.conversation import Conversation
-from remanence.models import ModelOptions
+from remanence.providers import ModelOptions
 from remanence.testing import FixedClock
 
 HOUR = 3_600

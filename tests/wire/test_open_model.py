@@ -8,8 +8,8 @@ import pytest
 from tests.wire.scripts import Script, failed
 
 from remanence.errors import ModelError
-from remanence.models import ModelOptions, open_model
 from remanence.protocols import ModelRequest
+from remanence.providers import ModelOptions, open_model
 from remanence.testing import FixedClock
 from remanence.tokens import text_tokens
 
@@ -109,7 +109,7 @@ def test_options_out_of_range_are_refused_by_name(setting: dict[str, Any]) -> No
 def test_a_named_model_without_the_extra_says_what_to_install() -> None:
     program = (
         "import sys; sys.modules['pydantic_ai'] = None\n"
-        "from remanence.models import open_model\n"
+        "from remanence.providers import open_model\n"
         "open_model('openai:gpt-4o-mini')"
     )
 
@@ -124,7 +124,7 @@ def test_a_named_model_without_the_extra_says_what_to_install() -> None:
 def test_opening_a_function_loads_no_provider() -> None:
     program = (
         "import sys\n"
-        "from remanence.models import open_model\n"
+        "from remanence.providers import open_model\n"
         "open_model(lambda request: None)\n"
         "print(sorted({'pydantic_ai', 'openai', 'anthropic', 'httpx2'} & set(sys.modules)))"
     )

@@ -6,8 +6,8 @@ from tests.wire.dialects import Reply
 from tests.wire.reach import KEY, Wire
 from tests.wire.servers import ModelServer
 
-from remanence.models import open_model
 from remanence.protocols import ModelRequest
+from remanence.providers import open_model
 
 STABLE = "You keep notes of a conversation."
 PROMPT = "User: my flight is LH 454"

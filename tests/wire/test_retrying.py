@@ -4,8 +4,8 @@ from tests.wire.scripts import Script, Sleeper, failed, model_of
 from tests.wire.servers import Fail
 
 from remanence.errors import ModelError
-from remanence.models import RetryingModel
 from remanence.protocols import ModelRequest
+from remanence.providers import RetryingModel
 from remanence.testing import FixedClock
 
 

@@ -1,6 +1,6 @@
 """Talking to a model with the memory attached."""
 
-from remanence.chat.conversing import Chat
+from remanence.chat.chat import Chat
 from remanence.chat.events import (
     ChatEvent,
     Done,

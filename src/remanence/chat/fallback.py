@@ -6,7 +6,7 @@ from typing import Protocol
 
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.errors import InvalidArgument, ModelError
-from remanence.models.cooldowns import Cooldowns
+from remanence.providers.cooldowns import Cooldowns
 from remanence.types import Usage
 
 

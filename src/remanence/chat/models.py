@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from remanence.chat.fallback import FallbackChatModel, Link
-from remanence.chat.prompted import PromptedModel
+from remanence.chat.prompt import PromptedModel
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.clock import Clock
 from remanence.errors import MissingExtra, ModelError
-from remanence.models import ModelOptions, open_model
-from remanence.models.cooldowns import Cooldowns
-from remanence.models.spec import ModelSpec, parse_spec
 from remanence.protocols import Model, ModelRequest
+from remanence.providers import ModelOptions, open_model
+from remanence.providers.cooldowns import Cooldowns
+from remanence.providers.spec import ModelSpec, parse_spec
 from remanence.types import Usage
 
 __all__ = ["ChatAnswer", "ChatModel", "ChatRequest", "ChatSource", "calls_tools", "open_chat_model"]
@@ -110,7 +110,7 @@ def _reached(
     spec: ModelSpec, clock: Clock, options: ModelOptions, max_output_tokens: int | None
 ) -> ChatModel:
     try:
-        module = importlib.import_module(f"remanence.chat.dialects.{_DIALECTS[spec.provider]}")
+        module = importlib.import_module(f"remanence.chat.providers.{_DIALECTS[spec.provider]}")
     except ModuleNotFoundError as error:
         raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
     opened: ChatModel = module.open_dialect(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from remanence.observing.context import Context
+from remanence.context.context import Context
 from remanence.types import ConversationRef, Part, Tool, Usage
 
 

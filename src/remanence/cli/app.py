@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from remanence.config import Preset
+from remanence.settings import Preset
 
 app = typer.Typer(
     add_completion=False,

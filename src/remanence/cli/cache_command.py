@@ -4,16 +4,16 @@ import dataclasses
 
 from remanence.cli.output import Printer, write_json
 from remanence.clock import SystemClock
-from remanence.config import Settings
 from remanence.errors import MissingExtra, ModelError
-from remanence.observing.cache_economics import (
+from remanence.policy.cache_economics import (
     BreakEven,
     break_even,
     least_cached_tokens,
     lifetime_seconds,
 )
-from remanence.observing.policy import Policy
-from remanence.observing.preset import policy_of
+from remanence.policy.policy import Policy
+from remanence.settings import Settings
+from remanence.settings.presets import policy_of
 from remanence.types.prices import CachePrices
 
 
@@ -47,7 +47,7 @@ def run(settings: Settings, *, model: str | None, as_json: bool) -> int:
 
 def _prices(model: str) -> CachePrices:
     try:
-        from remanence.models.cache_prices import cache_prices
+        from remanence.costs.cache_prices import cache_prices
     except ImportError as error:
         raise MissingExtra("models", "genai-prices") from error
     prices = cache_prices(model, at=SystemClock().now())

@@ -20,9 +20,9 @@ from remanence.chat import (
 )
 from remanence.cli.failures import explain
 from remanence.clock import SystemClock
-from remanence.config import Settings
 from remanence.errors import ModelError
 from remanence.memory import Memory
+from remanence.settings import Settings
 from remanence.tools import memory_tools
 from remanence.types import Usage
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from remanence.cli.documents import masked
 from remanence.cli.output import Printer, write_json
-from remanence.config import Settings
-from remanence.config.sources import FILE_NAMES, Loaded, config_file, variable
-from remanence.observing.policy import Policy
-from remanence.observing.preset import policy_of
+from remanence.policy.policy import Policy
+from remanence.settings import Settings
+from remanence.settings.presets import policy_of
+from remanence.settings.sources import FILE_NAMES, Loaded, config_file, variable
 from remanence.types import Budget
 
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.DOTALL | re.MULTILINE)

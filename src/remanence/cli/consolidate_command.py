@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+from remanence.archive.daily import Consolidation
 from remanence.cli.output import Printer, warn, write_json
-from remanence.config import Settings
-from remanence.daily import Consolidation
 from remanence.memory import Memory
+from remanence.settings import Settings
 
 
 def run(settings: Settings, *, user: str | None, tenant: str | None, as_json: bool) -> int:

@@ -7,9 +7,9 @@ from importlib import resources
 from remanence.cli.replaying import MEMORY_URL, live_segments
 from remanence.cli.tape_clock import TapeClock
 from remanence.cli.transcripts import entries
+from remanence.context.context import Context
 from remanence.memory import Memory
-from remanence.observing.context import Context
-from remanence.observing.policy import Policy
+from remanence.policy.policy import Policy
 from remanence.types import MemoryState, Message, Segment
 
 SYSTEM = "You are a helpful assistant. You help Mina with her work and her everyday life."

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from remanence.cli.documents import masked, problem_document
 from remanence.cli.output import Printer, write_json
 from remanence.cli.settings import opened
-from remanence.config import Settings
+from remanence.settings import Settings
 from remanence.types import Problem
 
 FAILED = 1

@@ -4,7 +4,7 @@ import dataclasses
 import re
 from typing import Any
 
-from remanence.observing.context import Context
+from remanence.context.context import Context
 from remanence.types import (
     BudgetState,
     Fact,

@@ -4,11 +4,11 @@ import asyncio
 import dataclasses
 from pathlib import Path
 
-from remanence.blocks import BlockStore
+from remanence.archive.blocks import BlockStore
+from remanence.archive.exchange import ImportReport
 from remanence.cli.output import Printer, warn, write_json
 from remanence.cli.settings import existing, opened
-from remanence.config import Settings
-from remanence.exchange import ImportReport
+from remanence.settings import Settings
 
 
 def run_export(

@@ -17,9 +17,9 @@ from remanence.cli.documents import (
 from remanence.cli.output import Printer, shortened, warn, write_json
 from remanence.cli.replaying import live_segments
 from remanence.cli.settings import existing, opened
-from remanence.config import Settings
-from remanence.observing.context import Context
+from remanence.context.context import Context
 from remanence.runtime import DEFAULT_TENANT
+from remanence.settings import Settings
 from remanence.types import BudgetState, ConversationRef, LogEntry, MemoryState, Message, Segment
 
 SHOWN_LOG = 20

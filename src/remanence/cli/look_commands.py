@@ -9,8 +9,9 @@ from typing import Any
 from remanence.cli.documents import fact_document, hit_document, masked
 from remanence.cli.output import Printer, warn, write_json
 from remanence.cli.settings import existing, opened
-from remanence.config import Settings
-from remanence.types import Fact, Hit, Message, anthropic, openai
+from remanence.settings import Settings
+from remanence.types import Fact, Hit, Message
+from remanence.wire import anthropic, openai
 
 PAGE = 200
 FAILED = 1

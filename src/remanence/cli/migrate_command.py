@@ -6,8 +6,8 @@ from importlib import metadata
 
 from remanence.cli.documents import masked
 from remanence.cli.output import Printer, write_json
-from remanence.config import Settings
 from remanence.memory import Memory
+from remanence.settings import Settings
 from remanence.stores import migrate
 
 

@@ -7,7 +7,7 @@ from remanence.cli.documents import context_document, segment_document, stats_do
 from remanence.cli.output import Printer, percent, progress, warn, write_json
 from remanence.cli.replaying import MEMORY_URL, Replayed, replay, replay_policy
 from remanence.cli.transcripts import Transcript, open_transcript
-from remanence.config import Settings
+from remanence.settings import Settings
 
 SHOWN_PLACES = 10
 FAILED = 1

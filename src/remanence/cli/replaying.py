@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from remanence.cli.tape_clock import TapeClock
 from remanence.cli.transcripts import ID_PREFIX, Entry, Transcript
 from remanence.cli.verifying import Verdict, verify
-from remanence.config import Settings
+from remanence.context.context import Context
 from remanence.conversation import Conversation
 from remanence.errors import DuplicateMessage
 from remanence.memory import Memory
-from remanence.observing.context import Context
-from remanence.observing.policy import Policy
-from remanence.observing.preset import policy_of
-from remanence.observing.schedule import observation_due
+from remanence.policy.policy import Policy
+from remanence.policy.schedule import observation_due
+from remanence.settings import Settings
+from remanence.settings.presets import policy_of
 from remanence.types import MemoryState, Message, Segment
 
 MEMORY_URL = "sqlite:///:memory:"

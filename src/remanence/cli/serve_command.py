@@ -9,9 +9,9 @@ from remanence.cli.documents import masked
 from remanence.cli.failures import log_service
 from remanence.cli.output import Printer
 from remanence.clock import SystemClock
-from remanence.config import Settings
 from remanence.errors import InvalidArgument
 from remanence.memory import Memory
+from remanence.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

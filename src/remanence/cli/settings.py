@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from remanence.cli.documents import masked
-from remanence.config import Settings
-from remanence.config.sources import Loaded, load_settings
 from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound, StoreUnavailable
 from remanence.memory import Memory
-from remanence.models.spec import parse_spec
-from remanence.observing.policy import Policy, window_tokens
-from remanence.observing.preset import policy_of
+from remanence.policy.policy import Policy, window_tokens
+from remanence.providers.spec import parse_spec
+from remanence.settings import Settings
+from remanence.settings.presets import policy_of
+from remanence.settings.sources import Loaded, load_settings
 
 Access: TypeAlias = Literal["read", "write", "work"]
 

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, NamedTuple
 from remanence.cli.transcript_lines import Record, quoted, records
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.types import Message, TextPart, check_message
-from remanence.types.nameless_calls import OpenCalls
-from remanence.types.openai import MESSAGE_FIELDS
+from remanence.wire.nameless_calls import OpenCalls
+from remanence.wire.openai import MESSAGE_FIELDS
 
 JsonObject = dict[str, Any]  # a transcript's JSON: its shape is its writer's
 

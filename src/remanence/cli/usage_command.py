@@ -9,8 +9,8 @@ from datetime import datetime
 from remanence.cli.documents import masked
 from remanence.cli.output import Printer, write_json
 from remanence.cli.settings import existing, opened
-from remanence.config import Settings
 from remanence.runtime import DEFAULT_TENANT
+from remanence.settings import Settings
 from remanence.types import UsageTotal
 
 

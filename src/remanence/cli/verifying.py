@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from remanence.observing.boundaries import groups, is_turn_open
-from remanence.observing.context import Context
-from remanence.observing.policy import Policy
-from remanence.observing.schedule import OPEN_TURN_FACTOR
-from remanence.observing.validity import anthropic_problems, openai_problems
+from remanence.context.context import Context
+from remanence.policy.policy import Policy
+from remanence.policy.schedule import OPEN_TURN_FACTOR
 from remanence.types import MemoryState, Message, Segment
+from remanence.wire.boundaries import groups, is_turn_open
+from remanence.wire.validate import anthropic_problems, openai_problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from remanence import telemetry
+from remanence.background import Background
 from remanence.clock import Clock
-from remanence.engine.background import Background
 from remanence.errors import StoreError
 from remanence.protocols import Store
 from remanence.types import Look, MemoryState

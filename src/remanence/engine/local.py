@@ -8,10 +8,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from remanence import telemetry
-from remanence.engine.background import Background, Pauses, Waiters, closed
-from remanence.engine.reconcile import Reconciler
+from remanence.background import Background, Pauses, Waiters, closed
+from remanence.engine.reconciler import Reconciler
 from remanence.engine.steps import IDLE, Outcome, Step
-from remanence.observing.schedule import longest_wait
+from remanence.policy.schedule import longest_wait
 from remanence.types import ConversationRef
 
 RETRY_SECONDS = 30.0

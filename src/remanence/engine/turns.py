@@ -9,8 +9,8 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from remanence import telemetry
+from remanence.background import Background
 from remanence.clock import Clock
-from remanence.engine.background import Background
 from remanence.errors import Closed, StoreError, TurnTaken
 from remanence.protocols import Store
 from remanence.types import ConversationRef

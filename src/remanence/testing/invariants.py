@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from remanence.observing.context import BlockKind, Context
+from remanence.context.context import BlockKind, Context
 from remanence.types import MemoryState, Segment
 
 JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's

@@ -3,23 +3,6 @@
 from remanence.types.budget import Budget, BudgetLevel, BudgetScope, BudgetState
 from remanence.types.diagnostics import Diagnostics, ObservationLog
 from remanence.types.fact import Fact, FactChanges, FactDraft, FactsPin, FactType, Owner
-from remanence.types.message import Message, MessageKind
-from remanence.types.message_rules import check_message
-from remanence.types.parts import (
-    ROLES,
-    Dialect,
-    Extra,
-    FilePart,
-    ImagePart,
-    OtherPart,
-    Part,
-    ResultPart,
-    Role,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-    label,
-)
 from remanence.types.recall import Hit, HitKind, RecallFilter, VectorItem, VectorTask
 from remanence.types.segment import (
     Draft,
@@ -46,6 +29,23 @@ from remanence.types.state import (
 )
 from remanence.types.tool import Tool
 from remanence.types.usage import Purpose, Usage, UsageTotal
+from remanence.wire.message import Message, MessageKind
+from remanence.wire.message_rules import check_message
+from remanence.wire.parts import (
+    ROLES,
+    Dialect,
+    Extra,
+    FilePart,
+    ImagePart,
+    OtherPart,
+    Part,
+    ResultPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    label,
+)
 
 __all__ = [
     "ROLES",

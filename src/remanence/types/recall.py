@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from remanence.fields import check_fields, impossible
 from remanence.types.fact import Owner
-from remanence.types.parts import Role
 from remanence.types.segment import Priority, Tag
+from remanence.wire.parts import Role
 
 HitKind: TypeAlias = Literal["note", "message", "fact"]
 

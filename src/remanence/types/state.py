@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
 from remanence.types.fact import FactsPin
-from remanence.types.message import Message
 from remanence.types.segment import Segment
+from remanence.wire.message import Message
 
 
 class ConversationRef(NamedTuple):

@@ -1,0 +1,1 @@
+"""Daily notes, blocks as JSON Lines and their exchange."""

@@ -1,0 +1,118 @@
+"""The text of daily notes, and of the memory file that their summaries go to.
+
+A memory file is curated by hand. Its first line signs what follows it, so that an edit since the
+last summary is noticed; each summary stands below a line that names its day and the text it was
+made from, so that it is written once.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
+from typing import Literal, NamedTuple, TypeAlias
+
+from remanence.notes import one_line, render_notes
+from remanence.types import Note, NoteFormat
+
+Signature: TypeAlias = Literal["absent", "unsigned", "intact", "edited"]
+
+_SIGNED = re.compile(r"^<!-- remanence: sha256 of the rest is ([0-9a-f]{64}) -->\n", re.MULTILINE)
+_MARKER = re.compile(r"^<!-- remanence: summary of \S+, source \S+ -->\n", re.MULTILINE)
+_ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)])\s+")
+_HEADING = re.compile(r"#{1,6}\s+(.*)")
+_LONGEST_TOPIC = 80
+
+
+class Read(NamedTuple):
+    """A memory file without its signature, and whether that fits."""
+
+    body: str
+    signature: Signature
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayNotes:
+    """The notes of a day, a line each; `source` names the text that they stand in."""
+
+    day: date
+    notes: tuple[Note, ...]
+    source: str
+
+
+def day_heading(day: date) -> str:
+    """The first line of a day's file."""
+    return f"# {day.isoformat()}"
+
+
+def entry(text: str, at: datetime) -> str:
+    """A note as a line of its day's file."""
+    return f"- {at:%H:%M} {one_line(text)}"
+
+
+def notes_of_day(text: str, day: date) -> tuple[Note, ...]:
+    """A note for each line that is not empty, numbered by line; headings become topics."""
+    return tuple(_notes(text, datetime.combine(day, time(), tzinfo=UTC)))
+
+
+def _notes(text: str, observed_at: datetime) -> Iterator[Note]:
+    topic: str | None = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        stripped = line.strip()
+        if heading := _HEADING.fullmatch(stripped):
+            title = heading[1].strip()
+            is_date = title == observed_at.date().isoformat()
+            topic = None if is_date else title[:_LONGEST_TOPIC] or None
+        elif stripped:
+            yield Note(
+                text=_ITEM.sub("", stripped, count=1),
+                first_seq=number,
+                last_seq=number,
+                observed_at=observed_at,
+                topic=topic,
+            )
+
+
+def fingerprint(text: str) -> str:
+    """What names the text that a summary was made from."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def marker(day: date, source: str) -> str:
+    """The line above the summary of the text *source* of a day."""
+    return f"<!-- remanence: summary of {day.isoformat()}, source {source} -->"
+
+
+def without_markers(body: str) -> str:
+    """The text without the lines that `marker` wrote."""
+    return _MARKER.sub("", body)
+
+
+def summary(day: date, source: str, notes: Sequence[Note], note_format: NoteFormat) -> str:
+    """The section of a day; its heading tells the date, so the notes do not."""
+    undated = [replace(note, observed_at=None) for note in notes]
+    text = render_notes(undated, note_format) or "Nothing to keep."
+    return f"{marker(day, source)}\n## {day.isoformat()}\n\n{text}\n"
+
+
+def read_memory(content: str | None) -> Read:
+    """The curated text of a memory file, all of it, and whether it is as it was signed."""
+    if content is None:
+        return Read("", "absent")
+    signed = _SIGNED.search(content)
+    if signed is None:
+        return Read(content, "unsigned")
+    body = content[: signed.start()] + content[signed.end() :]
+    is_intact = signed.start() == 0 and _digest(body) == signed[1]
+    return Read(body, "intact" if is_intact else "edited")
+
+
+def with_section(body: str, section: str) -> str:
+    """A signed memory file: *body*, byte for byte, and a section at its end."""
+    gap = "" if not body or body.endswith("\n\n") else "\n" if body.endswith("\n") else "\n\n"
+    whole = f"{body}{gap}{section}"
+    return f"<!-- remanence: sha256 of the rest is {_digest(whole)} -->\n{whole}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

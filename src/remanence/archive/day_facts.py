@@ -1,0 +1,77 @@
+"""Keeping the facts of a day's notes."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, time
+
+from remanence.archive.daily_notes import DayNotes
+from remanence.errors import StoreError
+from remanence.facts.extraction import Extracting
+from remanence.protocols import CountTokens
+from remanence.types import ConversationRef, Message, Note, Owner
+
+TRIES = 5
+_TIMED = re.compile(r"(\d\d:\d\d) (.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayFacts:
+    """Extracts the facts of a day's notes; each names that day and the line that it comes from.
+
+    All facts of one text are kept in one transaction, and it is not read again once they are.
+    """
+
+    extracting: Extracting
+    count_text: CountTokens
+    changed: Callable[[], None]
+
+    async def __call__(self, day: DayNotes, *, user: str, tenant: str) -> int:
+        """Keep them, and say how many are new."""
+        if not self.extracting.policy.extract_facts:
+            return 0
+        owner, source = Owner(tenant, user), ConversationRef(tenant, _source(day))
+        for _ in range(TRIES):
+            history = await self.extracting.store.facts(owner, history=True)
+            if any(fact.conversation == source.id for fact in history):
+                return 0
+            kept = await self._keep(day, owner, source)
+            if kept is not None:
+                return kept
+        raise StoreError(
+            f"the facts of user {user!r} changed {TRIES} times meanwhile: consolidate again"
+        )
+
+    async def _keep(self, day: DayNotes, owner: Owner, source: ConversationRef) -> int | None:
+        """How many are new; None where others changed the facts meanwhile."""
+        messages = tuple(self._messages(day))
+        changes = await self.extracting.changes(owner, source, messages=messages, notes=day.notes)
+        if not changes.facts:
+            return 0
+        saved = await self.extracting.store.save_facts(changes)
+        if saved is None:
+            return None
+        self.changed()
+        return len(saved)
+
+    def _messages(self, day: DayNotes) -> Iterator[Message]:
+        """Each line as its user said it, at the time that it begins with."""
+        for note in day.notes:
+            text, at = _timed(note)
+            tokens = self.count_text(text)
+            yield Message.user(text).replace(seq=note.first_seq, created_at=at, tokens=tokens)
+
+
+def _source(day: DayNotes) -> str:
+    return f"daily notes {day.day.isoformat()} {day.source}"
+
+
+def _timed(note: Note) -> tuple[str, datetime | None]:
+    found = _TIMED.fullmatch(note.text)
+    if found is None or note.observed_at is None:
+        return note.text, note.observed_at
+    try:
+        at = time.fromisoformat(found[1])
+    except ValueError:  # such as 27:80
+        return note.text, note.observed_at
+    return found[2], note.observed_at.replace(hour=at.hour, minute=at.minute)

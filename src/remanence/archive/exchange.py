@@ -1,0 +1,105 @@
+"""Notes of a conversation to blocks and back."""
+
+from dataclasses import dataclass
+
+from remanence.archive.blocks import Block, BlockStore, block_of, live_blocks
+from remanence.engine.segment_writer import Compressing
+from remanence.errors import ObservationRejected
+from remanence.notes import parse_notes
+from remanence.types import ConversationRef, Draft, MemoryState, Segment
+from remanence.wire.boundaries import safe_ends
+
+MADE_BY = "imported/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """How many blocks became observations, and why others did not: nothing is overwritten."""
+
+    imported: int
+    malformed: int
+    conflicts: tuple[str, ...]
+
+
+async def export_segments(store: BlockStore, session_id: str, segments: tuple[Segment, ...]) -> int:
+    """Append the segments that *store* does not hold yet, and say how many those were."""
+    held = {block.id for block in (await store.load_session(session_id)).blocks}
+    blocks = [block_of(session_id, segment) for segment in segments]
+    new = [block for block in blocks if block.id not in held]
+    await store.append(*new)
+    return len(new)
+
+
+async def export_reflections(
+    store: BlockStore, session_id: str, reflections: tuple[Segment, ...]
+) -> int:
+    """Append reflections to the blocks of all sessions, and say how many were new there."""
+    held = {block.id for block in (await store.load_cross_session()).blocks}
+    blocks = [block_of(session_id, segment, tier="cross-session") for segment in reflections]
+    new = [block for block in blocks if block.id not in held]
+    await store.append(*new)
+    return len(new)
+
+
+async def import_blocks(
+    store: BlockStore, ref: ConversationRef, compressing: Compressing
+) -> ImportReport:
+    """Make observations of the blocks that follow what is observed, until one does not fit."""
+    loaded = await store.load_session(ref.id)
+    conflicts: list[str] = []
+    imported = 0
+    if not loaded.blocks and not loaded.malformed:
+        files = ", ".join(await store.sessions()) or "none"
+        conflicts.append(f"there are no blocks of {ref.id!r}: the directory has files of {files}")
+    for block in live_blocks(loaded.blocks):
+        state = await compressing.store.state(ref)
+        conflict = await _conflict(compressing, state, ref, block)
+        if state is not None and conflict is None:
+            conflict = await _adopted(compressing, state, block)
+        if conflict is None:
+            imported += 1
+        else:
+            conflicts.append(f"block {block.id!r} was not imported: {conflict}")
+    return ImportReport(imported=imported, malformed=loaded.malformed, conflicts=tuple(conflicts))
+
+
+async def _conflict(
+    compressing: Compressing, state: MemoryState | None, ref: ConversationRef, block: Block
+) -> str | None:
+    """Why a block cannot be an observation of this tape; None if it can."""
+    first_seq, last_seq = block.source_message_range[0] + 1, block.source_message_range[1]
+    name = f"its messages {first_seq}..{last_seq}"
+    if state is None or last_seq > state.last_seq:
+        end = state.last_seq if state else 0
+        return f"{name} are not on the tape, which ends at {end}: append the messages first"
+    if last_seq <= state.observed_seq:
+        live = await compressing.store.segments(ref, live=True)
+        same = any(block_of(ref.id, segment).id == block.id for segment in live)
+        what = "in this block" if same else "in other words, which are kept"
+        return f"{name} are observed already, {what}"
+    if first_seq != state.observed_seq + 1:
+        return f"{name} do not follow message {state.observed_seq}, the last that is observed"
+    messages = await compressing.store.messages(
+        ref, after=state.observed_seq, limit=last_seq - state.observed_seq
+    )
+    if len(messages) - 1 not in set(safe_ends(messages, final=last_seq == state.last_seq)):
+        return f"{name} end between a tool call and its result"
+    return None
+
+
+async def _adopted(compressing: Compressing, state: MemoryState, block: Block) -> str | None:
+    first_seq, last_seq = block.source_message_range[0] + 1, block.source_message_range[1]
+    notes = parse_notes(
+        block.observations,
+        compressing.policy.note_format,
+        first_seq=first_seq,
+        last_seq=last_seq,
+    )
+    draft = Draft(notes=notes, made_by=MADE_BY, nothing=not notes)
+    try:
+        committed = await compressing.adopt(
+            state, draft, last_seq=last_seq, created_at=block.created_at
+        )
+    except ObservationRejected as error:
+        return str(error)
+    return None if committed else "the same messages were being observed: import again"

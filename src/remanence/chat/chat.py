@@ -1,0 +1,304 @@
+"""A chat: turns of a conversation with a model."""
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from remanence import telemetry
+from remanence.arguments import require_count, require_text
+from remanence.chat.events import (
+    ChatEvent,
+    Done,
+    Reply,
+    TextDelta,
+    ToolCalled,
+    ToolReturned,
+    total,
+)
+from remanence.chat.fallback import FallbackChatModel, Link
+from remanence.chat.meter import MeteredChatModel
+from remanence.chat.models import ChatSource, attempts_of, open_chat_model
+from remanence.chat.requests import ChatAnswer, ChatRequest
+from remanence.chat.retry import RetryingChatModel
+from remanence.chat.tool_calls import answered
+from remanence.context.context import Context
+from remanence.conversation import Conversation, require_conversation
+from remanence.errors import InvalidArgument, InvalidMessage, ModelError
+from remanence.providers import ModelOptions
+from remanence.tokens import text_tokens
+from remanence.types import Message, Part, Tool, ToolCallPart, Usage
+
+ROUNDS = 10
+PAGE = 20
+
+
+class Chat:
+    """Talks to a model with a conversation's memory attached, one turn at a time.
+
+    A turn puts the user's message on the tape, asks the model with the conversation's context, and
+    puts its answer on the tape, with the tool calls and results in between; each is durable before
+    the next step. The context is made anew for each model call, with passages of earlier messages
+    that the user's message asks about (`Policy.recall_each_turn`).
+
+    When a call fails, the user's message and the finished rounds stay on the tape, and nothing of
+    the failed answer, also where a stream broke off after it had given text. `send()` or
+    `stream()` without a text then goes on from there; so does the same text again, which is not
+    appended twice.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        *,
+        model: ChatSource,
+        system: str = "",
+        tools: Sequence[Tool] = (),
+        identity: str = "",
+        channel: str | None = None,
+        options: ModelOptions | None = None,
+        max_output_tokens: int | None = None,
+        max_rounds: int = ROUNDS,
+    ) -> None:
+        """Open *model*; nothing is sent yet.
+
+        Args:
+            conversation: whose memory it is.
+            model: `anthropic:claude-haiku-4-5`, `openai:gpt-5-mini`, `google:…`, `ollama:…`,
+                `openai:my-model@http://host/v1`, an async function from a `ModelRequest` to a
+                text, a `ChatModel`, or several of these, tried in order.
+            system: the base system prompt.
+            tools: what the model may call.
+            identity: a text that stands before the system prompt, as some kinds of access demand.
+            channel: where the user writes from.
+            options: how the model is called: timeout and attempts.
+            max_output_tokens: the most that one answer may have, by default the provider's limit,
+                for Anthropic 8,192.
+            max_rounds: model calls of one turn; in the last one no tool may be called.
+
+        Raises:
+            ModelError: `unknown_model` or `auth`; the text says what to write or to set.
+            MissingExtra: a named model needs `remanence[models]`.
+            InvalidArgument: a value is not of its type, such as a tool that is a dict.
+        """
+        require_conversation(conversation)
+        require_text(
+            system=system, identity=identity, **({} if channel is None else {"channel": channel})
+        )
+        require_count(max_rounds=max_rounds)
+        if max_rounds < 1:
+            raise InvalidArgument(f"max_rounds={max_rounds} is impossible: use 1 or more")
+        _require_tools(tools)
+        self.conversation = conversation
+        opened = open_chat_model(
+            model,
+            clock=conversation.clock,
+            options=options,
+            max_output_tokens=max_output_tokens,
+        )
+        self._model: Link = (
+            opened.wrapped(self._called)
+            if isinstance(opened, FallbackChatModel)
+            else self._called(opened)
+        )
+        self._system = system
+        self._identity = identity
+        self._channel = channel
+        self._tools = {tool.name: tool for tool in tools}
+        self._tools_tokens = sum(text_tokens(json.dumps(tool.to_openai())) for tool in tools)
+        self._max_rounds = max_rounds
+        self._prefix: tuple[object, ...] | None = None
+        self._question = ""
+
+    def _called(self, model: Link) -> Link:
+        """A model whose calls are recorded, and tried again."""
+        metered = MeteredChatModel(model, record=self._note_call, clock=self.conversation.clock)
+        return RetryingChatModel(metered, attempts=attempts_of(model))
+
+    async def send(self, text: str | Message | None = None) -> Reply:
+        """Answer *text*, or without one, what the tape still leaves unanswered.
+
+        For images and files *text* is a whole message of the user's, such as
+        `Message(role="user", content=(TextPart(text="What is it?"), ImagePart(data=...)))`.
+
+        Raises:
+            ModelError: the model gave no answer; `reason` and the text say why.
+            InvalidMessage: the text is empty, or no user's message, or there is nothing to answer.
+            TurnTaken: another turn of the conversation did not end within `turn_wait_seconds`.
+            StoreError: the database refused.
+        """
+        async with aclosing(self._turn(text, streaming=False)) as events:
+            async for event in events:
+                if isinstance(event, Done):
+                    return event.reply
+        raise AssertionError("a turn ends with its reply or an error")
+
+    async def stream(self, text: str | Message | None = None) -> AsyncGenerator[ChatEvent, None]:
+        """As `send`, giving text, tool calls and results as they come, and `Done` at the end.
+
+        Whoever stops reading ends the turn: nothing of the answer in progress is kept.
+        """
+        async with aclosing(self._turn(text, streaming=True)) as events:
+            async for event in events:
+                yield event
+
+    async def _turn(
+        self, text: str | Message | None, *, streaming: bool
+    ) -> AsyncGenerator[ChatEvent, None]:
+        async with self.conversation.turn() as turn:
+            await self._begin(text, turn)
+            calls: list[Usage] = []
+            for rounds_left in reversed(range(self._max_rounds)):
+                answer: ChatAnswer | None = None
+                async with aclosing(self._ask(rounds_left, streaming=streaming)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, ChatAnswer):
+                            answer = piece
+                        else:
+                            yield TextDelta(text=piece)
+                assert answer is not None, "a model gives an answer or an error"
+                calls.append(answer.usage)
+                message = Message(role="assistant", content=answer.content)
+                await self.conversation.append(message, turn=turn)
+                if not message.tool_calls:
+                    yield Done(reply=_reply(message, answer, calls))
+                    return
+                async with aclosing(self._run_tools(message.tool_calls, turn)) as events:
+                    async for event in events:
+                        yield event
+
+    async def _begin(self, text: str | Message | None, turn: str) -> None:
+        """Put the user's message on the tape, unless it waits there for its answer already."""
+        unanswered = await self._unanswered()
+        if text is None:
+            if unanswered is None:
+                raise InvalidMessage(
+                    f"conversation {self.conversation.id!r} has nothing to answer: send a text"
+                )
+            self._question = Message(role="user", content=unanswered).text
+            return
+        message = _user_message(text)
+        self._question = message.text
+        if message.content != unanswered:
+            await self.conversation.append(message, turn=turn)
+
+    async def _unanswered(self) -> tuple[Part, ...] | None:
+        """The newest message of the user; None where an answer that ends a turn stands after it."""
+        last = end = (await self.conversation.state()).last_seq
+        while end > 0:
+            start = max(0, end - PAGE)
+            page = await self.conversation.messages(after=start, limit=end - start)
+            for message in reversed(page):
+                if message.role == "user" and not message.tool_results:
+                    return message.content
+                if message.role == "assistant" and not message.tool_calls:
+                    return None
+            end = start
+        return () if last else None
+
+    async def _ask(
+        self, rounds_left: int, *, streaming: bool
+    ) -> AsyncGenerator[str | ChatAnswer, None]:
+        """One model call: its pieces where it is streamed, then its answer, which is recorded."""
+        context = await self.conversation.context(
+            system=self._system,
+            identity=self._identity,
+            channel=self._channel,
+            model=self._model.name,
+            recall=self._question if self.conversation.policy.recall_each_turn else None,
+        )
+        request = ChatRequest(
+            context=context,
+            tools=tuple(self._tools.values()),
+            conclude=not rounds_left,
+            conversation=self.conversation.ref,
+            user=self.conversation.user,
+        )
+        try:
+            async with aclosing(self._pieces(request, streaming=streaming)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, ChatAnswer):
+                        self._log(piece.usage, context)
+                        self._check_concluded(piece, rounds_left)
+                    yield piece
+        except ModelError as error:
+            telemetry.chat_failed(self.conversation.id, self._model.name, error.reason)
+            raise
+
+    async def _pieces(
+        self, request: ChatRequest, *, streaming: bool
+    ) -> AsyncGenerator[str | ChatAnswer, None]:
+        if not streaming:
+            yield await self._model.complete(request)
+            return
+        async with aclosing(self._model.stream(request)) as pieces:
+            async for piece in pieces:
+                if not isinstance(piece, Usage):
+                    yield piece
+
+    def _check_concluded(self, answer: ChatAnswer, rounds_left: int) -> None:
+        if not rounds_left and any(isinstance(part, ToolCallPart) for part in answer.content):
+            raise ModelError(
+                "tool_rounds",
+                f"{self._model.name} still calls tools after {self._max_rounds} rounds: raise "
+                "max_rounds, or send again to go on",
+            )
+
+    async def _run_tools(
+        self, calls: Sequence[ToolCallPart], turn: str
+    ) -> AsyncGenerator[ChatEvent, None]:
+        """Call the tools in the model's order; their results go to the tape together."""
+        results: list[Message] = []
+        for call in calls:
+            yield ToolCalled(call_id=call.id, name=call.name, arguments=call.arguments)
+            results.append(await answered(call, self._tools))
+        await self.conversation.append(*results, turn=turn)
+        for call, message in zip(calls, results, strict=True):
+            result = message.tool_results[0]
+            yield ToolReturned(
+                call_id=call.id, name=call.name, text=result.text, is_error=result.is_error
+            )
+
+    async def _note_call(self, request: ChatRequest, usage: Usage) -> None:
+        estimated_tokens = request.context.stats.context_tokens + self._tools_tokens
+        answered = usage.outcome in ("ok", "cut_off")
+        await self.conversation.record_call(
+            usage, estimated_tokens=estimated_tokens if answered else None
+        )
+
+    def _log(self, usage: Usage, context: Context) -> None:
+        """Log a call with its tokens, and whether the cached prefix of the call before changed."""
+        prefix = (context.stats.first_raw_seq, *(block.text for block in context.system))
+        changed = self._prefix is not None and self._prefix != prefix
+        self._prefix = prefix
+        telemetry.chat_called(
+            self.conversation.id,
+            usage,
+            estimated_tokens=context.stats.context_tokens,
+            prefix_changed=changed,
+        )
+
+
+def _user_message(text: object) -> Message:
+    message = Message.user(text) if isinstance(text, str) else text
+    if not isinstance(message, Message) or message.role != "user":
+        raise InvalidMessage(
+            f"{text!r:.80} is neither a text nor a message of the user's: send a str, or "
+            'Message(role="user", content=(TextPart(...), ImagePart(...))); Message.from_openai '
+            "and Message.from_anthropic read a provider's"
+        )
+    return message
+
+
+def _require_tools(tools: object) -> None:
+    wanted = "use Tool(name=..., description=..., parameters=..., handler=...)"
+    if not isinstance(tools, Sequence) or isinstance(tools, str):
+        raise InvalidArgument(f"tools={tools!r:.80} is impossible: pass a list; {wanted} for each")
+    for tool in tools:
+        if not isinstance(tool, Tool):
+            raise InvalidArgument(f"tool {tool!r:.80} is a {type(tool).__name__}: {wanted}")
+
+
+def _reply(message: Message, answer: ChatAnswer, calls: Sequence[Usage]) -> Reply:
+    return Reply(
+        text=message.text, usage=total(calls), calls=tuple(calls), complete=answer.complete
+    )

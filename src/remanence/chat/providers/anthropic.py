@@ -1,0 +1,139 @@
+"""Anthropic's Messages API, through its own client."""
+
+import os
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+import anthropic
+from anthropic.lib.streaming import AsyncMessageStream, ParsedMessageStreamEvent
+from anthropic.types import Message as WireMessage, Usage as WireUsage
+
+from remanence.chat.providers.provider_model import ReachedModel
+from remanence.chat.providers.response import Ending, Spoken, Tokens
+from remanence.chat.requests import ChatRequest
+from remanence.clock import Clock
+from remanence.errors import ModelError
+from remanence.providers import ModelOptions
+from remanence.providers.clients import http_client
+from remanence.providers.spec import ModelSpec, own_key
+from remanence.wire.anthropic import parse
+
+JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
+
+OUTPUT_TOKENS: Final = 8_192
+KEY_VARIABLES: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+
+_ENDINGS: Final[dict[str | None, Ending]] = {
+    None: "broken_off",
+    "max_tokens": "cut_off",
+    "model_context_window_exceeded": "cut_off",
+    "refusal": "refused",
+}
+
+
+def open_dialect(
+    spec: ModelSpec, *, clock: Clock, options: ModelOptions, max_output_tokens: int | None
+) -> ReachedModel:
+    """A model of Anthropic, or of a server that speaks its protocol."""
+    if own_key(spec) is None and not any(os.environ.get(name) for name in KEY_VARIABLES):
+        raise ModelError("auth", f"{spec.name} needs a key: set {KEY_VARIABLES[0]}")
+    dialect = Anthropic(spec, options=options, max_output_tokens=max_output_tokens)
+    return ReachedModel(dialect, spec, clock=clock, attempts=options.attempts)
+
+
+class Anthropic:
+    """Sends the context with its breakpoints; a connection lives as long as its call."""
+
+    reasons = (
+        (anthropic.APITimeoutError, "timeout"),
+        (anthropic.APIConnectionError, "connection"),
+        (anthropic.APIResponseValidationError, "bad_answer"),
+        (anthropic.APIError, "server"),
+        (anthropic.AnthropicError, "bad_answer"),
+    )
+
+    def __init__(
+        self, spec: ModelSpec, *, options: ModelOptions, max_output_tokens: int | None
+    ) -> None:
+        self._spec = spec
+        self._options = options
+        self._max_output_tokens = max_output_tokens or OUTPUT_TOKENS
+
+    async def complete(self, request: ChatRequest) -> Spoken:
+        async with self._client() as client:
+            message: object = await client.messages.create(**self._arguments(request))
+        return _spoken(message)
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Tokens | Spoken, None]:
+        message: object = None
+        ending: Ending = "unreadable"
+        async with (
+            self._client() as client,
+            client.messages.stream(**self._arguments(request)) as events,
+        ):
+            while (event := await _next_event(events)) is not None:
+                if event.type == "message_start":
+                    ending = "broken_off"
+                    yield _tokens(event.message.usage)
+                elif ending == "unreadable":
+                    raise anthropic.AnthropicError(f"{event.type} came before message_start")
+                elif event.type == "text":
+                    yield event.text
+                elif event.type == "message_stop":
+                    message = event.message
+        yield _spoken(message) if message else Spoken(content=(), ending=ending, tokens=None)
+
+    def _client(self) -> anthropic.AsyncAnthropic:
+        return anthropic.AsyncAnthropic(
+            api_key=own_key(self._spec),
+            base_url=self._spec.base_url,
+            http_client=http_client(self._options.call_seconds),
+            max_retries=0,  # tries are ours, so that each is in the ledger and none sleeps for long
+            timeout=self._options.call_seconds,
+        )
+
+    def _arguments(self, request: ChatRequest) -> JsonObject:
+        arguments = request.context.to_anthropic()
+        arguments["model"] = self._spec.model
+        arguments["max_tokens"] = self._max_output_tokens
+        if request.tools:
+            arguments["tools"] = [tool.to_anthropic() for tool in request.tools]
+            if request.conclude:
+                arguments["tool_choice"] = {"type": "none"}
+        return arguments
+
+
+async def _next_event(events: AsyncMessageStream) -> ParsedMessageStreamEvent | None:
+    """The next event of a stream; None at its end.
+
+    Raises:
+        AnthropicError: an event does not fit those before it, for which the client has only
+            Python's own errors.
+    """
+    try:
+        return await anext(events, None)
+    except (AttributeError, LookupError, RuntimeError, TypeError) as error:
+        raise anthropic.AnthropicError("the events of the stream are out of order") from error
+
+
+def _spoken(message: object) -> Spoken:
+    if not isinstance(message, WireMessage) or not isinstance(message.content, list):
+        raise anthropic.AnthropicError("the answer is no message")
+    blocks = [block.to_dict(mode="json", exclude_none=True) for block in message.content]
+    return Spoken(
+        content=parse({"role": "assistant", "content": blocks}).content,
+        ending=_ENDINGS.get(message.stop_reason, "complete"),
+        tokens=_tokens(message.usage),
+    )
+
+
+def _tokens(usage: WireUsage) -> Tokens:
+    """Anthropic counts apart what was read from and written to the cache."""
+    read = usage.cache_read_input_tokens or 0
+    written = usage.cache_creation_input_tokens or 0
+    return Tokens(
+        input=usage.input_tokens + read + written,
+        output=usage.output_tokens,
+        cache_read=read,
+        cache_write=written,
+    )

@@ -1,0 +1,209 @@
+"""OpenAI's Chat Completions, through its own client: what every compatible server speaks."""
+
+import hashlib
+import os
+import re
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+import openai
+from openai.types import CompletionUsage
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
+
+from remanence.chat.providers.provider_model import ReachedModel
+from remanence.chat.providers.response import Ending, Spoken, Tokens
+from remanence.chat.requests import ChatRequest
+from remanence.clock import Clock
+from remanence.errors import ModelError
+from remanence.providers import ModelOptions
+from remanence.providers.clients import OLLAMA_URL, http_client
+from remanence.providers.spec import ModelSpec, own_key
+from remanence.types import ConversationRef, Part, TextPart, ToolCallPart
+
+JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
+
+NO_KEY: Final = "no-key-needed"
+"""The client wants a key, also for a server of one's own that takes none."""
+
+_VERSION: Final = re.compile(r"gpt-(\d{1,3})(?:\.(\d{1,3}))?(?!\w)")
+
+_ENDINGS: Final[dict[str | None, Ending]] = {
+    None: "broken_off",
+    "content_filter": "refused",
+    "length": "cut_off",
+}
+
+
+def open_dialect(
+    spec: ModelSpec, *, clock: Clock, options: ModelOptions, max_output_tokens: int | None
+) -> ReachedModel:
+    """A model of OpenAI, of Ollama, or of a server compatible with them."""
+    dialect = OpenAI(spec, options=options, max_output_tokens=max_output_tokens)
+    return ReachedModel(dialect, spec, clock=clock, attempts=options.attempts)
+
+
+class OpenAI:
+    """Sends the context as messages; a connection lives as long as its call."""
+
+    reasons = (
+        (openai.APITimeoutError, "timeout"),
+        (openai.APIConnectionError, "connection"),
+        (openai.APIResponseValidationError, "bad_answer"),
+        (openai.APIError, "server"),
+        (openai.OpenAIError, "bad_answer"),
+    )
+
+    def __init__(
+        self, spec: ModelSpec, *, options: ModelOptions, max_output_tokens: int | None
+    ) -> None:
+        self._spec = spec
+        self._options = options
+        self._max_output_tokens = max_output_tokens
+        self._base_url, self._key = _address(spec)
+
+    async def complete(self, request: ChatRequest) -> Spoken:
+        async with self._client() as client:
+            arguments = self._arguments(request)
+            completion: object = await client.chat.completions.create(**arguments)
+        return _spoken(completion)
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Tokens | Spoken, None]:
+        parts = Parts()
+        arguments = self._arguments(request)
+        arguments["stream_options"] = {"include_usage": True}
+        async with self._client() as client:
+            chunks = await client.chat.completions.create(**arguments, stream=True)
+            async with chunks:
+                async for chunk in chunks:
+                    if text := parts.add(chunk):
+                        yield text
+        yield parts.spoken()
+
+    def _client(self) -> openai.AsyncOpenAI:
+        return openai.AsyncOpenAI(
+            api_key=self._key,
+            base_url=self._base_url,
+            http_client=http_client(self._options.call_seconds),
+            max_retries=0,  # tries are ours, so that each is in the ledger and none sleeps for long
+            timeout=self._options.call_seconds,
+        )
+
+    def _arguments(self, request: ChatRequest) -> JsonObject:
+        marking = self._spec.provider == "openai" and _takes_breakpoints(self._spec.model)
+        arguments = request.context.to_openai(cache_breakpoints=marking)
+        arguments["model"] = self._spec.model
+        if self._spec.provider == "openai":
+            arguments["prompt_cache_key"] = _cache_key(request.conversation)
+        if self._max_output_tokens is not None:
+            arguments["max_completion_tokens"] = self._max_output_tokens
+        if request.tools:
+            arguments["tools"] = [tool.to_openai() for tool in request.tools]
+            if request.conclude:
+                arguments["tool_choice"] = "none"
+        return arguments
+
+
+class Parts:
+    """The pieces of a streamed answer, put together."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._calls: dict[int, dict[str, str]] = {}
+        self._ending: Ending = "unreadable"
+        self._usage: CompletionUsage | None = None
+
+    def add(self, chunk: ChatCompletionChunk) -> str:
+        """Take a chunk; gives the text in it."""
+        self._usage = chunk.usage or self._usage
+        if not isinstance(chunk.choices, list):  # the client takes any JSON for a chunk
+            return ""
+        if self._ending == "unreadable":
+            self._ending = "broken_off"
+        text = "".join(self._add_choice(choice) for choice in chunk.choices)
+        self._texts.append(text)
+        return text
+
+    def spoken(self) -> Spoken:
+        """The whole answer."""
+        calls = [
+            ToolCallPart(id=call["id"], name=call["name"], arguments=call["arguments"])
+            for _, call in sorted(self._calls.items())
+        ]
+        return Spoken(
+            content=_content("".join(self._texts), calls),
+            ending=self._ending,
+            tokens=_tokens(self._usage),
+        )
+
+    def _add_choice(self, choice: Choice) -> str:
+        if choice.finish_reason is not None:
+            ended = _ENDINGS.get(choice.finish_reason, "complete")
+            self._ending = "refused" if self._ending == "refused" else ended
+        if choice.delta.refusal:
+            self._ending = "refused"
+        for call in choice.delta.tool_calls or ():
+            self._add_call(call)
+        return choice.delta.content or ""
+
+    def _add_call(self, piece: ChoiceDeltaToolCall) -> None:
+        call = self._calls.setdefault(piece.index, {"id": "", "name": "", "arguments": ""})
+        call["id"] = piece.id or call["id"]
+        if piece.function is not None:
+            call["name"] += piece.function.name or ""
+            call["arguments"] += piece.function.arguments or ""
+
+
+def _address(spec: ModelSpec) -> tuple[str | None, str]:
+    """Base URL (None: the client's own) and key; only OpenAI itself needs a key."""
+    if spec.provider == "ollama":
+        url = spec.base_url or os.environ.get("OLLAMA_BASE_URL") or OLLAMA_URL
+        return url, own_key(spec) or os.environ.get("OLLAMA_API_KEY") or NO_KEY
+    key = own_key(spec) or os.environ.get("OPENAI_API_KEY")
+    if not key and not (spec.base_url or os.environ.get("OPENAI_BASE_URL")):
+        raise ModelError("auth", f"{spec.name} needs a key: set OPENAI_API_KEY")
+    return spec.base_url, key or NO_KEY
+
+
+def _takes_breakpoints(model: str) -> bool:
+    """Whether a model takes explicit breakpoints of the cache: `gpt-5.6` and later."""
+    named = _VERSION.match(model)
+    return named is not None and (int(named[1]), int(named[2] or 0)) >= (5, 6)
+
+
+def _cache_key(ref: ConversationRef) -> str:
+    """Sends the calls of one conversation to one cache, without telling its name."""
+    return hashlib.sha256("\0".join(ref).encode()).hexdigest()[:32]
+
+
+def _spoken(completion: object) -> Spoken:
+    if not isinstance(completion, ChatCompletion) or not completion.choices:
+        raise openai.OpenAIError("the answer is no completion")
+    choice = completion.choices[0]
+    calls = [
+        ToolCallPart(id=call.id, name=call.function.name, arguments=call.function.arguments)
+        for call in choice.message.tool_calls or ()
+        if call.type == "function"
+    ]
+    return Spoken(
+        content=_content(choice.message.content or "", calls),
+        ending="refused"
+        if choice.message.refusal
+        else _ENDINGS.get(choice.finish_reason, "complete"),
+        tokens=_tokens(completion.usage),
+    )
+
+
+def _content(text: str, calls: list[ToolCallPart]) -> tuple[Part, ...]:
+    return (*((TextPart(text=text),) if text.strip() else ()), *calls)
+
+
+def _tokens(usage: CompletionUsage | None) -> Tokens | None:
+    if usage is None:
+        return None
+    details = usage.prompt_tokens_details
+    return Tokens(
+        input=usage.prompt_tokens,
+        output=usage.completion_tokens,
+        cache_read=(details.cached_tokens if details else None) or 0,
+    )

@@ -1,0 +1,235 @@
+"""What a model is given for one call."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from remanence.types import Message
+from remanence.wire.pairing import (
+    OPENAI_BREAKPOINT,
+    anthropic_turns,
+    breakpoints,
+    gemini_contents,
+    openai_turns,
+    repaired,
+    responses_items,
+)
+
+BlockKind: TypeAlias = Literal[
+    "identity", "system", "knowledge", "facts", "heading", "reflection", "observation", "stand_in"
+]
+OmittedReason: TypeAlias = Literal[
+    "stand_in", "over_budget", "excerpt", "notes_over_budget", "nothing_noted", "failed", "disabled"
+]
+JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
+
+CACHE_CONTROL: JsonObject = {"type": "ephemeral"}
+MAX_BREAKPOINTS = 4
+MAX_OPENAI_BREAKPOINTS = 3
+"""A request may write four; the implicit one is the fourth."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemBlock:
+    """A piece of the system prompt; `cache` marks a breakpoint of the prompt cache after it.
+
+    A block of notes names the segment that it shows.
+    """
+
+    kind: BlockKind
+    text: str
+    tokens: int
+    cache: bool = False
+    segment_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omitted:
+    """Messages that a context does not show word for word and that no shown note covers.
+
+    `stand_in`: shown in short, because the tail exceeds the window and no notes exist yet.
+    `over_budget`: not shown, as `stand_in`, but too old for it.
+    `excerpt`: shown in part: it alone exceeds the window, or notes cover its tool results already.
+    `notes_over_budget`: its notes were left out to fit `max_context_tokens`, or exceed twice the
+        budgets of `reflect_tokens` while reflections fail.
+    `nothing_noted`: observed, and nothing was worth a note.
+    `failed`: every try to observe them failed; `flush(retry=True)` tries again.
+    `disabled`: memory is off, and they are older than `disabled_messages`.
+    """
+
+    first_seq: int
+    last_seq: int
+    reason: OmittedReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextStats:
+    """Tokens of a context by tier, and what it stands for.
+
+    `history_tokens` is what the whole tape would take; `pending` counts messages that no
+    observation covers yet. Our counts times `token_factor` were held against the window
+    (`memory.calibration`). `observe_due` and `reflect_due` tell what background work is due.
+    """
+
+    system_tokens: int
+    cross_session_tokens: int
+    session_tokens: int
+    working_tokens: int
+    volatile_tokens: int
+    history_tokens: int
+    pending: int
+    first_raw_seq: int
+    last_seq: int
+    token_factor: float = 1.0
+    observe_due: bool = False
+    reflect_due: bool = False
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens of the whole context."""
+        return (
+            self.system_tokens
+            + self.cross_session_tokens
+            + self.session_tokens
+            + self.working_tokens
+            + self.volatile_tokens
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """System blocks, raw messages and what was left out, ready for a provider.
+
+    `volatile` is text of this call alone; the newest user message or tool result carries it,
+    behind the last breakpoint. Without `caching`, as without memory, there are no breakpoints.
+    """
+
+    system: tuple[SystemBlock, ...]
+    messages: tuple[Message, ...]
+    omitted: tuple[Omitted, ...]
+    stats: ContextStats
+    volatile: str = ""
+    caching: bool = False
+
+    def to_anthropic(
+        self, *, keep_open_calls: bool = False, system_role: bool = False
+    ) -> JsonObject:
+        """`{"system": [...], "messages": [...]}` for Anthropic's Messages API.
+
+        At most four blocks carry `cache_control`: the ends of the base prompt, of the reflections,
+        of the notes, and the newest message that will not change. Where that lies more blocks
+        behind the end of the request before than the cache looks back, that end is marked in place
+        of the base prompt's.
+
+        Args:
+            keep_open_calls: leave tool calls at the end without a result, for a host that adds
+                their results itself; otherwise a result says that none was recorded.
+            system_role: give system messages within the conversation the role `system`, for models
+                that take it; otherwise they are marked texts of user turns.
+        """
+        messages = repaired(self.messages, keep_open=keep_open_calls)
+        marked = breakpoints(messages, volatile=bool(self.volatile)) if self.caching else ()
+        turns = anthropic_turns(
+            messages,
+            volatile=self.volatile,
+            cache_control=CACHE_CONTROL,
+            marked=marked,
+            system_role=system_role,
+        )
+        if not self.system:
+            return {"messages": turns}
+        blocks = _anthropic_blocks(self.system, MAX_BREAKPOINTS - len(marked))
+        return {"system": blocks, "messages": turns}
+
+    def to_openai(
+        self, *, keep_open_calls: bool = False, cache_breakpoints: bool = False
+    ) -> JsonObject:
+        """`{"messages": [...]}` for OpenAI's Chat Completions; prefixes are cached unmarked.
+
+        Args:
+            keep_open_calls: leave tool calls at the end without a result, for a host that adds
+                their results itself; otherwise a result says that none was recorded.
+            cache_breakpoints: mark the ends of the cached prefixes too, for `gpt-5.6` and later
+                models, which take explicit breakpoints beside the implicit one.
+        """
+        messages = repaired(self.messages, keep_open=keep_open_calls)
+        marking = cache_breakpoints and self.caching
+        marked = breakpoints(messages, volatile=bool(self.volatile)) if marking else ()
+        turns: list[JsonObject] = []
+        if self.system:
+            most = MAX_OPENAI_BREAKPOINTS - len(marked) if marking else 0
+            turns.append({"role": "system", "content": _openai_system(self.system, most)})
+        turns += openai_turns(messages, volatile=self.volatile, marked=marked)
+        return {"messages": turns}
+
+    def to_openai_responses(self, *, keep_open_calls: bool = False) -> JsonObject:
+        """`{"instructions": ..., "input": [...]}` for OpenAI's Responses API.
+
+        The input is the whole conversation: send it without `previous_response_id`.
+
+        Args:
+            keep_open_calls: as of `to_openai`.
+        """
+        messages = repaired(self.messages, keep_open=keep_open_calls)
+        request: JsonObject = {"input": responses_items(messages, volatile=self.volatile)}
+        if self.system:
+            request["instructions"] = "\n\n".join(block.text for block in self.system)
+        return request
+
+    def to_gemini(self, *, keep_open_calls: bool = False) -> JsonObject:
+        """`{"systemInstruction": ..., "contents": [...]}` for Gemini's `generateContent`.
+
+        Args:
+            keep_open_calls: as of `to_openai`.
+        """
+        messages = repaired(self.messages, keep_open=keep_open_calls)
+        request: JsonObject = {"contents": gemini_contents(messages, volatile=self.volatile)}
+        if self.system:
+            text = "\n\n".join(block.text for block in self.system)
+            request["systemInstruction"] = {"parts": [{"text": text}]}
+        return request
+
+    def to_text(self) -> str:
+        """The context as plain text, for models that take one string and for reading."""
+        turns = openai_turns(repaired(self.messages), volatile=self.volatile)
+        pieces = [block.text for block in self.system]
+        pieces += [f"{turn.get('name') or turn['role']}: {_plain(turn)}" for turn in turns]
+        return "\n\n".join(pieces)
+
+
+def _anthropic_blocks(blocks: Sequence[SystemBlock], most: int) -> list[JsonObject]:
+    """The blocks with at most so many breakpoints, the last ones."""
+    marked = [index for index, block in enumerate(blocks) if block.cache][-most:]
+    rendered: list[JsonObject] = [{"type": "text", "text": block.text} for block in blocks]
+    for index in marked:
+        rendered[index]["cache_control"] = CACHE_CONTROL
+    return rendered
+
+
+def _openai_system(blocks: Sequence[SystemBlock], most: int) -> str | list[JsonObject]:
+    """The blocks as one text; where some are marked, as a text part up to each mark."""
+    marked = [index for index, block in enumerate(blocks) if block.cache][-most:] if most else []
+    if not marked:
+        return "\n\n".join(block.text for block in blocks)
+    parts: list[JsonObject] = []
+    start = 0
+    for end in sorted({*(index + 1 for index in marked), len(blocks)}):
+        text = "\n\n".join(block.text for block in blocks[start:end])
+        mark = {"prompt_cache_breakpoint": OPENAI_BREAKPOINT} if end - 1 in marked else {}
+        parts.append({"type": "text", "text": text, **mark})
+        start = end
+    return parts
+
+
+def _plain(turn: JsonObject) -> str:
+    content = turn.get("content") or ""
+    if not isinstance(content, str):
+        content = "\n".join(
+            part["text"] if part.get("type") == "text" else json.dumps(part, ensure_ascii=False)
+            for part in content
+        )
+    for call in turn.get("tool_calls") or ():
+        body = call[call["type"]]
+        content += f"\n[calls {body['name']} {body.get('arguments', body.get('input', ''))}]"
+    return content.strip()

@@ -1,0 +1,190 @@
+"""Making a raw tail fit: old messages in short, oversize ones without their middle."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from remanence.context.context import Omitted
+from remanence.notes.excerpts import ELLIPSIS, beginning, ending
+from remanence.types import (
+    FilePart,
+    ImagePart,
+    Message,
+    OtherPart,
+    Part,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    label,
+)
+from remanence.wire.boundaries import groups
+
+STAND_IN_TOKENS = 2_000
+STAND_IN_CHARACTERS = 160
+_STAND_IN_HEAD = (
+    "[The messages below are not summarised yet and exceed the window. Each is shown by its "
+    "beginning only; do not take it for the whole.]"
+)
+STEPS = 4
+"""An overfull tail is cut in steps of a quarter of its budget, so that the cut rests for a while
+instead of moving with every message."""
+
+
+class FittedTail(NamedTuple):
+    """A tail that fits: older messages in short, the newest raw, and what was left out."""
+
+    stand_in: str
+    messages: tuple[Message, ...]
+    omitted: tuple[Omitted, ...]
+
+
+def fit_tail(
+    messages: Sequence[Message],
+    *,
+    first_seq: int,
+    last_sum_tokens: int,
+    budget: int,
+    keep_last: int,
+    count: Callable[[Message], int],
+) -> FittedTail:
+    """Cut *messages*, the newest of the tail from *first_seq* on, to *budget* tokens.
+
+    Whole runs go from the old end; the newest `keep_last` messages stay, if need be as excerpts.
+    """
+    total = sum(message.tokens for message in messages)
+    if not messages or (messages[0].seq == first_seq and total <= budget):
+        return FittedTail("", tuple(messages), ())
+    for_stand_in = min(STAND_IN_TOKENS, budget // 2)
+    room = max(1, budget - for_stand_in)
+    left_out, kept = _cut(messages, last_sum_tokens, room, keep_last)
+    kept, excerpts = _shrunk(kept, room, count)
+    stand_in, first_shown = _stand_in(left_out, for_stand_in, count)
+    omitted: list[Omitted] = []
+    first_kept = kept[0].seq
+    first_shown = first_shown or first_kept
+    if first_seq < first_shown:
+        omitted.append(Omitted(first_seq=first_seq, last_seq=first_shown - 1, reason="over_budget"))
+    if first_shown < first_kept:
+        omitted.append(Omitted(first_seq=first_shown, last_seq=first_kept - 1, reason="stand_in"))
+    return FittedTail(stand_in, kept, (*omitted, *excerpts))
+
+
+def _cut(
+    messages: Sequence[Message], last_sum_tokens: int, room: int, keep_last: int
+) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """Split so that the newer part fits *room*, at a place that depends on the tape alone."""
+    step = max(1, room // STEPS)
+    cut_sum = -(-(last_sum_tokens - room) // step) * step
+    newest = messages[-1].seq
+    runs = list(groups(messages))
+    before = last_sum_tokens - sum(message.tokens for message in messages)
+    index = 0
+    while index < len(runs) - 1 and before < cut_sum and newest - runs[index][-1].seq >= keep_last:
+        before += sum(message.tokens for message in runs[index])
+        index += 1
+    left_out = tuple(message for run in runs[:index] for message in run)
+    return left_out, tuple(message for run in runs[index:] for message in run)
+
+
+def _stand_in(
+    messages: Sequence[Message], room: int, count: Callable[[Message], int]
+) -> tuple[str, int | None]:
+    """The beginnings of the newest of *messages* in *room* tokens, and the seq of the first one."""
+    if not messages:
+        return "", None
+    lines: list[str] = []
+    first: int | None = None
+    room -= count(Message.user(_STAND_IN_HEAD))
+    for message in reversed(messages):
+        line = _beginning(message)
+        room -= count(Message.user(line))
+        if room < 0:
+            break
+        lines.append(line)
+        first = message.seq
+    if not lines:
+        return "", None
+    return "\n".join([_STAND_IN_HEAD, *reversed(lines)]), first
+
+
+def _beginning(message: Message) -> str:
+    text = message.text or " ".join(result.text for result in message.tool_results)
+    calls = ", ".join(label(call.name) for call in message.tool_calls)
+    text = " ".join(text[: STAND_IN_CHARACTERS * 2].split())
+    shown = beginning(text, STAND_IN_CHARACTERS)
+    shown += ELLIPSIS if len(text) > STAND_IN_CHARACTERS and not shown.endswith(ELLIPSIS) else ""
+    return f"#{message.seq} {message.speaker}: {shown}{f' [calls {calls}]' if calls else ''}"
+
+
+def _shrunk(
+    messages: tuple[Message, ...], room: int, count: Callable[[Message], int]
+) -> tuple[tuple[Message, ...], tuple[Omitted, ...]]:
+    """Take the middle out of the largest messages until all fit *room*."""
+    cap = _water_level([message.tokens for message in messages], room)
+    shrunk: list[Message] = []
+    omitted: list[Omitted] = []
+    for message in messages:
+        if message.tokens <= cap:
+            shrunk.append(message)
+            continue
+        shrunk.append(_excerpt(message, cap, count))
+        omitted.append(Omitted(first_seq=message.seq, last_seq=message.seq, reason="excerpt"))
+    return tuple(shrunk), tuple(omitted)
+
+
+def _water_level(sizes: list[int], room: int) -> int:
+    """The cap under which *sizes*, cut to it, add up to *room*."""
+    ascending = sorted(sizes)
+    for index, size in enumerate(ascending):
+        share = room // (len(ascending) - index)
+        if size > share:
+            return max(1, share)
+        room -= size
+    return ascending[-1]
+
+
+def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
+    """The message with the middle of its parts left out, of about *cap* tokens at most."""
+    characters = max(40, cap * 3)
+    for _ in range(12):
+        content = tuple(_short_part(part, characters, message.seq) for part in message.content)
+        short = message.replace(content=content)
+        tokens = count(short)
+        if tokens <= cap or characters <= 40:
+            return short.replace(tokens=tokens)
+        characters = max(40, int(characters * min(0.8, cap / tokens)))
+    return short.replace(tokens=tokens)
+
+
+def _short_part(part: Part, characters: int, seq: int) -> Part:
+    match part:
+        case TextPart():
+            return TextPart(text=_head_and_tail(part.text, characters, seq))
+        case ToolCallPart() if len(part.arguments) > characters:
+            short = _head_and_tail(part.arguments, characters, seq)
+            return ToolCallPart(
+                id=part.id, name=part.name, arguments=json.dumps({"excerpt": short})
+            )
+        case ToolResultPart():
+            inner = tuple(_short_inner(item, characters, seq) for item in part.content)
+            return ToolResultPart(call_id=part.call_id, content=inner, is_error=part.is_error)
+        case ImagePart() | FilePart() | OtherPart():
+            return TextPart(text=f"[{type(part).__name__} of message {seq} left out: too large]")
+        case _:
+            return part
+
+
+def _short_inner(
+    part: TextPart | ImagePart | FilePart | OtherPart, characters: int, seq: int
+) -> TextPart:
+    if isinstance(part, TextPart):
+        return TextPart(text=_head_and_tail(part.text, characters, seq))
+    return TextPart(text=f"[{type(part).__name__} of message {seq} left out: too large]")
+
+
+def _head_and_tail(text: str, characters: int, seq: int) -> str:
+    if len(text) <= characters:
+        return text
+    head, tail = beginning(text, characters // 2), ending(text, characters // 2)
+    gone = len(text) - len(head) - len(tail)
+    return f"{head}\n[… {gone:,} characters of message {seq} left out …]\n{tail}"

@@ -1,0 +1,211 @@
+"""Contexts of conversations: what is read, activated and looked up for each."""
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import Sequence
+
+from remanence import telemetry
+from remanence.context.context import Context
+from remanence.context.layout import ContextRequest, build_context, plain_context
+from remanence.errors import RemanenceError, WrongUser
+from remanence.facts.conversation_facts import owner_of, shown_facts
+from remanence.facts.render import memories_text
+from remanence.pacing import waited_for
+from remanence.policy.schedule import observation_due
+from remanence.runtime import Runtime
+from remanence.stores.optional import write_if_possible
+from remanence.types import ConversationRef, MemoryState, Message, Owner, Snapshot
+
+STAND_IN_SOURCE_TOKENS = 8_000
+"""Tokens before an overfull tail that are read for its stand-in."""
+
+RECALLED = 5
+
+LONG_CONTEXT = 20_000
+"""Characters from which a context is built beside the event loop: its texts are counted, and a
+message that is too large for it is counted anew at each length that is tried."""
+
+
+async def built(runtime: Runtime, snapshot: Snapshot, request: ContextRequest) -> Context:
+    """The context of a snapshot, made in a thread where it is long; nothing is read or changed."""
+
+    def build() -> Context:
+        return build_context(
+            snapshot,
+            request,
+            runtime.policy,
+            count_text=runtime.count_text,
+            count_message=runtime.counter.message,
+        )
+
+    return await asyncio.to_thread(build) if _is_long(runtime, snapshot, request) else build()
+
+
+def _is_long(runtime: Runtime, snapshot: Snapshot, request: ContextRequest) -> bool:
+    """Whether so much has to be counted that others would wait for it."""
+    given = (request.system, request.identity, *request.knowledge, request.facts, request.memories)
+    tail_tokens = sum(message.tokens for message in snapshot.tail)
+    return sum(map(len, given)) > LONG_CONTEXT or tail_tokens > runtime.policy.context_tokens // 2
+
+
+async def current_context(
+    runtime: Runtime,
+    ref: ConversationRef,
+    request: ContextRequest,
+    *,
+    user: str | None,
+    query: str | None,
+    model: str | None,
+) -> Context:
+    """What the model should see now, with what is ready activated."""
+    if not runtime.policy.enabled:
+        return await _without_memory(runtime, ref, request, user=user)
+    changed = runtime.asked.changed(ref, model)
+    factor = runtime.calibrating.window_factor(model)
+    request = dataclasses.replace(request, token_factor=factor)
+    snapshot = await _caught_up(runtime, ref, user=user)
+    with waited_for():
+        snapshot = await _activated(runtime, snapshot, request, model_changed=changed)
+        request = await _with_facts(runtime, request, snapshot, query)
+        request = await _with_quotes(runtime, request, snapshot, query)
+        context = await built(runtime, snapshot, request)
+    if runtime.policy.observer_mode == "continuation":
+        runtime.live_prompts.keep(ref, context)
+    hidden = sum(gap.last_seq - gap.first_seq + 1 for gap in context.omitted)
+    telemetry.context_built(
+        snapshot.state, context, tokens=context.stats.context_tokens, omitted=hidden
+    )
+    return context
+
+
+async def read_snapshot(runtime: Runtime, ref: ConversationRef, *, user: str | None) -> Snapshot:
+    """State, live segments and raw tail; those of an empty tape before the first message."""
+    tail_tokens = runtime.policy.context_tokens + STAND_IN_SOURCE_TOKENS
+    with waited_for():
+        snapshot = await runtime.store.snapshot(ref, tail_tokens=tail_tokens)
+    if snapshot is None:
+        return Snapshot(state=empty_state(runtime, ref, user), segments=(), tail=())
+    require_user(runtime, snapshot.state, user)
+    return snapshot
+
+
+def require_user(runtime: Runtime, state: MemoryState, user: str | None) -> None:
+    """Raise `WrongUser` where the tape names a user, and *user* is another one, or none."""
+    if user is None and runtime.all_users:
+        return
+    if state.user is not None and user != state.user:
+        raise WrongUser(state.ref.id, user=user)
+
+
+def empty_state(runtime: Runtime, ref: ConversationRef, user: str | None) -> MemoryState:
+    """The state of a conversation before its first message."""
+    return MemoryState(ref=ref, key=0, user=user, created_at=runtime.clock.now())
+
+
+async def _without_memory(
+    runtime: Runtime, ref: ConversationRef, request: ContextRequest, *, user: str | None
+) -> Context:
+    """All messages, or as many of the newest as the policy allows."""
+    most, state = runtime.policy.disabled_messages, await runtime.store.state(ref)
+    if state is not None:
+        require_user(runtime, state, user)
+    after = max(0, state.last_seq - most) if state and most else 0
+    messages = await runtime.store.messages(ref, after=after, limit=None)
+    return plain_context(
+        messages,
+        request,
+        history_tokens=state.last_sum_tokens if state else 0,
+        count_text=runtime.count_text,
+    )
+
+
+async def _caught_up(runtime: Runtime, ref: ConversationRef, *, user: str | None) -> Snapshot:
+    """A snapshot, after a bounded wait for observations where one is asked for."""
+    policy = runtime.policy
+    snapshot = await read_snapshot(runtime, ref, user=user)
+    if (
+        policy.block_after is not None
+        and snapshot.state.inactive_tokens > policy.block_after * policy.tail_tokens
+    ):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(policy.sync_timeout_seconds):
+                await _compressed(runtime, snapshot.state)
+        snapshot = await read_snapshot(runtime, ref, user=user)
+    return snapshot
+
+
+async def _compressed(runtime: Runtime, state: MemoryState) -> None:
+    """Wait until no observation is due; what else is due goes on behind the turn."""
+    while observation_due(runtime.policy, state):
+        await runtime.engine.progress(state.ref)
+        current = await runtime.store.state(state.ref)
+        if current is None or current.lock_version == state.lock_version:
+            return
+        state = current
+
+
+async def _activated(
+    runtime: Runtime, snapshot: Snapshot, request: ContextRequest, *, model_changed: bool
+) -> Snapshot:
+    """The snapshot with what is ready activated, if that can be written now."""
+    state = snapshot.state
+    moved = await write_if_possible(
+        runtime.reconciler.activate_if_due(snapshot, now=request.now, model_changed=model_changed)
+    )
+    if moved is None:
+        return snapshot
+    runtime.engine.signal(state.ref)
+    return await read_snapshot(runtime, state.ref, user=state.user)
+
+
+async def _with_facts(
+    runtime: Runtime, request: ContextRequest, snapshot: Snapshot, query: str | None
+) -> ContextRequest:
+    """The request with what is known about the user, where there is one."""
+    policy = runtime.policy
+    owner = owner_of(snapshot.state)
+    if owner is None or not policy.facts_tokens:
+        return request
+    if policy.facts_place == "prefix":
+        text = await shown_facts(
+            runtime.store,
+            policy,
+            snapshot,
+            owner,
+            now=request.now,
+            count_text=runtime.count_text,
+            curated=lambda: _curated(runtime, owner),
+        )
+        return dataclasses.replace(request, facts=text)
+    found = await runtime.recalling.facts(owner, query or _newest_question(snapshot.tail), RECALLED)
+    text = memories_text(found, max_tokens=policy.facts_budget, count_text=runtime.count_text)
+    return dataclasses.replace(request, memories=text)
+
+
+async def _with_quotes(
+    runtime: Runtime, request: ContextRequest, snapshot: Snapshot, query: str | None
+) -> ContextRequest:
+    """The request with what a query finds, unless all there is to find is shown anyway."""
+    state, owner = snapshot.state, owner_of(snapshot.state)
+    whole = state.tail_seq <= 1 and state.last_sum_tokens < runtime.policy.context_tokens // 2
+    if not query or not runtime.policy.recall_tokens or (whole and owner is None):
+        return request
+    found = await runtime.recalling.quotes(None if whole else state.ref, owner, query)
+    return dataclasses.replace(request, recall=found)
+
+
+async def _curated(runtime: Runtime, owner: Owner) -> str:
+    """The memory file of the user; empty where there is none or it cannot be read now."""
+    if runtime.daily is None:
+        return ""
+    try:
+        return await runtime.daily.curated(user=owner.user, tenant=owner.tenant)
+    except RemanenceError as error:
+        telemetry.daily_notes_failed(owner.user, str(error))
+        return ""
+
+
+def _newest_question(tail: Sequence[Message]) -> str:
+    """What the user said last."""
+    return next((m.text for m in reversed(tail) if m.role == "user" and m.text.strip()), "")

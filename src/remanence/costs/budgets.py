@@ -1,0 +1,155 @@
+"""What memory may spend: looked at before each observation and reflection."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from remanence import telemetry
+from remanence.clock import Clock
+from remanence.costs.ledger import Ledger
+from remanence.engine.backoff import maker_name
+from remanence.engine.segment_writer import source_limit
+from remanence.errors import ObservationSkipped
+from remanence.protocols import Observer, ObserveRequest, Reflector, ReflectRequest
+from remanence.types import Budget, BudgetState, ConversationRef, Draft, UsageTotal
+
+_MOST_WARNINGS: Final = 10_000
+
+
+class Budgets:
+    """The budgets of a memory, measured by its ledger.
+
+    Calls that are under way count when they end: by these a hard limit may be passed.
+    """
+
+    def __init__(self, budgets: Sequence[Budget], *, ledger: Ledger, clock: Clock) -> None:
+        self._budgets = tuple(budgets)
+        self._ledger = ledger
+        self._clock = clock
+        self._warned: set[tuple[Budget, str, datetime | None, str]] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._budgets)
+
+    async def states(self, ref: ConversationRef, user: str | None) -> tuple[BudgetState, ...]:
+        """Where each budget stands that a conversation draws on."""
+        now = self._clock.now()
+        return tuple(
+            [
+                await self._state(budget, ref, user, now)
+                for budget in self._budgets
+                if user is not None or budget.scope != "user"
+            ]
+        )
+
+    async def exhausted(self, ref: ConversationRef, user: str | None) -> BudgetState | None:
+        """A budget at its hard limit, if there is one. Limits are told once in the log."""
+        states = await self.states(ref, user)
+        for state in states:
+            if state.level != "ok":
+                self._warn(state, _subject(state.budget, ref, user))
+        return next((state for state in states if state.level == "hard"), None)
+
+    def renewal(self, budget: Budget) -> datetime | None:
+        """When a budget begins anew; None if it never does."""
+        since = budget.since(self._clock.now())
+        return since + timedelta(days=1) if since else None
+
+    async def _state(
+        self, budget: Budget, ref: ConversationRef, user: str | None, now: datetime
+    ) -> BudgetState:
+        since = budget.since(now)
+        match budget.scope:
+            case "conversation":
+                totals = await self._ledger.usage(conversation=ref, since=since)
+            case "user":
+                totals = await self._ledger.usage(tenant=ref.tenant, user=user, since=since)
+            case "day":
+                totals = await self._ledger.usage(since=since)
+        return _spent(budget, totals)
+
+    def _warn(self, state: BudgetState, subject: str) -> None:
+        key = (state.budget, subject, state.budget.since(self._clock.now()), state.level)
+        if key in self._warned:
+            return
+        if len(self._warned) >= _MOST_WARNINGS:
+            self._warned.clear()
+        self._warned.add(key)
+        telemetry.budget_reached(
+            state.budget.scope, subject, state.level, state.spent_usd, state.spent_tokens
+        )
+
+
+class BudgetedObserver:
+    """Asks an observer while there is budget left, then *instead*; without one it leaves out."""
+
+    def __init__(self, observer: Observer, *, instead: Observer | None, budgets: Budgets) -> None:
+        self._observer = observer
+        self._instead = instead
+        self._budgets = budgets
+
+    @property
+    def name(self) -> str:
+        return maker_name(self._observer)
+
+    @property
+    def max_source_tokens(self) -> int | None:
+        return source_limit(self._observer)
+
+    async def observe(self, request: ObserveRequest) -> Draft:
+        spent = await self._budgets.exhausted(request.conversation, request.user)
+        if spent is None:
+            return await self._observer.observe(request)
+        if self._instead is None:
+            raise _over(self._budgets, spent)
+        return await self._instead.observe(request)
+
+
+class BudgetedReflector:
+    """As `BudgetedObserver`, for a reflector."""
+
+    def __init__(
+        self, reflector: Reflector, *, instead: Reflector | None, budgets: Budgets
+    ) -> None:
+        self._reflector = reflector
+        self._instead = instead
+        self._budgets = budgets
+
+    @property
+    def name(self) -> str:
+        return maker_name(self._reflector)
+
+    async def reflect(self, request: ReflectRequest) -> Draft:
+        spent = await self._budgets.exhausted(request.conversation, request.user)
+        if spent is None:
+            return await self._reflector.reflect(request)
+        if self._instead is None:
+            raise _over(self._budgets, spent)
+        return await self._instead.reflect(request)
+
+
+def _spent(budget: Budget, totals: Sequence[UsageTotal]) -> BudgetState:
+    counted = [total for total in totals if total.purpose != "chat"]
+    usd = sum(total.cost_usd or 0.0 for total in counted)
+    tokens = sum(total.input_tokens + total.output_tokens for total in counted)
+    level = budget.level(usd=usd, tokens=tokens)
+    return BudgetState(budget=budget, spent_usd=usd, spent_tokens=tokens, level=level)
+
+
+def _subject(budget: Budget, ref: ConversationRef, user: str | None) -> str:
+    match budget.scope:
+        case "conversation":
+            return f"conversation {ref.id!r} of tenant {ref.tenant!r}"
+        case "user":
+            return f"user {user!r} of tenant {ref.tenant!r}"
+        case "day":
+            return "all conversations"
+
+
+def _over(budgets: Budgets, spent: BudgetState) -> ObservationSkipped:
+    return ObservationSkipped(
+        "over_budget",
+        f"the {spent.budget.scope} budget is spent: {spent.spent_usd:.4f} USD, "
+        f"{spent.spent_tokens:,} tokens",
+        until=budgets.renewal(spent.budget),
+    )

@@ -1,0 +1,111 @@
+"""The ledger: what each model call took, written while nobody waits for it."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from remanence import telemetry
+from remanence.background import Background
+from remanence.costs import priced
+from remanence.protocols import Store
+from remanence.types import ConversationRef, Usage, UsageTotal
+
+_MOST_ROWS: Final = 500
+_LONGEST_WAIT_SECONDS: Final = 5.0
+
+
+class Ledger:
+    """Takes calls at once and writes them in the background, in the order they came.
+
+    Calls that the store refuses are logged and counted; they are in no total.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._queue: asyncio.Queue[Usage | None] = asyncio.Queue()
+        self._closed = False
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self, background: Background) -> None:
+        """Begin to write."""
+        self._running = background.spawn("ledger", self._run)
+
+    def record(self, usage: Usage) -> None:
+        """Note a model call. Returns at once and never raises; call it in the memory's loop."""
+        if self._closed:
+            telemetry.usage_lost(1, "the memory is closed")
+            return
+        self._queue.put_nowait(usage)
+
+    async def settle(self) -> None:
+        """Return when every call noted so far is written, or lost."""
+        if not self._closed:
+            await self._queue.join()
+
+    async def usage(
+        self,
+        *,
+        tenant: str | None = None,
+        conversation: ConversationRef | None = None,
+        user: str | None = None,
+        since: datetime | None = None,
+    ) -> tuple[UsageTotal, ...]:
+        """As `Store.usage`, with what was noted before; a store that hangs is waited for briefly."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LONGEST_WAIT_SECONDS):
+                await self.settle()
+        return await self._store.usage(
+            tenant=tenant, conversation=conversation, user=user, since=since
+        )
+
+    async def close(self, *, timeout_seconds: float) -> None:
+        """Write what was noted, within the time, and take no more."""
+        self._closed = True
+        self._queue.put_nowait(None)
+        if self._running is None:
+            return
+        await asyncio.wait({self._running}, timeout=timeout_seconds)
+        self._running.cancel()
+        await asyncio.wait({self._running})
+        if left := self._drained():
+            telemetry.usage_lost(len(left), "the store did not answer before closing")
+
+    async def _run(self) -> None:
+        while (usage := await self._queue.get()) is not None:
+            usages = [usage, *self._drained()]
+            try:
+                await self._write(usages)
+            finally:
+                for _ in usages:
+                    self._queue.task_done()
+        self._queue.task_done()
+
+    def _drained(self) -> list[Usage]:
+        """What waits now, up to a transaction's worth; the end is left where it is."""
+        usages: list[Usage] = []
+        while len(usages) < _MOST_ROWS and not self._queue.empty():
+            usage = self._queue.get_nowait()
+            if usage is None:
+                self._queue.put_nowait(None)
+                self._queue.task_done()
+                break
+            usages.append(usage)
+        return usages
+
+    async def _write(self, usages: Sequence[Usage]) -> None:
+        try:
+            known = await asyncio.to_thread(_with_prices, usages)
+            for usage in known:
+                telemetry.model_called(usage)
+            await self._store.record_usage(known)
+        except asyncio.CancelledError:
+            telemetry.usage_lost(len(usages), "the store did not answer before closing")
+            raise
+        except Exception as error:  # noqa: BLE001 - the next calls shall be written all the same
+            telemetry.usage_lost(len(usages), f"{type(error).__name__}: {error}")
+
+
+def _with_prices(usages: Sequence[Usage]) -> list[Usage]:
+    return [priced(usage) for usage in usages]

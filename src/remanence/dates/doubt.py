@@ -1,0 +1,159 @@
+"""Mentions that are better left as they are written: the text around them says what they mean."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import cache
+
+from remanence.dates.languages import BY_NAME
+from remanence.dates.mention import DateMention
+
+_FAR_DAYS = 7
+_AROUND = 300
+"""A date in figures within so many characters can be what a weekday by itself belongs to."""
+_SAME_DAY_WITHIN = 60
+_ARTICLES = re.compile(
+    r"(?:on |am |den |dem |le |el )?(?:the |this )?(.*?)(?: dem| den)?", re.IGNORECASE
+)
+_DAY_NUMBER = re.compile(r"(?:on )?the \d{1,2}(?:st|nd|rd|th)", re.IGNORECASE)
+_BOUND = re.compile(
+    r"\b(?:(?:more|less|fewer|longer|earlier|later) than|at (?:least|most)|up to|over|under) $",
+    re.IGNORECASE,
+)
+_MANY = re.compile(r" (?:mornings|afternoons|evenings|nights)\b", re.IGNORECASE)
+_TODAY_IS = re.compile(r"(?:\btoday(?: is|'s|’s) (?:a )?|今天是)$", re.IGNORECASE)
+_IT_IS = re.compile(
+    r"(?:\b(?:it(?:['’]?s| is)|es ist|heute ist|c['’]est|nous sommes|(?:hoy )?es|oggi è) "
+    r"|今天|今日は|오늘은? ?)$",
+    re.IGNORECASE,
+)
+_OPENS = re.compile(r"(?:^|[.!?。！？\n]) *$")
+_IT_IS_AFTER = re.compile(r"(?:이라|이네|이다|이야|인데|だから|なので|だし)")
+_NUMBER_AFTER = re.compile(
+    r",? (?:(?:the|den|dem|día) \d{1,2}\b|\d{1,2}(?:st|nd|rd|th|\.)"
+    r"|(?:le |el )?(\d{1,2})(?![\d:.]| ?(?:[ap]m|uhr|h)\b))",
+    re.IGNORECASE,
+)
+_NUMBER_BEFORE = re.compile(
+    r"\b\d{1,2}(?:일|日|号|st|nd|rd|th|\.|[/.-]\d{1,2}\.?)[ ,(（]*$", re.IGNORECASE
+)
+_NUMBERED = re.compile(
+    r"\d{1,2}[일日号] ?(?:[월화수목금토일]요일|[(（]?[月火水木金土日]曜)|\d{1,2}[号日][^。！？\n]{0,6}$"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?\d{1,2}(?:st|nd|rd|th)\b",
+    re.IGNORECASE,
+)
+"""A weekday with the number of its day; another one soon after it is counted from there."""
+_BETWEEN = frozenset({"", "the", "den", "dem", "le", "el", "の", "은", "는"})
+
+
+def without_doubtful(
+    text: str, mentions: Sequence[DateMention], at: datetime
+) -> Iterator[DateMention]:
+    """The mentions but for those that stand beside their date, or may belong to a date far away.
+
+    "Friday, May 12" names one day, not two; "4월 19일이야, 일요일" does not speak of the next Sunday, nor does
+    "Thursday 28th to Saturday" name one of this week.
+    """
+    figures = [mention for mention in mentions if _in_figures(mention)]
+    for index, mention in enumerate(mentions):
+        if _is_no_day(text, mention):
+            continue
+        if mention.relative and _is_bare(mention) and _explains_itself(text, mention, at):
+            continue
+        if figures and not _in_figures(mention) and mention.relative:
+            if _beside_its_date(text, mentions, index) or _is_told_in_figures(mention, figures):
+                continue
+            if _is_bare(mention) and any(_is_far(figure, mention, at) for figure in figures):
+                continue
+        yield mention
+
+
+def _is_no_day(text: str, mention: DateMention) -> bool:
+    """Whether it is a bound, one of many, or today: "more than a day ago", "Monday mornings"."""
+    before, after = text[max(0, mention.start - 20) : mention.start], text[mention.end :][:14]
+    if mention.relative and (_MANY.match(after) or _TODAY_IS.search(before)):
+        return True
+    return bool(_BOUND.search(before)) and mention.text.casefold().endswith("ago")
+
+
+def _explains_itself(text: str, mention: DateMention, at: datetime) -> bool:
+    """Whether the words around a weekday by itself say which one it is."""
+    return _has_number(text, mention) or _says_today(text, mention, at)
+
+
+def _has_number(text: str, mention: DateMention) -> bool:
+    """Whether the number of the day stands beside its name or one before: "28일 목요일"."""
+    if _NUMBERED.search(text[max(0, mention.start - _SAME_DAY_WITHIN) : mention.start]):
+        return True
+    if _NUMBER_BEFORE.search(text[max(0, mention.start - 8) : mention.start]):
+        return True
+    after = _NUMBER_AFTER.match(text, mention.end)
+    return after is not None and (after[1] is None or int(after[1]) == mention.first.day)
+
+
+def _says_today(text: str, mention: DateMention, at: datetime) -> bool:
+    """Whether a weekday is said of the day on which it is: "it's Wednesday", "Sunday shopping"."""
+    if mention.first.weekday() != at.weekday():
+        return False
+    before = text[max(0, mention.start - 14) : mention.start]
+    opens = _OPENS.search(before) is not None and mention.text.count(" ") == 0
+    return opens or bool(_IT_IS.search(before) or _IT_IS_AFTER.match(text, mention.end))
+
+
+def _beside_its_date(text: str, mentions: Sequence[DateMention], index: int) -> bool:
+    """Whether a date in figures adjoins a weekday or the like: "Friday, May 12", "May 12 (Friday)"."""
+    mention = mentions[index]
+    if mention.grain != "day":
+        return False
+    after = mentions[index + 1] if index + 1 < len(mentions) else None
+    before = mentions[index - 1] if index else None
+    return bool(
+        (after and _in_figures(after) and _adjoin(text[mention.end : after.start]))
+        or (before and _in_figures(before) and _adjoin(text[before.end : mention.start]))
+    )
+
+
+def _is_told_in_figures(mention: DateMention, figures: Sequence[DateMention]) -> bool:
+    """Whether a date in figures close by is the same day, so that the text explains itself."""
+    return mention.grain in ("day", "moment") and any(
+        figure.first == mention.first and _distance(figure, mention) < _SAME_DAY_WITHIN
+        for figure in figures
+    )
+
+
+def _is_far(figure: DateMention, mention: DateMention, at: datetime) -> bool:
+    days = abs((figure.first - at.date()).days)
+    return days > _FAR_DAYS and _distance(figure, mention) < _AROUND
+
+
+def _distance(one: DateMention, other: DateMention) -> int:
+    return max(one.start - other.end, other.start - one.end)
+
+
+def _is_bare(mention: DateMention) -> bool:
+    """A weekday, "weekend" or "the 25th" with nothing that says which one."""
+    said = _ARTICLES.fullmatch(mention.text)
+    is_word = said is not None and said[1].casefold() in _day_words(mention.language)
+    return is_word or bool(_DAY_NUMBER.fullmatch(mention.text))
+
+
+@cache
+def _day_words(language: str) -> frozenset[str]:
+    slots = BY_NAME[language].slots
+    days = {word for name in ("weekday", "weekday_full") for word in slots.get(name, ())}
+    units = (words for name, words in slots.items() if name.startswith("unit"))
+    return frozenset(days).union(
+        word for words in units for word, unit in words.items() if unit == "weekend"
+    )
+
+
+def _in_figures(mention: DateMention) -> bool:
+    return (
+        mention.grain == "day"
+        and bool(re.search(r"\d\D|\D\d", mention.text))
+        and not (_DAY_NUMBER.fullmatch(mention.text))
+    )
+
+
+def _adjoin(between: str) -> bool:
+    return len(between) < 8 and between.strip(" ,.(（").lower() in _BETWEEN

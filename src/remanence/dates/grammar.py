@@ -1,0 +1,113 @@
+"""A language's table as patterns, compiled one by one when a text first calls for them."""
+
+import re
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from remanence.dates.keywords import keywords, rare_words
+from remanence.dates.language import LETTERS, Language, Rule
+
+_NAME = re.compile(r"\{([a-z_]+)\}")
+_SPACE = r"(?:[ \t\u00a0]{1,3}|\n)"
+_DIGITS = {"number": r"\d{1,3}", "day": r"\d{1,2}", "year": r"(?:19|20)\d\d"}
+WORD = re.compile(f"[{LETTERS}]+")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pattern:
+    """One rule or trap (which has no rule) of a language."""
+
+    language: Language
+    text: str
+    rule: Rule | None
+    keywords: tuple[frozenset[str], ...]
+
+    def may_match(self, window: str, words: frozenset[str]) -> bool:
+        """Whether it is worth searching `window`, which holds `words` in lower case."""
+        if self.language.trigger_words:
+            return not any(map(words.isdisjoint, self.keywords))
+        return all(any(word in window for word in needed) for needed in self.keywords)
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        body = _NAME.sub(lambda name: self._slot(name[1]), self.text.replace(" ", _SPACE))
+        language = self.language
+        return re.compile(f"{language.left}(?:{body})(?:{language.right})", re.IGNORECASE)
+
+    def _slot(self, name: str) -> str:
+        """A group, in a rule one by name: digits if the slot takes any, then its words, the longest first."""
+        words = sorted(self.language.slots.get(name, ()), key=len, reverse=True)
+        digits = [_DIGITS[name]] if name in _DIGITS else []
+        strict = frozenset() if name.endswith("_any") else self.language.capital
+        choice = "|".join(digits + [_spelled(word, capital=word in strict) for word in words])
+        return f"(?P<{name}>{choice})" if self.rule else f"(?:{choice})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Grammar:
+    """What the search needs of a language."""
+
+    language: Language
+    patterns: tuple[Pattern, ...]
+    trigger_words: frozenset[str]
+
+    def may_be(self, text: str) -> bool:
+        """Whether the characters of `text` allow it to be in this language."""
+        return bool(self._needs.search(text)) and not self._excludes.search(text)
+
+    @cached_property
+    def _needs(self) -> re.Pattern[str]:
+        return re.compile(self.language.needs)
+
+    @cached_property
+    def _excludes(self) -> re.Pattern[str]:
+        return re.compile(self.language.excludes)
+
+    @cached_property
+    def trigger(self) -> re.Pattern[str]:
+        return re.compile(self.language.trigger)
+
+    @cached_property
+    def past(self) -> re.Pattern[str]:
+        return re.compile(self.language.past, re.IGNORECASE)
+
+    @cached_property
+    def future(self) -> re.Pattern[str]:
+        return re.compile(self.language.future, re.IGNORECASE)
+
+    @cached_property
+    def perfect(self) -> re.Pattern[str]:
+        return re.compile(self.language.perfect, re.IGNORECASE)
+
+    @cached_property
+    def clause_end(self) -> re.Pattern[str]:
+        return re.compile(self.language.clause_end)
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The words of `text` in lower case."""
+    return frozenset(WORD.findall(text.lower()))
+
+
+@cache
+def grammar_of(language: Language) -> Grammar:
+    """The grammar of `language`, made once."""
+    rules = [(rule.pattern, rule) for rule in language.rules]
+    traps = [(trap, None) for trap in language.traps]
+    return Grammar(
+        language=language,
+        patterns=tuple(_pattern(language, text, rule) for text, rule in [*rules, *traps]),
+        trigger_words=language.trigger_words and language.trigger_words | rare_words(language),
+    )
+
+
+def _pattern(language: Language, text: str, rule: Rule | None) -> Pattern:
+    while any(name in language.macros for name in _NAME.findall(text)):
+        text = _NAME.sub(lambda name: language.macros.get(name[1], name[0]), text)
+    return Pattern(language=language, text=text, rule=rule, keywords=keywords(language, text))
+
+
+def _spelled(word: str, *, capital: bool) -> str:
+    if capital:
+        return f"(?-i:{word.capitalize()}|{word.upper()})"
+    return re.escape(word).replace(r"\ ", _SPACE).replace("'", "['’]")

@@ -1,0 +1,83 @@
+"""Words without which a pattern cannot match, read off the pattern, so that most patterns need not be tried."""
+
+import re
+from collections.abc import Iterator
+
+from remanence.dates.language import LETTERS, Language
+
+_RARE_SLOTS = ("unit", "minutes", "weekday", "month", "season")
+"""Slots whose words are rare enough to point at a date."""
+_WORD_SLOTS = (*_RARE_SLOTS, "shift")
+"""Slots that words alone fill, never figures."""
+_OPAQUE = "\0"
+"""Stands for whatever in a pattern is neither a plain word nor a slot."""
+
+_ESCAPE_OR_CLASS = re.compile(r"\\.|\[[^\]]*\]")
+_CHOICE = re.compile(r"\((?:\?:|\?P<\w+>)([^\W\d_]+(?:\|[^\W\d_]+)*)\)(?![?*])")
+_GROUP = re.compile(r"\((\?(?:[=!]|<[=!])|)(?:\?:|\?P<\w+>)?([^()]*)\)[?*]?")
+_SLOT = re.compile(r"\{([a-z_]+)\}(?![?*])")
+_SPACED_WORD = re.compile(r"(?<![\w\0?{-])[^\W\d_]{2,}(?![\w\0?*}-])")
+_UNSPACED_WORD = re.compile(r"[^\x00-\x7f]+(?![?*])")
+_WORD = re.compile(f"[{LETTERS}]+")
+
+
+def keywords(language: Language, pattern: str) -> tuple[frozenset[str], ...]:
+    """Sets of words; a text in which one of the sets is missing altogether cannot match.
+
+    `pattern` has its macros expanded and no alternatives outside of groups.
+    """
+    plain = _ESCAPE_OR_CLASS.sub(_OPAQUE, pattern)
+    outside = plain
+    while _GROUP.search(outside):
+        outside = _GROUP.sub(_without_group, outside)
+    if "|" in outside:
+        return ()
+    return tuple(_sets(language, plain, outside))
+
+
+def rare_words(language: Language) -> frozenset[str]:
+    """The words of the language's slots that point at a date."""
+    names = (name for name in language.slots if _kind(name) in _RARE_SLOTS)
+    return frozenset(word for name in names for word in _slot_words(language, name))
+
+
+def _without_group(group: re.Match[str]) -> str:
+    """A gap in place of a group, which cuts a word only where the group could go on with it."""
+    looks_around, inside = group.groups()
+    if looks_around:
+        return " "
+    return (" " if inside.startswith(" ") else _OPAQUE) + (" " if inside.endswith(" ") else _OPAQUE)
+
+
+def _sets(language: Language, plain: str, outside: str) -> Iterator[frozenset[str]]:
+    for slot in _SLOT.finditer(outside):
+        if _kind(slot[1]) in _WORD_SLOTS:
+            yield _slot_words(language, slot[1])
+    word = _SPACED_WORD if language.trigger_words else _UNSPACED_WORD
+    for literal in word.findall(_SLOT.sub(_OPAQUE, outside)):
+        yield frozenset({literal})
+    for choice in _CHOICE.finditer(plain):
+        if _stands_alone(plain, choice):
+            yield frozenset(choice[1].split("|"))
+
+
+def _stands_alone(pattern: str, choice: re.Match[str]) -> bool:
+    """Whether the choice is neither inside of another group nor a part of a word."""
+    before, after = pattern[: choice.start()], pattern[choice.end() :]
+    return (
+        before.count("(") == before.count(")")
+        and before[-1:] in {"", " "}
+        and after[:1] in {"", " "}
+    )
+
+
+def _slot_words(language: Language, name: str) -> frozenset[str]:
+    """The words that may fill a slot; in spaced scripts as a text is cut into words."""
+    phrases = language.slots.get(name, {})
+    if not language.trigger_words:
+        return frozenset(phrases)
+    return frozenset(word for phrase in phrases for word in _WORD.findall(phrase))
+
+
+def _kind(slot: str) -> str:
+    return slot.split("_")[0]

@@ -1,0 +1,86 @@
+"""Calendar arithmetic: inclusive periods of days. Weeks start on Monday, seasons are the northern ones."""
+
+from datetime import date, timedelta
+from typing import Literal, NamedTuple, assert_never
+
+from remanence.dates.mention import Grain
+
+Unit = Literal["day", "weekend", "week", "month", "year"]
+
+WINTER = 3
+"""Index of the season that crosses the turn of the year; spring is 0."""
+
+
+class Period(NamedTuple):
+    """An inclusive run of days and how it was spoken of."""
+
+    first: date
+    last: date
+    grain: Grain
+    relative: bool = True
+    approximate: bool = False
+    lasting: bool = False
+
+
+def day(first: date) -> Period:
+    """One day."""
+    return Period(first=first, last=first, grain="day")
+
+
+def month(year: int, number: int) -> Period:
+    """The month by its number, from 1."""
+    first = date(year, number, 1)
+    last = date(year + number // 12, number % 12 + 1, 1) - timedelta(days=1)
+    return Period(first=first, last=last, grain="month")
+
+
+def year(number: int) -> Period:
+    """A calendar year."""
+    return Period(first=date(number, 1, 1), last=date(number, 12, 31), grain="year")
+
+
+def season(start_year: int, index: int) -> Period:
+    """The season that begins in `start_year`: winter of 2022 ends in February 2023."""
+    first = date(start_year, 3 * (index + 1), 1)
+    ends = start_year + (index == WINTER)
+    return Period(first=first, last=month(ends, (3 * index + 4) % 12 + 1).last, grain="season")
+
+
+def monday(today: date) -> date:
+    """The first day of today's week."""
+    return today - timedelta(days=today.weekday())
+
+
+def shifted(today: date, unit: Unit, count: int) -> Period:
+    """The day, week, weekend, month or year `count` units away from today's own."""
+    match unit:
+        case "day":
+            return day(today + timedelta(days=count))
+        case "week":
+            first = monday(today) + timedelta(weeks=count)
+            return Period(first=first, last=first + timedelta(days=6), grain="week")
+        case "weekend":
+            first = monday(today) + timedelta(weeks=count, days=5)
+            return Period(first=first, last=first + timedelta(days=1), grain="weekend")
+        case "month":
+            return month(*months_away(today, count))
+        case "year":
+            return year(today.year + count)
+        case _:
+            assert_never(unit)
+
+
+def months_away(today: date, count: int) -> tuple[int, int]:
+    """Year and number of the month `count` months after today's."""
+    years, index = divmod(today.month - 1 + count, 12)
+    return today.year + years, index + 1
+
+
+def back_to(today: date, unit: Unit, count: int) -> Period:
+    """The run of days that began `count` units ago and ends today."""
+    grain: Grain = "day" if unit in ("day", "week", "weekend") else unit
+    if grain == "day":
+        first = today - timedelta(days=count * (1 if unit == "day" else 7))
+    else:
+        first = shifted(today, unit, -count).first
+    return Period(first=first, last=today, grain=grain, lasting=True)

@@ -1,0 +1,53 @@
+"""The absolute wording of a mention, in the language it was found in."""
+
+from datetime import date
+
+from remanence.dates.language import Language
+from remanence.dates.languages import BY_NAME
+from remanence.dates.mention import DateMention, Grain
+from remanence.dates.periods import WINTER
+
+_DEFAULT_PHRASES: dict[Grain, str] = {
+    "day": "{first}",
+    "weekend": "weekend of {first}",
+    "week": "week of {first}",
+    "month": "{month} {year}",
+    "season": "{word} {years}",
+    "year": "{year}",
+    "moment": "{first} {word}",
+}
+
+
+def render_date(mention: DateMention) -> str:
+    """For example "2023-05-07", "week of 2023-05-01", "May 2023", "2022", "weekend of 2023-05-06", "~2020".
+
+    A duration is given by its two ends ("2020-2023"); "~" marks a vague one.
+    """
+    language = BY_NAME.get(mention.language) or BY_NAME["english"]
+    text = _phrase(language, mention.grain, mention.first, mention.word)
+    if mention.lasting:
+        dash = "-" if mention.grain == "year" else " - "
+        text += dash + _phrase(language, mention.grain, mention.last, mention.word)
+    return f"~{text}" if mention.approximate else text
+
+
+def iso_date(mention: DateMention) -> str:
+    """The date in ISO 8601, no finer than it is known."""
+    text = mention.first.isoformat()
+    return {"year": text[:4], "month": text[:7]}.get(mention.grain, text)
+
+
+def _phrase(language: Language, grain: Grain, first: date, word: str) -> str:
+    winter = first.month == 12
+    season = WINTER if winter else first.month // 3 - 1
+    phrase = language.phrases.get(grain, _DEFAULT_PHRASES[grain])
+    names = language.months or BY_NAME["english"].months
+    seasons = language.seasons or BY_NAME["english"].seasons
+    return phrase.format(
+        first=first.isoformat(),
+        year=first.year,
+        years=f"{first.year}/{(first.year + 1) % 100:02}" if winter else first.year,
+        month=names[first.month - 1],
+        number=first.month,
+        word=word or (seasons[season] if grain == "season" else ""),
+    ).rstrip()

@@ -1,0 +1,71 @@
+"""The parts of a text that are worth reading: those near a word that points at a date."""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import chain
+
+from remanence.dates.grammar import WORD, Grammar, grammar_of, words_of
+from remanence.dates.languages import LANGUAGES
+
+_REACH = 60
+"""No mention is longer: what a trigger can belong to lies within this many characters of it."""
+_GAP = 30
+"""Triggers closer than this share a window."""
+
+Windows = list[tuple[int, int]]
+
+
+def windows_to_read(text: str) -> Iterator[tuple[Grammar, Windows]]:
+    """The languages `text` may mention dates in, each with the stretches of `text` to search."""
+    yield from _near_words(text)
+    for grammar in _of_any_script() if text.isascii() else _unspaced():
+        if grammar.may_be(text) and (first := grammar.trigger.search(text)):
+            found = grammar.trigger.finditer(text, first.start())
+            yield grammar, _windows(trigger.start() for trigger in found)
+
+
+def _near_words(text: str) -> Iterator[tuple[Grammar, Windows]]:
+    """The languages that put spaces between words; the text is walked once for all of them."""
+    pointing = words_of(text) & _pointing_words()
+    if not pointing:
+        return
+    positions: dict[str, list[int]] = {word: [] for word in pointing}
+    for found in WORD.finditer(text):
+        if (here := positions.get(found[0].lower())) is not None:
+            here.append(found.start())
+    for grammar in _spaced():
+        own = [positions[word] for word in grammar.trigger_words & pointing]
+        if own:
+            yield grammar, _windows(sorted(chain.from_iterable(own)))
+
+
+@cache
+def _spaced() -> tuple[Grammar, ...]:
+    return tuple(grammar_of(language) for language in LANGUAGES if language.trigger_words)
+
+
+@cache
+def _unspaced() -> tuple[Grammar, ...]:
+    return tuple(grammar_of(language) for language in LANGUAGES if not language.trigger_words)
+
+
+@cache
+def _of_any_script() -> tuple[Grammar, ...]:
+    return tuple(grammar for grammar in _unspaced() if not grammar.language.needs)
+
+
+@cache
+def _pointing_words() -> frozenset[str]:
+    return frozenset().union(*(grammar.trigger_words for grammar in _spaced()))
+
+
+def _windows(positions: Iterable[int]) -> Windows:
+    found: Windows = []
+    last = -1
+    for position in positions:
+        if found and position - last <= _GAP:
+            found[-1] = (found[-1][0], position + _REACH)
+        else:
+            found.append((max(0, position - _REACH), position + _REACH))
+        last = position
+    return found

@@ -1,0 +1,161 @@
+"""Accounts of failed steps: the reason is kept, and the next try waits ever longer."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from remanence import telemetry
+from remanence.clock import Clock
+from remanence.engine.steps import IDLE, PROGRESS, Step, StepName, wait
+from remanence.errors import ModelError, ObservationRejected, ObservationSkipped
+from remanence.policy.policy import Policy
+from remanence.policy.schedule import (
+    UNREACHABLE,
+    is_latched,
+    is_single_run,
+    observe_rejections,
+    retry_delay,
+)
+from remanence.protocols import Store
+from remanence.types import FailedStretch, Failure, MemoryState, Message
+
+LONGEST_ERROR = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """Records why a step failed or was left out, and when it may be tried again."""
+
+    store: Store
+    policy: Policy
+    clock: Clock
+    jitter: Callable[[], float] = random.random
+
+    def until_next_try(self, state: MemoryState, failure: Failure | None) -> Step:
+        """The wait after a failure; none where only new messages allow another try."""
+        if failure is None or is_latched(self.policy, state, failure):
+            return IDLE
+        return wait(failure.next_attempt_at)
+
+    async def record(
+        self, name: StepName, state: MemoryState, error: Exception, *, made_by: str
+    ) -> Step:
+        """Keep what a step of *made_by* raised as its failure."""
+        before = failure_of(state, name)
+        if before is not None and before.made_by not in ("", made_by):
+            before = None
+        failure = self._failure(name, state, error, before)
+        await self.store.record_failure(state, replace(failure, made_by=made_by))
+        return PROGRESS
+
+    def _failure(
+        self, name: StepName, state: MemoryState, error: Exception, before: Failure | None
+    ) -> Failure:
+        if isinstance(error, ObservationSkipped):
+            return self._skipped(name, state, before, error)
+        reason, message = self._cause(error)
+        asked_seconds = error.retry_after_seconds if isinstance(error, ModelError) else None
+        return self._failed(
+            name, state, before, reason, message, asked_seconds=asked_seconds or 0.0
+        )
+
+    def last_straw(
+        self, state: MemoryState, messages: Sequence[Message], error: Exception, *, observer: str
+    ) -> FailedStretch | None:
+        """What to record of messages that are not tried again; None where they are.
+
+        That is a single run after which the observer failed more than `max_failures` times, each
+        time for another reason than an outage.
+        """
+        rejections = observe_rejections(state, observer)
+        reason, message = self._cause(error)
+        if isinstance(error, ObservationSkipped) or reason in UNREACHABLE:
+            return None
+        if rejections < self.policy.max_failures or not is_single_run(messages):
+            return None
+        telemetry.step_failed("observe", state.ref.id, reason, message, rejections + 1)
+        return FailedStretch(messages[0].seq, messages[-1].seq, reason, message[:LONGEST_ERROR])
+
+    def log(self, state: MemoryState, error: Exception) -> None:
+        """Log a failed try to observe what was given up."""
+        telemetry.step_failed("observe", state.ref.id, *self._cause(error), 1)
+
+    def _cause(self, error: Exception) -> tuple[str, str]:
+        """A short code and a text that say why a try failed."""
+        match error:
+            case TimeoutError():
+                return "timeout", f"no answer within {self.policy.observe_timeout_seconds:g} s"
+            case ObservationRejected() | ModelError():
+                return error.reason, str(error)
+            case _:
+                return "error", f"{type(error).__name__}: {error}"
+
+    def _failed(
+        self,
+        name: StepName,
+        state: MemoryState,
+        before: Failure | None,
+        reason: str,
+        message: str,
+        *,
+        asked_seconds: float = 0.0,
+    ) -> Failure:
+        failures = (before.failures if before else 0) + 1
+        now = self.clock.now()
+        delay = retry_delay(
+            self.policy, failures, jitter=self.jitter(), reason=reason, asked_seconds=asked_seconds
+        )
+        telemetry.step_failed(name, state.ref.id, reason, message, failures)
+        rejections = (before.rejections if before else 0) + (reason not in UNREACHABLE)
+        return Failure(
+            step=name,
+            reason=reason,
+            message=message[:LONGEST_ERROR],
+            at=now,
+            next_attempt_at=now + delay,
+            failures=failures,
+            last_seq=state.last_seq,
+            rejections=rejections,
+        )
+
+    def _skipped(
+        self,
+        name: StepName,
+        state: MemoryState,
+        before: Failure | None,
+        skip: ObservationSkipped,
+    ) -> Failure:
+        skips = (before.skips if before else 0) + 1
+        now = self.clock.now()
+        again_at = now + retry_delay(self.policy, skips, jitter=self.jitter())
+        if skip.until is not None and skip.until > now:
+            again_at = skip.until
+        telemetry.step_skipped(name, state.ref.id, skip.reason, str(skip))
+        return Failure(
+            step=name,
+            reason=skip.reason,
+            message=str(skip)[:LONGEST_ERROR],
+            at=now,
+            next_attempt_at=again_at,
+            failures=0,
+            last_seq=state.last_seq,
+            skips=skips,
+            rejections=before.rejections if before else 0,
+        )
+
+
+def failure_of(state: MemoryState, name: StepName) -> Failure | None:
+    """The failure that a step has behind it."""
+    match name:
+        case "observe":
+            return state.observe_failure
+        case "reflect":
+            return state.reflect_failure
+        case "facts":
+            return state.facts_failure
+
+
+def maker_name(maker: object) -> str:
+    """What tells an observer, reflector or extractor from another one: its model, or its type."""
+    name = getattr(maker, "name", None)
+    return name if isinstance(name, str) else type(maker).__qualname__

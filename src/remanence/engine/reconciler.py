@@ -1,0 +1,274 @@
+"""One step at a time: look at a conversation's cursors, do what is due, commit."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from remanence import telemetry
+from remanence.clock import Clock
+from remanence.engine.backoff import Failing, maker_name
+from remanence.engine.leases import Leases
+from remanence.engine.segment_writer import Compressing, source_limit
+from remanence.engine.steps import (
+    IDLE,
+    LEASED,
+    PROGRESS,
+    Step,
+    StepName,
+    soonest,
+    wait,
+)
+from remanence.errors import StoreError
+from remanence.facts.conversation_facts import Remembering
+from remanence.policy.policy import Policy
+from remanence.policy.schedule import (
+    activation,
+    facts_end,
+    halved,
+    is_cut,
+    later_steps_wait,
+    longest_wait,
+    look_tokens,
+    may_interrupt,
+    may_try,
+    observation_due,
+    observation_slice,
+    observe_halvings,
+    reflection_sources,
+    reflection_time,
+    tail_start,
+)
+from remanence.protocols import Store
+from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
+from remanence.wire.boundaries import is_turn_open
+
+_STEPS: tuple[StepName, ...] = ("observe", "reflect", "facts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciler:
+    """Does the next thing that is due for a conversation. Holds no state of its own."""
+
+    store: Store
+    policy: Policy
+    clock: Clock
+    compressing: Compressing
+    remembering: Remembering
+    leases: Leases
+    failing: Failing
+
+    @property
+    def makers(self) -> tuple[str, str, str]:
+        """The names of the observer, the reflector and the extractor."""
+        compressing, extracting = self.compressing, self.remembering.extracting
+        makers = (compressing.observer, compressing.reflector, extracting.extractor)
+        observer, reflector, extractor = (maker_name(maker) for maker in makers)
+        return observer, reflector, extractor
+
+    def digest(self) -> str:
+        """The digest of all that decides when something is due."""
+        rules = repr((self.policy, self.makers))
+        return hashlib.sha256(rules.encode()).hexdigest()[:16]
+
+    async def step(
+        self, ref: ConversationRef, *, everything: bool = False, eager: bool = False
+    ) -> Step:
+        """Look once and do at most one thing; *everything* does also what is not due yet.
+
+        An observation waits for the end of a turn, unless it is *eager*, as where somebody waits.
+        Where nothing is due, the next look is planned.
+        """
+        if not self.policy.enabled:
+            return IDLE
+        snapshot = await self._snapshot(ref)
+        if snapshot is None:
+            return IDLE
+        now = self.clock.now()
+        if await self.activate_if_due(snapshot, now=now):
+            return PROGRESS
+        in_time = everything or eager or not is_turn_open(snapshot.tail)
+        if not in_time and not may_interrupt(self.policy, snapshot.state):
+            observing = IDLE
+        else:
+            observing = await self._observing(snapshot, now, everything=everything)
+        if not observing.did_nothing:
+            return observing
+        reflecting = await self._reflecting(snapshot, now)
+        if not reflecting.did_nothing:
+            return reflecting
+        remembering = await self._remembering(snapshot, now, everything=everything)
+        if not remembering.did_nothing:
+            return remembering
+        return await self._rest(snapshot.state, soonest((observing, reflecting, remembering)), now)
+
+    async def roll_up(self, ref: ConversationRef) -> None:
+        """Condense all notes of a conversation that ends, where observations are among them.
+
+        A failure is recorded, as that of any step; the notes stay as they are.
+        """
+        snapshot = await self._snapshot(ref)
+        if snapshot is None or not (self.policy.enabled and self.policy.reflect_at_end):
+            return
+        observations = [s for s in snapshot.segments if s.generation == 0 and s.text]
+        if not observations:
+            return
+        await self._activate(snapshot, snapshot.state.observed_seq)
+        active = await self._snapshot(ref) or snapshot
+        sources = active.segments
+        await self._leased(
+            "reflect", active.state, lambda: self.compressing.reflect(active, sources, final=True)
+        )
+
+    async def _rest(self, state: MemoryState, step: Step, now: datetime) -> Step:
+        """Plan the next look; where the conversation changed meanwhile, that is now."""
+        at = None if step.until is None else min(step.until, now + longest_wait(self.policy))
+        tokens = look_tokens(self.policy, state)
+        if (at, tokens) == (state.look_at, state.look_tokens):
+            return step
+        return step if await self.store.rest(state, at=at, tokens=tokens) else PROGRESS
+
+    async def _snapshot(self, ref: ConversationRef) -> Snapshot | None:
+        # Not `tail_tokens`: the newest `keep_last` messages may have more, and stay raw.
+        return await self.store.snapshot(ref, tail_tokens=self.policy.context_tokens)
+
+    async def activate_if_due(
+        self, snapshot: Snapshot, *, now: datetime, model_changed: bool = False
+    ) -> MemoryState | None:
+        """Move `active_seq` where it is due; no model is called."""
+        active_seq = activation(self.policy, snapshot, now=now, model_changed=model_changed)
+        return await self._activate(snapshot, active_seq) if active_seq is not None else None
+
+    async def _activate(self, snapshot: Snapshot, active_seq: int) -> MemoryState | None:
+        """Move `active_seq` or the tail; None where they are there already, or another was first."""
+        state = snapshot.state
+        start = tail_start(self.policy, snapshot.tail, active_seq)
+        if active_seq <= state.active_seq and start <= state.tail_seq:
+            return None
+        moved = await self.store.activate(
+            state,
+            active_seq=active_seq,
+            tail_seq=max(start, state.tail_seq),
+            at=self.clock.now(),
+        )
+        if moved is not None:
+            telemetry.activated(state.ref.id, active_seq)
+        return moved
+
+    async def _observing(self, snapshot: Snapshot, now: datetime, *, everything: bool) -> Step:
+        state = snapshot.state
+        observer, _, _ = self.makers
+        due = observation_due(self.policy, state) or (everything and state.unobserved_tokens > 0)
+        if not due:
+            return IDLE
+        if not may_try(self.policy, state, state.observe_failure, now=now, made_by=observer):
+            return self.failing.until_next_try(state, state.observe_failure)
+        messages = await self._slice(state, everything=everything)
+        if not messages:
+            return IDLE
+        messages = halved(messages, observe_halvings(state, observer))
+        return await self._leased("observe", state, lambda: self._observe(snapshot, messages))
+
+    async def _observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
+        """Commit an observation; where all tries on the same messages failed, one without notes."""
+        state = snapshot.state
+        observer, _, _ = self.makers
+        try:
+            return await self.compressing.observe(snapshot, messages)
+        except StoreError:
+            raise
+        except Exception as error:
+            why = self.failing.last_straw(state, messages, error, observer=observer)
+            if why is None:
+                raise
+        return await self.compressing.leave_out(state, messages, why, observer=observer)
+
+    async def observe_again(self, ref: ConversationRef) -> bool:
+        """Try once more to observe what could not be observed; whether any of it succeeded."""
+        snapshot = await self._snapshot(ref) if self.policy.enabled else None
+        if snapshot is None:
+            return False
+        failed = [s for s in snapshot.segments if s.failed and s.generation == 0]
+        made = [await self._try_again(snapshot, segment) for segment in failed]
+        return any(made)
+
+    async def _try_again(self, snapshot: Snapshot, failed: Segment) -> bool:
+        """Observe one such stretch; a failure leaves it as it is."""
+        state = snapshot.state
+        async with self.leases.held(state) as is_ours:
+            try:
+                return is_ours and await self.compressing.observe_again(snapshot, failed)
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001 - an observer may raise anything
+                self.failing.log(state, error)
+                return False
+
+    async def _reflecting(self, snapshot: Snapshot, now: datetime) -> Step:
+        state = snapshot.state
+        observer, reflector, _ = self.makers
+        sources = reflection_sources(self.policy, state, snapshot.segments)
+        if not sources:
+            return IDLE
+        if (due_at := reflection_time(self.policy, state, now=now)) > now:
+            return wait(due_at)
+        if later_steps_wait(state, now=now, observer=observer):
+            return self.failing.until_next_try(state, state.observe_failure)
+        if not may_try(self.policy, state, state.reflect_failure, now=now, made_by=reflector):
+            return self.failing.until_next_try(state, state.reflect_failure)
+        return await self._leased(
+            "reflect", state, lambda: self.compressing.reflect(snapshot, sources)
+        )
+
+    async def _remembering(self, snapshot: Snapshot, now: datetime, *, everything: bool) -> Step:
+        state = snapshot.state
+        observer, _, extractor = self.makers
+        end = facts_end(self.policy, state, everything=everything)
+        if end is None:
+            return IDLE
+        if later_steps_wait(state, now=now, observer=observer):
+            return self.failing.until_next_try(state, state.observe_failure)
+        if not may_try(self.policy, state, state.facts_failure, now=now, made_by=extractor):
+            return self.failing.until_next_try(state, state.facts_failure)
+        return await self._leased("facts", state, lambda: self.remembering.remember(snapshot, end))
+
+    async def _slice(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
+        """The next messages to observe; reads on while a run of tool calls does not end."""
+        limit = source_limit(self.compressing.observer)
+        max_tokens = min(self.policy.slice_tokens, limit or self.policy.slice_tokens)
+        while True:
+            messages = await self.store.messages(
+                state.ref, after=state.observed_seq, limit=None, max_tokens=max_tokens
+            )
+            chosen = observation_slice(
+                self.policy, state, messages, everything=everything, request_tokens=limit
+            )
+            if chosen and is_cut(self.policy, state, messages, chosen, request_tokens=limit):
+                telemetry.slice_cut(state.ref.id, chosen[0].seq, chosen[-1].seq)
+            if chosen or not messages or messages[-1].seq >= state.last_seq:
+                return chosen
+            max_tokens *= 2
+
+    async def _leased(
+        self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
+    ) -> Step:
+        """Do *work* as the only owner of the conversation; a failure is recorded, not raised."""
+        async with self.leases.held(state) as is_ours:
+            if not is_ours:
+                return LEASED
+            try:
+                return await self._worked(name, state, work)
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001 - an observer may raise anything
+                made_by = dict(zip(_STEPS, self.makers, strict=True))[name]
+                return await self.failing.record(name, state, error, made_by=made_by)
+
+    async def _worked(
+        self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
+    ) -> Step:
+        if await self.leases.is_still_due(state):
+            with telemetry.step_span(name, state.ref.id):
+                if not await work():
+                    telemetry.step_discarded(name, state.ref.id)
+        return PROGRESS

@@ -1,0 +1,103 @@
+"""A model's list of facts, read leniently: JSON with or without a fence, an introduction, or flaws."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from remanence.notes.redact import scrubbed
+from remanence.types import FactType
+
+_TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
+_MOST_TAGS = 8
+_LONGEST = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredFact:
+    """One element of the answer: `source` are message numbers, `replaces` that of a known fact."""
+
+    summary: str
+    type: FactType
+    tags: tuple[str, ...]
+    source: tuple[int, ...]
+    replaces: int | None
+
+
+def read_facts(text: str) -> tuple[AnsweredFact, ...] | None:
+    """The facts of an answer; None for one that is no list of facts at all.
+
+    An object that cannot be read is left out, and so is what stands around them.
+    """
+    objects = list(_objects(_TRAILING_COMMA.sub("", text)))
+    facts = tuple(fact for item in objects if (fact := _fact(item)) is not None)
+    if facts:
+        return facts
+    return () if not objects and re.search(r"\[\s*\]", text) else None
+
+
+def _objects(text: str) -> Iterator[Mapping[str, object]]:
+    decoder = json.JSONDecoder(strict=False)
+    start = text.find("{")
+    while start >= 0:
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            end = start + 1
+        else:
+            yield from _flat(value)
+        start = text.find("{", end)
+
+
+def _flat(value: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    """The object itself, or the objects of a list that it wraps."""
+    lists = [item for item in value.values() if isinstance(item, list)]
+    if "summary" in value or not lists:
+        yield value
+        return
+    yield from (item for inner in lists for item in inner if isinstance(item, dict))
+
+
+def _fact(item: Mapping[str, object]) -> AnsweredFact | None:
+    summary = item.get("summary")
+    if not isinstance(summary, str) or not summary.strip():
+        return None
+    kind = str(item.get("type", "")).strip().lower()
+    return AnsweredFact(
+        summary=scrubbed(" ".join(summary.split()))[:_LONGEST],
+        type=_type(kind),
+        tags=_tags(item.get("tags")),
+        source=_numbers(item.get("source")),
+        replaces=next(iter(_numbers(item.get("replaces"))), None),
+    )
+
+
+def _type(kind: str) -> FactType:
+    match kind:
+        case "behavior" | "event" | "skill" | "profile":
+            return kind
+        case "behaviour" | "preference":
+            return "behavior"
+        case _:
+            return "knowledge"
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    items: Sequence[object] = ()
+    if isinstance(value, str):
+        items = value.split(",")
+    elif isinstance(value, list):
+        items = value
+    tags = (" ".join(item.split()).lower() for item in items if isinstance(item, str))
+    return tuple(dict.fromkeys(tag for tag in tags if tag))[:_MOST_TAGS]
+
+
+def _numbers(value: object) -> tuple[int, ...]:
+    """The whole numbers of a number, a text or a list of them."""
+    items = value if isinstance(value, list) else [value]
+    return tuple(
+        int(digits)
+        for item in items
+        if isinstance(item, int | str) and not isinstance(item, bool)
+        for digits in re.findall(r"\d{1,12}", str(item))
+    )

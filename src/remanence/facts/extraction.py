@@ -1,0 +1,55 @@
+"""Asking for the facts of messages, and finding what is new in them."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from remanence.clock import Clock
+from remanence.facts.merge import merged
+from remanence.policy.policy import Policy
+from remanence.protocols import ExtractRequest, FactExtractor, Store
+from remanence.types import ConversationRef, FactChanges, Message, Note, Owner
+
+KNOWN_FACTS = 2_000
+"""Facts of one owner that new ones are compared with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracting:
+    """Asks an extractor, and compares its answer with what is known. Holds no state of its own."""
+
+    store: Store
+    policy: Policy
+    extractor: FactExtractor
+    clock: Clock
+
+    async def changes(
+        self,
+        owner: Owner,
+        source: ConversationRef,
+        *,
+        messages: Sequence[Message],
+        notes: Sequence[Note],
+    ) -> FactChanges:
+        """What the messages tell of their user that is new, and what it replaces."""
+        known = await self.store.facts(owner, limit=KNOWN_FACTS)
+        request = ExtractRequest(
+            conversation=source,
+            user=owner.user,
+            messages=tuple(messages),
+            notes=tuple(notes),
+            known=known,
+            now=self.clock.now(),
+        )
+        async with asyncio.timeout(self.policy.observe_timeout_seconds):
+            drafts = await self.extractor.extract(request)
+        # Comparing with thousands of facts takes a while: the event loop goes on meanwhile.
+        return await asyncio.to_thread(
+            merged,
+            drafts,
+            known,
+            owner=owner,
+            source=source,
+            made_by=self.extractor.name,
+            clock=self.clock,
+        )

@@ -1,0 +1,131 @@
+"""The extractor that asks a language model."""
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from string import Template
+
+from remanence.errors import ObservationRejected
+from remanence.facts.answers import AnsweredFact, read_facts
+from remanence.notes.redact import scrubbed
+from remanence.observers.llm.asking import NOTHING, Question, ask_once, is_word
+from remanence.observers.llm.lines import format_line
+from remanence.observers.llm.note_entries import note_entries
+from remanence.observers.llm.prompting import Entry, Section, language_rule
+from remanence.observers.llm.time_headings import Timed, below_times
+from remanence.observers.llm.transcript import transcript
+from remanence.protocols import ExtractRequest, Model
+from remanence.tokens import text_tokens
+from remanence.types import FactDraft
+
+EXTRACT_VERSION = "extract/2"
+KNOWN_FACTS = 100
+FEW_TOKENS = 2_000
+ROOM_TOKENS = 12_000
+MESSAGE_TOKENS = 4_000
+_NUMBER = re.compile(r"\d+")
+_DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b")
+
+
+class ModelFacts:
+    """Facts that a language model picked out; one with a number that no note has is left out."""
+
+    def __init__(
+        self, model: Model, *, language: str = "conversation", max_output_tokens: int = 4_096
+    ) -> None:
+        self._model = model
+        self._language_rule = language_rule(language)
+        self._max_output_tokens = max_output_tokens
+
+    @property
+    def name(self) -> str:
+        return f"{EXTRACT_VERSION} {self._model.name}"
+
+    async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
+        answer = await ask_once(self._model, self._question(request))
+        found = () if is_word(answer.text, NOTHING) else read_facts(answer.text)
+        if found is None:
+            raise ObservationRejected(
+                "malformed", f"{answer.model} answered with no list of facts: {answer.text[:200]!r}"
+            )
+        if not answer.complete:
+            raise ObservationRejected("cut_off", f"the answer of {answer.model} was cut off")
+        return tuple(_draft(fact, request) for fact in found if _is_supported(fact, request))
+
+    def _question(self, request: ExtractRequest) -> Question:
+        return Question(
+            purpose="facts",
+            conversation=request.conversation,
+            user=request.user,
+            stable=_prompt("extract"),
+            sections=(
+                Section("known facts", tuple(_known_entries(request))),
+                _source_section(request),
+            ),
+            task=Template(_prompt("extract-task")).substitute(language=self._language_rule).strip(),
+            max_output_tokens=self._max_output_tokens,
+        )
+
+
+def _prompt(name: str) -> str:
+    return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+
+
+def _known_entries(request: ExtractRequest) -> Iterator[Entry]:
+    for number, fact in enumerate(request.known[:KNOWN_FACTS], start=1):
+        yield Entry("", f"{number}. {scrubbed(fact.summary)}")
+
+
+def _source_section(request: ExtractRequest) -> Section:
+    """The notes; where there are few messages, these, as their notes have room for little."""
+    if request.notes and sum(message.tokens for message in request.messages) > FEW_TOKENS:
+        return Section("notes", note_entries(request.notes))
+    shown = transcript(
+        request.messages, message_tokens=MESSAGE_TOKENS, room_tokens=ROOM_TOKENS, count=text_tokens
+    )
+    return Section("messages", tuple(below_times(Timed(item.at, item.entry) for item in shown)))
+
+
+def _is_supported(fact: AnsweredFact, request: ExtractRequest) -> bool:
+    """Whether each number of the summary occurs in the source, or in a fact that is known.
+
+    Dates about the time of the messages may be reckoned from words such as "next Friday".
+    """
+    years = {message.created_at.year for message in request.messages if message.created_at}
+    about = {str(year + near) for year in years for near in (-1, 0, 1)}
+    summary = _DATE.sub(lambda date: "" if date[0][:4] in about else date[0], fact.summary)
+    numbers = set(_NUMBER.findall(summary))
+    if not numbers:
+        return True
+    texts = [known.summary for known in request.known[:KNOWN_FACTS]]
+    texts += [format_line(note) for note in request.notes]
+    for message in request.messages:
+        texts += [message.full_text, str(message.created_at)]
+    return numbers <= set(_NUMBER.findall("\n".join(texts)))
+
+
+def _draft(fact: AnsweredFact, request: ExtractRequest) -> FactDraft:
+    place = fact.replaces or 0
+    replaced = request.known[place - 1] if 0 < place <= len(request.known) else None
+    first_seq, last_seq = _source(fact, request)
+    times = {message.seq: message.created_at for message in request.messages}
+    return FactDraft(
+        summary=fact.summary,
+        type=fact.type,
+        tags=fact.tags,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        valid_from=times.get(first_seq),
+        replaces=replaced.id if replaced else None,
+    )
+
+
+def _source(fact: AnsweredFact, request: ExtractRequest) -> tuple[int, int]:
+    """The messages that the model named, or the one that shares most of the words."""
+    seqs = {message.seq for message in request.messages}
+    named = [seq for seq in fact.source if seq in seqs]
+    if named:
+        return min(named), max(named)
+    mine = set(fact.summary.casefold().split())
+    best = max(request.messages, key=lambda m: (len(mine & set(m.text.casefold().split())), -m.seq))
+    return best.seq, best.seq

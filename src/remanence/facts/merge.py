@@ -1,0 +1,200 @@
+"""New facts beside those that are known: what repeats one, and what takes its place."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+
+from remanence.clock import Clock
+from remanence.facts.cues import fact_cues
+from remanence.languages.vocabulary import vocabulary_of
+from remanence.observers.extractive.wording import Word, terms, words
+from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
+
+_ALIKE = 0.8
+_MOST_DIFFERENT = 4
+"""Terms in which two values of one thing may differ on each side."""
+
+_MEASURE = re.compile(
+    r"\d{1,2}:\d\d|\d{1,2}[.h]?(?:am|pm|uhr)|[$€£¥]\d[\d.,]*|\d[\d.,]*[%$€£¥]", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    """The terms of a summary: all, those with a digit, and the words of a thing with one value."""
+
+    speaker: str
+    bag: frozenset[str]
+    numbers: frozenset[str]
+    measures: frozenset[str]
+    single: frozenset[str]
+    is_home: bool
+    asks_topic: bool
+
+
+def merged(
+    drafts: Sequence[FactDraft],
+    known: Sequence[Fact],
+    *,
+    owner: Owner,
+    source: ConversationRef | None,
+    made_by: str,
+    clock: Clock,
+) -> FactChanges:
+    """What is new in *drafts*, and which of *known* it replaces.
+
+    A draft that says what a fact says already is left out. It replaces a fact that it takes back,
+    or that gives another value to the same thing: another home, another favourite colour.
+    """
+    now = clock.now()
+    board = _Board(list(known))
+    for draft in drafts:
+        if not draft.summary.strip() or board.repeats(draft):
+            continue
+        fact = _fact(draft, owner, source, made_by, clock.new_id("fact"), now)
+        board.add(fact, draft)
+    return FactChanges(facts=tuple(board.added.values()), replaced=board.replaced)
+
+
+@dataclass(slots=True)
+class _Board:
+    """The facts that hold while drafts come in, oldest draft first."""
+
+    known: list[Fact]
+    added: dict[str, Fact] = field(default_factory=dict)
+    replaced: dict[str, str] = field(default_factory=dict)
+
+    def holding(self) -> Iterator[Fact]:
+        yield from (fact for fact in self.known if fact.id not in self.replaced)
+        yield from self.added.values()
+
+    def repeats(self, draft: FactDraft) -> bool:
+        return any(_same(draft.summary, fact.summary) for fact in self.holding())
+
+    def add(self, fact: Fact, draft: FactDraft) -> None:
+        """Take a fact in; one of the same drafts that it takes back goes without a trace."""
+        for old in list(self.holding()):
+            if not _replaces(fact, draft, old):
+                continue
+            if self.added.pop(old.id, None) is None:
+                self.replaced[old.id] = fact.id
+            else:
+                moved = [key for key, new_id in self.replaced.items() if new_id == old.id]
+                self.replaced.update(dict.fromkeys(moved, fact.id))
+        self.added[fact.id] = fact
+
+
+def _fact(
+    draft: FactDraft,
+    owner: Owner,
+    source: ConversationRef | None,
+    made_by: str,
+    fact_id: str,
+    now: datetime,
+) -> Fact:
+    return Fact(
+        id=fact_id,
+        tenant=owner.tenant,
+        user=owner.user,
+        summary=" ".join(draft.summary.split()),
+        type=draft.type,
+        tags=tuple(dict.fromkeys(draft.tags)),
+        conversation=source.id if source else None,
+        first_seq=draft.first_seq,
+        last_seq=draft.last_seq,
+        made_by=made_by,
+        created_at=now,
+        valid_from=draft.valid_from or now,
+    )
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two summaries say the same: nearly all words, and each number."""
+    a, b = _meaning(one), _meaning(other)
+    if a.numbers != b.numbers or a.speaker != b.speaker:
+        return False
+    return one.casefold() == other.casefold() or _share(a.bag, b.bag) >= _ALIKE
+
+
+def _share(one: Collection[str], other: Collection[str]) -> float:
+    either = len(set(one) | set(other))
+    return len(set(one) & set(other)) / either if either else 0.0
+
+
+def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
+    if draft.replaces == old.id:
+        return True
+    mine, theirs = _meaning(new.summary), _meaning(old.summary)
+    if mine.speaker != theirs.speaker:
+        return False
+    if draft.supersedes and _takes_back(mine, _meaning(draft.supersedes).bag, theirs):
+        return True
+    if new.valid_from < old.valid_from:
+        return False
+    return _other_value(mine, theirs) or (
+        "event" not in (new.type, old.type) and _other_measure(mine, theirs)
+    )
+
+
+def _takes_back(mine: _Meaning, old_value: frozenset[str], theirs: _Meaning) -> bool:
+    """Whether the old fact holds the value that was taken back, and is about the same."""
+    return bool(old_value) and old_value <= theirs.bag and bool(mine.bag & theirs.bag - old_value)
+
+
+def _other_value(mine: _Meaning, theirs: _Meaning) -> bool:
+    """Whether both give a thing that has one value another one: "live in Rome", "live in Oslo"."""
+    at_home = mine.is_home and theirs.is_home
+    if not at_home and not mine.single & theirs.single:
+        return False
+    common = mine.bag & theirs.bag - mine.single - theirs.single
+    only_mine = mine.bag - theirs.bag - mine.single
+    only_theirs = theirs.bag - mine.bag - theirs.single
+    few = 0 < len(only_mine) <= _MOST_DIFFERENT and 0 < len(only_theirs) <= _MOST_DIFFERENT
+    return few and bool(common or not mine.asks_topic)
+
+
+def _other_measure(mine: _Meaning, theirs: _Meaning) -> bool:
+    """Whether both say the same of one thing, except for its time, price or share.
+
+    Other numbers tell things apart: garden 3 and garden 4 are two gardens.
+    """
+    if len(mine.measures) != 1 or len(theirs.measures) != 1 or mine.measures == theirs.measures:
+        return False
+    about, other = mine.bag - mine.measures, theirs.bag - theirs.measures
+    return len(about) > 1 and about == other
+
+
+@lru_cache(maxsize=4_096)
+def _meaning(summary: str) -> _Meaning:
+    speaker, separator, said = summary.partition(": ")
+    if not separator or len(speaker.split()) > 2:  # a first and a last name
+        speaker, said = "", summary
+    vocabulary = vocabulary_of(said)
+    small = vocabulary.drop | vocabulary.glue
+    telling = [w for w in words(said, vocabulary, opens=False) if w.key not in small]
+    cues = fact_cues(said)
+    single = cues.get("single", "")
+    return _Meaning(
+        speaker=speaker.casefold(),
+        bag=frozenset(term for word in telling for term in _terms(word)),
+        numbers=frozenset(word.key for word in telling if _has_digit(word)),
+        measures=frozenset(word.key for word in telling if _MEASURE.fullmatch(word.key)),
+        single=frozenset(term for word in single.split() for term in terms(word)),
+        is_home="home" in cues,
+        asks_topic=single.startswith(("favo", "prefer", "bevorz", "préf", "pref", "предпоч")),
+    )
+
+
+def _terms(word: Word) -> tuple[str, ...]:
+    """What a word counts as; names and numbers that begin alike are still different ones."""
+    return (
+        (word.key,)
+        if word.key.isascii() and (word.is_name or _has_digit(word))
+        else terms(word.key)
+    )
+
+
+def _has_digit(word: Word) -> bool:
+    return any(character.isdigit() for character in word.key)

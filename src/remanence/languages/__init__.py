@@ -1,0 +1,1 @@
+"""Vocabulary of the languages that the embedded observer reads."""

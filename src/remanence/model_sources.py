@@ -1,0 +1,141 @@
+"""Observers, reflectors and extractors of facts from what a memory was given, metered and within budget."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from remanence.clock import Clock
+from remanence.costs.budgets import BudgetedObserver, BudgetedReflector, Budgets
+from remanence.errors import InvalidPolicy
+from remanence.facts import ExtractiveFacts, ModelFacts
+from remanence.observers.extractive import ExtractiveObserver, ExtractiveReflector
+from remanence.observers.llm import ModelObserver, ModelReflector
+from remanence.policy.policy import Policy
+from remanence.protocols import CountTokens, FactExtractor, Model, Observer, Reflector
+from remanence.providers import (
+    ComparedModel,
+    CompareTokens,
+    MeteredModel,
+    ModelOptions,
+    ModelSource,
+    RecordUsage,
+    open_model,
+)
+from remanence.providers.spec import can_continue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Makers:
+    """Makes an observer, a reflector and an extractor.
+
+    A `key_variable` names the environment variable with the key of a role's model.
+
+    Their models tell `record` what each call took, and `compare` what `count` would have estimated.
+    """
+
+    policy: Policy
+    clock: Clock
+    record: RecordUsage
+    compare: CompareTokens
+    count: CountTokens
+    options: ModelOptions
+    budgets: Budgets
+    over_budget: Literal["extractive", "raw"]
+
+    async def observer(
+        self, source: "Observer | ModelSource | None", *, key_variable: str | None = None
+    ) -> Observer:
+        """The observer for *source*; the embedded one for None.
+
+        Raises:
+            InvalidPolicy: it cannot observe in the policy's `observer_mode`.
+            ModelError: its model cannot be opened.
+        """
+        made = await self._observer(source, key_variable)
+        self._check_mode(made)
+        if not self.budgets or isinstance(made, ExtractiveObserver):
+            return made
+        instead = ExtractiveObserver() if self.over_budget == "extractive" else None
+        return BudgetedObserver(made, instead=instead, budgets=self.budgets)
+
+    async def reflector(
+        self, source: "Reflector | ModelSource | None", *, key_variable: str | None = None
+    ) -> Reflector:
+        """The reflector for *source*; the embedded one for None. Errors as above."""
+        made = await self._reflector(source, key_variable)
+        if not self.budgets or isinstance(made, ExtractiveReflector):
+            return made
+        instead = ExtractiveReflector() if self.over_budget == "extractive" else None
+        return BudgetedReflector(made, instead=instead, budgets=self.budgets)
+
+    async def extractor(
+        self, source: "FactExtractor | ModelSource | None", *, key_variable: str | None = None
+    ) -> FactExtractor:
+        """The extractor for *source*; the embedded one for None."""
+        if source is None:
+            return ExtractiveFacts()
+        if isinstance(source, FactExtractor):
+            return source
+        model = await self._opened(source, key_variable)
+        return ModelFacts(
+            model,
+            language=self.policy.note_language,
+            max_output_tokens=self.policy.max_output_tokens,
+        )
+
+    async def _observer(
+        self, source: "Observer | ModelSource | None", key_variable: str | None
+    ) -> Observer:
+        if source is None:
+            return ExtractiveObserver()
+        if isinstance(source, ModelObserver):
+            return source.asking(self._metered(source.model))
+        if isinstance(source, Observer):
+            return source
+        model = await self._opened(source, key_variable)
+        return ModelObserver(
+            model,
+            language=self.policy.note_language,
+            max_output_tokens=self.policy.max_output_tokens,
+        )
+
+    async def _reflector(
+        self, source: "Reflector | ModelSource | None", key_variable: str | None
+    ) -> Reflector:
+        if source is None:
+            return ExtractiveReflector()
+        if isinstance(source, ModelReflector):
+            return source.asking(self._metered(source.model))
+        if isinstance(source, Reflector):
+            return source
+        model = await self._opened(source, key_variable)
+        return ModelReflector(
+            model,
+            language=self.policy.note_language,
+            max_output_tokens=self.policy.max_output_tokens,
+        )
+
+    async def _opened(self, source: ModelSource, key_variable: str | None) -> Model:
+        options = self.options
+        if key_variable is not None:
+            options = replace(options, key_variable=key_variable)
+        if options.timeout_seconds is None:
+            options = replace(options, timeout_seconds=self.policy.observe_timeout_seconds)
+        # Importing a provider's package takes seconds, and the loop has others to serve.
+        model = await asyncio.to_thread(
+            open_model, source, options=options, clock=self.clock, record=self.record
+        )
+        return ComparedModel(model, count=self.count, compare=self.compare)
+
+    def _metered(self, model: Model) -> Model:
+        metered = MeteredModel(model, record=self.record, clock=self.clock)
+        return ComparedModel(metered, count=self.count, compare=self.compare)
+
+    def _check_mode(self, observer: Observer) -> None:
+        if self.policy.observer_mode == "separate":
+            return
+        if not isinstance(observer, ModelObserver) or not can_continue(observer.model.name):
+            raise InvalidPolicy(
+                "observer_mode='continuation' needs an observer with an anthropic: or openai: "
+                "model: name one, or use 'separate'"
+            )

@@ -1,0 +1,114 @@
+"""From text to notes. What is not in the format is kept as the text of a note."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import get_args
+
+from remanence.notes.marks import (
+    ESCAPE,
+    INDENT,
+    ITEM,
+    MARK,
+    MARKED_PRIORITIES,
+    date_of,
+    is_date_heading,
+    labels_of,
+    moment,
+    take_tag,
+    take_was,
+    usual_priority,
+    without_item_mark,
+)
+from remanence.types import Note, NoteFormat, Priority
+
+_PRIORITIES: dict[str, Priority] = {name.lower(): name for name in get_args(Priority)}
+_STAMPED = re.compile(
+    r"\[(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d))?\] (?:(critical|important|note)\b:? )?(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def parse_notes(
+    text: str, note_format: NoteFormat, *, first_seq: int, last_seq: int
+) -> tuple[Note, ...]:
+    """The notes that a text shows, each given the whole range; never fails.
+
+    Times have no offset in a text: the notes have them as UTC.
+    """
+    entries = _entries(text)
+    base = Note(text="", first_seq=first_seq, last_seq=last_seq)
+    match note_format:
+        case "compact":
+            return tuple(_compact(entries, base))
+        case "dated_priority":
+            return tuple(_stamped(entry, base) for entry in entries)
+        case "tagged":
+            return tuple(_below_dates(entries, base, tags=True))
+        case "prose":
+            return tuple(_below_dates(entries, base, tags=False))
+
+
+def _entries(text: str) -> Sequence[str]:
+    """The lines that are not blank, each with the indented lines that continue it."""
+    entries: list[list[str]] = []
+    for line in text.split("\n"):
+        if entries and line.startswith(INDENT):
+            entries[-1].append(line.removeprefix(INDENT))
+        elif line.strip():
+            entries.append([line])
+    return ["\n".join(lines) for lines in entries]
+
+
+def _compact(entries: Sequence[str], base: Note) -> Iterator[Note]:
+    at: datetime | None = None
+    labels = ("", "")
+    for index, entry in enumerate(entries):
+        if is_date_heading(entry):
+            at, labels = date_of(entry), ("", "")
+            continue
+        followed = index + 1 < len(entries) and ITEM.match(entries[index + 1])
+        if followed and not ITEM.match(entry) and (found := labels_of(entry)) is not None:
+            labels = found
+            continue
+        note = _marked(entry[2:] if entry.startswith("- ") else without_item_mark(entry), base)
+        yield replace(note, observed_at=at, speaker=labels[0] or None, topic=labels[1] or None)
+
+
+def _marked(text: str, base: Note) -> Note:
+    mark = MARK.match(text)
+    found, text = take_tag(text[mark.end() :] if mark else text)
+    tag = found or "Fact"
+    priority = MARKED_PRIORITIES[mark[0]] if mark else usual_priority(tag)
+    text, supersedes = take_was(text)
+    return replace(base, text=text, priority=priority, tag=tag, supersedes=supersedes)
+
+
+def _stamped(entry: str, base: Note) -> Note:
+    head, _, rest = entry.partition(" ")
+    if head in get_args(Priority):
+        text, supersedes = take_was(rest)
+        return replace(base, text=text, priority=_PRIORITIES[head.lower()], supersedes=supersedes)
+    match = _STAMPED.fullmatch(without_item_mark(entry))
+    at = moment(match[1], match[2]) if match else None
+    if match is None or at is None:
+        return replace(base, text=entry)
+    text, supersedes = take_was(match[4])
+    priority = _PRIORITIES[match[3].lower()] if match[3] else "NOTE"
+    return replace(base, text=text, observed_at=at, priority=priority, supersedes=supersedes)
+
+
+def _below_dates(entries: Sequence[str], base: Note, *, tags: bool) -> Iterator[Note]:
+    at: datetime | None = None
+    for entry in entries:
+        if is_date_heading(entry):
+            at = date_of(entry)
+            continue
+        if tags:
+            found, text = take_tag(without_item_mark(entry))
+            tag = found or "Fact"
+        else:
+            tag, text = "Fact", entry.removeprefix(ESCAPE)
+        text, supersedes = take_was(text)
+        yield replace(base, text=text, observed_at=at, tag=tag, supersedes=supersedes)

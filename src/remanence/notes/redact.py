@@ -1,0 +1,113 @@
+"""Passwords, keys and tokens, found by their form and taken out of texts."""
+
+import re
+from itertools import pairwise
+
+from remanence.notes.secret_mark import MARK
+from remanence.notes.secret_numbers import without_numbers
+from remanence.notes.substitution import Rule, apply_rules
+
+__all__ = ["MARK", "scrubbed"]
+
+_KEY_BLOCK = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----))*+(?:-----END [A-Z ]{0,40}-----)?"
+)
+_KNOWN_FORMS = re.compile(
+    r"""(?<![\w-])(?:
+        sk-[\w-]{16,} | [sr]k_(?:live|test)_\w{16,} | gh[pousr]_\w{20,} | github_pat_\w{20,}
+      | glpat-[\w-]{16,} | xox[abeoprs]-[\w-]{10,} | (?:AKIA|ASIA)[0-9A-Z]{16} | AIza[\w-]{30,}
+      | hf_\w{20,} | npm_\w{20,} | SG\.[\w-]{16,}\.[\w-]{16,}
+      | eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}
+    )""",
+    re.VERBOSE,
+)
+_HEADER = re.compile(r"\b(Bearer|Basic)(\s{1,3})[\w.~+/-]{16,}=*", re.IGNORECASE)
+_URL_PASSWORD = re.compile(
+    r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}:)[^\s/@]{1,200}(?=@)", re.IGNORECASE
+)
+_NAMED = re.compile(
+    r"""(
+        (?:\b|_)(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credential|api[ _-]?key
+          |(?:access|auth|secret|private)[ _-]?key|passwort|kennwort|contraseña|mot\ de\ passe)
+        ["'`]?\s{0,3}
+        (?:[:=]|\bis\b|\bist\b|\bes\b|\best\b)
+        \s{0,3}
+    )
+    (?:"([^"\s]{4,200})"|'([^'\s]{4,200})'|`([^`\s]{4,200})`|([^\s"'`,;]{4,200}))""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_NAMING = ("pass", "pwd", "secret", "token", "credential", "key", "kennwort", "contrase", "mot de")
+_NAMED_CJK = re.compile(
+    r"((?:密码|密碼|パスワード|비밀번호)\s{0,3}(?:[:：=是은는は]\s{0,3})?)([!-~]{4,200})"
+)
+_NAMING_CJK = ("密码", "密碼", "パスワード", "비밀번호")
+_CALL = re.compile(r"[A-Za-z](?=\w*[._]\w)(?:\w|\.(?=\w))*+\(|[a-z]+(?:[A-Z][a-z0-9]+)+\(")
+"""Code that fetches a value, such as `secrets.token_urlsafe(32)`, is not the value."""
+
+_LOGIN = re.compile(
+    r"""(
+        \b(?:login|log-in|logins|credentials?|creds|zugangsdaten|anmeldedaten|identifiants)\b
+        \s{0,2}(?:[:=]|\b(?:is|are|ist|sind|lauten|sont|son)\b)\s{0,3}
+        [^\s/,:]{1,60}
+        \s{0,2}(?:[/,:|]|\b(?:and|with|und|mit|et|y)\b)\s{0,2}
+    )
+    ([^\s"'`,;]{6,60})""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_LOGINS = ("login", "log-in", "credential", "creds", "zugangsdaten", "anmeldedaten", "identifiants")
+_AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])")
+_CHANGES = 14
+"""A random text of 40 letters and digits changes between small, capital and digit about 23 times;
+words, paths and identifiers of code rarely do so ten times."""
+
+_DIGIT_OR_SYMBOL = re.compile(r"[0-9!@#$%^&*+=?~]")
+
+
+def scrubbed(text: str) -> str:
+    """The text with each secret replaced by `[secret]`; what only might be one stays."""
+    text = _KEY_BLOCK.sub(MARK, text)
+    return without_numbers(apply_rules(_RULES, text))
+
+
+def _mark(_match: re.Match[str]) -> str:
+    return MARK
+
+
+def _mark_behind(match: re.Match[str]) -> str:
+    return match[1] + MARK
+
+
+def _without_password(match: re.Match[str]) -> str:
+    """A password has letters and something else, and is no address."""
+    value = match[2]
+    is_address = "://" in value or re.fullmatch(r"[^@]{1,60}@[\w-]{1,60}(?:\.\w{1,60}){1,5}", value)
+    if is_address or not (_DIGIT_OR_SYMBOL.search(value) and any(map(str.isalpha, value))):
+        return match[0]
+    return match[1] + MARK
+
+
+def _without_random(match: re.Match[str]) -> str:
+    kinds = ["digit" if c.isdigit() else "upper" if c.isupper() else "lower" for c in match[0]]
+    changes = sum(one != other for one, other in pairwise(kinds))
+    return MARK if changes >= _CHANGES and len(set(kinds)) > 2 else match[0]
+
+
+def _without_value(match: re.Match[str]) -> str:
+    """A plain word (`password: required`, `token: str`) and a call in code are no secrets."""
+    value = match[2] or match[3] or match[4] or match[5]
+    if match[5] and _CALL.match(value):
+        return match[0]
+    if not _DIGIT_OR_SYMBOL.search(value) or value.startswith((MARK, "$", "%", "{", "(", "<")):
+        return match[0]
+    return match[1] + match[0][len(match[1]) :].replace(value, MARK)
+
+
+_RULES = (
+    Rule(_KNOWN_FORMS, _mark),
+    Rule(_HEADER, lambda match: f"{match[1]}{match[2]}{MARK}", ("bearer", "basic")),
+    Rule(_URL_PASSWORD, _mark_behind, ("://",)),
+    Rule(_NAMED, _without_value, _NAMING),
+    Rule(_LOGIN, _without_password, _LOGINS),
+    Rule(_AWS_SECRET, _without_random),
+    Rule(_NAMED_CJK, _mark_behind, _NAMING_CJK),
+)

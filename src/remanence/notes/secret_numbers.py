@@ -1,0 +1,104 @@
+"""Numbers that open an account or a door: cards, bank accounts, PINs and codes that work once."""
+
+import re
+from collections.abc import Iterator
+
+from remanence.notes.secret_mark import MARK
+from remanence.notes.substitution import Rule, apply_rules
+
+_CARD = re.compile(r"(?<![\w.-])[2-6]\d(?:[ -]?\d){12,17}(?![\w-])")
+_CARD_LENGTHS = {"2": {16}, "3": {14, 15, 16}, "4": {16, 19}, "5": {16}, "6": {16, 19}}
+"""Digits of a card number by its first one."""
+
+_CARD_CODE = re.compile(
+    r"\b(?:cvv2?|cvc2?|csc|card\ (?:security|verification)\ code|Prüfziffer)\b"
+    r"\W{0,3}(?:(?:is|ist|es|est)\s{1,3})?(\d{3,4})\b",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SOCIAL_SECURITY = re.compile(
+    r"(?<![\w.-])(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}(?![\w-])"
+    r"|(?i:\b(?:ssn|social\ security(?:\ number)?)\b\W{0,3}(?:is\s{1,3})?)\d{9}\b",
+    re.VERBOSE,
+)
+_IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?:\ ?[A-Z0-9]{4}){2,7}(?:\ ?[A-Z0-9]{1,3})?(?!\w)")
+_IBAN_LENGTHS = range(15, 35)
+
+_CODE_NAME = (
+    r"(?:pin|otp|(?:one[- ]time|verification|authentication|login|2fa|sms|security)"
+    r"[ -](?:pass)?(?:code|word|pin)|einmalcode|einmalpasswort|bestätigungscode|sicherheitscode"
+    r"|code\ de\ vérification|código\ de\ verificación)"
+)
+_CODE = re.compile(
+    rf"\b{_CODE_NAME}(?:[ -](?:code|number|nummer))?\b"
+    r"(?:\ (?:for|of|to|für|de|para|pour)\ [^\d\n.!?,;:]{1,30}?)?"
+    r"\s{0,2}(?:[:=]|\b(?:is|was|ist|lautet|war|es|est)\b)?\s{0,3}[\"'`*]{0,2}"
+    r"(\d{3}[ -]\d{3}|\d{4,8})(?![\w.%])",
+    re.IGNORECASE,
+)
+_CODE_FIRST = re.compile(
+    rf"(?<![\w.-])(?:[A-Z]-)?(\d{{3}}[ -]\d{{3}}|\d{{4,8}})(?=\ is\ (?:your|my|the)\ (?:\w{{1,20}}\ ){{0,3}}{_CODE_NAME}\b)",
+    re.IGNORECASE,
+)
+_CODE_NAMES = ("pin", "otp", "code", "word", "einmalpasswort", "código")
+_ZH_CODE = re.compile(
+    r"((?:验证码|驗證碼|認証コード|暗証番号|인증번호)\W{0,3}[是为はは은는]?\W{0,2})(\d{4,8})(?!\d)"
+)
+_ZH_CODE_NAMES = ("验证码", "驗證碼", "認証コード", "暗証番号", "인증번호")
+
+
+def without_numbers(text: str) -> str:
+    """The text with numbers of this kind replaced by `[secret]`."""
+    if not any(digit in text for digit in "0123456789"):
+        return text
+    return apply_rules(_RULES, text)
+
+
+def _card(match: re.Match[str]) -> str:
+    digits = [int(character) for character in match[0] if character.isdigit()]
+    fits = len(digits) in _CARD_LENGTHS[match[0][0]]
+    return MARK if fits and _luhn(digits) and len(set(digits)) > 1 else match[0]
+
+
+def _luhn(digits: list[int]) -> bool:
+    """The check of card numbers (ISO/IEC 7812)."""
+    doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
+    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+
+
+def _iban(match: re.Match[str]) -> str:
+    """An account number ends where its check is right: a word in capitals may follow it."""
+    groups = list(_ends(match[0]))
+    for end in reversed(groups):
+        number = match[0][:end].replace(" ", "")
+        if len(number) in _IBAN_LENGTHS and _is_iban(number):
+            return MARK + match[0][end:]
+    return match[0]
+
+
+def _ends(text: str) -> Iterator[int]:
+    yield from (place for place, character in enumerate(text) if character == " ")
+    yield len(text)
+
+
+def _is_iban(number: str) -> bool:
+    """The check of account numbers (ISO 13616): 1 is left when it is divided by 97."""
+    return int("".join(str(int(c, 36)) for c in number[4:] + number[:4])) % 97 == 1
+
+
+def _last_digits(match: re.Match[str]) -> str:
+    return match[0].rstrip("0123456789-") + MARK
+
+
+def _without_code(match: re.Match[str]) -> str:
+    return match[0].replace(match[1], MARK)
+
+
+_RULES = (
+    Rule(_CARD, _card),
+    Rule(_IBAN, _iban),
+    Rule(_SOCIAL_SECURITY, _last_digits, ("-", "ssn", "social")),
+    Rule(_CARD_CODE, _without_code, ("cvv", "cvc", "csc", "card", "prüfziffer")),
+    Rule(_CODE, _without_code, _CODE_NAMES),
+    Rule(_CODE_FIRST, _without_code, _CODE_NAMES),
+    Rule(_ZH_CODE, lambda match: match[1] + MARK, _ZH_CODE_NAMES),
+)

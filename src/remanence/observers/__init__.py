@@ -1,0 +1,1 @@
+"""Observers and reflectors: embedded ones and those that ask a language model."""

@@ -1,0 +1,146 @@
+"""Dates in a note's text: relative ones made absolute, as short as their heading's date allows."""
+
+import re
+from datetime import date, datetime
+
+from remanence.dates import DateMention, render_date
+from remanence.dates.languages import BY_NAME
+
+_WEEKDAY = re.compile(
+    r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|[월화수목금토일]요일|[月火水木金土日]曜日?"
+    r"|(?:周|週|星期|礼拜|禮拜)[一二三四五六日天]",
+    re.IGNORECASE,
+)
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+
+_UNITS = {"chinese": "年月日", "japanese": "年月日", "korean": "년월일"}
+_WEEK = {"chinese": "那周", "japanese": "の週", "korean": " 주간"}
+_WEEKEND = {"chinese": "周末", "japanese": "の週末", "korean": " 주말"}
+_TAKES_PARTICLES = ("japanese", "korean")
+_TOPIC_MARKS = ("的", "是", "之", "就是", "算是")
+_AFTER_CONSONANT = {"은": "는", "이": "가", "을": "를", "과": "와", "으로": "로", "이랑": "랑"}
+"""Korean particles that depend on the sound before them, as they stand after a consonant and a vowel."""
+
+
+def written_date(mention: DateMention, at: datetime, following: str) -> str:
+    """How a note said at *at* writes a date that *following* comes after, "" if the heading tells it.
+
+    The year is left out where it is that of *at*. A date that the text gives itself stays as it
+    is, and so does one whose replacement would not fit the words that follow it.
+    """
+    if not mention.relative or _names_its_day(mention, at):
+        return mention.text
+    if mention.first == mention.last == at.date():
+        return mention.text if _holds_particle(mention, following) else mention.word
+    if mention.grain == "year" and re.search(r"\d|\w+\s+\w+", mention.text) and _counts(mention):
+        return f"{mention.text} ({mention.first.year})"
+    shown = _rendered(mention, at)
+    if mention.lasting:
+        since = "since " if mention.language == "english" else ""
+        return f"{mention.text} ({since}{shown})"
+    if mention.language == "japanese" and mention.grain in ("week", "weekend"):
+        return f"{mention.text}（{shown}）"
+    if mention.language == "korean" and not _stands(mention, shown, following):
+        return f"{mention.text}({shown})"
+    return shown
+
+
+def _names_its_day(mention: DateMention, at: datetime) -> bool:
+    """Whether the text gives day and month of the year that the heading shows."""
+    day, month, text = mention.first.day, mention.first.month, mention.text.casefold()
+    names = BY_NAME[mention.language].months or _MONTHS
+    return (
+        mention.grain == "day"
+        and mention.first.year == at.year
+        and re.search(rf"(?<!\d)0?{day}(?!\d)", text) is not None
+        and (
+            names[month - 1][:3].casefold() in text
+            or re.search(rf"(?<!\d)0?{month}\s?[月월./]", text) is not None
+        )
+    )
+
+
+def _counts(mention: DateMention) -> bool:
+    return mention.text.lower().split()[0] not in ("last", "next", "this")
+
+
+def _holds_particle(mention: DateMention, following: str) -> bool:
+    if mention.language in _TAKES_PARTICLES:
+        return following[:1].isalpha()
+    if mention.language == "chinese":
+        return following.startswith(_TOPIC_MARKS)
+    return following.startswith(("'", "’"))
+
+
+def _rendered(mention: DateMention, at: datetime) -> str:
+    units = _UNITS.get(mention.language)
+    if units and mention.grain in ("day", "moment", "month", "week", "weekend"):
+        return _with_units(mention, at, units)
+    return _english(mention, at) if mention.language == "english" else render_date(mention)
+
+
+def _english(mention: DateMention, at: datetime) -> str:
+    year = "" if mention.first.year == at.year else f" {mention.first.year}"
+    month = _MONTHS[mention.first.month - 1]
+    match mention.grain:
+        case "day" | "moment":
+            weekday = _WEEKDAY.search(mention.text)
+            lead = f"{weekday[0]} " if weekday else ""
+            word = f" {mention.word}" if mention.word else ""
+            return f"{lead}{_day(mention.first)}{year}{word}"
+        case "week" | "weekend":
+            return f"{mention.grain} of {_day(mention.first)}{year}"
+        case "month":
+            return f"{month}{year}"
+        case _:
+            return render_date(mention)
+
+
+def _with_units(mention: DateMention, at: datetime, units: str) -> str:
+    day, space = mention.first, " " if mention.language == "korean" else ""
+    year = "" if day.year == at.year else f"{day.year}{units[0]}{space}"
+    month = f"{year}{day.month}{units[1]}"
+    if mention.grain == "month":
+        return month
+    shown = f"{month}{space}{day.day}{units[2]}"
+    if mention.grain in ("week", "weekend"):
+        return shown + (_WEEK if mention.grain == "week" else _WEEKEND)[mention.language]
+    weekday = _WEEKDAY.search(mention.text)
+    parts = [shown, weekday[0] if weekday else "", mention.word]
+    return space.join(part for part in parts if part)
+
+
+def _stands(mention: DateMention, shown: str, following: str) -> bool:
+    """Whether *shown* may take the place of a Korean mention: no week is called by a day."""
+    return mention.grain not in ("week", "weekend") and _fits(mention.text, shown, following)
+
+
+def _fits(text: str, shown: str, following: str) -> bool:
+    """Whether a Korean particle after *text* may stand after *shown* as well."""
+    particle = re.match(r"[가-힣]*", following)
+    depends = particle is not None and any(
+        particle[0].startswith(form) for forms in _AFTER_CONSONANT.items() for form in forms
+    )
+    return not depends or _ends_in_consonant(text) == _ends_in_consonant(shown)
+
+
+def _ends_in_consonant(text: str) -> bool:
+    """Whether the last Hangul syllable is closed."""
+    return "가" <= text[-1] <= "힣" and (ord(text[-1]) - ord("가")) % 28 != 0
+
+
+def _day(day: date) -> str:
+    return f"{_MONTHS[day.month - 1]} {day.day}"

@@ -1,0 +1,41 @@
+"""The embedded observer: no model, no key, the same notes for the same messages."""
+
+from collections.abc import Generator
+
+from remanence.observers.extractive.corrections import with_corrections
+from remanence.observers.extractive.density import weigh
+from remanence.observers.extractive.grouping import Lines, stretches
+from remanence.observers.extractive.passages import passages
+from remanence.observers.extractive.questions import with_questions
+from remanence.observers.extractive.selection import select
+from remanence.observers.extractive.telling import telling
+from remanence.pacing import in_slices
+from remanence.protocols import ObserveRequest
+from remanence.types import Draft, Note
+
+MADE_BY = "extractive/1"
+
+
+class ExtractiveObserver:
+    """Keeps the passages that tell the most per token, in telegraphic wording.
+
+    No notes mean that nothing is worth one, or that the target has no room for one: a second try
+    would find the same.
+    """
+
+    async def observe(self, request: ObserveRequest) -> Draft:
+        notes = await in_slices(extract(request))
+        return Draft(notes=notes, made_by=MADE_BY, nothing=not notes)
+
+
+def extract(request: ObserveRequest) -> Generator[None, None, tuple[Note, ...]]:
+    """The notes of a request, made in small steps with a yield after each."""
+    said = yield from passages(request.messages)
+    answered = yield from with_questions(said)
+    corrected = yield from with_corrections(answered)
+    found = yield from telling(corrected, request.known)
+    numbers = stretches(found)
+    yield
+    candidates = yield from weigh(found, numbers)
+    lines = Lines(found, numbers)
+    return (yield from select(candidates, request, lines.notes))

@@ -1,0 +1,93 @@
+"""The text of a message as a reader takes it: mark-up and bulk removed, code as its key lines."""
+
+import re
+from collections.abc import Generator
+
+from remanence.notes.elements import replace_elements
+from remanence.observers.extractive.outcomes import shortened
+from remanence.observers.extractive.sentences import ITEM
+
+_MAX_TEXT = 60_000
+_MAX_REPEATS = 40
+_MAX_SPACES = 16
+_REPEATS = re.compile(rf"([^\w\s])\1{{{_MAX_REPEATS},}}")
+_SPACES = re.compile(rf"[^\S\n]{{{_MAX_SPACES + 1},}}")
+_BLANK_LINES = re.compile(r"\n(?:[^\S\n]*+\n){3,}+")
+_ASIDE = re.compile(r"<(think|thinking|details)\b", re.IGNORECASE)
+_FENCE = re.compile(
+    r"```([\w+-]{0,40})[^\n]{0,200}+\n(.*?)(?:^[ \t]*```|[^\s+-]```[ \t]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_MARKUP = re.compile(
+    r"^[ \t]*#{1,6}[ \t]+|\*\*|__|^[ \t]*[-=_*\\]{3,}[ \t]*$",
+    re.MULTILINE,
+)
+_ROW = re.compile(r"^[ \t]*\|(.+?)\|?[ \t]*$", re.MULTILINE)
+_RULE = re.compile(r"[\s|:-]+")
+_TAGS = re.compile(r"^[ \t]*</?[a-zA-Z!][^\n]*>[ \t]*$", re.MULTILINE)
+_TAG = re.compile(r"<[^<>]*>")
+_ITEM = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,2}[.)])[ \t]+", re.MULTILINE)
+_SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell"})
+_SYMBOL = re.compile(
+    r"^[ \t]*(?:export\s+)?(?:default\s+)?(?:async\s+)?(?:def|class|function|interface|type|enum|struct|fn|func|model)\s+([\w.]+)",
+    re.MULTILINE,
+)
+_TROUBLE = re.compile(
+    r"\b(?:\w*error|fail(?:ed|ure)|fatal|\w*exception|cannot|can't|not found|already in use"
+    r"|denied|refused|rejected|invalid|timed out|ERR!|warning)\b",
+    re.IGNORECASE,
+)
+_MAX_TROUBLES = 4
+
+
+def readable_text(text: str) -> Generator[None, None, str]:
+    """The message in plain lines, items of lists with a mark; bounded, whatever its size.
+
+    Yields between steps.
+    """
+    if len(text) > _MAX_TEXT:
+        half = _MAX_TEXT // 2
+        text = f"{text[:half]}\n{text[-half:]}"
+    text = yield from _without_runs(text)
+    text = replace_elements(text, _ASIDE, "\n")
+    yield
+    text = _FENCE.sub(_code, text)
+    yield
+    text = _ROW.sub(_cells, text)
+    yield
+    text = _TAGS.sub(lambda line: _TAG.sub(" ", line[0]), text)
+    yield
+    return _ITEM.sub(ITEM, _MARKUP.sub("", text)).strip()
+
+
+def _without_runs(text: str) -> Generator[None, None, str]:
+    """The text without long runs of spaces, blank lines or one mark, which say nothing more.
+
+    Patterns that look ahead from each character of a run then look at few.
+    """
+    text = _REPEATS.sub(lambda run: run[1] * _MAX_REPEATS, text)
+    yield
+    text = _SPACES.sub(" " * _MAX_SPACES, text)
+    yield
+    text = _BLANK_LINES.sub("\n\n\n", text)
+    yield
+    return text
+
+
+def _cells(row: re.Match[str]) -> str:
+    """A row of a table as an item, commas between its cells; nothing for the rule below its head."""
+    if _RULE.fullmatch(row[1]):
+        return ""
+    return ITEM + ", ".join(cell for cell in map(str.strip, row[1].split("|")) if cell)
+
+
+def _code(match: re.Match[str]) -> str:
+    language, body = match[1].lower(), match[2]
+    lines = [line.strip() for line in body.splitlines() if line.strip()]
+    if language in _SHELL:
+        return "\n" + "\n".join(lines[:8]) + "\n"
+    if language in ("", "text", "log", "output"):
+        picked = [shortened(line) for line in lines if _TROUBLE.search(line)] or lines[:1]
+        return "\n" + "\n".join(picked[-_MAX_TROUBLES:]) + "\n"
+    symbols = list(dict.fromkeys(_SYMBOL.findall(body)))
+    return "\n" + ", ".join(symbols[:12]) + "\n"

@@ -1,0 +1,152 @@
+"""The embedded reflector: the clauses that tell the most per token, of all segments together."""
+
+import re
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from remanence.languages.vocabulary import Vocabulary, vocabulary_of
+from remanence.observers.extractive.density import weights
+from remanence.observers.extractive.selection import Candidate, select
+from remanence.observers.extractive.wording import Word, terms, words
+from remanence.pacing import in_slices
+from remanence.protocols import ReflectRequest
+from remanence.types import Draft, Note, Priority
+
+MADE_BY = "extractive/1"
+_FACTOR: dict[Priority, float] = {"CRITICAL": 2.0, "IMPORTANT": 1.3, "NOTE": 1.0}
+_ALIKE = 0.85
+
+
+class ExtractiveReflector:
+    """Keeps the globally densest clauses, word for word and in order of time.
+
+    CRITICAL notes come first and stay whole; what a later note supersedes goes.
+    """
+
+    async def reflect(self, request: ReflectRequest) -> Draft:
+        return Draft(notes=await in_slices(condense(request)), made_by=MADE_BY)
+
+
+class _Clause(NamedTuple):
+    """A clause of a note; a CRITICAL note is one clause."""
+
+    note: int
+    text: str
+    words: tuple[Word, ...]
+    vocabulary: Vocabulary
+
+
+def condense(request: ReflectRequest) -> Generator[None, None, tuple[Note, ...]]:
+    """The notes of a request, made in small steps with a yield after each."""
+    made = [note for segment in request.segments for note in segment.notes]
+    bags: list[frozenset[str]] = []
+    for note in made:
+        bags.append(frozenset(_bag(note)))
+        yield
+    live = yield from _live(made, bags)
+    clauses: list[_Clause] = []
+    for index in live:
+        clauses.extend(_clauses(index, made[index]))
+        yield
+    candidates = yield from _candidates(clauses, made)
+
+    def build(indices: Sequence[int]) -> Generator[None, None, tuple[Note, ...]]:
+        yield
+        texts: dict[int, list[str]] = {}
+        for index in indices:
+            texts.setdefault(clauses[index].note, []).append(clauses[index].text)
+        return tuple(replace(made[i], text="; ".join(kept)) for i, kept in texts.items())
+
+    return (yield from select(candidates, request, build))
+
+
+def _bag(note: Note) -> Iterator[str]:
+    vocabulary = vocabulary_of(note.text)
+    small = vocabulary.function_words
+    for word in words(note.text, vocabulary, opens=False):
+        if word.key not in small:
+            yield from terms(word.key)
+
+
+def _live(made: Sequence[Note], bags: Sequence[frozenset[str]]) -> Generator[None, None, list[int]]:
+    """Indices of the notes that no later one repeats or supersedes."""
+    live: list[int] = []
+    taken_back = [(i, _old(note)) for i, note in enumerate(made) if note.supersedes]
+    holders: dict[str, list[int]] = {}
+    for index, bag in enumerate(bags):
+        yield
+        if any(
+            later > index and old and old <= bag and bag & bags[later] - old
+            for later, old in taken_back
+        ):
+            continue
+        if any(_alike(bag, bags[other]) for other in _sharing(bag, holders)):
+            continue
+        live.append(index)
+        for term in bag:
+            holders.setdefault(term, []).append(index)
+    return live
+
+
+def _old(note: Note) -> frozenset[str]:
+    return frozenset(_bag(replace(note, text=note.supersedes or "")))
+
+
+def _sharing(bag: frozenset[str], holders: dict[str, list[int]]) -> list[int]:
+    """Earlier notes that hold the rarest term of a bag, the only ones that can be alike."""
+    if not bag:
+        return []
+    rare = sorted(bag, key=lambda term: (len(holders.get(term, ())), term))[: 1 + len(bag) // 6]
+    return sorted({index for term in rare for index in holders.get(term, ())})
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    return len(one & other) >= _ALIKE * len(one | other)
+
+
+_FULL_DATE = re.compile(r"\b\d{1,2} [A-Z][a-z]{2,8} \d{4}\b|\b[A-Z][a-z]{2,8} \d{1,2},? \d{4}\b")
+
+
+def _clauses(index: int, note: Note) -> Iterator[_Clause]:
+    vocabulary = vocabulary_of(note.text)
+    texts = [note.text] if note.priority == "CRITICAL" else note.text.split("; ")
+    for text in texts:
+        # Telegraphic clauses begin with what they are about: a capital there is a name's.
+        yield _Clause(index, text, tuple(_dated_words(text, vocabulary)), vocabulary)
+
+
+def _dated_words(text: str, vocabulary: Vocabulary) -> Iterator[Word]:
+    """The words of a clause, a full date as one of them."""
+    end = 0
+    for match in _FULL_DATE.finditer(text):
+        yield from words(text[end : match.start()], vocabulary, opens=False)
+        yield Word(match[0], match[0].lower(), is_date=True)
+        end = match.end()
+    yield from words(text[end:], vocabulary, opens=False)
+
+
+def _candidates(
+    clauses: Sequence[_Clause], made: Sequence[Note]
+) -> Generator[None, None, tuple[Candidate, ...]]:
+    counts: Counter[str] = Counter()
+    for clause in clauses:
+        counts.update({term for word in clause.words for term in terms(word.key)})
+        yield
+    days: dict[str, int] = {}
+    candidates: list[Candidate] = []
+    for clause in clauses:
+        note = made[clause.note]
+        day = note.observed_at.date().isoformat() if note.observed_at else ""
+        candidates.append(
+            Candidate(
+                text=clause.text,
+                terms=weights(clause.words, clause.vocabulary, counts),
+                factor=_FACTOR[note.priority],
+                stretch=days.setdefault(day, len(days)),
+                must=note.priority == "CRITICAL",
+            )
+        )
+        yield
+    return tuple(candidates)

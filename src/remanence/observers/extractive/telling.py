@@ -1,0 +1,102 @@
+"""Which passages tell anything at all, and something new."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+
+from remanence.observers.extractive.cues import all_cues
+from remanence.observers.extractive.passage import USER, Passage
+from remanence.observers.extractive.wording import Word, content, terms
+from remanence.types import Note, Tag
+
+VERDICTS: frozenset[Tag] = frozenset({"Decision", "Issue", "Outcome"})
+"""What a clause tells by being said, in however few words."""
+_BARE = 2
+_PASTED_CHARS = 40
+_VALUE_MARKS = frozenset("0123456789._/@#")
+_MARKS = '.,;:!?"()[]'
+_ENOUGH_TO_COMPARE = 3
+
+
+def telling(
+    found: Sequence[Passage], known: Sequence[Note]
+) -> Generator[None, None, tuple[Passage, ...]]:
+    """The passages that tell anything at all, and something that nobody said nor a known note holds.
+
+    What one speaker pastes of another's words is theirs.
+    """
+    bags: list[frozenset[str]] = []
+    for note in known:
+        said = (word.strip(_MARKS) for word in note.text.lower().split())
+        bags.append(frozenset(term for word in said for term in terms(word)))
+        yield
+    kept: list[Passage] = []
+    said_by: dict[str, str] = {}
+    for p in found:
+        is_pasted = (
+            len(p.source) >= _PASTED_CHARS and said_by.setdefault(p.source, p.speaker) != p.speaker
+        )
+        if not is_pasted and _tells(p) and not (bags and _is_known(p, bags)):
+            kept.append(_word_for_word(p) if _asks_agent(p) else p)
+        yield
+    return tuple(kept)
+
+
+def _asks_agent(p: Passage) -> bool:
+    """Whether it is a question of an agent's user: what the agent works on from there."""
+    return p.is_question and p.speaker == USER
+
+
+def _word_for_word(p: Passage) -> Passage:
+    return replace(p, words=tuple(word._replace(dropped=False) for word in p.words))
+
+
+def _is_known(p: Passage, bags: Sequence[frozenset[str]]) -> bool:
+    own = {term for word in content(p.words, p.vocabulary) for term in terms(word.key)}
+    return len(own) >= _ENOUGH_TO_COMPARE and any(own <= bag for bag in bags)
+
+
+def _tells(p: Passage) -> bool:
+    """Whether a passage can stand by itself: narration and bare words go, an answered question too."""
+    if p.is_question and p.is_superseded:
+        return False
+    if p.is_outcome:
+        return len(p.words) > 1 or any(not c.isalpha() for c in p.source)
+    own = own_words(p)
+    if not p.is_request and p.source.lower().startswith(p.vocabulary.narration or ("\n",)):
+        return any(w.is_date or not w.key.isalpha() for w in own) and len(own) > _BARE
+    if p.cue.tag in (*VERDICTS, "NextStep") and any(not w.dropped for w in p.words):
+        return True
+    if p.context or p.supersedes:
+        return bool(own)
+    if _asks_agent(p):
+        return bool(own)
+    is_slight = is_filler(p) or (p.is_question and not any(_is_value(w) for w in own))
+    return _size(own, p) > (_BARE if is_slight else 1)
+
+
+def own_words(p: Passage) -> list[Word]:
+    """The words that another passage would not have."""
+    slight = p.vocabulary.slight
+    return [w for w in p.words if w.is_date or not (w.dropped or w.key in slight)]
+
+
+def _size(own: Sequence[Word], p: Passage) -> int:
+    """How many words of its own a passage has; that it denies or is about its speaker adds one."""
+    if p.vocabulary.small:
+        return sum(len(word.key) for word in own) // 2
+    if not own or len(own) > _BARE:
+        return len(own)
+    first, denials = p.vocabulary.first, all_cues().refusals
+    keys = (word.key for word in p.words)
+    return len(own) + any(k in first or k in denials or k.endswith("n't") for k in keys)
+
+
+def _is_value(word: Word) -> bool:
+    """Whether nobody can guess a word: a date, a name, a number, a path."""
+    return word.is_date or word.is_name or not _VALUE_MARKS.isdisjoint(word.key)
+
+
+def is_filler(p: Passage) -> bool:
+    """Whether it opens as courtesy does: "let's ..." decides nothing, but "let's go with ..." does."""
+    opens = bool(p.vocabulary.filler) and p.source.lower().startswith(p.vocabulary.filler)
+    return opens and p.cue.tag != "Decision" and not p.is_request

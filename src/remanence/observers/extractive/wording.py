@@ -1,0 +1,226 @@
+"""Telegraphic wording: a clause without the words that tell nothing."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from remanence.languages.vocabulary import Vocabulary
+
+_EDGES = re.compile(
+    r"^((?:[^\w$€£¥#@~/+`.-]|\.(?![a-z])|(?<=\.)\.)*+[*_]*+)(.*[\w%€£¥°`)+]|)([^\w%€£¥°`)+]*+)$",
+    re.DOTALL,
+)
+"""What stands around a word; the dot of ".env" belongs to it."""
+_SCRIPT_WITHOUT_SPACES = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
+)
+_HANGUL = re.compile(r"[\uac00-\ud7af]")
+_OPENING = '"“«「『《(（'
+_CLOSING = '"”»」』》)）'
+_PAIRS = dict(zip(_OPENING, _CLOSING, strict=True))
+_KEPT_TAIL = f"{_CLOSING},;:%、，"
+_WIDE_MARKS = frozenset("，、；：。！？（「『《")
+"""No space follows them."""
+_LOOSE_ENDS = ",;:-–—、， "
+_TERM_LENGTH = 7
+OPERATORS = frozenset({"=", "==", "!=", "<", ">", "<=", ">=", "->", "*", "×", "→", "&&", "||", "|"})
+"""Marks that a reader needs between two words, and that weigh nothing by themselves."""
+_MINUS = frozenset("-–−")
+_HALVES = frozenset({"am", "a.m", "pm", "p.m"})
+
+
+class Word(NamedTuple):
+    """A word of a clause: as it is written in a note, and what it counts as.
+
+    A glued word follows the one before it without a space.
+    """
+
+    text: str
+    key: str
+    dropped: bool = False
+    is_date: bool = False
+    is_name: bool = False
+    glued: bool = False
+
+
+def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False) -> Iterator[Word]:
+    """The words of a piece of a clause.
+
+    *opens* says that it begins a sentence, *glued* that its first word follows what stands before
+    it without a space.
+    """
+    holds = False
+    chunks = text.split()
+    for place, chunk in enumerate(chunks):
+        word = _word(chunk, vocabulary, opens)
+        if place and chunks[place - 1][-1].isdigit():
+            word = _after_number(chunk, word, chunks[place + 1 :])
+        if opens and word is not None and _begins_name(word, chunks[place + 1 :], vocabulary):
+            word = word._replace(is_name=True)
+        opens = False
+        if word is None:
+            glued = False
+            continue
+        if word.dropped and (
+            (holds and word.key in vocabulary.held)
+            or (word.key in vocabulary.second and _is_denied(chunks[place + 1 :]))
+        ):
+            word = word._replace(dropped=False)
+        elif not word.dropped:
+            holds = word.key in vocabulary.holds
+        yield word._replace(glued=True) if glued else word
+        glued = False
+
+
+def _after_number(chunk: str, word: Word | None, following: Sequence[str]) -> Word | None:
+    """What belongs to a number before it stays: the half of the day, a minus before another one."""
+    if word is not None:
+        return word._replace(dropped=False) if word.key in _HALVES else word
+    if chunk[0] in "%‰°":
+        return Word(chunk.rstrip(".!?"), chunk[0])
+    is_minus = chunk in _MINUS and bool(following) and following[0][0] in "0123456789("
+    return Word(chunk, chunk) if is_minus else None
+
+
+def _is_denied(following: Sequence[str]) -> bool:
+    """Whether a denied verb follows: what "you can't" says, the speaker may well."""
+    after = following[0].lower().replace("’", "'") if following else ""
+    return after.startswith("cannot") or "n't" in after
+
+
+def _begins_name(word: Word, following: Sequence[str], vocabulary: Vocabulary) -> bool:
+    """Whether the capital that opens a sentence is that of a name: another one follows."""
+    if not (word.text[:1].isupper() and following) or word.text[-1:] in _KEPT_TAIL:
+        return False
+    if word.key in vocabulary.function_words or word.key in vocabulary.weak:
+        return False
+    after = _word(following[0], vocabulary, opens=False)
+    return after is not None and after.is_name
+
+
+def wording(parts: Sequence[Word]) -> str:
+    """The kept words as one line; brackets of dropped words move on to kept ones."""
+    line: list[str] = []
+    opened, spaced = "", True
+    for word in parts:
+        spaced = spaced or not word.glued
+        if not word.text:
+            continue
+        if not word.dropped:
+            spaced = spaced and bool(line) and line[-1][-1:] not in _WIDE_MARKS
+            line.append(f"{' ' if spaced else ''}{opened}{word.text}")
+            opened, spaced = "", False
+        elif word.text[0] in _OPENING:
+            opened += word.text[0] if word.text[-1] not in _CLOSING else ""
+        elif line and word.text[-1] in _CLOSING and not opened:
+            line[-1] += word.text[-1]
+        elif word.text[-1] in _CLOSING:
+            opened = ""
+    return _without_loose_ends("".join(line))
+
+
+def _without_loose_ends(text: str) -> str:
+    """The line without punctuation at its end and without brackets that have no partner."""
+    text = text.rstrip(_LOOSE_ENDS)
+    if text.count("`") % 2:
+        text = text.replace("`", "")
+    for opening, closing in _PAIRS.items():
+        if text.count(opening) == (text.count(closing) if opening != closing else 0):
+            continue
+        if opening == closing:
+            text = text.strip(opening) if text.count(opening) % 2 else text
+        elif text.count(opening) > text.count(closing):
+            text = _without_last(text, opening)
+        else:
+            text = text.removesuffix(closing)
+    return text.rstrip(_LOOSE_ENDS)
+
+
+def _without_last(text: str, opening: str) -> str:
+    """The text without its last opening bracket, if that begins a word."""
+    place = text.rfind(opening)
+    begins = place == 0 or text[place - 1] == " " or opening != "("
+    return text[:place] + text[place + 1 :] if begins else text
+
+
+def content(parts: Sequence[Word], vocabulary: Vocabulary) -> list[Word]:
+    """The words that tell something: neither dropped nor slight."""
+    return [w for w in parts if not (w.dropped or w.key in vocabulary.slight)]
+
+
+def in_full(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
+    """The words with those that hold a sentence together, for a clause whose relations matter."""
+    return tuple(w._replace(dropped=False) if w.key in vocabulary.plain else w for w in parts)
+
+
+def telegraphic(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
+    """The words without those that a plain clause can do without.
+
+    One stays that a value follows, or that belongs to the word before it: "want to", "not in".
+    """
+    kept = list(parts)
+    following: Word | None = None
+    for index in range(len(parts) - 1, -1, -1):
+        word = parts[index]
+        bound = index > 0 and parts[index - 1].key in vocabulary.binds
+        if word.key in vocabulary.light and not (bound or (following and _is_value(following))):
+            kept[index] = word._replace(dropped=True)
+        elif not word.dropped:
+            following = word
+    return tuple(kept)
+
+
+def _is_value(word: Word) -> bool:
+    return word.is_date or word.is_name or not word.key.isalpha()
+
+
+def without_address(
+    parts: Sequence[Word], names: Collection[str], vocabulary: Vocabulary
+) -> tuple[Word, ...]:
+    """The words, those dropped that only call somebody by name, not "the owner is Ana"."""
+    kept = list(parts)
+    for index, word in enumerate(parts):
+        if word.key not in names:
+            continue
+        before = parts[index - 1] if index else None
+        set_off = (
+            before is None
+            or (before.dropped and before.key not in vocabulary.plain)
+            or before.text.endswith(",")
+        )
+        ends = index == len(parts) - 1 or word.text.endswith(",")
+        if set_off and ends:
+            kept[index] = word._replace(dropped=True)
+    return tuple(kept)
+
+
+@lru_cache(maxsize=50_000)
+def terms(key: str) -> tuple[str, ...]:
+    """What a word counts as, apart from inflection; a run of a script without spaces is cut."""
+    if key.isascii():
+        stem = key.removesuffix("'s").rstrip("s") if len(key) > 3 else key
+        return (stem[:_TERM_LENGTH] if " " not in stem else stem,)
+    if run := _SCRIPT_WITHOUT_SPACES.search(key):
+        text = run[0]
+        rest = terms(key[: run.start()] + key[run.end() :]) if len(text) < len(key) else ()
+        return (*(text[i : i + 2] for i in range(max(1, len(text) - 1))), *rest)
+    if _HANGUL.search(key):
+        return (key[: max(2, len(key) - 2)],)
+    return (key[:_TERM_LENGTH],)
+
+
+@lru_cache(maxsize=20_000)
+def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # noqa: FBT001 - cached
+    edges = _EDGES.match(chunk)
+    assert edges is not None
+    lead, core, tail = edges.groups()
+    if not core:
+        return Word(chunk, chunk) if chunk in OPERATORS else None
+    key = core.lower().replace("’", "'")
+    opening = next((mark for mark in lead if mark in _OPENING), "")
+    closing = "".join(mark for mark in tail if mark in _KEPT_TAIL)[:2]
+    is_name = not opens and core[0].isupper() and key not in vocabulary.first
+    # "AM", "US" and "IT" are other words than "am", "us" and "it".
+    dropped = key in vocabulary.drop and not (len(core) > 1 and core.isupper())
+    return Word(opening + core + closing, key, dropped, is_name=is_name)

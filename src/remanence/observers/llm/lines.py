@@ -1,0 +1,219 @@
+"""Notes as the lines that a model reads and writes, and back.
+
+`#3-5 [CRITICAL Decision] Ana: text (was: earlier value)`. The tag is left out where it is Fact, the
+priority where it is the usual one of its tag. A line `## topic` stands above the lines of a topic.
+A line's text is never changed, save that secrets are taken out of it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import NamedTuple
+
+from remanence.dates import find_dates, iso_date
+from remanence.notes import one_line, usual_priority
+from remanence.notes.redact import scrubbed
+from remanence.observers.llm.line_heads import Head, begins_with_head, read_head
+from remanence.types import DroppedLine, Note
+
+_ITEM = re.compile(r"(?:[-*•–]|[0-9]{1,3}[.)])\s+")
+_WAS = re.compile(r"(.+) \(was: ([^()]{1,200})\)")
+_TOPIC = re.compile(r"#{1,6}\s+(.{1,80}?)\s*:?|\*\*([^*]{1,80}?):?\*\*:?")
+_DAY_HEADING = re.compile(
+    r"(?:#{1,6}\s+|\*\*)?(?:[A-Z][a-z]{2,8},? )?[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(?:,? \(?[A-Z][a-z]{2,8}\)?)?(?: [0-9]{1,2}:[0-9]{2}(?: (?:UTC|[+-][0-9]{2}:[0-9]{2}))?)?:?(?:\*\*)?"
+)
+_WHO = re.compile(r"(\*{0,2})([^:*]{1,80}?)\1?:\1?\s+(.+)")
+_ISO_DATE = re.compile(
+    r"(?<![0-9-])[0-9]{4}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?(?![0-9-])"
+)
+_PLAIN_TITLES = frozenset({"notes", "note", "observations", "reflections", "other"})
+_WORD = re.compile(r"\W*(?:NOTHING|SKIP)\W*", re.IGNORECASE)
+_FENCE = re.compile(r"```\w*|</?(?:data-[0-9]+|notes)\b[^>]*>", re.IGNORECASE)
+_BREAKS = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What lines may refer to: message numbers with their times, and names of speakers."""
+
+    first_seq: int
+    last_seq: int
+    times: Mapping[int, datetime]
+    speakers: Mapping[str, str]
+
+
+class ReadLine(NamedTuple):
+    """A note, and whether its line had anything of the form that was asked for."""
+
+    note: Note
+    formed: bool
+
+
+class Reading(NamedTuple):
+    """The lines of an answer as notes, and the lines that became none."""
+
+    lines: tuple[ReadLine, ...]
+    dropped: tuple[DroppedLine, ...]
+
+
+def line_text(note: Note) -> str:
+    """The note as a line without its head: who it is about, its text, and the earlier value."""
+    who = f"{one_line(note.speaker)}: " if note.speaker else ""
+    was = f" (was: {note.supersedes})" if note.supersedes else ""
+    return " ".join(_BREAKS.split(f"{who}{note.text}{was}"))
+
+
+def format_line(note: Note) -> str:
+    """The note as a line of the form that a model is asked to write."""
+    numbers = f"#{note.first_seq}"
+    if note.last_seq != note.first_seq:
+        numbers += f"-{note.last_seq}"
+    text = line_text(note)
+    words: list[str] = []
+    if note.priority != usual_priority(note.tag) or begins_with_head(text):
+        words = [note.priority, note.tag]
+    elif note.tag != "Fact":
+        words = [note.tag]
+    tag = f"[{' '.join(words)}] " if words else ""
+    return f"{numbers} {tag}{text}"
+
+
+def read_lines(text: str, origin: Origin) -> Reading:
+    """The notes that an answer holds, in order of their days; never fails.
+
+    A line without a head is a note on the whole range, save an introduction (`Here are the notes:`)
+    before the first line that has one. What is said twice of a day counts once.
+    """
+    lines = list(_lines(text, origin))
+    first = next((index for index, line in enumerate(lines) if line.formed), len(lines))
+    kept: dict[tuple[str | None, str, str], ReadLine] = {}
+    dropped: list[DroppedLine] = []
+    for index, line in enumerate(lines):
+        key = (line.note.speaker, line.note.text, _day(line.note.observed_at))
+        if index < first and line.note.text.endswith(":"):
+            dropped.append(DroppedLine(text=line_text(line.note), reason="introduction"))
+        elif key in kept:
+            dropped.append(DroppedLine(text=line_text(line.note), reason="repeated"))
+        else:
+            kept[key] = line
+    in_time = sorted(kept.values(), key=lambda line: _day(line.note.observed_at))
+    return Reading(tuple(in_time), tuple(dropped))
+
+
+def in_order(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """The notes by the day of their observation; those of one day keep their order."""
+    return tuple(sorted(notes, key=lambda note: _day(note.observed_at)))
+
+
+def _day(at: datetime | None) -> str:
+    return at.date().isoformat() if at else ""
+
+
+def _lines(text: str, origin: Origin) -> Iterator[ReadLine]:
+    topic: str | None = None
+    for raw in _BREAKS.split(text):
+        line = raw.strip()
+        if not line.strip("-*_=#|") or _FENCE.fullmatch(line) or _WORD.fullmatch(line):
+            continue
+        if _DAY_HEADING.fullmatch(line):
+            topic = None
+        elif heading := _TOPIC.fullmatch(line):
+            topic = _topic(heading[1] or heading[2], origin)
+        elif (read := _read(line, origin, topic)).note.text:
+            yield read
+
+
+def _topic(title: str, origin: Origin) -> str | None:
+    """The title of a topic; one that only names a speaker says nothing more than the lines do."""
+    name = one_line(scrubbed(title))
+    is_plain = name.lower() in _PLAIN_TITLES or name.casefold() in origin.speakers
+    return None if is_plain else name
+
+
+def _read(line: str, origin: Origin, topic: str | None) -> ReadLine:
+    item = _ITEM.match(line)
+    head = read_head(
+        line[item.end() :] if item else line, first_seq=origin.first_seq, last_seq=origin.last_seq
+    )
+    first, last = _range(head.numbers, origin)
+    observed_at, misplaced = _observed(head, origin, first, last)
+    speaker, text = _who(scrubbed(head.rest), origin)
+    text, supersedes = _was(text)
+    tag = head.tag or "Fact"
+    note = Note(
+        text=f"{misplaced} {text}" if misplaced and text else text,
+        first_seq=first,
+        last_seq=last,
+        observed_at=observed_at,
+        priority=head.priority or usual_priority(tag),
+        tag=tag,
+        speaker=speaker,
+        topic=topic,
+        supersedes=supersedes,
+    )
+    return ReadLine(replace(note, referenced_at=_referenced(note)), head.formed)
+
+
+def _range(numbers: tuple[int, ...], origin: Origin) -> tuple[int, int]:
+    valid = [number for number in numbers if origin.first_seq <= number <= origin.last_seq]
+    return (min(valid), max(valid)) if valid else (origin.first_seq, origin.last_seq)
+
+
+def _observed(head: Head, origin: Origin, first: int, last: int) -> tuple[datetime | None, str]:
+    """When it was said, which the messages know; a stamp of another day belongs to the text."""
+    said = sorted(at for seq, at in origin.times.items() if first <= seq <= last)
+    if not said:
+        # A number within a note's range has no time of its own: that of the note before it holds.
+        earlier = [seq for seq in origin.times if seq < first]
+        said = [origin.times[max(earlier)]] if earlier else []
+    stamped = _moment(head)
+    if not said or stamped is None or head.stamp is None:
+        return (said[0] if said else stamped), ""
+    if head.stamp.day not in {_day(at) for at in said}:
+        return said[0], head.stamp.text
+    return (said[0] if head.numbers else stamped.replace(tzinfo=said[0].tzinfo)), ""
+
+
+def _moment(head: Head) -> datetime | None:
+    if head.stamp is None:
+        return None
+    try:
+        return datetime.fromisoformat(f"{head.stamp.day}T{(head.stamp.time or '0:00').zfill(5)}Z")
+    except ValueError:
+        return None
+
+
+def _who(text: str, origin: Origin) -> tuple[str | None, str]:
+    match = _WHO.fullmatch(text)
+    speaker = origin.speakers.get(match[2].strip().casefold()) if match else None
+    return (speaker, match[3]) if match and speaker else (None, text)
+
+
+def _was(text: str) -> tuple[str, str | None]:
+    match = _WAS.fullmatch(text)
+    return (match[1], match[2]) if match else (text, None)
+
+
+def _referenced(note: Note) -> str | None:
+    """The first day, month or year that the text names besides the day on which it was said.
+
+    A date that the model left relative is counted from when it was said.
+    """
+    said = _day(note.observed_at)
+    for match in _ISO_DATE.finditer(note.text):
+        if match[0] != said and _is_date(match[0]):
+            return match[0]
+    if note.observed_at is None:
+        return None
+    found = (iso_date(mention) for mention in find_dates(note.text, note.observed_at))
+    return next((day for day in found if day != said), None)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text if len(text) > len("2026-05") else f"{text}-01")
+    except ValueError:
+        return False
+    return True

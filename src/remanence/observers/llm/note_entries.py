@@ -1,0 +1,31 @@
+"""Notes as the data of a request: below their days and topics, each as a line."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from remanence.notes import one_line
+from remanence.notes.redact import scrubbed
+from remanence.observers.llm.arrangement import by_topic
+from remanence.observers.llm.lines import format_line
+from remanence.observers.llm.prompting import Entry
+from remanence.observers.llm.time_headings import Timed, below_days
+from remanence.types import Note
+
+NO_TOPIC = "other"
+"""Ends the lines of a topic."""
+
+
+def note_entries(notes: Sequence[Note]) -> tuple[Entry, ...]:
+    """The notes by day and topic, without secrets."""
+    return tuple(below_days(_timed(by_topic(notes))))
+
+
+def _timed(notes: Iterable[Note]) -> Iterator[Timed]:
+    day, topic = "", ""
+    for note in notes:
+        today = note.observed_at.date().isoformat() if note.observed_at else day
+        if today != day:
+            day, topic = today, ""
+        if (mine := one_line(note.topic or "")) != topic:
+            topic = mine
+            yield Timed(note.observed_at, Entry(f"## {scrubbed(topic) or NO_TOPIC}", ""))
+        yield Timed(note.observed_at, Entry("", scrubbed(format_line(note))))

@@ -1,0 +1,213 @@
+"""The observer that asks a language model for notes."""
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+
+from remanence.notes import render_notes
+from remanence.notes.excerpts import beginning
+from remanence.notes.redact import scrubbed
+from remanence.observers.llm.asking import Question
+from remanence.observers.llm.limits import length_limit, output_limit
+from remanence.observers.llm.lines import Origin
+from remanence.observers.llm.prompting import (
+    CONTINUED_VERSION,
+    OBSERVE_VERSION,
+    Entry,
+    Section,
+    filled,
+    prompt,
+)
+from remanence.observers.llm.task import Task
+from remanence.observers.llm.time_headings import Timed, below_times
+from remanence.observers.llm.transcript import Shown, transcript
+from remanence.observers.llm.trimming import Limits
+from remanence.observers.llm.values import Piece
+from remanence.observers.llm.writer import ModelWriter
+from remanence.observers.llm.writing import write_notes
+from remanence.protocols import LivePrompt, ObserveRequest
+from remanence.types import ROLES, Draft, Message, Note
+
+LEAST_KNOWN_TOKENS, MOST_KNOWN_TOKENS = 100, 600
+KNOWN_SHARE = 8
+"""Known notes have at most an eighth of the tokens of the messages, within these bounds."""
+
+INSTRUCTION_TOKENS = 1_448
+"""What the instructions of a request take at most, beside known notes and messages."""
+
+MESSAGE_SHARE = 4
+"""One message takes at most a quarter of the input."""
+
+BEGINNING = 60
+"""Characters by which a message is known again in a prompt that holds it."""
+
+TOLD_LINES, TOLD_CHARACTERS = 20, 4_000
+"""A longer text of a user is pasted rather than said; its values are not asked for."""
+
+SAMPLE_CHARACTERS = 1_500
+"""What users said is a sample of how they write if it is no shorter."""
+
+OVERRUN, LASTING_OVERRUN = 1.25, 1.5
+OVERRUN_TOKENS = 16
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+
+
+class ModelObserver(ModelWriter):
+    """Notes that a language model writes, checked against the messages.
+
+    Args:
+        model: what is asked; `Draft.made_by` names it beside the version of the prompts.
+        language: of the notes: `conversation`, or the name of a language such as `German`.
+        repair: whether a second, short call asks for exact values that the notes lost.
+        max_output_tokens: the most that one answer may have.
+        max_input_tokens: the most that one request may have; longer messages are shown in part. By
+            default three eighths of the model's window, by its name.
+
+    Raises:
+        InvalidPolicy: a limit is too small to work with.
+    """
+
+    @property
+    def max_source_tokens(self) -> int:
+        """The tokens of messages that one request has room for."""
+        return self._max_input_tokens - INSTRUCTION_TOKENS - MOST_KNOWN_TOKENS
+
+    async def observe(self, request: ObserveRequest) -> Draft:
+        if not request.messages:
+            return Draft(notes=(), made_by=f"{self._model.name} {OBSERVE_VERSION}", nothing=True)
+        task = await asyncio.to_thread(self._task, request)
+        return await write_notes(self._model, task)
+
+    def _instruction(self, request: ObserveRequest) -> str:
+        return filled(
+            "observe-task",
+            first=request.messages[0].seq,
+            last=request.messages[-1].seq,
+            length=length_limit(
+                request.target_tokens,
+                notes=render_notes(request.known, request.note_format),
+                talk=_talk(request.messages),
+                count=request.count_tokens,
+            ),
+            language=self._language_rule,
+        )
+
+    def _task(self, request: ObserveRequest) -> Task:
+        known = _known_text(request)
+        instruction = self._instruction(request)
+        fixed = sum(map(request.count_tokens, (prompt("observe"), known, instruction)))
+        shown = transcript(
+            request.messages,
+            message_tokens=self._max_input_tokens // MESSAGE_SHARE,
+            room_tokens=self._max_input_tokens - fixed,
+            count=request.count_tokens,
+        )
+        live = request.live if _shows(request.live, request.messages) else None
+        entries = (Timed(m.at, _beginning(m) if live else m.entry) for m in shown)
+        return Task(
+            question=Question(
+                purpose="observe",
+                conversation=request.conversation,
+                user=request.user,
+                stable=prompt("observe"),
+                sections=(
+                    Section(
+                        "earlier notes, not to be repeated", (Entry("", known),) if known else ()
+                    ),
+                    Section("messages", tuple(below_times(entries))),
+                ),
+                task=f"{prompt('continuation-task').strip()}\n\n{instruction}"
+                if live
+                else instruction,
+                max_output_tokens=output_limit(request.target_tokens, self._max_output_tokens),
+                live=live,
+                live_text="\n".join(message.entry.body for message in shown) if live else "",
+            ),
+            version=CONTINUED_VERSION if live else OBSERVE_VERSION,
+            origin=_origin(shown),
+            pieces=tuple(map(_piece, shown)),
+            known=request.known,
+            allows_nothing=True,
+            language_rule=self._language_rule,
+            target_tokens=request.target_tokens,
+            limits=_limits(request),
+            note_format=request.note_format,
+            count_tokens=request.count_tokens,
+            repair=self._repair,
+            shown_text=_live_text(live),
+        )
+
+
+def _shows(live: LivePrompt | None, messages: Sequence[Message]) -> bool:
+    """Whether a prompt holds all of the messages word for word."""
+    if live is None:
+        return False
+    shown = {message.seq: message.content for message in live.messages}
+    return all(shown.get(message.seq) == message.content for message in messages)
+
+
+def _live_text(live: LivePrompt | None) -> str:
+    """All that a model sees of a prompt that it goes on from."""
+    return json.dumps(live.to_anthropic(), ensure_ascii=False) if live else ""
+
+
+def _beginning(shown: Shown) -> Entry:
+    head, body = shown.entry
+    short = beginning(body, BEGINNING)
+    return Entry(head, body if short == body else f"{short} [...]")
+
+
+def _known_text(request: ObserveRequest) -> str:
+    """The newest of the known notes as text, without secrets."""
+    share = _source_tokens(request) // KNOWN_SHARE
+    limit = min(MOST_KNOWN_TOKENS, max(LEAST_KNOWN_TOKENS, share))
+    known: Sequence[Note] = request.known
+    text = render_notes(known, "prose")
+    while known and request.count_tokens(text) > limit:
+        known = known[len(known) // 8 + 1 :]
+        text = render_notes(known, "prose")
+    return scrubbed(text)
+
+
+def _talk(messages: Sequence[Message]) -> str:
+    """What people said, or where they said little, all that was said."""
+    told = "\n".join(_CODE.sub("", message.text) for message in messages if message.role == "user")
+    return told if len(told) >= SAMPLE_CHARACTERS else "\n".join(m.text for m in messages)
+
+
+def _piece(shown: Shown) -> Piece:
+    is_user = shown.message.role == "user"
+    told = _CODE.sub("", shown.said) if is_user else shown.said
+    return Piece(
+        first_seq=shown.message.seq,
+        last_seq=shown.message.seq,
+        at=shown.at,
+        text=told,
+        entry=shown.entry,
+        telling=is_user and len(told) <= TOLD_CHARACTERS and told.count("\n") < TOLD_LINES,
+    )
+
+
+def _origin(shown: Sequence[Shown]) -> Origin:
+    names = dict.fromkeys((*sorted(ROLES), *(item.message.speaker for item in shown)))
+    return Origin(
+        first_seq=shown[0].message.seq,
+        last_seq=shown[-1].message.seq,
+        times={item.message.seq: item.at for item in shown if item.at is not None},
+        speakers={name.casefold(): name for name in names},
+    )
+
+
+def _limits(request: ObserveRequest) -> Limits:
+    """What the notes may have: a little more than asked for, but less than their source."""
+    target, source = request.target_tokens, _source_tokens(request)
+    ordinary, lasting = (
+        max(target, min(int(target * share) + OVERRUN_TOKENS, source))
+        for share in (OVERRUN, LASTING_OVERRUN)
+    )
+    return Limits(ordinary=ordinary, lasting=lasting, critical=max(lasting, source))
+
+
+def _source_tokens(request: ObserveRequest) -> int:
+    return sum(message.tokens for message in request.messages)

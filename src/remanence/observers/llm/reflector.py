@@ -1,0 +1,187 @@
+"""The reflector that asks a language model to condense notes."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from remanence.errors import ObservationRejected
+from remanence.notes import parse_notes, render_notes
+from remanence.notes.redact import scrubbed
+from remanence.observers.llm.asking import Question
+from remanence.observers.llm.limits import length_limit, output_limit
+from remanence.observers.llm.lines import Origin, format_line, in_order
+from remanence.observers.llm.note_entries import note_entries
+from remanence.observers.llm.prompting import (
+    REFLECT_VERSION,
+    Entry,
+    Section,
+    filled,
+    prompt,
+)
+from remanence.observers.llm.task import Task
+from remanence.observers.llm.trimming import Limits
+from remanence.observers.llm.values import Piece
+from remanence.observers.llm.writer import ModelWriter
+from remanence.observers.llm.writing import write_notes
+from remanence.protocols import ReflectRequest
+from remanence.types import Draft, Note
+
+LAID_DOWN = frozenset({"Decision", "Preference"})
+"""Values of these are asked for when they are lost; which of the others to keep is the model's choice."""
+
+TASK_TOKENS = 300
+HEADING_TOKENS = 8
+"""A line break, and a share of the days and topics that stand above the lines."""
+
+OVERRUN = 1.25
+
+
+class ModelReflector(ModelWriter):
+    """Notes that a language model condensed; CRITICAL ones stay word for word.
+
+    The arguments are those of `ModelObserver`.
+    """
+
+    async def reflect(self, request: ReflectRequest) -> Draft:
+        tasks = await asyncio.to_thread(self._tasks, request)
+        drafts = [await write_notes(self._model, task) for task in tasks]
+        if not drafts:
+            raise ObservationRejected("empty", "the segments have no notes to be condensed")
+        return Draft(
+            notes=tuple(note for draft in drafts for note in draft.notes),
+            made_by=drafts[0].made_by,
+            complete=all(draft.complete for draft in drafts),
+            dropped=tuple(line for draft in drafts for line in draft.dropped),
+        )
+
+    def _tasks(self, request: ReflectRequest) -> list[Task]:
+        return [self._task(request, notes) for notes in self._portions(request)]
+
+    def _portions(self, request: ReflectRequest) -> Iterator[tuple[Note, ...]]:
+        """The notes of the segments, in as many portions as the input limit asks for."""
+        room = self._max_input_tokens - request.count_tokens(prompt("reflect")) - TASK_TOKENS
+        portion: list[Note] = []
+        tokens = 0
+        for note in _source_notes(request):
+            size = request.count_tokens(format_line(note)) + HEADING_TOKENS
+            if portion and tokens + size > room:
+                yield tuple(portion)
+                portion, tokens = [], 0
+            portion.append(note)
+            tokens += size
+        if portion:
+            yield tuple(portion)
+
+    def _task(self, request: ReflectRequest, notes: tuple[Note, ...]) -> Task:
+        count = request.count_tokens
+        text = render_notes(notes, request.note_format)
+        source_tokens = count(text)
+        all_tokens = sum(segment.tokens for segment in request.segments)
+        share = min(1.0, source_tokens / max(1, all_tokens))
+        target_tokens = max(1, int(request.target_tokens * share))
+        limit_tokens = max(target_tokens, min(int(target_tokens * OVERRUN), source_tokens))
+        pieces = tuple(_piece(note, notes[index + 1 :]) for index, note in enumerate(notes))
+        return Task(
+            question=Question(
+                purpose="reflect",
+                conversation=request.conversation,
+                user=request.user,
+                stable=prompt("reflect"),
+                sections=(Section("notes", note_entries(notes)),),
+                task=filled(
+                    "reflect-task",
+                    source_tokens=f"{source_tokens:,}",
+                    length=length_limit(target_tokens, notes=text, talk=text, count=count),
+                    percent=min(100, 100 * target_tokens // max(1, source_tokens)),
+                    language=self._language_rule,
+                ),
+                max_output_tokens=output_limit(target_tokens, self._max_output_tokens),
+            ),
+            version=REFLECT_VERSION,
+            origin=_origin(notes),
+            pieces=pieces,
+            known=(),
+            allows_nothing=False,
+            language_rule=self._language_rule,
+            target_tokens=target_tokens,
+            limits=Limits(ordinary=limit_tokens, lasting=limit_tokens, critical=limit_tokens),
+            note_format=request.note_format,
+            count_tokens=count,
+            repair=self._repair,
+            keep=lambda made: with_critical(made, notes),
+        )
+
+
+def with_critical(made: Sequence[Note], source: Sequence[Note]) -> tuple[Note, ...]:
+    """The notes in which each CRITICAL note of the source stands word for word.
+
+    One that the model worded anew gives way to it. Left out are those that a later note replaced.
+    """
+    critical = [
+        note
+        for index, note in enumerate(source)
+        if note.priority == "CRITICAL" and not _replaced(note, source[index + 1 :])
+    ]
+    missing = [note for note in critical if not any(note.text in other.text for other in made)]
+    ranges = {(note.first_seq, note.last_seq) for note in missing}
+    texts = [note.text for note in critical]
+    kept = [
+        note
+        for note in made
+        if note.priority != "CRITICAL"
+        or (note.first_seq, note.last_seq) not in ranges
+        or any(text in note.text for text in texts)
+    ]
+    return in_order([*kept, *missing])
+
+
+def _replaced(note: Note, later: Sequence[Note]) -> bool:
+    return any(
+        other.supersedes and other.supersedes.casefold() in note.text.casefold() for other in later
+    )
+
+
+def _source_notes(request: ReflectRequest) -> Iterator[Note]:
+    """The notes of the segments by their messages, without secrets; without notes, the lines."""
+    for segment in request.segments:
+        notes = segment.notes or parse_notes(
+            segment.text,
+            request.note_format,
+            first_seq=segment.first_seq,
+            last_seq=segment.last_seq,
+        )
+        yield from (_scrubbed(note) for note in sorted(notes, key=lambda note: note.first_seq))
+
+
+def _scrubbed(note: Note) -> Note:
+    old = scrubbed(note.supersedes) if note.supersedes else None
+    return replace(note, text=scrubbed(note.text), supersedes=old)
+
+
+def _piece(note: Note, later: Sequence[Note]) -> Piece:
+    is_laid_down = note.tag in LAID_DOWN and note.priority != "NOTE"
+    return Piece(
+        first_seq=note.first_seq,
+        last_seq=note.last_seq,
+        at=note.observed_at,
+        text=note.text,
+        entry=Entry("", format_line(note)),
+        telling=is_laid_down and not _replaced(note, later),
+    )
+
+
+def _origin(notes: Sequence[Note]) -> Origin:
+    names = dict.fromkeys(note.speaker for note in notes if note.speaker)
+    # A note has the time of its first message; that of its last one may be known from another note.
+    times: dict[int, datetime] = {}
+    for seqs in ([note.first_seq for note in notes], [note.last_seq for note in notes]):
+        for seq, note in zip(seqs, notes, strict=True):
+            if note.observed_at is not None:
+                times.setdefault(seq, note.observed_at)
+    return Origin(
+        first_seq=min(note.first_seq for note in notes),
+        last_seq=max(note.last_seq for note in notes),
+        times=times,
+        speakers={name.casefold(): name for name in names},
+    )

@@ -1,0 +1,99 @@
+"""Values that matter and that notes lost: asked for in one call, or put into a line of their own."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+from remanence.errors import ModelError
+from remanence.notes import render_notes
+from remanence.observers.llm.arrangement import arrange
+from remanence.observers.llm.asking import SKIP, Answer, Question, ask_once, is_word
+from remanence.observers.llm.limits import output_limit
+from remanence.observers.llm.lines import format_line, line_text, read_lines
+from remanence.observers.llm.prompting import Entry, Section, filled
+from remanence.observers.llm.task import TOKENS_A_VALUE, LineNotes, Task, fit
+from remanence.observers.llm.values import passages, values_note, without_invented
+from remanence.protocols import Model
+from remanence.types import DroppedLine, Note
+
+ADDED_VALUES = 5
+
+
+async def repair(model: Model, task: Task, made: LineNotes, values: Sequence[str]) -> LineNotes:
+    """The notes with lines for *values*, asked for in one call.
+
+    A call that fails costs these lines only: the notes are there. The values then stand in a line
+    of their own, as they do where no call may be made.
+    """
+    if not task.repair:
+        return await asyncio.to_thread(_add_values, task, made, values)
+    question = _repair_question(task, made.notes, values)
+    try:
+        answer = await ask_once(model, question)
+    except ModelError:
+        return await asyncio.to_thread(_add_values, task, made, values)
+    if is_word(answer.text, SKIP):
+        return made
+    return await asyncio.to_thread(_add_lines, task, made, values, answer, question)
+
+
+def _add_lines(
+    task: Task, made: LineNotes, values: Sequence[str], answer: Answer, question: Question
+) -> LineNotes:
+    """The notes and those lines of the answer that have one of the values."""
+    whole = answer.text if answer.complete else answer.text.rpartition("\n")[0]
+    read = read_lines(whole, task.origin)
+    lines = [line.note for line in read.lines]
+    asked = [note for note in lines if any(value in note.text for value in values)]
+    others = (
+        DroppedLine(text=line_text(note), reason="unasked") for note in lines if note not in asked
+    )
+    found, invented = without_invented(
+        asked, f"{task.question.text}\n{task.shown_text}\n{question.text}"
+    )
+    dropped = (*made.dropped, *read.dropped, *others, *invented)
+    if not found:
+        return _add_values(task, LineNotes(made.notes, dropped), values)
+    added = [replace(note, topic=None) for note in found]
+    notes = arrange(tuple(dict.fromkeys([*made.notes, *added])), task.note_format)
+    return fit(task, LineNotes(notes, dropped), wanted=added)
+
+
+def _repair_question(task: Task, notes: Sequence[Note], values: Sequence[str]) -> Question:
+    around = passages(task.pieces, values)
+    places = [piece for piece in task.pieces if any(value in piece.text for value in values)]
+    beside = [
+        note
+        for note in notes
+        if any(
+            note.first_seq <= piece.last_seq and piece.first_seq <= note.last_seq
+            for piece in places
+        )
+    ]
+    return replace(
+        task.question,
+        purpose="repair",
+        live=None,
+        live_text="",
+        sections=(
+            Section("passages", around),
+            Section("notes", tuple(Entry("", format_line(note)) for note in beside)),
+            Section("missing values", (Entry("", "\n".join(values)),)),
+        ),
+        task=filled("repair", language=task.language_rule),
+        max_output_tokens=output_limit(
+            2 * TOKENS_A_VALUE * len(values), task.question.max_output_tokens
+        ),
+    )
+
+
+def _add_values(task: Task, made: LineNotes, values: Sequence[str]) -> LineNotes:
+    """The notes and, as far as it fits, a line with the first of the values."""
+    if not made.notes:
+        return made
+    for number in range(min(ADDED_VALUES, len(values)), 0, -1):
+        line = values_note(task.pieces, values[:number], like=made.notes[-1])
+        tokens = task.count_tokens(render_notes([*made.notes, line], task.note_format))
+        if tokens <= task.limits.ordinary:
+            return made._replace(notes=(*made.notes, line))
+    return made

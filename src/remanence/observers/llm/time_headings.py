@@ -1,0 +1,57 @@
+"""Lines that say when what stands below them was said."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from remanence.observers.llm.prompting import Entry
+
+PAUSE_SECONDS = 900.0
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+class Timed(NamedTuple):
+    """A piece of data and its time, by the clock of the person concerned."""
+
+    at: datetime | None
+    entry: Entry
+
+
+def below_times(items: Iterable[Timed]) -> Iterator[Entry]:
+    """The entries, with a heading where a day begins and another time after each longer pause.
+
+    The UTC offset stands in the first heading, and again where it changes.
+    """
+    earlier: datetime | None = None
+    for at, entry in items:
+        if at is not None:
+            if heading := _heading(earlier, at):
+                yield Entry(heading, "")
+            earlier = at
+        yield entry
+
+
+def below_days(items: Iterable[Timed]) -> Iterator[Entry]:
+    """The entries, with a heading where another day begins."""
+    day = ""
+    for at, entry in items:
+        if at is not None and (today := day_heading(at)) != day:
+            day = today
+            yield Entry(day, "")
+        yield entry
+
+
+def day_heading(at: datetime) -> str:
+    """For example `Fri 2026-05-08`."""
+    return f"{_WEEKDAYS[at.weekday()]} {at.date().isoformat()}"
+
+
+def _heading(earlier: datetime | None, at: datetime) -> str:
+    is_new_zone = earlier is None or earlier.utcoffset() != at.utcoffset()
+    if earlier is None or is_new_zone or earlier.date() != at.date():
+        return f"{day_heading(at)} {at:%H:%M}{f' {_offset(at)}' if is_new_zone else ''}"
+    return f"{at:%H:%M}" if (at - earlier).total_seconds() >= PAUSE_SECONDS else ""
+
+
+def _offset(at: datetime) -> str:
+    return at.isoformat(timespec="minutes")[len("2026-05-08T13:56") :] if at.utcoffset() else "UTC"

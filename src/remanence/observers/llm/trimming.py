@@ -1,0 +1,89 @@
+"""Making notes fit: the lines that matter least go first."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from remanence.notes import render_notes, usual_priority
+from remanence.notes.literals import find_literals
+from remanence.protocols import CountTokens
+from remanence.types import Note, NoteFormat
+
+LASTING_TAGS = frozenset({"Decision", "Preference", "Issue", "NextStep"})
+"""What people laid down and what is still open; facts and outcomes go before it."""
+
+CERTAIN_SHARE = 0.9
+"""Of its own tokens a line adds at least these to rendered notes; what cannot fit is not rendered."""
+
+_PRIORITIES = ("NOTE", "IMPORTANT", "CRITICAL")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The tokens of notes above which no more lines of a kind are kept.
+
+    `lasting` is for decisions, preferences and open points that the model did not call minor.
+    """
+
+    ordinary: int
+    lasting: int
+    critical: int
+
+    def of(self, note: Note) -> int:
+        """The limit for a note."""
+        if note.priority == "CRITICAL":
+            return self.critical
+        is_minor = note.priority == "NOTE" and usual_priority(note.tag) != "NOTE"
+        return self.lasting if note.tag in LASTING_TAGS and not is_minor else self.ordinary
+
+
+class Trimmed(NamedTuple):
+    """The notes that fit, in their order, and those that do not."""
+
+    kept: tuple[Note, ...]
+    dropped: tuple[Note, ...]
+
+
+def trim(
+    notes: Sequence[Note],
+    limits: Limits,
+    *,
+    note_format: NoteFormat,
+    count: CountTokens,
+    wanted: Collection[Note] = (),
+) -> Trimmed:
+    """The notes within the limits as rendered, at least one of them.
+
+    The *wanted* ones are kept before all others, then CRITICAL ones, then decisions, preferences
+    and open points, then IMPORTANT ones; of equals those with the most exact values for their
+    length.
+    """
+
+    def size(indices: Collection[int]) -> int:
+        chosen = [note for index, note in enumerate(notes) if index in indices]
+        return count(render_notes(chosen, note_format))
+
+    if size(range(len(notes))) <= limits.ordinary:
+        return Trimmed(tuple(notes), ())
+    order = sorted(range(len(notes)), key=lambda i: (notes[i] in wanted, *_weight(notes[i])))
+    kept = {order.pop()}
+    tokens = size(kept)
+    for index in reversed(order):
+        limit = limits.of(notes[index])
+        if tokens + CERTAIN_SHARE * count(notes[index].text) > limit:
+            continue
+        if (larger := size({*kept, index})) <= limit:
+            kept, tokens = {*kept, index}, larger
+    return Trimmed(
+        tuple(note for index, note in enumerate(notes) if index in kept),
+        tuple(note for index, note in enumerate(notes) if index not in kept),
+    )
+
+
+def _weight(note: Note) -> tuple[bool, bool, int, float]:
+    return (
+        note.priority == "CRITICAL",
+        note.tag in LASTING_TAGS,
+        _PRIORITIES.index(note.priority),
+        len(find_literals(note.text)) / (1 + len(note.text)),
+    )

@@ -1,0 +1,180 @@
+"""Exact values between a source and its notes: which are missing, and which were made up."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from remanence.notes.excerpts import beginning, ending, parts
+from remanence.notes.literals import Literal, LossReport, find_literals
+from remanence.notes.redact import MARK
+from remanence.observers.llm.lines import line_text
+from remanence.observers.llm.prompting import Entry
+from remanence.observers.llm.time_headings import Timed, below_times
+from remanence.types import DroppedLine, Note
+
+LEAST_DIGITS = 3
+"""Smaller numbers may be counted ("three runs" is "3 runs"); larger ones come from a source."""
+
+PASSAGE_CHARACTERS = 160
+SLICE_CHARACTERS = 1_000
+"""One scan holds the interpreter, so a long text is scanned in slices."""
+
+_KINDS = frozenset({"id", "path", "url", "number"})
+_YEARS = re.compile(r"(?:19|20)[0-9]{2}")
+_MEASURE = re.compile(
+    r"[0-9]+(?:-[a-z]+)+|[a-z]+(?:-[a-z]+)*-[0-9]{1,4}|[0-9]{1,2}[ap]m|[0-9]{2,4}s"
+)
+"""Ages, hours and the like, such as `3-year-old` and `10am`, which have the form of an id."""
+
+_AMOUNT = re.compile(r"[€$£¥₩%]|[0-9][.,][0-9]")
+_PRODUCT = re.compile(r"[A-Z]\w*\.(?:js|io|ai|net)")
+"""Names such as Node.js, which have the form of a file name."""
+
+_NO_CENTS = re.compile(r"[.,]0{1,2}$")
+_NOT_WORDS = re.compile(r"[\W_]+")
+
+
+class Piece(NamedTuple):
+    """A part of the source: its `text`, and the entry that shows it, said at a time.
+
+    Values of a part that is not `telling` may be missing: what a tool printed, say.
+    """
+
+    first_seq: int
+    last_seq: int
+    at: datetime | None
+    text: str
+    entry: Entry
+    telling: bool
+
+
+def missing_values(
+    pieces: Sequence[Piece], noted_text: str, *, names: Iterable[str], limit: int
+) -> tuple[str, ...]:
+    """Ids, amounts, URLs and paths of telling pieces that *noted_text* does not have.
+
+    *names* are known anyway.
+    """
+    told = _lost((piece.text for piece in pieces if piece.telling), noted_text)
+    known = {name.casefold() for name in names}
+    return tuple(value for value in told if value.casefold() not in known)[:limit]
+
+
+def passages(pieces: Sequence[Piece], values: Sequence[str]) -> tuple[Entry, ...]:
+    """The places of the pieces where the values first stand, below the times of these pieces."""
+    shown: dict[int, list[str]] = {}
+    for value in values:
+        for index, piece in enumerate(pieces):
+            at = piece.text.find(value)
+            if at >= 0:
+                if not any(value in text for text in shown.get(index, ())):
+                    shown.setdefault(index, []).append(_around(piece.text, at, len(value)))
+                break
+    timed = (
+        Timed(pieces[index].at, Entry(pieces[index].entry.head, "\n".join(texts)))
+        for index, texts in sorted(shown.items())
+    )
+    return tuple(below_times(timed))
+
+
+def values_note(pieces: Sequence[Piece], values: Sequence[str], like: Note) -> Note:
+    """A note of nothing but the values, from the pieces where they stand, at the time of *like*."""
+    sources = [piece for piece in pieces if any(value in piece.text for value in values)]
+    return Note(
+        text=f"Exact values: {'; '.join(values)}",
+        first_seq=min((piece.first_seq for piece in sources), default=like.first_seq),
+        last_seq=max((piece.last_seq for piece in sources), default=like.last_seq),
+        observed_at=like.observed_at,
+    )
+
+
+def without_invented(
+    notes: Iterable[Note], shown_text: str
+) -> tuple[tuple[Note, ...], tuple[DroppedLine, ...]]:
+    """The notes, and as dropped those that name an id, path, URL or number that was not shown.
+
+    Dates and years may be reckoned, so they are not looked at; nor do spaces and punctuation count.
+    """
+    shown = _squeezed(shown_text)
+    kept: list[Note] = []
+    dropped: list[DroppedLine] = []
+    for note in notes:
+        value = next(_invented(note, shown), None)
+        if value is None:
+            kept.append(note)
+        else:
+            dropped.append(DroppedLine(text=line_text(note), reason="invented", detail=value))
+    return tuple(kept), tuple(dropped)
+
+
+def text_of(notes: Iterable[Note]) -> str:
+    """All that the notes say, as one text."""
+    return "\n".join(
+        " ".join(filter(None, (note.speaker, note.topic, note.text, note.supersedes)))
+        for note in notes
+    )
+
+
+def _invented(note: Note, shown: str) -> Iterator[str]:
+    for literal in find_literals(text_of([note])):
+        if literal.kind not in _KINDS or _PRODUCT.fullmatch(literal.text):
+            continue
+        squeezed = _squeezed(literal.text)
+        if literal.kind in ("id", "number") and _digits(_YEARS.sub("", squeezed)) < LEAST_DIGITS:
+            continue
+        if squeezed not in shown and _squeezed(_NO_CENTS.sub("", literal.text)) not in shown:
+            yield literal.text
+
+
+def _lost(texts: Iterable[str], noted_text: str) -> tuple[str, ...]:
+    """Values of the texts that matter by their form and that *noted_text* does not have."""
+    report = LossReport(noted_text)
+    for text in texts:
+        for part in parts(text, SLICE_CHARACTERS):
+            report.add(part)
+    noted = noted_text.casefold()
+    return tuple(
+        literal.text
+        for literal in report.missing()
+        if _matters(literal) and not _stands_in(literal.text.casefold(), noted)
+    )
+
+
+def _stands_in(value: str, text: str) -> bool:
+    """Whether a text has the value, be it with letters around it: `2.14.0` stands in `v2.14.0`."""
+    return re.search(rf"(?<![0-9]){re.escape(value)}(?![0-9])", text) is not None
+
+
+def _matters(literal: Literal) -> bool:
+    text = literal.text
+    if "\n" in text or MARK.strip("[]") in text:
+        return False
+    match literal.kind:
+        case "url" | "path":
+            return not _PRODUCT.fullmatch(text)
+        case "id":
+            return not _MEASURE.fullmatch(text)
+        case "number":
+            is_long = _digits(text) >= LEAST_DIGITS and not _YEARS.fullmatch(text)
+            return is_long or bool(_AMOUNT.search(text))
+        case _:
+            return False
+
+
+def _digits(text: str) -> int:
+    return sum(character.isdigit() for character in text)
+
+
+def _around(text: str, at: int, length: int) -> str:
+    """The value and what stands around it, on one line."""
+    value, left, right = text[at : at + length], text[:at], text[at + length :]
+    before = ending(left, PASSAGE_CHARACTERS // 2)
+    after = beginning(right, PASSAGE_CHARACTERS // 2)
+    cut = " ".join(f"{before}{value}{after}".split())
+    return f"{'' if before == left else '… '}{cut}{'' if after == right else ' …'}"
+
+
+def _squeezed(text: str) -> str:
+    return _NOT_WORDS.sub("", unicodedata.normalize("NFKC", text).casefold())

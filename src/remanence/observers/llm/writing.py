@@ -1,0 +1,89 @@
+"""From a question to a draft: asked, read, checked, made to fit, and repaired."""
+
+import asyncio
+
+from remanence.errors import ObservationRejected
+from remanence.observers.llm.arrangement import arrange
+from remanence.observers.llm.asking import NOTHING, Answer, ask, check_answer, is_word
+from remanence.observers.llm.lines import line_text, read_lines
+from remanence.observers.llm.repair import repair
+from remanence.observers.llm.task import LineNotes, Task, fit, lost_values
+from remanence.observers.llm.values import text_of, without_invented
+from remanence.protocols import Model
+from remanence.types import Draft, DroppedLine, Note
+
+
+async def write_notes(model: Model, task: Task) -> Draft:
+    """The draft that a model gives for a task.
+
+    Raises:
+        ObservationRejected: the answer is a refusal, empty, degenerate, or made up.
+        ModelError: the call failed.
+    """
+    answer = await ask(model, task.question)
+    made_by = f"{answer.model} {task.version}"
+    if not answer.complete:
+        return Draft(notes=(), made_by=made_by, complete=False)
+    # Reading and checking take long enough for a turn of another conversation to notice.
+    made, values = await asyncio.to_thread(_read, answer, task)
+    if values:
+        made = await repair(model, task, made, values)
+    return Draft(notes=made.notes, made_by=made_by, nothing=not made.notes, dropped=made.dropped)
+
+
+def _read(answer: Answer, task: Task) -> tuple[LineNotes, tuple[str, ...]]:
+    """The notes of an answer that fit, and the values that matter and that they miss.
+
+    A line that has one of these is kept before others rather than asked for again.
+    """
+    checked = _check(answer, task)
+    wanted: list[Note] = []
+    while True:
+        made = fit(task, checked, wanted)
+        values = lost_values(task, made.notes)
+        more = [
+            note
+            for note in checked.notes
+            if note not in (*made.notes, *wanted)
+            and any(value in text_of([note]) for value in values)
+        ]
+        if not more:
+            return made, values
+        wanted += more
+
+
+def _check(answer: Answer, task: Task) -> LineNotes:
+    """The notes of an answer; none if it says that nothing is worth noting."""
+    if task.allows_nothing and is_word(answer.text, NOTHING):
+        return LineNotes((), ())
+    read = read_lines(answer.text, task.origin)
+    source_text = task.question.text
+    formed = sum(line.formed for line in read.lines)
+    check_answer(answer, source_text=source_text, lines=formed)
+    true, invented = without_invented(
+        (line.note for line in read.lines), f"{source_text}\n{task.shown_text}"
+    )
+    if read.lines and not true:
+        raise ObservationRejected(
+            "invented", f"every line of {answer.model} names values that its source does not have"
+        )
+    if not true:
+        raise ObservationRejected("empty", f"{answer.model} gave no notes")
+    keys = {_key(note) for note in task.known}
+    new = tuple(note for note in true if _key(note) not in keys)
+    kept = task.keep(new)
+    known = (note for note in true if note not in new)
+    reworded = (note for note in new if note not in kept)
+    dropped = (
+        *read.dropped,
+        *invented,
+        *(DroppedLine(text=line_text(note), reason="known") for note in known),
+        *(DroppedLine(text=line_text(note), reason="reworded") for note in reworded),
+    )
+    return LineNotes(arrange(kept, task.note_format), dropped)
+
+
+def _key(note: Note) -> tuple[str | None, str, str | None, str]:
+    """What two notes share that say the same on the same day."""
+    day = note.observed_at.date().isoformat() if note.observed_at else ""
+    return note.speaker, note.text.casefold(), note.supersedes, day

@@ -1,0 +1,46 @@
+"""What of a conversation may be observed: not the memory itself, nor the host's control text."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from remanence.notes.elements import replace_elements
+from remanence.notes.redact import scrubbed
+from remanence.types import Message, Part, TextPart, ToolCallPart, ToolResultPart
+from remanence.wire.pairing import VOLATILE_TAG
+
+_CONTROL = re.compile(rf"<({VOLATILE_TAG}|system-reminder)>")
+
+
+def observable(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """What people, models and tools wrote, without injected memory, reminders and secrets."""
+    return tuple(_observable(messages))
+
+
+def _observable(messages: Sequence[Message]) -> Iterator[Message]:
+    for message in messages:
+        if message.kind != "message" or message.role == "system":
+            continue
+        content = tuple(_cleaned(part) for part in message.content)
+        if any(not isinstance(part, TextPart) or part.text.strip() for part in content):
+            yield message if content == message.content else message.replace(content=content)
+
+
+def _cleaned(part: Part) -> Part:
+    match part:
+        case TextPart():
+            return _cleaned_text(part)
+        case ToolCallPart():
+            return replace(part, arguments=scrubbed(part.arguments))
+        case ToolResultPart():
+            content = tuple(
+                _cleaned_text(item) if isinstance(item, TextPart) else item for item in part.content
+            )
+            return replace(part, content=content)
+        case _:
+            return part
+
+
+def _cleaned_text(part: TextPart) -> TextPart:
+    text = replace_elements(part.text, _CONTROL, "")
+    return TextPart(text=scrubbed(text))

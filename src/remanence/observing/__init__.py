@@ -1,1 +1,0 @@
-"""What memory is: notes and what is made of them, as pure functions of values."""

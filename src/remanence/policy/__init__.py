@@ -1,0 +1,1 @@
+"""When something is due: thresholds, their validation and the schedule."""

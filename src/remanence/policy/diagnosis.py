@@ -1,0 +1,106 @@
+"""What is overdue, failing or stuck in a conversation's memory, and how to mend it."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from remanence.policy.policy import Policy
+from remanence.policy.schedule import is_latched, observation_due
+from remanence.types import BudgetState, ConversationRef, Failure, MemoryState, Problem
+
+
+def diagnose(
+    policy: Policy, state: MemoryState, *, now: datetime, lease_seconds: float
+) -> Iterator[Problem]:
+    """Yield what a person should know about one conversation.
+
+    What is due is judged by the plan that the working program left in the state, and by *policy*
+    where none did.
+    """
+    for failure in (state.observe_failure, state.reflect_failure, state.facts_failure):
+        if failure is not None and failure.skips:
+            yield _skipped(state, failure)
+        elif failure is not None:
+            yield _failing(policy, state, failure)
+    if (lease := _lease_problem(state, now, lease_seconds)) is not None:
+        yield lease
+    if state.observe_failure is None and (due := _due(policy, state, now)):
+        yield Problem(
+            conversation=state.ref,
+            level="info",
+            what=due,
+            remedy="open the memory in a running program, or run 'remanence inspect --flush'",
+        )
+
+
+def _lease_problem(state: MemoryState, now: datetime, lease_seconds: float) -> Problem | None:
+    """A lease that ran out without being given back, or one that no clock of today can have made."""
+    owner, until = state.lease_owner, state.lease_until
+    if owner is None or until is None:
+        return None
+    if until <= now:
+        return Problem(
+            conversation=state.ref,
+            level="info",
+            what=f"process {owner!r} stopped while it worked on this conversation",
+            remedy="nothing to do: its lease has run out and another process may take over",
+        )
+    if until <= now + timedelta(seconds=lease_seconds):
+        return None
+    ahead_seconds = (until - now).total_seconds()
+    return Problem(
+        conversation=state.ref,
+        level="warning",
+        what=f"the lease of process {owner!r} ends at {until:%Y-%m-%d %H:%M:%S} UTC, in "
+        f"{ahead_seconds:,.0f} s, which is more than lease_seconds={lease_seconds:g}",
+        remedy="compare the clocks of the machines, and lease_seconds with that of the program; "
+        "other processes believe the lease for lease_seconds alone",
+    )
+
+
+def _due(policy: Policy, state: MemoryState, now: datetime) -> str | None:
+    waiting = f"{state.unobserved_tokens:,} tokens wait to be observed"
+    if not state.look_tokens:  # nobody has planned anything yet
+        return waiting if observation_due(policy, state) else None
+    if state.look_at is None or state.look_at > now:
+        return None
+    if state.last_sum_tokens > state.look_tokens:
+        return waiting
+    return f"work in the background was planned for {state.look_at:%Y-%m-%d %H:%M} UTC and waits"
+
+
+def diagnose_budget(ref: ConversationRef, state: BudgetState) -> Iterator[Problem]:
+    """Yield what a person should know about a budget that a conversation draws on."""
+    if state.level == "ok":
+        return
+    yield Problem(
+        conversation=ref,
+        level="warning",
+        what=f"the {state.budget.scope} budget is at its {state.level} limit: "
+        f"{state.spent_usd:.4f} USD, {state.spent_tokens:,} tokens",
+        remedy="raise the budget, use a cheaper model, or look at 'remanence usage'",
+    )
+
+
+def _skipped(state: MemoryState, failure: Failure) -> Problem:
+    return Problem(
+        conversation=state.ref,
+        level="info",
+        what=f"{failure.step} was left out {failure.skips} times: "
+        f"{failure.reason}: {failure.message}",
+        remedy="messages stay raw meanwhile; the next look is at "
+        f"{failure.next_attempt_at:%Y-%m-%d %H:%M} UTC",
+    )
+
+
+def _failing(policy: Policy, state: MemoryState, failure: Failure) -> Problem:
+    latched = is_latched(policy, state, failure)
+    when = (
+        "with the next message" if latched else f"at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC"
+    )
+    return Problem(
+        conversation=state.ref,
+        level="error" if latched else "warning",
+        what=f"{failure.step} failed {failure.failures} times: {failure.reason}: {failure.message}",
+        remedy=f"messages stay raw meanwhile; the next try is {when}: check the model's access; "
+        "flush(retry=True) tries at once",
+    )

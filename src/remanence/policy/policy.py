@@ -1,0 +1,380 @@
+"""The settings of a memory: thresholds, budgets and the presets of the source designs."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self
+
+from remanence.fields import check_fields, impossible
+from remanence.policy.cache_economics import lifetime_seconds
+from remanence.types import NoteFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """When a conversation is observed, activated and reflected, and what a context may hold.
+
+    Tokens are counted by `token_counter` (by default the family of `model`).
+
+    Attributes:
+        enabled: False makes every context the plain system prompt and messages.
+        disabled_messages: while memory is off, a context has so many of the newest messages at most;
+            None: all.
+        model: whose tokenizer and window count, such as `claude-sonnet-5-5`.
+        token_counter: a counter by name (`flat`, `cjk`, `split`, or a family) instead of `model`'s.
+        observe_tokens: an observation is due when the tokens that `observe_gauge` counts exceed this.
+        observe_gauge: counts the messages without an observation (`unobserved`), or those that a
+            context shows raw and no observation that is ready will replace (`working_window`).
+        observe_compare: whether they must exceed (`gt`) or reach (`gte`) it.
+        observe_slice: observe up to `observe_tokens`, the `oldest_n` messages, or all there are.
+        observe_slice_messages: the n of `oldest_n`.
+        observe_max_tokens: the most that one observation reads; longer backlogs are split. None: what
+            a model reads and answers in one request (`slice_tokens`).
+        observe_timeout_seconds: how long an observer or reflector may take.
+        observer_mode: whether a model observes by requests of its own, or as a continuation of the
+            newest prompt, which has to be of the same model and is then read from its cache.
+        precompute_at: the share of `observe_tokens` at which observations are made in advance.
+        note_ratio: tokens of an observation, at most, for each token of its source.
+        note_format: how notes are written.
+        note_language: the language in which a model writes notes and facts, such as `German`;
+            `conversation` for that of the messages.
+        max_output_tokens: the most that an observer or reflector can write in one answer.
+        activate: use observations when the tail is over its budget, or as soon as they are made.
+        tail_tokens: the budget of the raw tail; above it, activation is due. While a turn is open,
+            observing waits for its end, and the tail may have a quarter more.
+        tail_keep_tokens: what an activation leaves of the tail, at least.
+        keep_last: messages that are always raw, at least.
+        keep_last_tool_results: of the raw tool results that notes cover already, so many of the
+            newest stay whole, older ones are shown in short; None: all whole.
+        cache_ttl_seconds: a prompt cache that is idle this long is cold, so activation is free; by
+            default what the vendor of `model` states.
+        reflect_tokens: the budget of each generation's live segments, observations first; the last
+            one is the top generation, which condenses into itself. Empty: never reflect.
+        reflect_scope: condense one generation at a time (`generation`), the observations and, as
+            another sum, the reflections of all generations (`kind`), or all together (`all`).
+        reflect_ratio: tokens of a reflection, at most, for each token of its sources; the top
+            generation is condensed to three quarters of its budget instead.
+        reflect_min_interval_seconds: the least time between two reflections.
+        reflect_at_end: whether all notes of a conversation are condensed when it ends, whatever their
+            budget.
+        superseded: whether segments that a reflection replaced are kept, or deleted with it.
+        extract_facts: whether facts about the user are kept beyond a conversation.
+        facts_tokens: the most tokens of facts in a context, and at most a tenth of it; 0: none.
+        facts_place: show a choice of facts before the notes (`prefix`), or those that match the
+            newest user message behind the last cache breakpoint (`volatile`).
+        recall_each_turn: whether a chat looks up each message of the user among earlier ones.
+        recall_tokens: the most tokens of recalled passages in a context; 0: none.
+        recall_timeout_seconds: how long a query may wait for its vector; then words alone decide.
+        max_context_tokens: what a context may hold, by default nine tenths of the model's window.
+        block_after: times `tail_tokens` above which `context` waits for observations; None: never.
+        sync_timeout_seconds: how long it waits then.
+        render_order: oldest notes first, or behind the reflections lango's newest observations first.
+        heading: the line above the notes; empty for none.
+        separator: the line above the notes of each segment but the first; empty for none.
+        show_clock: whether the volatile block tells the time and the gaps between messages.
+        retry_seconds: the wait after a first failure; doubled with each further one.
+        retry_max_seconds: the longest wait between two tries.
+        max_failures: after so many failures in a row only new messages allow another try; a single
+            message that fails more often is left without notes.
+        max_message_bytes: longer messages are refused.
+    """
+
+    enabled: bool = True
+    disabled_messages: int | None = None
+    model: str = "claude-sonnet-5-5"
+    token_counter: str | None = None
+    observe_tokens: int = 8_000
+    observe_compare: Literal["gt", "gte"] = "gt"
+    observe_gauge: Literal["unobserved", "working_window"] = "unobserved"
+    observe_slice: Literal["budget", "oldest_n", "all"] = "budget"
+    observe_slice_messages: int = 20
+    observe_max_tokens: int | None = 8_000
+    observe_timeout_seconds: float = 120.0
+    observer_mode: Literal["separate", "continuation"] = "separate"
+    precompute_at: float | None = None
+    note_ratio: float = 0.2
+    note_format: NoteFormat = "compact"
+    note_language: str = "conversation"
+    max_output_tokens: int = 16_000
+    activate: Literal["over_budget", "when_observed"] = "over_budget"
+    tail_tokens: int = 8_000
+    tail_keep_tokens: int = 1_500
+    keep_last: int = 4
+    keep_last_tool_results: int | None = None
+    cache_ttl_seconds: float | None = None
+    reflect_tokens: tuple[int, ...] = (5_000, 24_000)
+    reflect_scope: Literal["generation", "kind", "all"] = "generation"
+    reflect_ratio: float = 0.17
+    reflect_min_interval_seconds: float = 0.0
+    reflect_at_end: bool = False
+    superseded: Literal["keep", "purge"] = "keep"
+    extract_facts: bool = True
+    facts_tokens: int = 1_000
+    facts_place: Literal["prefix", "volatile"] = "prefix"
+    recall_each_turn: bool = True
+    recall_tokens: int = 400
+    recall_timeout_seconds: float = 2.0
+    max_context_tokens: int | None = None
+    block_after: float | None = None
+    sync_timeout_seconds: float = 10.0
+    render_order: Literal["oldest_first", "newest_first"] = "oldest_first"
+    heading: str = "## Conversation Memory"
+    separator: str = ""
+    show_clock: bool = True
+    retry_seconds: float = 60.0
+    retry_max_seconds: float = 3_600.0
+    max_failures: int = 6
+    max_message_bytes: int = 16 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        _check_ranges(self)
+        _check_budgets(self)
+
+    @classmethod
+    def default(cls, **changes: Any) -> Self:  # the fields' own types
+        """The economic default: early observations, late activation, small tail."""
+        return cls(**changes)
+
+    @classmethod
+    def lango(cls, **changes: Any) -> Self:  # the fields' own types
+        """The lango design: prose notes of all unobserved messages; off until `enabled=True`."""
+        settings: dict[str, Any] = {  # the fields' own types
+            "enabled": False,
+            "disabled_messages": 100,
+            "token_counter": "cjk",
+            "note_ratio": 0.2,
+            "observe_tokens": 1_000,
+            "observe_slice": "all",
+            "observe_max_tokens": None,
+            "note_format": "prose",
+            "activate": "when_observed",
+            "tail_tokens": 8_000,
+            "tail_keep_tokens": 7_000,
+            "keep_last": 0,
+            "reflect_tokens": (2_000, 2_000),
+            "reflect_ratio": 0.25,
+            "reflect_scope": "kind",
+            "superseded": "purge",
+            "extract_facts": False,
+            "facts_tokens": 0,
+            "render_order": "newest_first",
+            "recall_each_turn": False,
+            "show_clock": False,
+        }
+        return cls(**settings | changes)
+
+    @classmethod
+    def zora(cls, **changes: Any) -> Self:  # the fields' own types
+        """The zora design: a working tier of 30,000 tokens, the oldest 20 messages compressed."""
+        settings: dict[str, Any] = {  # the fields' own types
+            "token_counter": "split",
+            "note_ratio": 0.2,
+            "observe_tokens": 30_000,
+            "observe_gauge": "working_window",
+            "observe_slice": "oldest_n",
+            "observe_max_tokens": None,
+            "precompute_at": 0.7,
+            "note_format": "dated_priority",
+            "tail_tokens": 30_000,
+            "tail_keep_tokens": 20_000,
+            "keep_last": 0,
+            "reflect_tokens": (10_000,),
+            "reflect_ratio": 0.55,
+            "reflect_scope": "all",
+            "reflect_at_end": True,
+            "facts_tokens": 5_000,
+            "recall_each_turn": False,
+            "block_after": 2.0,
+            "heading": "## Earlier in This Session",
+        }
+        return cls(**settings | changes)
+
+    @classmethod
+    def brain(cls, **changes: Any) -> Self:  # the fields' own types
+        """The brain design: a tagged log of all unobserved messages, twelve messages raw."""
+        settings: dict[str, Any] = {  # the fields' own types
+            "token_counter": "flat",
+            "note_ratio": 0.2,
+            "observe_tokens": 30_000,
+            "observe_slice": "all",
+            "observe_max_tokens": None,
+            "note_format": "tagged",
+            "activate": "when_observed",
+            "tail_tokens": 30_000,
+            "tail_keep_tokens": 0,
+            "keep_last": 12,
+            "keep_last_tool_results": 6,
+            "reflect_tokens": (40_000,),
+            "facts_tokens": 2_000,
+            "reflect_scope": "all",
+            "reflect_ratio": 0.6,
+            "reflect_min_interval_seconds": 3_600.0,
+            "max_output_tokens": 32_000,
+            "facts_place": "volatile",
+            "recall_each_turn": False,
+            "heading": "## Conversation Context (Observations)",
+            "separator": "---",
+        }
+        return cls(**settings | changes)
+
+    def replace(self, **changes: Any) -> Self:  # the fields' own types
+        """A copy with some fields changed; checked like a new policy."""
+        return dataclasses.replace(self, **changes)
+
+    @property
+    def cache_lifetime_seconds(self) -> float:
+        """How long a prompt cache lives after its last use."""
+        given = self.cache_ttl_seconds
+        return lifetime_seconds(self.model) if given is None else given
+
+    @property
+    def context_tokens(self) -> int:
+        """The most tokens that a context may hold."""
+        return self.max_context_tokens or window_tokens(self.model) * 9 // 10
+
+    @property
+    def slice_tokens(self) -> int:
+        """The most tokens that one observation reads.
+
+        Without `observe_max_tokens` that is what one request to `model` may have, but no more than
+        notes of `note_ratio` find room for in one answer.
+        """
+        if self.observe_max_tokens is not None:
+            return self.observe_max_tokens
+        return min(request_tokens(self.model), int(self.max_output_tokens / self.note_ratio))
+
+    @property
+    def facts_budget(self) -> int:
+        """The most tokens of facts that a context shows."""
+        return min(self.facts_tokens, self.context_tokens // 10)
+
+
+def window_tokens(model: str) -> int:
+    """The size of a model's window in tokens, as its vendor states it; 128,000 if unknown."""
+    name = model.lower()
+    for part, tokens in (("claude", 200_000), ("gemini", 1_000_000), ("gpt-4.1", 1_000_000)):
+        if part in name:
+            return tokens
+    return 272_000 if "gpt-5" in name else 128_000
+
+
+REQUEST_SHARE = 3
+"""Eighths of a window that a request may fill: token counts are estimates, and long inputs are read
+with less care."""
+
+
+def request_tokens(model: str) -> int:
+    """The tokens that a request may have; of a chain of models, what the smallest one takes."""
+    return min(window_tokens(link) for link in model.split(" > ")) * REQUEST_SHARE // 8
+
+
+_POSITIVE = (
+    "observe_tokens",
+    "observe_slice_messages",
+    "observe_max_tokens",
+    "observe_timeout_seconds",
+    "max_output_tokens",
+    "tail_tokens",
+    "retry_seconds",
+    "retry_max_seconds",
+    "max_failures",
+    "max_message_bytes",
+)
+_NOT_NEGATIVE = (
+    "tail_keep_tokens",
+    "keep_last",
+    "reflect_min_interval_seconds",
+    "facts_tokens",
+    "recall_tokens",
+    "recall_timeout_seconds",
+    "sync_timeout_seconds",
+)
+
+
+LONGEST_LANGUAGE: Final = 60
+"""Characters of the name of a language."""
+
+
+def _check_ranges(policy: Policy) -> None:
+    for name in _POSITIVE:
+        value = getattr(policy, name)
+        _require(value is None or value > 0, name, value, "use a positive number")
+    for name in _NOT_NEGATIVE:
+        _require(getattr(policy, name) >= 0, name, getattr(policy, name), "use 0 or more")
+    for name in ("note_ratio", "reflect_ratio"):
+        value = getattr(policy, name)
+        _require(0 < value <= 1, name, value, "use a share between 0 and 1")
+    if policy.precompute_at is not None:
+        allowed = 0 < policy.precompute_at <= 1
+        _require(allowed, "precompute_at", policy.precompute_at, "use a share between 0 and 1")
+    if policy.cache_ttl_seconds is not None:
+        allowed = policy.cache_ttl_seconds >= 0
+        _require(allowed, "cache_ttl_seconds", policy.cache_ttl_seconds, "use 0 or more, or None")
+    if policy.block_after is not None:
+        allowed = policy.block_after >= 1
+        _require(allowed, "block_after", policy.block_after, "use 1.0 or more, or None")
+    if policy.disabled_messages is not None:
+        allowed = policy.disabled_messages > 0
+        _require(allowed, "disabled_messages", policy.disabled_messages, "use 1 or more, or None")
+    if policy.keep_last_tool_results is not None:
+        allowed = policy.keep_last_tool_results >= 0
+        _require(allowed, "keep_last_tool_results", policy.keep_last_tool_results, "use 0 or more")
+    language = policy.note_language
+    named = bool(language.strip()) and language.isprintable() and len(language) <= LONGEST_LANGUAGE
+    _require(named, "note_language", language, "use the name of a language, such as 'German'")
+    top = policy.reflect_scope == "all" or len(policy.reflect_tokens) != 1
+    _require(top, "reflect_tokens", policy.reflect_tokens, "name the budget of a generation above")
+    two = policy.reflect_scope != "kind" or len(policy.reflect_tokens) in (0, 2)
+    remedy = "with reflect_scope='kind' name two, of observations and of reflections"
+    _require(two, "reflect_tokens", policy.reflect_tokens, remedy)
+    for budget in policy.reflect_tokens:
+        _require(budget > 0, "reflect_tokens", policy.reflect_tokens, "use positive budgets")
+
+
+def _check_window(policy: Policy) -> None:
+    """Tail and notes fit a context; the error names the setting that takes most, and one that fits."""
+    window, tail, notes = policy.context_tokens, policy.tail_tokens, policy.reflect_tokens
+    total, room = tail + sum(notes), window - tail
+    if total <= window:
+        return
+    what = (
+        f"with tail_tokens={tail:,} and reflect_tokens={notes!r}, messages and notes take "
+        f"{total:,} of the {window:,} tokens of a context: raise max_context_tokens, or lower"
+    )
+    if room > sum(notes) // 8:
+        fitting = tuple(budget * room // sum(notes) for budget in notes)
+        raise impossible("reflect_tokens", notes, f"{what} it, such as to {fitting}")
+    fitting = tuple(budget * window // total for budget in notes)
+    both = f"both, such as to tail_tokens={tail * window // total} and reflect_tokens={fitting}"
+    raise impossible("tail_tokens", tail, f"{what} {both}")
+
+
+def _check_budgets(policy: Policy) -> None:
+    _check_window(policy)
+    _require(
+        policy.tail_keep_tokens < policy.tail_tokens,
+        "tail_keep_tokens",
+        policy.tail_keep_tokens,
+        f"it must be below tail_tokens={policy.tail_tokens:,}, or activation frees nothing",
+    )
+    most = int(policy.slice_tokens * policy.note_ratio)
+    _require(
+        most <= policy.max_output_tokens,
+        "note_ratio",
+        policy.note_ratio,
+        f"notes of {most:,} tokens would exceed max_output_tokens={policy.max_output_tokens:,} and "
+        "be cut off: lower note_ratio or observe_max_tokens",
+    )
+    target = int(max(policy.reflect_tokens, default=0) * policy.reflect_ratio)
+    _require(
+        target <= policy.max_output_tokens,
+        "reflect_ratio",
+        policy.reflect_ratio,
+        f"a reflection of {target:,} tokens would exceed max_output_tokens="
+        f"{policy.max_output_tokens:,} and be cut off: lower reflect_ratio or reflect_tokens",
+    )
+
+
+def _require(condition: bool, name: str, value: object, remedy: str) -> None:  # noqa: FBT001
+    if not condition:
+        raise impossible(name, value, remedy)

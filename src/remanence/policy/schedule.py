@@ -1,0 +1,406 @@
+"""When something is due, and how much of it: pure functions of a policy and a state."""
+
+import math
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from remanence.policy.cache_economics import is_cold
+from remanence.policy.policy import Policy
+from remanence.types import Failure, MemoryState, Message, Segment, Snapshot
+from remanence.wire.boundaries import ends_turn, groups, safe_ends
+
+UNREACHABLE = frozenset(
+    {
+        "auth",
+        "connection",
+        "cooling",
+        "overloaded",
+        "quota",
+        "rate_limit",
+        "server",
+        "timeout",
+        "unknown_model",
+    }
+)
+"""Failures of an observer that a reflector would most likely meet, too."""
+
+COSTLY_FACTOR = 10
+_COSTLY = frozenset({"cut_off"})
+"""Failures of a try that takes two calls and would most likely end the same way soon after."""
+
+LONGEST_ASKED_SECONDS = 86_400.0
+MAX_JITTER = 0.25
+
+MESSAGE_HEAD_TOKENS = 20
+"""What number, speaker and time of a message take in a request, beside its own tokens."""
+
+HEADING_TOKENS = 20
+LEAST_NOTE_TOKENS = 64
+"""The day and the speaker stand above notes: fewer tokens would have no room for anything else."""
+
+OPEN_TURN_FACTOR = 1.25
+"""While a turn is open, the backlog and the raw tail may exceed their budgets by so much."""
+
+LEAST_TURNS = 0.5
+"""A slice ends with a turn, unless that leaves less than this share of it."""
+
+LEAST_SLICE = 0.25
+"""The share of `observe_tokens` below which a slice also takes the next message, however long:
+a few words alone are not worth a segment."""
+
+
+def observation_due(policy: Policy, state: MemoryState) -> bool:
+    """Whether messages should be observed now."""
+    if not policy.enabled or state.unobserved_tokens == 0:
+        return False
+    if policy.observe_compare == "gte":
+        return gauged_tokens(policy, state) >= _threshold(policy)
+    return gauged_tokens(policy, state) > _threshold(policy)
+
+
+def _threshold(policy: Policy) -> float:
+    return policy.observe_tokens * (policy.precompute_at or 1.0)
+
+
+def may_interrupt(policy: Policy, state: MemoryState) -> bool:
+    """Whether so many messages wait that an observation begins in the middle of a turn, too."""
+    return gauged_tokens(policy, state) > OPEN_TURN_FACTOR * _threshold(policy)
+
+
+def look_tokens(policy: Policy, state: MemoryState) -> int:
+    """The tokens of the tape above which another look makes sense while nothing else happens.
+
+    That is where an observation becomes due; while one is due and waits, with the next message.
+    """
+    before = state.last_sum_tokens - gauged_tokens(policy, state)
+    above = before + _threshold(policy)
+    tokens = math.ceil(above) - 1 if policy.observe_compare == "gte" else math.floor(above)
+    return max(state.last_sum_tokens, tokens)
+
+
+def longest_wait(policy: Policy) -> timedelta:
+    """After so long all that waits is looked at again: a longer wait is of a wrong clock."""
+    return timedelta(seconds=policy.retry_max_seconds * (1 + MAX_JITTER))
+
+
+def gauged_tokens(policy: Policy, state: MemoryState) -> int:
+    """The tokens that are compared with `observe_tokens`."""
+    if policy.observe_gauge == "unobserved":
+        return state.unobserved_tokens
+    ready_tokens = state.observed_sum_tokens - state.active_sum_tokens
+    return state.tail_tokens - ready_tokens
+
+
+def observation_slice(
+    policy: Policy,
+    state: MemoryState,
+    messages: Sequence[Message],
+    *,
+    everything: bool = False,
+    request_tokens: int | None = None,
+) -> tuple[Message, ...]:
+    """The messages that the next observation covers: the oldest of *messages*, or none yet.
+
+    *messages* follow `observed_seq`. A slice never ends between a tool call and its result, and
+    leaves `keep_last` messages unobserved, unless *everything* is asked for. One up to a budget ends
+    with a turn, where that does not leave too little. One request for it may have *request_tokens*.
+    """
+    newest = state.last_seq if everything else _newest_observable(policy, state)
+    final = everything and bool(messages) and messages[-1].seq == state.last_seq
+    ends = [end for end in safe_ends(messages, final=final) if messages[end].seq <= newest]
+    chosen: int | None = None
+    closing: tuple[int, int] | None = None
+    before = tokens = counted = 0
+    for end in ends:
+        tokens += sum(message.tokens for message in messages[counted : end + 1])
+        counted = end + 1
+        too_small = before < policy.observe_tokens * LEAST_SLICE
+        fits = _fits(policy, end + 1, tokens) or (too_small and not _is_full(policy, end + 1))
+        fits = fits and _is_readable(end + 1, tokens, request_tokens)
+        if chosen is not None and not fits:
+            break
+        before = tokens
+        chosen = end
+        if ends_turn(messages, end):
+            closing = end, tokens
+    if chosen is None:
+        return ()
+    if policy.observe_slice == "budget" and closing and closing[1] >= before * LEAST_TURNS:
+        chosen = closing[0]
+    return tuple(messages[: chosen + 1])
+
+
+def is_cut(
+    policy: Policy,
+    state: MemoryState,
+    messages: Sequence[Message],
+    chosen: Sequence[Message],
+    *,
+    request_tokens: int | None = None,
+) -> bool:
+    """Whether tokens end the slice *chosen* before the messages do that the policy asks for.
+
+    *messages* follow `observed_seq`, as many as their tokens let be read.
+    """
+    run = next(groups(messages[len(chosen) :]), ())
+    end = len(chosen) + max(1, len(run))
+    if policy.observe_slice == "budget" or _is_full(policy, end):
+        return False
+    if not run or run[-1].seq == messages[-1].seq < state.last_seq:
+        return messages[-1].seq < state.last_seq
+    tokens = sum(message.tokens for message in (*chosen, *run))
+    return not (_fits(policy, end, tokens) and _is_readable(end, tokens, request_tokens))
+
+
+def observe_rejections(state: MemoryState, observer: str) -> int:
+    """How often *observer* failed in a row on the next messages for another reason than an outage."""
+    failure = _observe_failure(state, observer)
+    return failure.rejections if failure else 0
+
+
+def observe_halvings(state: MemoryState, observer: str) -> int:
+    """How often the next slice is halved: of what takes too long, half may be done in time."""
+    failure = _observe_failure(state, observer)
+    if failure is None:
+        return 0
+    return failure.failures if failure.reason == "timeout" else failure.rejections
+
+
+def _observe_failure(state: MemoryState, observer: str) -> Failure | None:
+    """The failure that *observer* has behind it; that of another one says nothing about it."""
+    failure = state.observe_failure
+    return failure if failure is not None and failure.made_by in ("", observer) else None
+
+
+def halved(messages: Sequence[Message], times: int) -> tuple[Message, ...]:
+    """The first of *messages* after so many halvings, at least the first run that may stand alone.
+
+    What fails again and again is isolated so, and all around it is observed.
+    """
+    ends = safe_ends(messages, final=True)
+    return tuple(messages[: ends[max(1, len(ends) >> times) - 1] + 1])
+
+
+def is_single_run(messages: Sequence[Message]) -> bool:
+    """Whether no part of *messages* may stand alone."""
+    return len(safe_ends(messages, final=True)) == 1
+
+
+def _newest_observable(policy: Policy, state: MemoryState) -> int:
+    if policy.observe_slice == "all":
+        return state.last_seq
+    return state.last_seq - policy.keep_last
+
+
+def _is_full(policy: Policy, messages: int) -> bool:
+    return policy.observe_slice == "oldest_n" and messages > policy.observe_slice_messages
+
+
+def _is_readable(messages: int, tokens: int, request_tokens: int | None) -> bool:
+    """Whether one request may show so many messages whole."""
+    return request_tokens is None or tokens + messages * MESSAGE_HEAD_TOKENS <= request_tokens
+
+
+def _fits(policy: Policy, messages: int, tokens: int) -> bool:
+    if tokens > policy.slice_tokens:
+        return False
+    match policy.observe_slice:
+        case "budget":
+            return tokens <= policy.observe_tokens
+        case "oldest_n":
+            return not _is_full(policy, messages)
+        case "all":
+            return True
+
+
+def activation(
+    policy: Policy, snapshot: Snapshot, *, now: datetime, model_changed: bool = False
+) -> int | None:
+    """The seq that `active_seq` should move to now, or None.
+
+    Due when the tail is over its budget, when the prompt cache is
+    cold (so also when *model_changed*), or (`when_observed`) as soon as there is anything to activate. It moves as far as leaves
+    `tail_keep_tokens` and `keep_last`; a tail over its budget moves by one segment at least. Where
+    it stays, messages that are raw beside their notes leave a tail that is over its budget.
+    """
+    state = snapshot.state
+    ready = [segment for segment in snapshot.segments if segment.last_seq > state.active_seq]
+    if not ready:
+        return state.active_seq if _may_shrink(policy, snapshot) else None
+    if policy.activate == "when_observed":
+        return ready[-1].last_seq
+    over = state.tail_tokens > policy.tail_tokens
+    lifetime = policy.cache_lifetime_seconds
+    cold = model_changed or is_cold(snapshot.tail, lifetime=lifetime, now=now)
+    if not over and not cold:
+        return None
+    leaving = [segment.last_seq for segment in ready if _leaves_enough(policy, state, segment)]
+    if leaving:
+        return leaving[-1]
+    return ready[0].last_seq if over else None
+
+
+def _may_shrink(policy: Policy, snapshot: Snapshot) -> bool:
+    """Whether a tail over its budget holds messages that need not stay beside their notes."""
+    state = snapshot.state
+    if state.tail_tokens <= policy.tail_tokens or not snapshot.tail:
+        return False
+    return tail_start(policy, snapshot.tail, state.active_seq) > state.tail_seq
+
+
+def tail_start(policy: Policy, tail: Sequence[Message], active_seq: int) -> int:
+    """The first message that stays raw when `active_seq` moves to *active_seq*.
+
+    *tail* are the newest messages, raw so far. Where activation may take all of them
+    (`when_observed`), `keep_last` messages and `tail_keep_tokens` stay raw beside their notes, and
+    the newest run of messages in any case: no provider takes a request without one.
+    """
+    tokens = count = 0
+    keep_last = max(1, policy.keep_last)
+    start = active_seq + 1
+    for run in reversed(list(groups(tail))):
+        run_tokens = sum(message.tokens for message in run)
+        if run[-1].seq <= active_seq and count >= keep_last:
+            full = tokens + run_tokens > policy.tail_tokens
+            if full or tokens >= policy.tail_keep_tokens:
+                break
+        tokens += run_tokens
+        count += len(run)
+        start = min(start, run[0].seq)
+    return start
+
+
+def _leaves_enough(policy: Policy, state: MemoryState, segment: Segment) -> bool:
+    tokens_left = state.last_sum_tokens - segment.sum_tokens
+    messages_left = state.last_seq - segment.last_seq
+    return tokens_left >= policy.tail_keep_tokens and messages_left >= policy.keep_last
+
+
+def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -> int | None:
+    """The message up to which facts of the user should be extracted now, or None.
+
+    That is what was reflected, as its notes are condensed ever more; of *everything*, and after a
+    failure, all that was observed.
+    """
+    if not (policy.enabled and policy.extract_facts) or state.user is None:
+        return None
+    all_of_it = everything or state.facts_failure is not None
+    end = state.observed_seq if all_of_it else state.reflected_seq
+    return end if end > state.facts_seq else None
+
+
+def reflection_sources(
+    policy: Policy, state: MemoryState, segments: Sequence[Segment]
+) -> tuple[Segment, ...]:
+    """The live segments that should be condensed, adjacent and in order; empty if none."""
+    if not policy.enabled or not policy.reflect_tokens:
+        return ()
+    active = tuple(segment for segment in segments if segment.last_seq <= state.active_seq)
+    if policy.reflect_scope == "all":
+        over = sum(segment.tokens for segment in active) > policy.reflect_tokens[0]
+        return active if over else ()
+    for generation, budget in enumerate(policy.reflect_tokens):
+        sources = tuple(s for s in active if _rank(policy, s) == generation)
+        if sum(segment.tokens for segment in sources) > budget:
+            return sources
+    return ()
+
+
+def reflection_time(policy: Policy, state: MemoryState, *, now: datetime) -> datetime:
+    """When the interval since the last reflection is over; not later than one from now."""
+    interval = timedelta(seconds=policy.reflect_min_interval_seconds)
+    if state.last_reflected_at is None or state.last_reflected_at > now:
+        return now
+    return state.last_reflected_at + interval
+
+
+def _rank(policy: Policy, segment: Segment) -> int:
+    """Which of the budgets a segment counts for."""
+    return min(segment.generation, 1) if policy.reflect_scope == "kind" else segment.generation
+
+
+def reflection_generation(policy: Policy, sources: Sequence[Segment]) -> int:
+    """The generation of what *sources* are condensed to."""
+    newest = max(segment.generation for segment in sources)
+    if policy.reflect_scope != "generation":
+        return newest + 1
+    return max(1, min(newest + 1, len(policy.reflect_tokens) - 1))
+
+
+def reflection_target(policy: Policy, sources: Sequence[Segment], *, final: bool = False) -> int:
+    """The most tokens that a reflection of *sources* should have.
+
+    What is in the top generation already is condensed no more than its budget asks, and so is what
+    a conversation has at its end (*final*).
+    """
+    tokens = sum(segment.tokens for segment in sources)
+    budget = _reflection_budget(policy, sources)
+    if not (final or _is_top(policy, sources)):
+        tokens = int(tokens * policy.reflect_ratio)
+    return max(1, int(min(tokens, budget * 0.75, policy.max_output_tokens)))
+
+
+def reflection_limit(policy: Policy, sources: Sequence[Segment]) -> int:
+    """The most tokens that a reflection of *sources* may have: more would be due again at once."""
+    tokens = sum(segment.tokens for segment in sources)
+    return min(tokens, _reflection_budget(policy, sources))
+
+
+def _is_top(policy: Policy, sources: Sequence[Segment]) -> bool:
+    """Whether a generation condenses into itself."""
+    oldest = min(segment.generation for segment in sources)
+    return policy.reflect_scope == "generation" and oldest == reflection_generation(policy, sources)
+
+
+def _reflection_budget(policy: Policy, sources: Sequence[Segment]) -> int:
+    if policy.reflect_scope != "generation":
+        return policy.reflect_tokens[-1]
+    return policy.reflect_tokens[reflection_generation(policy, sources)]
+
+
+def observation_target(policy: Policy, source_tokens: int) -> int:
+    """The most tokens that the notes of a source may have; of a few words all that they say."""
+    share = source_tokens * policy.note_ratio
+    least = min(source_tokens + HEADING_TOKENS, LEAST_NOTE_TOKENS)
+    return int(min(max(share, least), policy.max_output_tokens))
+
+
+def may_try(
+    policy: Policy, state: MemoryState, failure: Failure | None, *, now: datetime, made_by: str
+) -> bool:
+    """Whether a step of the maker *made_by* may be tried now that has *failure* behind it.
+
+    What another maker met says nothing about this one.
+    """
+    if failure is None or failure.made_by not in ("", made_by):
+        return True
+    return not _is_waiting(failure, now) and not is_latched(policy, state, failure)
+
+
+def _is_waiting(failure: Failure, now: datetime) -> bool:
+    """Whether the next try is due later; a failure of the future is of a clock that was wrong."""
+    return failure.at <= now < failure.next_attempt_at
+
+
+def is_latched(policy: Policy, state: MemoryState, failure: Failure) -> bool:
+    """Whether failures stopped all tries of a step until new messages come."""
+    return failure.failures >= policy.max_failures and state.last_seq <= failure.last_seq
+
+
+def retry_delay(
+    policy: Policy, failures: int, *, jitter: float, reason: str = "", asked_seconds: float = 0.0
+) -> timedelta:
+    """The wait after the *failures*-th failure in a row; *jitter* in 0..1 adds up to `MAX_JITTER`.
+
+    It is at least what a provider *asked* for, within a day.
+    """
+    exponent = min(failures - 1, 30)
+    first_seconds = policy.retry_seconds * (COSTLY_FACTOR if reason in _COSTLY else 1)
+    seconds = min(first_seconds * 2**exponent, policy.retry_max_seconds) * (1 + jitter * MAX_JITTER)
+    return timedelta(seconds=max(seconds, min(asked_seconds, LONGEST_ASKED_SECONDS)))
+
+
+def later_steps_wait(state: MemoryState, *, now: datetime, observer: str) -> bool:
+    """Whether the model of the observer was unreachable lately: then no other one is asked."""
+    failure = _observe_failure(state, observer)
+    return failure is not None and failure.reason in UNREACHABLE and _is_waiting(failure, now)

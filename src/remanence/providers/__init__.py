@@ -1,0 +1,130 @@
+"""How a language model is reached: by name, as a function, or as a chain of several."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias, TypeGuard
+
+from remanence.arguments import require_async
+from remanence.clock import Clock, SystemClock
+from remanence.errors import MissingExtra, ModelError
+from remanence.protocols import Model, ModelRequest
+from remanence.providers.comparison import ComparedModel, CompareTokens
+from remanence.providers.fallback import FallbackModel
+from remanence.providers.function import FunctionModel
+from remanence.providers.limit import LimitedModel, Limits
+from remanence.providers.meter import MeteredModel, RecordUsage, UnusableAnswer, failed_usage
+from remanence.providers.options import ModelOptions
+from remanence.providers.retry import RetryingModel
+from remanence.providers.spec import ModelSpec, parse_spec
+
+__all__ = [
+    "CompareTokens",
+    "ComparedModel",
+    "FallbackModel",
+    "FunctionModel",
+    "LimitedModel",
+    "Limits",
+    "MeteredModel",
+    "ModelOptions",
+    "ModelSource",
+    "RecordUsage",
+    "RetryingModel",
+    "UnusableAnswer",
+    "failed_usage",
+    "open_model",
+]
+
+ModelFunction: TypeAlias = Callable[[ModelRequest], Awaitable[str]]
+ModelSource: TypeAlias = "str | Model | ModelFunction | Sequence[ModelSource]"
+
+
+def open_model(
+    source: ModelSource,
+    *,
+    options: ModelOptions | None = None,
+    clock: Clock | None = None,
+    record: RecordUsage | None = None,
+) -> Model:
+    """Make a model that can be called.
+
+    *source* is `provider:model` (`anthropic:claude-haiku-4-5`; an OpenAI-compatible server as
+    `openai:model@http://host/v1`), an async function from a request to a text, a `Model`, which
+    comes back as it is, or several of these, tried in order. Keys and base URLs come from the
+    provider's own environment variables. *record* is told of each call and each further try.
+
+    Raises:
+        ModelError: `unknown_model` or `auth`; the text says what to write or to set.
+        MissingExtra: a named model needs `remanence[models]`.
+    """
+    return _Opener(options or ModelOptions(), clock or SystemClock(), record).open(source)
+
+
+class _Opener:
+    """Opens the models of one chain; those of one provider share its limits."""
+
+    def __init__(
+        self, options: ModelOptions, clock: Clock, record: RecordUsage | None = None
+    ) -> None:
+        self._options = options
+        self._clock = clock
+        self._record = record
+        self._limits: dict[str, Limits] = {}
+
+    def open(self, source: ModelSource) -> Model:
+        if isinstance(source, str):
+            return self._named(replace(parse_spec(source), key_variable=self._options.key_variable))
+        if isinstance(source, Sequence):
+            return FallbackModel(
+                [self.open(link) for link in source],
+                clock=self._clock,
+                cooldown_seconds=self._options.cooldown_seconds,
+            )
+        if _is_model(source):
+            return self._metered(source)
+        if _is_function(source):
+            require_async(model=source)
+            seconds = self._options.call_seconds
+            function = FunctionModel(source, clock=self._clock, timeout_seconds=seconds)
+            return self._metered(function)
+        raise ModelError(
+            "unknown_model",
+            f"a {type(source).__name__} is no model: give a name, an async function or a Model",
+        )
+
+    def _named(self, spec: ModelSpec) -> Model:
+        try:
+            from remanence.providers.pydantic_ai import ProviderModel
+        except ModuleNotFoundError as error:
+            raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
+
+        model = ProviderModel(
+            spec,
+            clock=self._clock,
+            timeout_seconds=self._options.call_seconds,
+            stream=self._options.stream,
+        )
+        limited = LimitedModel(self._metered(model), self._limits_of(spec.provider))
+        return RetryingModel(limited, attempts=self._options.attempts)
+
+    def _metered(self, model: Model) -> Model:
+        if self._record is None:
+            return model
+        return MeteredModel(model, record=self._record, clock=self._clock)
+
+    def _limits_of(self, provider: str) -> Limits:
+        if provider not in self._limits:
+            self._limits[provider] = Limits(
+                requests_per_minute=self._options.requests_per_minute,
+                tokens_per_minute=self._options.tokens_per_minute,
+                parallel=self._options.parallel,
+                clock=self._clock,
+            )
+        return self._limits[provider]
+
+
+def _is_model(source: object) -> TypeGuard[Model]:
+    return hasattr(source, "complete")
+
+
+def _is_function(source: object) -> TypeGuard[ModelFunction]:
+    return callable(source)

@@ -1,0 +1,85 @@
+"""A model that is an async function."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from remanence.clock import Clock
+from remanence.errors import ModelError
+from remanence.protocols import ModelAnswer, ModelRequest
+from remanence.providers.meter import UnusableAnswer
+from remanence.providers.redact import MESSAGE_LENGTH, without_keys
+from remanence.tokens import text_tokens
+from remanence.types import Usage
+
+MAX_ANSWER_CHARACTERS = 8_000_000
+"""The longest answers of today's models have half a million."""
+
+
+class FunctionModel:
+    """Calls a function from a request to a text; its tokens are estimated, its price unknown."""
+
+    def __init__(
+        self,
+        function: Callable[[ModelRequest], Awaitable[str]],
+        *,
+        clock: Clock,
+        timeout_seconds: float,
+    ) -> None:
+        self._function = function
+        self._clock = clock
+        self._timeout_seconds = timeout_seconds
+
+    @property
+    def name(self) -> str:
+        return f"function:{getattr(self._function, '__qualname__', type(self._function).__name__)}"
+
+    async def complete(self, request: ModelRequest) -> ModelAnswer:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        text = await self._call(request)
+        usage = Usage(
+            conversation=request.conversation,
+            user=request.user,
+            purpose=request.purpose,
+            model=self.name,
+            input_tokens=text_tokens(request.stable) + text_tokens(request.prompt),
+            output_tokens=text_tokens(text),
+            cache_read_tokens=0,
+            cache_write_tokens=0,
+            cost_usd=None,
+            duration_seconds=loop.time() - started,
+            outcome="ok" if text.strip() else "empty",
+            at=self._clock.now(),
+            estimated=True,
+        )
+        if not text.strip():
+            raise UnusableAnswer("empty", f"{self.name} returned no text", usage=usage)
+        return ModelAnswer(text=text, complete=True, usage=usage)
+
+    async def _call(self, request: ModelRequest) -> str:
+        deadline = asyncio.timeout(self._timeout_seconds)
+        try:
+            async with deadline:
+                return self._checked(await self._function(request))
+        except ModelError:
+            raise
+        except Exception as error:
+            if deadline.expired():
+                message = f"{self.name} took longer than {self._timeout_seconds:g} s"
+                raise ModelError("timeout", message) from error
+            if isinstance(error, TypeError) and "await" in str(error):
+                raise ModelError("failed", f"{self.name} is not async: use async def") from error
+            said = f"{type(error).__name__}: {without_keys(str(error))}"[:MESSAGE_LENGTH]
+            raise ModelError("failed", f"{self.name} raised {said}") from error
+
+    def _checked(self, answer: object) -> str:
+        if not isinstance(answer, str):
+            kind = type(answer).__name__
+            raise ModelError("bad_answer", f"{self.name} returned a {kind}: return a str")
+        if len(answer) > MAX_ANSWER_CHARACTERS:
+            raise ModelError(
+                "bad_answer",
+                f"{self.name} returned {len(answer):,} characters, more than the "
+                f"{MAX_ANSWER_CHARACTERS:,} that an answer may have: return what the model wrote",
+            )
+        return answer

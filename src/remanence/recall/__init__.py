@@ -1,0 +1,1 @@
+"""Search over notes, messages and facts, by words and by vectors."""

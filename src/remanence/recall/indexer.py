@@ -1,0 +1,179 @@
+"""Vectors for what is new, made in the background; no turn waits for them."""
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from remanence import telemetry
+from remanence.background import Background, Waiters, closed
+from remanence.errors import ModelError, ObservationRejected
+from remanence.policy.policy import Policy
+from remanence.policy.schedule import retry_delay
+from remanence.protocols import Embedder, FactVectors, Store
+from remanence.providers.cooldowns import OF_THE_REQUEST
+from remanence.types import Owner, VectorItem, VectorTask
+
+BATCH_TEXTS = 64
+PROBE = "hello"
+"""A text that every embedder takes."""
+
+
+class Embedding:
+    """Looks in the store for texts without vectors until there is none; a signal says look again.
+
+    A failure writes nothing; the next try comes after a growing wait, or when somebody waits for it.
+    A text that the embedder refuses goes without a vector, so that it holds up no other one, and
+    vectors that were made before a failure are not made again.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder,
+        policy: Policy,
+        fact_vectors: FactVectors | None = None,
+    ) -> None:
+        self._store = store
+        self._fact_vectors = fact_vectors
+        self._embedder = embedder
+        self._policy = policy
+        self._look = asyncio.Event()
+        self._waiting = Waiters()
+        self._running: asyncio.Task[None] | None = None
+        self._closed = False
+        self._failures = 0
+        self._made: dict[int, Sequence[float] | None] = {}
+        self._forced = False
+
+    def start(self, background: Background) -> None:
+        """Begin to work."""
+        self._running = background.spawn("embedding", self._run)
+
+    def signal(self) -> None:
+        """Ask for a look; returns at once."""
+        self._look.set()
+
+    async def settle(self) -> None:
+        """Return when every text has its vector, or the latest try has failed."""
+        if self._closed:
+            raise closed()
+        settled = self._waiting.add()
+        self._forced = True
+        self._look.set()
+        await settled
+
+    async def close(self) -> None:
+        """End now: what was under way is found again by the next process."""
+        self._closed = True
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait({self._running})
+        self._waiting.close()
+
+    async def _run(self) -> None:
+        while True:
+            self._look.clear()
+            waiting, self._waiting = self._waiting, Waiters()
+            try:
+                pause = await self._catch_up()
+            except asyncio.CancelledError:
+                waiting.close()
+                raise
+            waiting.settle()
+            self._forced = pause is None or bool(self._waiting)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wait_for_work()
+
+    async def _wait_for_work(self) -> None:
+        """Return at a signal; after a failure only when somebody waits for the outcome."""
+        await self._look.wait()
+        while not self._forced:
+            self._look.clear()
+            await self._look.wait()
+
+    async def _catch_up(self) -> float | None:
+        """Make what is missing; the seconds until the next try where that failed."""
+        try:
+            while (task := await self._store.unembedded(self._embedder.name)) is not None:
+                await self._keep(*await self._vectors(task))
+                self._made.clear()
+        except Exception as error:  # noqa: BLE001 - an embedder may raise anything
+            self._failures += 1
+            telemetry.embedding_failed(type(error).__name__, str(error), self._failures)
+            return retry_delay(self._policy, self._failures, jitter=0.0).total_seconds()
+        self._failures = 0
+        return None
+
+    async def _keep(self, task: VectorTask, vectors: Sequence[Sequence[float]]) -> None:
+        """Write the vectors where they belong, and then that this is done."""
+        if task.subject == "segment" or self._fact_vectors is None:
+            await self._store.save_vectors(task, vectors)
+            return
+        by_owner: defaultdict[Owner, dict[str, Sequence[float]]] = defaultdict(dict)
+        for item, vector in zip(task.items, vectors, strict=True):
+            if item.owner is not None:
+                by_owner[item.owner][item.fact_id] = vector
+        for owner, found in by_owner.items():
+            await self._fact_vectors.put(owner, task.model, found)
+        await self._store.save_vectors(replace(task, items=()), ())
+
+    async def _vectors(self, task: VectorTask) -> tuple[VectorTask, list[Sequence[float]]]:
+        """The task without the texts that the embedder refuses, and the vectors of the others."""
+        missing = [item for item in task.items if item.key not in self._made]
+        for start in range(0, len(missing), BATCH_TEXTS):
+            await self._embed(missing[start : start + BATCH_TEXTS])
+        made = {key: vector for key, vector in self._made.items() if vector is not None}
+        items = tuple(item for item in task.items if item.key in made)
+        return replace(task, items=items), [made[item.key] for item in items]
+
+    async def _embed(self, batch: Sequence[VectorItem]) -> None:
+        """Make the vectors of a batch; one that fails for a text of its own is made in halves."""
+        texts = [item.text for item in batch]
+        try:
+            vectors = await self._asked(texts)
+        except Exception as error:
+            if not await self._is_refusal(error):
+                raise
+            if len(batch) == 1:
+                telemetry.text_not_embedded(self._embedder.name, type(error).__name__, str(error))
+                self._made[batch[0].key] = None
+                return
+            half = len(batch) // 2
+            await self._embed(batch[:half])
+            await self._embed(batch[half:])
+            return
+        self._made |= dict(zip((item.key for item in batch), vectors, strict=True))
+
+    async def _is_refusal(self, error: Exception) -> bool:
+        """Whether a text is refused rather than the embedder out of order: it takes another one."""
+        if isinstance(error, OSError | TimeoutError):
+            return False
+        if isinstance(error, ModelError) and error.reason not in OF_THE_REQUEST:
+            return False
+        try:
+            await self._asked([PROBE])
+        except Exception:  # noqa: BLE001 - it fails for any text
+            return False
+        return True
+
+    async def _asked(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        async with asyncio.timeout(self._policy.observe_timeout_seconds):
+            return check_vectors(self._embedder, texts, await self._embedder.embed(texts))
+
+
+def check_vectors(
+    embedder: Embedder, texts: Sequence[str], vectors: Sequence[Sequence[float]]
+) -> Sequence[Sequence[float]]:
+    """The vectors, if they are one for each text and of the length that the embedder states."""
+    widths = {len(vector) for vector in vectors}
+    right = embedder.dimensions is None or widths == {embedder.dimensions}
+    if len(vectors) != len(texts) or len(widths) > 1 or 0 in widths or not right:
+        raise ObservationRejected(
+            "malformed",
+            f"{embedder.name} gave {len(vectors)} vectors of {sorted(widths)} dimensions for "
+            f"{len(texts)} texts",
+        )
+    return vectors

@@ -1,0 +1,290 @@
+"""Passages of earlier messages that a turn asks about, from what a search found.
+
+A search ranks whole messages; a long one may share a dozen common words with a question and hold
+nothing of what it asks. So the found texts are cut to passages, and these are ranked by the words
+of the question that they hold. A word weighs more the rarer it is among the found texts, and a name
+or a number weighs more than other words: whom or what a question is about is repeated in any
+wording, what it asks of them is not.
+"""
+
+import math
+import re
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from remanence.languages.vocabulary import vocabulary_of
+from remanence.protocols import CountTokens
+from remanence.recall.fusion import RANK_CONSTANT, snippet
+from remanence.types import Hit
+
+PASSAGE_CHARACTERS: Final = 220
+LONG_TURN: Final = 600
+"""Characters from which a turn asks by its questions, its first and its last sentence alone."""
+
+QUESTIONS: Final = 4
+"""Of a long turn: so many of its last questions count."""
+
+MIN_COVERAGE: Final = 0.25
+"""The share of a question's weight that a passage has to hold."""
+
+NAME_WEIGHT: Final = 3.0
+PAIR_WEIGHT: Final = 0.5
+"""Of two words in a row, beside the weights of both."""
+
+REACH: Final = 120
+"""Characters before and after the found words that a passage may have."""
+
+MIN_PASSAGE: Final = 26
+"""Characters; less is the beginning of a sentence that an abbreviation seems to end, as "no. 12"."""
+
+_UNSPACED: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_SENTENCE: Final = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
+_JOINT: Final = re.compile(r"[.!?]\s|\n|[。！？]")
+_WORD: Final = re.compile(r"[^\W_]+")
+_WITH_APOSTROPHE: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_GLUED: Final = re.compile(f"[{_UNSPACED}]")
+_STEM: Final = 4
+"""Letters of a word that stay when its ending is cut off, at least."""
+
+_LONGEST_TERM: Final = 64
+"""Letters of a word that are looked for: a passage has room for any term."""
+
+
+class Quote(NamedTuple):
+    """A passage of what a search found; `core` is the part of it that holds the query's words."""
+
+    hit: Hit
+    text: str
+    core: str
+    score: float
+
+
+class _Place(NamedTuple):
+    start: int
+    end: int
+    term: str
+
+
+def question_of(turn: str) -> str:
+    """A short turn whole; of a long one its questions, its first and its last sentence.
+
+    A long one may have a page pasted in, which is not what it asks about.
+    """
+    text = turn.strip()
+    return text if len(text) <= LONG_TURN else "\n".join(_asking(text))
+
+
+def telling_words(question: str) -> str:
+    """The words of a question that a text may share because it answers it."""
+    small = vocabulary_of(question).function_words
+    words = (
+        part
+        for word in _WITH_APOSTROPHE.findall(question)
+        if word.lower().replace("’", "'") not in small
+        for part in _WORD.findall(word)
+        if part.lower() not in small and (len(part) > 1 or part.isdigit() or _GLUED.match(part))
+    )
+    return " ".join(dict.fromkeys(words))
+
+
+def quotes(hits: Sequence[Hit], query: str) -> tuple[Quote, ...]:
+    """The passages that hold enough of the words of *query*, best first, each once."""
+    terms = tuple(dict.fromkeys(_terms(query)))
+    texts = [hit.text.casefold() for hit in hits]
+    places = [_places(text, terms) for text in texts]
+    weights = _weights(hits, places)
+    enough = MIN_COVERAGE * sum(weights.values())
+    found = [
+        quote
+        for hit, held in zip(hits, places, strict=True)
+        if held and (quote := _passage(hit, held, weights)).score >= enough
+    ]
+    best = sorted(found, key=lambda quote: -quote.score)
+    return tuple({quote.text: quote for quote in reversed(best)}.values())[::-1]
+
+
+def by_passage(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
+    """The hits with the best passages first, then the others in their order."""
+    first = {id(quote.hit): quote.hit for quote in quotes(hits, query)}
+    return (*first.values(), *(hit for hit in hits if id(hit) not in first))
+
+
+def near_quotes(hits: Iterable[Hit], query: str) -> tuple[Quote, ...]:
+    """What is near in meaning, in the order given, whatever words it has."""
+    texts = ((hit, snippet(hit.text, query, characters=PASSAGE_CHARACTERS)) for hit in hits)
+    return tuple(Quote(hit, text, text, hit.score) for hit, text in texts)
+
+
+def merge_quotes(rankings: Iterable[Sequence[Quote]]) -> tuple[Quote, ...]:
+    """The quotes of all rankings by reciprocal rank, one of each message and of what it says.
+
+    A fact and the message that it comes from say the same: the better of them stays.
+    """
+    scores: dict[tuple[str | None, int | str], float] = {}
+    best: dict[tuple[str | None, int | str], Quote] = {}
+    for ranking in rankings:
+        for rank, quote in enumerate(ranking, start=1):
+            source = quote.hit.conversation, quote.hit.first_seq or quote.hit.source_id
+            scores[source] = scores.get(source, 0.0) + 1 / (RANK_CONSTANT + rank)
+            best.setdefault(source, quote)
+    return tuple(best[source] for source in sorted(best, key=lambda source: -scores[source]))
+
+
+def recalled_lines(
+    found: Iterable[Quote], *, max_tokens: int, count_text: CountTokens
+) -> tuple[str, ...]:
+    """Quotes with their places, as many as fit, oldest first.
+
+    Only the best one goes on with what follows the words of the query: where many passages hold
+    them, more of these are worth more than more of each.
+    """
+    kept: list[tuple[int, str]] = []
+    for quote in found:
+        line = f"{quote.core if kept else quote.text} ({_origin(quote.hit)})"
+        tokens = count_text(f"- {line}\n")
+        if tokens <= max_tokens:
+            kept.append((quote.hit.first_seq, line))
+            max_tokens -= tokens
+    return tuple(line for _, line in sorted(kept, key=lambda each: each[0]))
+
+
+def _origin(hit: Hit) -> str:
+    return f"fact {hit.source_id}" if hit.kind == "fact" else f"message {hit.first_seq}"
+
+
+def _asking(text: str) -> Iterator[str]:
+    sentences = [sentence for s in _SENTENCE.findall(text) if (sentence := s.strip())]
+    questions = [s for s in sentences[1:-1] if s.endswith(("?", "？"))]
+    for sentence in (*sentences[:1], *questions[-QUESTIONS:], *sentences[1:][-1:]):
+        yield sentence[:LONG_TURN]
+
+
+def _terms(query: str) -> Iterator[str]:
+    """What to look for: words, two in a row, and pairs of letters in scripts without spaces.
+
+    A word goes without its ending, unless it is a name or a number.
+    """
+    words = [word[:_LONGEST_TERM] for word in _WORD.findall(query)]
+    for word in words:
+        if _GLUED.search(word):
+            yield from (word[place : place + 2] for place in range(max(1, len(word) - 1)))
+        else:
+            yield _stem(word)
+    for left, right in pairwise(words):
+        if not _GLUED.search(left + right):
+            yield f"{left.casefold()} {_stem(right)}"
+
+
+def _stem(word: str) -> str:
+    if not word.islower() or not word.isalpha():
+        return word.casefold()
+    return word[: max(_STEM, len(word) - 2)]
+
+
+def _places(text: str, terms: Collection[str]) -> Mapping[str, Sequence[int]]:
+    """Where words of a text begin with each of the terms that it has."""
+    found = {term: tuple(_beginnings(text, term)) for term in terms}
+    return {term: starts for term, starts in found.items() if starts}
+
+
+def _beginnings(text: str, term: str) -> Iterator[int]:
+    inside = bool(_GLUED.match(term))
+    start = text.find(term)
+    while start >= 0:
+        if inside or not start or not text[start - 1].isalnum():
+            yield start
+        start = text.find(term, start + len(term))
+
+
+def _weights(
+    hits: Sequence[Hit], places: Sequence[Mapping[str, Sequence[int]]]
+) -> Mapping[str, float]:
+    """The weight of each term that was found."""
+    passages = sum(len(hit.text) // PASSAGE_CHARACTERS + 1 for hit in hits)
+    counts: dict[str, int] = {}
+    capitals: dict[str, int] = {}
+    for hit, held in zip(hits, places, strict=True):
+        for term, starts in held.items():
+            counts[term] = counts.get(term, 0) + len(starts)
+            upper = sum(hit.text[start : start + 1].isupper() for start in starts)
+            capitals[term] = capitals.get(term, 0) + upper
+    return {
+        term: math.log1p(passages / count) * _factor(term, capitals[term] / count)
+        for term, count in counts.items()
+    }
+
+
+def _factor(term: str, capitals: float) -> float:
+    if " " in term:
+        return PAIR_WEIGHT
+    named = capitals > 0.7 or any(character.isdigit() for character in term)
+    return NAME_WEIGHT if named else 1.0
+
+
+def _passage(hit: Hit, places: Mapping[str, Sequence[int]], weights: Mapping[str, float]) -> Quote:
+    """The stretch of a text that holds most of the query."""
+    score, first, last = _densest(places, weights)
+    start, end = _sentences(hit.text, first, last)
+    whole = _line(hit.text[start : _continuation(hit.text, start, end)])
+    return Quote(hit, whole, _line(hit.text[start:end]), score)
+
+
+def _densest(
+    places: Mapping[str, Sequence[int]], weights: Mapping[str, float]
+) -> tuple[float, int, int]:
+    """The weight of the best stretch, each term counted once, and where it begins and ends."""
+    counts: dict[str, int] = {}
+    stretch: deque[_Place] = deque()
+    best = score = 0.0
+    first = last = 0
+    for place in merge(*(_of_term(term, starts) for term, starts in places.items())):
+        stretch.append(place)
+        counts[place.term] = counts.get(place.term, 0) + 1
+        if counts[place.term] == 1:
+            score += weights[place.term]
+        while place.end - stretch[0].start > PASSAGE_CHARACTERS:
+            gone = stretch.popleft().term
+            counts[gone] -= 1
+            if not counts[gone]:
+                score -= weights[gone]
+        if score > best + 1e-9:
+            best, first, last = score, stretch[0].start, place.end
+    return best, first, last
+
+
+def _of_term(term: str, starts: Iterable[int]) -> Iterator[_Place]:
+    return (_Place(start, start + len(term), term) for start in starts)
+
+
+def _sentences(text: str, first: int, last: int) -> tuple[int, int]:
+    """Where the sentences around a stretch begin and end, or the words where they are long."""
+    low, high = max(0, first - REACH), min(len(text), last + REACH)
+    starts = [joint.end() for joint in _JOINT.finditer(text, low, first)]
+    ends = [joint.end() for joint in _JOINT.finditer(text, last, high)]
+    start = starts[-1] if starts else _word_start(text, low, first)
+    whole = [end for end in ends if end - start >= MIN_PASSAGE]
+    return start, whole[0] if whole else _word_end(text, last, high)
+
+
+def _continuation(text: str, start: int, end: int) -> int:
+    """Where the sentences that follow a passage end, as far as there is room for them."""
+    high = min(len(text), start + PASSAGE_CHARACTERS)
+    ends = [joint.end() for joint in _JOINT.finditer(text, end, high)] if high > end else []
+    return max([end, *ends, *([high] if high == len(text) else [])])
+
+
+def _word_start(text: str, low: int, first: int) -> int:
+    space = text.find(" ", low, first) if low else -1
+    return space + 1 if space >= 0 else low
+
+
+def _word_end(text: str, last: int, high: int) -> int:
+    space = text.rfind(" ", last, high) if high < len(text) else -1
+    return space if space >= 0 else high
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

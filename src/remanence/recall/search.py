@@ -1,0 +1,154 @@
+"""Finding what was said: words and vectors over notes, messages and facts."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from remanence import telemetry
+from remanence.policy.policy import Policy
+from remanence.protocols import Embedder, FactVectors, Store
+from remanence.recall.fusion import fact_hit, fused, with_snippets
+from remanence.recall.indexer import check_vectors
+from remanence.recall.passages import (
+    Quote,
+    by_passage,
+    merge_quotes,
+    near_quotes,
+    question_of,
+    quotes,
+    telling_words,
+)
+from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter
+
+LEAST_POOL = 20
+POOL_FACTOR = 4
+QUOTED_POOL = 250
+"""Messages whose passages are compared: in a long one, a few common words outweigh a rare name."""
+
+
+LONG_TEXTS = 20_000
+"""Characters of the texts found from which looking through them leaves the event loop.
+
+The query counts for each text: all its words are looked for there.
+"""
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalling:
+    """Searches by words, and by meaning where there is an embedder. Holds no state of its own."""
+
+    store: Store
+    embedder: Embedder | None
+    policy: Policy
+    fact_vectors: FactVectors | None = None
+
+    async def search(
+        self,
+        ref: ConversationRef,
+        owner: Owner | None,
+        query: str,
+        *,
+        limit: int,
+        only: RecallFilter,
+        source: str | None = None,
+    ) -> tuple[Hit, ...]:
+        """The best hits, with snippets; facts are the owner's, of conversation *source* if named."""
+        if limit < 1 or not query.strip():
+            return ()
+        pool = max(LEAST_POOL, POOL_FACTOR * limit)
+        vector = await self._vector(query)
+        worded = await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
+        asked = telling_words(question_of(query))
+        rankings = [await _beside_the_loop(lambda: by_passage(worded, asked), worded, query)]
+        if vector is not None and self.embedder is not None:
+            name = self.embedder.name
+            rankings.append(await self.store.nearest(ref, name, vector, limit=pool, only=only))
+        if owner is not None:
+            for facts in await self._fact_rankings(owner, query, vector, pool):
+                hits = [fact_hit(fact) for fact in facts if source in (None, fact.conversation)]
+                rankings.append(tuple(hit for hit in hits if only.allows(hit)))
+        best = fused(rankings)[:limit]
+        return await _beside_the_loop(lambda: with_snippets(best, query), best, query)
+
+    async def quotes(
+        self, ref: ConversationRef | None, owner: Owner | None, turn: str
+    ) -> tuple[Quote, ...]:
+        """Passages of messages of *ref*, and facts of *owner*, that answer what a turn asks."""
+        question = question_of(turn)
+        query = telling_words(question)
+        vector = await self._vector(question) if question else None
+        worded: list[Hit] = []
+        near: list[Sequence[Quote]] = []
+        if ref is not None:
+            only = RecallFilter(kind="message")
+            if query:
+                worded += await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
+            if vector is not None and self.embedder is not None:
+                name = self.embedder.name
+                hits = await self.store.nearest(ref, name, vector, limit=LEAST_POOL, only=only)
+                near.append(near_quotes(hits, query))
+        if owner is not None and question:
+            by_words, *by_meaning = await self._fact_rankings(owner, query, vector, LEAST_POOL)
+            worded += map(fact_hit, by_words)
+            near += [near_quotes(map(fact_hit, facts), query) for facts in by_meaning]
+        found = await _beside_the_loop(lambda: quotes(worded, query), worded, query)
+        return merge_quotes([found, *near])
+
+    async def facts(self, owner: Owner, query: str, limit: int) -> tuple[Fact, ...]:
+        """The owner's facts that match best."""
+        if limit < 1 or not query.strip():
+            return ()
+        vector = await self._vector(query)
+        pool = max(LEAST_POOL, POOL_FACTOR * limit)
+        rankings = await self._fact_rankings(owner, query, vector, pool)
+        by_id = {fact.id: fact for ranking in rankings for fact in ranking}
+        best = fused([fact_hit(fact) for fact in ranking] for ranking in rankings)
+        return tuple(by_id[hit.source_id] for hit in best[:limit])
+
+    async def _fact_rankings(
+        self, owner: Owner, query: str, vector: Sequence[float] | None, limit: int
+    ) -> list[tuple[Fact, ...]]:
+        rankings = [await self.store.search_facts(owner, query, limit=limit)]
+        if vector is not None and self.embedder is not None:
+            name = self.embedder.name
+            if self.fact_vectors is None:
+                rankings.append(await self.store.nearest_facts(owner, name, vector, limit=limit))
+            else:
+                rankings.append(await self._near(self.fact_vectors, owner, vector, limit))
+        return rankings
+
+    async def _near(
+        self, vectors: FactVectors, owner: Owner, vector: Sequence[float], limit: int
+    ) -> tuple[Fact, ...]:
+        """The nearest facts that hold; none while the vectors cannot be reached."""
+        assert self.embedder is not None
+        try:
+            async with asyncio.timeout(self.policy.recall_timeout_seconds):
+                ids = await vectors.nearest(owner, self.embedder.name, vector, limit=limit)
+        except Exception as error:  # noqa: BLE001 - words alone still find something
+            telemetry.embedding_failed(type(error).__name__, str(error), 1)
+            return ()
+        found = [await self.store.fact(owner, fact_id) for fact_id in ids]
+        return tuple(fact for fact in found if fact is not None and fact.valid_to is None)
+
+    async def _vector(self, query: str) -> Sequence[float] | None:
+        """The query's vector; None without an embedder, or where it fails or takes too long."""
+        if self.embedder is None:
+            return None
+        try:
+            async with asyncio.timeout(self.policy.recall_timeout_seconds):
+                vectors = await self.embedder.embed([query])
+            return check_vectors(self.embedder, [query], vectors)[0]
+        except Exception as error:  # noqa: BLE001 - words alone still find something
+            telemetry.embedding_failed(type(error).__name__, str(error), 1)
+            return None
+
+
+async def _beside_the_loop(look: Callable[[], _Found], hits: Sequence[Hit], query: str) -> _Found:
+    """The result of a look through the texts of *hits*, in a thread where it takes a while."""
+    if sum(len(hit.text) + len(query) for hit in hits) <= LONG_TEXTS:
+        return look()
+    return await asyncio.to_thread(look)

@@ -1,0 +1,70 @@
+"""Where a conversation may be cut: never between a tool call and its result."""
+
+from collections.abc import Iterator, Sequence
+
+from remanence.wire.message import Message
+
+
+def groups(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
+    """Split messages into the smallest runs that may stand alone.
+
+    A message that calls tools, further messages of the assistant before the first result, as from
+    a host that appends each call on its own, and the results that follow directly are one run. A
+    second result of the same call begins another.
+    """
+    run: list[Message] = []
+    called: set[str] = set()
+    open_ids: set[str] = set()
+    for message in messages:
+        answered = {result.call_id for result in message.tool_results} & open_ids
+        calls = {call.id for call in message.tool_calls}
+        is_of_turn = message.role == "assistant" and open_ids and open_ids == called
+        if not answered and (not is_of_turn or calls & called):
+            if run:
+                yield tuple(run)
+            run = []
+            called, open_ids = set(), set()
+        called |= calls
+        open_ids = (open_ids | calls) - answered
+        run.append(message)
+    if run:
+        yield tuple(run)
+
+
+def is_settled(run: Sequence[Message]) -> bool:
+    """Whether each call of a run has its result."""
+    answered = {result.call_id for message in run for result in message.tool_results}
+    return all(call.id in answered for message in run for call in message.tool_calls)
+
+
+def safe_ends(messages: Sequence[Message], *, final: bool) -> list[int]:
+    """Indices after which *messages* may be cut.
+
+    The last run counts only if all its calls are answered, for their results may still follow;
+    unless it is *final*.
+    """
+    ends: list[int] = []
+    index = -1
+    for run in groups(messages):
+        index += len(run)
+        if final or index < len(messages) - 1 or is_settled(run):
+            ends.append(index)
+    return ends
+
+
+MAX_QUESTIONS = 3
+"""More messages of users in a row wait for no answer, as in a diary or among friends."""
+
+
+def is_turn_open(messages: Sequence[Message]) -> bool:
+    """Whether the newest of *messages* waits for an answer: a question, a tool call, its result."""
+    said = [m for m in messages if m.kind == "message" and m.role != "system"]
+    if not said or said[-1].role == "assistant":
+        return bool(said) and bool(said[-1].tool_calls)
+    return len(said) <= MAX_QUESTIONS or any(m.role != "user" for m in said[-MAX_QUESTIONS - 1 :])
+
+
+def ends_turn(messages: Sequence[Message], index: int) -> bool:
+    """Whether the message at *index* answers, and the next one, if any, is a user's."""
+    following = messages[index + 1].role if index + 1 < len(messages) else "user"
+    return messages[index].role == "assistant" and following == "user"

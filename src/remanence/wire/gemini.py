@@ -1,0 +1,280 @@
+"""Gemini's contents and parts, read and written.
+
+Shapes: the reference of `generateContent`, fields `contents`, `Content` and `Part`. Written in the
+names of its JSON, such as `functionCall`; read also in those of the Python client.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from remanence.errors import InvalidMessage
+from remanence.wire.json_value import JsonObject, dumps, json_object, loads
+from remanence.wire.parts import (
+    Extra,
+    FilePart,
+    ImagePart,
+    OtherPart,
+    Parsed,
+    Part,
+    ResultPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    label,
+)
+from remanence.wire.sdk_objects import (
+    NOTHING_READABLE,
+    SYSTEM_MARK,
+    extra_fields,
+    payload,
+    stand_in,
+)
+
+NAMELESS_ID = "call:"
+"""Begins the ids made for calls that came without one; the API never gets them."""
+
+_KNOWN = ("text", "inlineData", "fileData", "functionCall", "functionResponse")
+_WORD = re.compile(r"_([a-z0-9])")
+
+
+def parse(data: object) -> Parsed:
+    """Read one content; parts of unknown kinds and unknown fields of parts are kept.
+
+    A call without an id gets one made of its name and its place among the calls of that name, and
+    so does a response.
+    """
+    content = json_object(data, "content")
+    role = content.get("role") or "user"
+    if role not in ("user", "model", "function"):
+        raise InvalidMessage(f"role {role!r:.80} is unknown: use 'user' or 'model'")
+    values = content.get("parts") or []
+    if not isinstance(values, list):
+        raise InvalidMessage(f"parts {values!r:.80} of a content are not a list: pass a list")
+    counts: Counter[str] = Counter()
+    parts = tuple(parse_part(value, counts) for value in values)
+    if role == "model":
+        return Parsed("assistant", parts, None)
+    only_results = bool(parts) and all(isinstance(part, ToolResultPart) for part in parts)
+    return Parsed("tool" if only_results else "user", parts, None)
+
+
+def render(
+    role: Role,
+    content: tuple[Part, ...],
+    name: str | None = None,
+    *,
+    tools: Mapping[str, str] | None = None,
+) -> JsonObject:
+    """Write a message as a content; *tools* names the tool of each call that a result answers."""
+    parts = [part for item in content if (part := _render_part(item, tools or {})) is not None]
+    if not parts:
+        parts = [{"text": NOTHING_READABLE}]
+    if role == "system":
+        parts.insert(0, {"text": SYSTEM_MARK})
+    if name and role == "user" and (shown := label(name)):
+        _prefix(parts, shown)
+    return {"role": "model" if role == "assistant" else "user", "parts": parts}
+
+
+def parse_part(data: object, counts: Counter[str] | None = None) -> Part:
+    """Read one part; *counts* has the calls without an id so far, by name."""
+    if not isinstance(data, dict):
+        raise InvalidMessage(f"part {data!r:.80} is not an object: pass {{'text': ...}}")
+    part = _camel(data)
+    kinds = [key for key in part if key in _KNOWN]
+    if len(kinds) > 1:
+        raise InvalidMessage(f"part {data!r:.80} is of several kinds: give each its own part")
+    if not kinds or part.get("thought"):
+        if not part:
+            raise InvalidMessage(f"part {data!r:.80} is empty: pass {{'text': ...}}")
+        return OtherPart(dialect="gemini", raw=dumps(_whole(part)))
+    kind = kinds[0]
+    value = part.pop(kind)
+    if kind == "text":
+        if not isinstance(value, str):
+            raise InvalidMessage(f"text {value!r:.80} of a part is not a string: pass text")
+        return TextPart(text=value, extra=_extra(part))
+    if not isinstance(value, dict):
+        raise InvalidMessage(f"{kind} {value!r:.80} of a part is not an object: pass an object")
+    value = _camel(value)
+    if kind == "functionCall":
+        return _call(value, part, counts if counts is not None else Counter())
+    if kind == "functionResponse":
+        return _response(value, part, counts if counts is not None else Counter())
+    return _media(kind, value, part)
+
+
+def _camel(fields: JsonObject) -> JsonObject:
+    named = {_WORD.sub(lambda found: found[1].upper(), k): v for k, v in fields.items()}
+    return {key: value for key, value in named.items() if value is not None}
+
+
+def _whole(part: JsonObject) -> JsonObject:
+    return {
+        key: _camel(value) if isinstance(value, dict) and key != "partMetadata" else value
+        for key, value in part.items()
+    }
+
+
+def _extra(part: JsonObject, **inner: JsonObject) -> Extra | None:
+    fields = part | {key: value for key, value in inner.items() if value}
+    return Extra(dialect="gemini", raw=dumps(fields, sort_keys=True)) if fields else None
+
+
+def _name_and_id(value: JsonObject, counts: Counter[str]) -> tuple[str, str]:
+    name, id_ = value.pop("name", None), value.pop("id", None) or None
+    if not isinstance(name, str) or not name:
+        raise InvalidMessage(f"a function call or response has the name {name!r:.80}: name it")
+    if id_ is not None and not isinstance(id_, str):
+        raise InvalidMessage(f"id {id_!r:.80} of a function call is not a string: pass text")
+    if id_ is None:
+        counts[name] += 1
+        id_ = f"{NAMELESS_ID}{name}:{counts[name]}"
+    return name, id_
+
+
+def _call(value: JsonObject, part: JsonObject, counts: Counter[str]) -> ToolCallPart:
+    name, id_ = _name_and_id(value, counts)
+    arguments = value.pop("args", {})
+    if not isinstance(arguments, dict):
+        raise InvalidMessage(f"args {arguments!r:.80} of function call {name!r:.80}: use an object")
+    extra = _extra(part, functionCall=value)
+    return ToolCallPart(id=id_, name=name, arguments=dumps(arguments), extra=extra)
+
+
+def _response(value: JsonObject, part: JsonObject, counts: Counter[str]) -> ToolResultPart:
+    name, id_ = _name_and_id(value, counts)
+    response = value.pop("response", {})
+    if not isinstance(response, dict):
+        raise InvalidMessage(f"response {response!r:.80} of {name!r:.80}: use an object")
+    content: list[ResultPart] = []
+    for item in value.pop("parts", None) or []:
+        inner = parse_part(item)
+        if isinstance(inner, ToolCallPart | ToolResultPart):
+            raise InvalidMessage(f"the response of {name!r:.80} holds a function call or response")
+        content.append(inner)
+    text, failed = _response_text(response)
+    value |= {"name": name}
+    if response != _plain_response(text, is_error=failed):
+        value["response"] = response
+    texts = (TextPart(text=text),) if text else ()
+    return ToolResultPart(
+        call_id=id_,
+        content=(*texts, *content),
+        is_error=failed,
+        extra=_extra(part, functionResponse=value),
+    )
+
+
+def _response_text(response: JsonObject) -> tuple[str, bool]:
+    """The text of a response, and whether it is an error's."""
+    match response:
+        case {"error": str(text), **rest} if not rest:
+            return text, True
+        case {"output": str(text), **rest} if not rest:
+            return text, False
+        case {}:
+            return dumps(response, sort_keys=True) if response else "", False
+
+
+def _plain_response(text: str, *, is_error: bool) -> JsonObject:
+    return {"error" if is_error else "output": text}
+
+
+def _media(kind: str, value: JsonObject, part: JsonObject) -> Part:
+    media_type, name = value.pop("mimeType", None), value.pop("displayName", None)
+    place = value.pop("data" if kind == "inlineData" else "fileUri", None)
+    has_type = isinstance(media_type, str) or (media_type is None and kind == "fileData")
+    if not isinstance(place, str) or not place or not has_type:
+        raise InvalidMessage(f"{kind} {value!r:.80} is incomplete: it needs its data and mimeType")
+    if kind == "fileData" and place.startswith("data:"):
+        raise InvalidMessage(f"fileUri {place!r:.80} holds data: use inlineData")
+    if name is not None and not isinstance(name, str):
+        raise InvalidMessage(f"displayName {name!r:.80} is not a string: pass text")
+    extra = _extra(part, **{kind: value})
+    data, url = (place, None) if kind == "inlineData" else (None, place)
+    if (media_type or "").startswith("image/") and name is None:
+        return ImagePart(media_type=media_type, data=data, url=url, extra=extra)
+    return FilePart(media_type=media_type, name=name, data=data, url=url, extra=extra)
+
+
+def _prefix(parts: list[JsonObject], name: str) -> None:
+    for part in parts:
+        if "text" in part:
+            part["text"] = f"{name}: {part['text']}"
+            return
+    parts.append({"text": f"{name}:"})
+
+
+def _render_part(part: Part, tools: Mapping[str, str]) -> JsonObject | None:
+    extra = extra_fields(part, "gemini")
+    match part:
+        case TextPart():
+            return {"text": part.text, **extra} if part.text.strip() or extra else None
+        case ToolCallPart():
+            call = {"name": part.name, "args": _arguments(part.arguments), **_id(part.id)}
+            return {"functionCall": {**call, **_inner(extra, "functionCall")}, **extra}
+        case ToolResultPart():
+            return {"functionResponse": _render_result(part, extra, tools), **extra}
+        case ImagePart() | FilePart():
+            return _render_media(part, extra)
+        case OtherPart(dialect="gemini", scope="part"):
+            return part.value
+        case _:
+            text = stand_in(part)
+            return None if text is None else {"text": text}
+
+
+def _inner(extra: JsonObject, kind: str) -> JsonObject:
+    value = extra.pop(kind, None)
+    return value if isinstance(value, dict) else {}
+
+
+def _id(id_: str) -> JsonObject:
+    return {} if id_.startswith(NAMELESS_ID) else {"id": id_}
+
+
+def _arguments(text: str) -> JsonObject:
+    try:
+        value = loads(text or "{}")
+    except ValueError:
+        return {"arguments": text}
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+def _render_result(part: ToolResultPart, extra: JsonObject, tools: Mapping[str, str]) -> JsonObject:
+    written = _inner(extra, "functionResponse")
+    texts = [_text_of(item) for item in part.content]
+    text = "\n".join(text for text in texts if text is not None)
+    response = written.get("response")
+    # What was cut or redacted since it was read is not what was written.
+    if not isinstance(response, dict) or _response_text(response) != (text, part.is_error):
+        response = _plain_response(text, is_error=part.is_error)
+    name = tools.get(part.call_id) or written.get("name") or part.call_id
+    media = [item for item in part.content if _text_of(item) is None]
+    parts = [rendered for item in media if (rendered := _render_part(item, tools)) is not None]
+    shown = {"parts": parts} if parts else {}
+    return {**written, **_id(part.call_id), "name": name, "response": response, **shown}
+
+
+def _text_of(part: Part) -> str | None:
+    """The text of a result's part; None where it goes beside the text."""
+    if isinstance(part, ImagePart | FilePart):
+        return None if "text" not in (_render_media(part, {})) else stand_in(part)
+    return stand_in(part) or ""
+
+
+def _render_media(part: ImagePart | FilePart, extra: JsonObject) -> JsonObject:
+    content = payload(part)
+    name = {"displayName": part.name} if isinstance(part, FilePart) and part.name else {}
+    if content is not None:
+        media_type = content.media_type or "application/octet-stream"
+        blob = {"mimeType": media_type, "data": content.data, **name}
+        return {"inlineData": {**blob, **_inner(extra, "inlineData")}, **extra}
+    if part.url is None or part.url.startswith("data:"):
+        return {"text": stand_in(part) or NOTHING_READABLE}
+    media = {"mimeType": part.media_type} if part.media_type else {}
+    file = {**media, "fileUri": part.url, **name, **_inner(extra, "fileData")}
+    return {"fileData": file, **extra}

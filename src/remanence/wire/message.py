@@ -1,0 +1,174 @@
+"""One message of a conversation."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Self, TypeAlias
+
+from remanence.wire import anthropic, gemini, openai, responses
+from remanence.wire.json_value import ClientObject
+from remanence.wire.parts import Part, Role, TextPart, ToolCallPart, ToolResultPart, label
+
+MessageKind: TypeAlias = Literal["message", "control", "memory"]
+"""`control` is text of the host (reminders, instructions), `memory` is text that a memory put
+into a prompt. Both stay on the tape and in the raw tail; neither is ever observed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A message; `seq` and `tokens` are 0 until a tape gave it its place.
+
+    `id` is unique in its conversation. Appending the same message under the same id twice keeps
+    one, so that a caller may retry.
+    """
+
+    role: Role
+    content: tuple[Part, ...]
+    id: str | None = None
+    name: str | None = None
+    created_at: datetime | None = None
+    kind: MessageKind = "message"
+    seq: int = 0
+    tokens: int = 0
+
+    @classmethod
+    def user(
+        cls,
+        text: str,
+        *,
+        name: str | None = None,
+        id: str | None = None,  # noqa: A002 - the field's name
+        created_at: datetime | None = None,
+        kind: MessageKind = "message",
+    ) -> Self:
+        """What a person said."""
+        return cls(
+            role="user",
+            content=(TextPart(text=text),),
+            name=name,
+            id=id,
+            created_at=created_at,
+            kind=kind,
+        )
+
+    @classmethod
+    def assistant(
+        cls,
+        text: str = "",
+        *,
+        tool_calls: Iterable[ToolCallPart] = (),
+        name: str | None = None,
+        id: str | None = None,  # noqa: A002 - the field's name
+        created_at: datetime | None = None,
+    ) -> Self:
+        """What the model said, and the tools it called."""
+        content = ((TextPart(text=text),) if text else ()) + tuple(tool_calls)
+        return cls(role="assistant", content=content, name=name, id=id, created_at=created_at)
+
+    @classmethod
+    def tool(
+        cls,
+        call_id: str,
+        text: str,
+        *,
+        name: str | None = None,
+        is_error: bool = False,
+        id: str | None = None,  # noqa: A002 - the field's name
+        created_at: datetime | None = None,
+    ) -> Self:
+        """What the tool call *call_id* gave back."""
+        result = ToolResultPart(
+            call_id=call_id,
+            content=(TextPart(text=text),) if text else (),
+            is_error=is_error,
+        )
+        return cls(role="tool", content=(result,), name=name, id=id, created_at=created_at)
+
+    @classmethod
+    def from_openai(cls, data: Mapping[str, Any] | ClientObject) -> Self:
+        """Read a message of OpenAI's Chat Completions.
+
+        Args:
+            data: a dict, the SDK's object such as `completion.choices[0].message`, or its dump.
+
+        Raises:
+            InvalidMessage: the text names what is wrong.
+        """
+        role, content, name = openai.parse(data)
+        return cls(role=role, content=content, name=name)
+
+    @classmethod
+    def from_anthropic(cls, data: Mapping[str, Any] | ClientObject) -> Self:
+        """Read a message of Anthropic's Messages API.
+
+        Args:
+            data: a dict, the SDK's object such as a response, or its dump; the content of a dict
+                may hold the SDK's objects.
+
+        Raises:
+            InvalidMessage: the text names what is wrong.
+        """
+        role, content, name = anthropic.parse(data)
+        return cls(role=role, content=content, name=name)
+
+    @classmethod
+    def from_openai_responses(cls, items: object) -> tuple[Self, ...]:
+        """Read items of OpenAI's Responses API: an output, an input, or a part of one.
+
+        Reasoning, calls and texts of the model that follow each other become one message.
+
+        Args:
+            items: a response, a list of items, one item, or text of the user's; dicts, the SDK's
+                objects, or their dumps.
+
+        Raises:
+            InvalidMessage: the text names what is wrong.
+        """
+        return tuple(
+            cls(role=role, content=content, name=name)
+            for role, content, name in responses.parse(items)
+        )
+
+    @classmethod
+    def from_gemini(cls, data: Mapping[str, Any] | ClientObject) -> Self:
+        """Read a content of Gemini's `generateContent`.
+
+        Args:
+            data: a dict, the SDK's object such as `response.candidates[0].content`, or its dump.
+
+        Raises:
+            InvalidMessage: the text names what is wrong.
+        """
+        role, content, name = gemini.parse(data)
+        return cls(role=role, content=content, name=name)
+
+    @property
+    def text(self) -> str:
+        """The message's own text; tool calls and results are left out."""
+        return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
+
+    @property
+    def full_text(self) -> str:
+        """All that can be read: the speaker, the text, tool calls with arguments, and results."""
+        pieces = [f"{self.speaker}: {self.text}"]
+        pieces += [f"[calls {call.name} {call.arguments}]" for call in self.tool_calls]
+        pieces += [f"[result] {result.text}" for result in self.tool_results]
+        return "\n".join(pieces)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallPart, ...]:
+        return tuple(part for part in self.content if isinstance(part, ToolCallPart))
+
+    @property
+    def tool_results(self) -> tuple[ToolResultPart, ...]:
+        return tuple(part for part in self.content if isinstance(part, ToolResultPart))
+
+    @property
+    def speaker(self) -> str:
+        """The name, on one line, where there is one; otherwise the role."""
+        return (label(self.name) if self.name else "") or self.role
+
+    def replace(self, **changes: Any) -> Self:  # the fields' own types
+        """A copy with some fields changed."""
+        return dataclasses.replace(self, **changes)

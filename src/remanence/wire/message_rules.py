@@ -1,0 +1,303 @@
+"""The rules of a tape: a message that keeps them can be observed, stored and sent anywhere."""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC
+from types import MappingProxyType
+from typing import Any, Final
+
+from remanence.errors import InvalidMessage
+from remanence.wire import anthropic, gemini, openai, responses
+from remanence.wire.json_value import loads, quoted
+from remanence.wire.message import Message
+from remanence.wire.parts import (
+    DIALECTS,
+    ROLES,
+    Extra,
+    FilePart,
+    ImagePart,
+    OtherPart,
+    Part,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from remanence.wire.sdk_objects import is_reasoning, payload
+
+_KINDS: Final = frozenset({"message", "control", "memory"})
+_PART_TYPES: Final = (TextPart, ToolCallPart, ToolResultPart, ImagePart, FilePart, OtherPart)
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*+={0,2}\s*+")
+_TEXT_FIELDS: Final[Mapping[type, tuple[str, ...]]] = MappingProxyType(
+    {
+        TextPart: ("text",),
+        ToolCallPart: ("id", "name", "arguments"),
+        ToolResultPart: ("call_id",),
+        ImagePart: (),
+        FilePart: (),
+        OtherPart: ("dialect", "raw"),
+    }
+)
+_OPTIONAL_TEXT_FIELDS: Final[Mapping[type, tuple[str, ...]]] = MappingProxyType(
+    {
+        ImagePart: ("media_type", "data", "url"),
+        FilePart: ("media_type", "name", "data", "url", "file_id"),
+    }
+)
+
+
+_PARSE_PART: Final[Mapping[str, Callable[[dict[str, Any]], Part]]] = MappingProxyType(
+    {
+        "anthropic": anthropic.parse_part,
+        "gemini": gemini.parse_part,
+        "openai": openai.parse_part,
+        "openai_responses": responses.parse_part,
+    }
+)
+
+
+def check_message(message: Message, *, max_bytes: int) -> None:
+    """Raise `InvalidMessage` for a message that no tape may hold.
+
+    Refused are unknown roles, empty content, text that is not Unicode (NUL, lone surrogates),
+    values of other types than their fields', times without an offset or that UTC has no year for,
+    parts in a role that cannot carry them, parts that no provider could be sent, and content of
+    more than *max_bytes* bytes.
+    """
+    if not isinstance(message, Message):
+        raise InvalidMessage(
+            f"{quoted(message)} is a {type(message).__name__} and no message: use Message.user(...), "
+            "Message.assistant(...) or Message.from_openai(...)"
+        )
+    _check_fields(message)
+    _check_time(message)
+    for part in message.content:
+        _check_types(part)
+    _check_roles(message)
+    size = 0
+    for place, text in _texts(message):
+        size += _encoded_size(place, text)
+    if size > max_bytes:
+        raise InvalidMessage(
+            f"the {message.role} message is {size:,} bytes long, more than max_message_bytes="
+            f"{max_bytes:,}: store the content elsewhere and append a reference to it"
+        )
+    for part in message.content:
+        _check_content(part)
+
+
+def _check_fields(message: Message) -> None:
+    if not isinstance(message.role, str) or message.role not in ROLES:
+        raise InvalidMessage(f"role {quoted(message.role)} is unknown: use one of {sorted(ROLES)}")
+    if not isinstance(message.kind, str) or message.kind not in _KINDS:
+        raise InvalidMessage(f"kind {quoted(message.kind)} is unknown: use one of {sorted(_KINDS)}")
+    for field in ("id", "name"):
+        value = getattr(message, field)
+        if value is not None and not isinstance(value, str):
+            raise InvalidMessage(f"{field} {quoted(value)} of a message is not text: use a str")
+    if not isinstance(message.content, tuple):
+        raise InvalidMessage(
+            f"content {quoted(message.content)} is a {type(message.content).__name__}: use a tuple of "
+            "parts, or Message.user(...)"
+        )
+
+
+def _check_time(message: Message) -> None:
+    at = message.created_at
+    if at is None:
+        return
+    try:
+        offset = at.utcoffset()
+        if offset is not None:
+            at.astimezone(UTC)
+            return
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidMessage(
+            f"created_at {quoted(at)} is not a time that UTC can hold ({error}): use an aware "
+            "datetime of the years 1 to 9999"
+        ) from error
+    raise InvalidMessage(
+        f"created_at {at.isoformat()!r} has no time zone: "
+        "use an aware datetime, such as one with tzinfo=datetime.UTC"
+    )
+
+
+def _check_types(part: object) -> None:
+    if not isinstance(part, _PART_TYPES):
+        raise InvalidMessage(
+            f"{quoted(part)} is a {type(part).__name__} and no part of a message: use TextPart, "
+            "ImagePart, FilePart, ToolCallPart, ToolResultPart or Message.from_openai(...)"
+        )
+    kind = type(part)
+    for field in _TEXT_FIELDS[kind]:
+        _require_text(part, field)
+    for field in _OPTIONAL_TEXT_FIELDS.get(kind, ()):
+        if getattr(part, field) is not None:
+            _require_text(part, field)
+    match part:
+        case ImagePart(width=width, height=height):
+            for pixels in (width, height):
+                if pixels is not None and (not isinstance(pixels, int) or pixels < 0):
+                    raise InvalidMessage(f"{quoted(pixels)} pixels of an image: use a whole number")
+        case ToolResultPart(content=content):
+            _check_result(part.call_id, content)
+        case _:
+            pass
+    if not isinstance(part, OtherPart):
+        _check_extra(part.extra)
+
+
+def _require_text(part: Part, field: str) -> None:
+    value = getattr(part, field)
+    if not isinstance(value, str):
+        raise InvalidMessage(
+            f"{field} {quoted(value)} of a message is no text: use a str for "
+            f"{type(part).__name__}.{field}"
+        )
+
+
+def _check_result(call_id: str, content: object) -> None:
+    if not isinstance(content, tuple):
+        raise InvalidMessage(
+            f"the result of tool call {quoted(call_id)} is a {type(content).__name__}: use a tuple of "
+            "parts, or Message.tool(...)"
+        )
+    for inner in content:
+        _check_types(inner)
+        is_beside = isinstance(inner, OtherPart) and (
+            inner.scope == "message" or is_reasoning(inner)
+        )
+        if is_beside or isinstance(inner, ToolCallPart | ToolResultPart):
+            raise InvalidMessage(
+                f"the result of tool call {quoted(call_id)} holds {quoted(inner)}: use text, images "
+                "and files"
+            )
+
+
+def _check_extra(extra: object) -> None:
+    if extra is None:
+        return
+    if not isinstance(extra, Extra):
+        raise InvalidMessage(f"extra {quoted(extra)} of a part is no Extra: leave it out")
+    if not isinstance(extra.dialect, str) or not isinstance(extra.raw, str):
+        raise InvalidMessage(f"extra {quoted(extra)} of a part is not text: leave it out")
+
+
+def _check_roles(message: Message) -> None:
+    if not any(_has_content(part) for part in message.content):
+        raise InvalidMessage(
+            f"the {message.role} message is empty: append a message with text, a tool call, "
+            "a tool result, an image or a file"
+        )
+    if message.tool_calls and message.role != "assistant":
+        raise InvalidMessage(
+            f"tool call {quoted(message.tool_calls[0].id)} stands in a {message.role} message: "
+            "only the assistant calls tools"
+        )
+    ids = [call.id for call in message.tool_calls]
+    if len(set(ids)) < len(ids):
+        raise InvalidMessage(
+            f"the message calls tools under the ids {quoted(ids)}, one of them twice: give each "
+            "call an id of its own"
+        )
+    if message.tool_results and message.role not in ("tool", "user"):
+        raise InvalidMessage(
+            f"the result of tool call {quoted(message.tool_results[0].call_id)} stands in a "
+            f"{message.role} message: use Message.tool(...)"
+        )
+
+
+def _has_content(part: Part) -> bool:
+    return not isinstance(part, TextPart) or bool(part.text.strip())
+
+
+def _texts(message: Message) -> Iterable[tuple[str, str]]:
+    for field in ("id", "name"):
+        value = getattr(message, field)
+        if value is not None:
+            yield field, value
+    for part in message.content:
+        yield from _part_texts(part)
+
+
+def _part_texts(part: Part) -> Iterable[tuple[str, str]]:
+    for field in dataclasses.fields(part):
+        value = getattr(part, field.name)
+        if isinstance(value, str):
+            yield f"{type(part).__name__}.{field.name}", value
+    if not isinstance(part, OtherPart) and part.extra is not None:
+        yield f"{type(part).__name__}.extra", part.extra.raw
+    if isinstance(part, ToolResultPart):
+        for inner in part.content:
+            yield from _part_texts(inner)
+
+
+def _encoded_size(place: str, text: str) -> int:
+    nul = text.find("\0")
+    if nul >= 0:
+        raise InvalidMessage(f"{place} has a NUL character at position {nul}: remove it")
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError as error:
+        raise InvalidMessage(
+            f"{place} has the lone surrogate {text[error.start]!r} at position {error.start}: "
+            "decode the text with errors='replace' first"
+        ) from error
+
+
+def _check_content(part: Part) -> None:
+    """Refuse what no request could hold, or no provider could read."""
+    match part:
+        case ToolCallPart(id="") | ToolCallPart(name=""):
+            raise InvalidMessage(f"tool call {quoted(part)} has no id or no name: give it both")
+        case ToolResultPart(call_id=""):
+            raise InvalidMessage("a tool result names no tool call: set its call_id")
+        case ToolResultPart():
+            for inner in part.content:
+                _check_content(inner)
+        case ImagePart():
+            _check_media(part, part.data, part.url, what="image", remedy="data or a url")
+        case FilePart():
+            reference = part.url or part.file_id or part.name
+            _check_media(part, part.data, reference, what="file", remedy="data, a url or a file_id")
+        case OtherPart():
+            _check_other(part)
+        case _:
+            pass
+    if not isinstance(part, OtherPart) and part.extra is not None:
+        _json_object(part.extra.dialect, part.extra.raw)
+
+
+def _check_media(
+    part: ImagePart | FilePart, data: str | None, reference: str | None, *, what: str, remedy: str
+) -> None:
+    if not data and not reference:
+        raise InvalidMessage(f"the {what} is empty: give it {remedy}")
+    content = payload(part)
+    if content is not None and (not content.data or not _BASE64.fullmatch(content.data)):
+        raise InvalidMessage(
+            f"the {what}'s data {content.data!r:.40} is not base64: use base64.b64encode(...)"
+        )
+
+
+def _check_other(part: OtherPart) -> None:
+    value = _json_object(part.dialect, part.raw)
+    if part.scope == "message":
+        if part.dialect == "openai_responses" and not part.type:
+            raise InvalidMessage(f"item {quoted(part.raw)} has no type: add one")
+        return
+    if part.scope != "part":
+        raise InvalidMessage(f"scope {quoted(part.scope)} of an OtherPart: use 'part' or 'message'")
+    _PARSE_PART[part.dialect](value)
+
+
+def _json_object(dialect: str, raw: str) -> dict[str, Any]:
+    if dialect not in DIALECTS:
+        raise InvalidMessage(f"dialect {quoted(dialect)} is unknown: use one of {sorted(DIALECTS)}")
+    try:
+        value = loads(raw)
+    except ValueError as error:
+        raise InvalidMessage(f"{quoted(raw)} is not JSON ({error}): use json.dumps(...)") from error
+    if not isinstance(value, dict):
+        raise InvalidMessage(f"{quoted(raw)} is not a JSON object: use json.dumps({{...}})")
+    return value

@@ -1,0 +1,74 @@
+"""Tool calls without an id, as Gemini makes them: results answer them by name and order."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from remanence.wire.gemini import NAMELESS_ID
+from remanence.wire.message import Message
+from remanence.wire.parts import Part, ToolCallPart, ToolResultPart
+
+
+def has_nameless(messages: Sequence[Message]) -> bool:
+    """Whether a call or a result of *messages* came without an id."""
+    ids = (
+        part.id if isinstance(part, ToolCallPart) else part.call_id
+        for message in messages
+        for part in message.content
+        if isinstance(part, ToolCallPart | ToolResultPart)
+    )
+    return any(id_.startswith(NAMELESS_ID) for id_ in ids)
+
+
+class OpenCalls:
+    """The calls of the newest round that wait for their results."""
+
+    def __init__(self, messages: Sequence[Message] = ()) -> None:
+        """Start with what *messages* leave open."""
+        self._open: list[ToolCallPart] = []
+        self._is_asking = False
+        for message in messages:
+            self.pair(message)
+
+    def pair(self, message: Message) -> Message:
+        """The message that follows, with the ids of the calls that its nameless results answer.
+
+        A result without an id answers the first open call of its tool. Calls that the assistant
+        makes in several messages are numbered on.
+        """
+        if message.role == "assistant":
+            if not self._is_asking:
+                self._open = []
+            self._is_asking = bool(message.tool_calls)
+        elif message.tool_results:
+            self._is_asking = False
+        content = tuple(self._paired(part) for part in message.content)
+        return message if content == message.content else message.replace(content=content)
+
+    def _paired(self, part: Part) -> Part:
+        match part:
+            case ToolCallPart():
+                call = self._numbered(part)
+                self._open.append(call)
+                return call
+            case ToolResultPart():
+                return self._answering(part)
+            case _:
+                return part
+
+    def _numbered(self, call: ToolCallPart) -> ToolCallPart:
+        taken = {other.id for other in self._open}
+        if not call.id.startswith(NAMELESS_ID) or call.id not in taken:
+            return call
+        ids = (f"{NAMELESS_ID}{call.name}:{number}" for number in range(1, len(taken) + 2))
+        return replace(call, id=next(id_ for id_ in ids if id_ not in taken))
+
+    def _answering(self, result: ToolResultPart) -> ToolResultPart:
+        call = next((call for call in self._open if call.id == result.call_id), None)
+        if call is None and result.call_id.startswith(NAMELESS_ID):
+            name = result.call_id.removeprefix(NAMELESS_ID).rpartition(":")[0]
+            alike = [call for call in self._open if call.name == name]
+            call = min(alike, key=lambda call: not call.id.startswith(NAMELESS_ID), default=None)
+        if call is None:
+            return result
+        self._open.remove(call)
+        return replace(result, call_id=call.id)
