@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import logging
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -457,7 +458,6 @@ async def test_observer_and_reflector_ask_the_main_model_unless_they_have_their_
 @pytest.mark.req("L-55")
 @pytest.mark.req("LS-03")
 @pytest.mark.req("LS-05")
-@pytest.mark.req("LS-06")
 async def test_notes_have_the_columns_of_the_document_and_are_listed_oldest_first() -> None:
     async with conversation([noting(500)] * 9, [condensing(300)]) as (chat, _, _):
         await grown(chat, turns(70, tokens=110, counter="cjk"))
@@ -472,6 +472,31 @@ async def test_notes_have_the_columns_of_the_document_and_are_listed_oldest_firs
     assert [(r.generation, r.tokens) for r in reflections] == [(1, 300)]
     assert len({segment.id for segment in (*notes, *reflections)}) == 3
     assert (deleted, left) == (True, ())
+
+
+@pytest.mark.req("LS-06")
+async def test_notes_and_reflections_are_read_as_they_were_saved_and_deleted_when_condensed(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "lango.db"
+    url = f"sqlite:///{path}"
+    async with conversation([noting(500)] * 9, [condensing(300)], url=url) as (chat, observer, _):
+        await grown(chat, turns(70, tokens=110, counter="cjk"))
+    async with Memory.open(url, policy=Policy.lango(enabled=True)) as memory:
+        chat = memory.conversation("session-1")
+        reflections, notes = await chat.reflections(), await chat.observations()
+        with closing(apsw.Connection(str(path))) as connection:
+            saved = set(connection.execute("SELECT first_seq, last_seq FROM segments"))
+
+    written = [noting(500)(request).notes[0].text for request in observer.requests]
+    assert [(s.first_seq, s.last_seq, s.text, s.tokens) for s in notes] == [
+        (51, 60, written[5], 500),
+        (61, 70, written[6], 500),
+    ]
+    (gist,) = reflections
+    assert (gist.first_seq, gist.last_seq, gist.tokens) == (1, 50, 300)
+    assert gist.text == "gist-of-1-to-50 ".ljust(1_200, "g")
+    assert saved == {(1, 50), (51, 60), (61, 70)}
 
 
 @pytest.mark.req("L-56")
