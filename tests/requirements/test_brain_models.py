@@ -11,8 +11,10 @@ from tests.wire.dialects import Reply
 from tests.wire.servers import Fail, ModelServer
 
 from remanence import Chat, Memory, Message, Policy, Settings, count_tokens
+from remanence.chat import open_chat_model
 from remanence.errors import ModelError
 from remanence.protocols import ModelRequest
+from remanence.providers import ModelOptions
 from remanence.providers.answers import to_answer
 from remanence.testing import FixedClock
 from remanence.testing.models import AT, ScriptedModel
@@ -74,27 +76,48 @@ async def test_messages_go_to_the_observers_model_and_notes_to_the_reflectors(
 
 
 @pytest.mark.req("B-37")
-async def test_notes_are_made_while_the_agents_own_access_is_refused() -> None:
+async def test_notes_are_made_with_a_key_of_their_own_while_the_agents_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AGENT_ACCESS", "zz-agent-0123456789")
+    monkeypatch.setenv("OBSERVER_ACCESS", "zz-observer-0123456789")
     async with ModelServer().running() as agents, ModelServer().running() as observers:
-        agents.script(*[Fail(401, "bad key")] * 3)
+        agents.script(*[Fail(401, "bad key")] * 9)
         observers.script(*[Reply(f"#1 [NOTE] user: {n} {WORDS}") for n in range(9)])
-        async with Memory.open(
-            IN_MEMORY,
-            policy=Policy.brain(**EAGER | {"reflect_tokens": ()}),
-            observer=f"openai:small@{observers.url}/v1",
-            clock=FixedClock(),
-        ) as memory:
+        agent = f"openai:main@{agents.url}/v1"
+        settings = Settings(
+            url=IN_MEMORY,
+            preset="brain",
+            model=agent,
+            model_key_variable="AGENT_ACCESS",
+            observer_model=f"openai:small@{observers.url}/v1",
+            observer_key_variable="OBSERVER_ACCESS",
+            policy=EAGER | {"reflect_tokens": ()},
+        )
+        async with Memory.open(settings=settings, clock=FixedClock()) as memory:
             conversation = memory.conversation("c")
-            chat = Chat(conversation, model=f"openai:main@{agents.url}/v1")
+            options = ModelOptions(key_variable="AGENT_ACCESS", attempts=1)
+            chat = Chat(
+                conversation, model=open_chat_model(agent, options=options, clock=FixedClock())
+            )
             for number in range(3):
-                with pytest.raises(ModelError):
+                with pytest.raises(ModelError, match="key"):
                     await chat.send(f"{number} {WORDS * 8}")
             await conversation.flush()
             notes = await conversation.observations()
 
-    assert {received.body["model"] for received in agents.received} == {"main"}
-    assert {received.body["model"] for received in observers.received} == {"small"}
-    assert notes
+    asked = [
+        {
+            (received.body["model"], received.headers["authorization"])
+            for received in server.received
+        }
+        for server in (agents, observers)
+    ]
+    assert asked == [
+        {("main", "Bearer zz-agent-0123456789")},
+        {("small", "Bearer zz-observer-0123456789")},
+    ]
+    assert {note.made_by.split()[0] for note in notes} == {"openai:small"}
 
 
 @pytest.mark.req("B-38")
