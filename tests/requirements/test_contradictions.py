@@ -268,22 +268,43 @@ async def test_segments_are_listed_in_order_of_the_tape_in_whatever_order_they_a
 
 
 @pytest.mark.req("C-17")
-async def test_one_database_is_read_and_gone_on_with_under_every_preset(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("policy", "heading", "between", "newest_first"),
+    [
+        (Policy.lango(enabled=True), "## Conversation Memory", "", True),
+        (Policy.zora(), "## Earlier in This Session", "", False),
+        (Policy.brain(), "## Conversation Context (Observations)", "---\n\n", False),
+        (Policy(), "## Conversation Memory", "", False),
+    ],
+    ids=["lango", "zora", "brain", "default"],
+)
+async def test_notes_of_another_preset_are_shown_and_gone_on_with_in_the_look_of_each(
+    policy: Policy, heading: str, between: str, newest_first: bool, tmp_path: Path
+) -> None:
     url = f"sqlite:///{tmp_path / 'memory.db'}"
-    presets = (Policy.lango(enabled=True), Policy.zora(), Policy.brain(), Policy())
-    # The look of the notes would move the cached prefix, which no test may do.
-    look = {"heading": "", "separator": "", "render_order": "oldest_first"}
-    for number, policy in enumerate(preset.replace(**look) for preset in presets):
-        async with Memory.open(url, policy=policy, observer=ScriptedObserver()) as memory:
-            chat = memory.conversation("a")
-            await chat.append(*turns(60, start=60 * number))
+    made = Policy.lango(enabled=True, tail_tokens=2_000, tail_keep_tokens=500)
+    async with Memory.open(url, policy=made, observer=ScriptedObserver()) as memory:
+        chat = memory.conversation("a")
+        for start in range(0, 120, 30):
+            await chat.append(*turns(30, start=start))
             await chat.flush()
-            context = await chat.context()
-            state = await chat.state()
-            segments = (*await chat.reflections(), *await chat.observations())
-        check_coverage(context, state, segments)
-        check_tiling(state, segments)
-        assert state.last_seq == 120 * (number + 1)
+        notes = await chat.observations()
+    async with Memory.open(url, policy=policy, observer=ScriptedObserver()) as memory:
+        chat = memory.conversation("a")
+        context = await chat.context()
+        await chat.append(Message.user("What came after the bell?"))
+        await chat.flush(everything=True)
+        state = await chat.state()
+        segments = (*await chat.reflections(), *await chat.observations())
+
+    check_coverage(context, state, notes)
+    check_tiling(state, segments)
+    assert state.observed_seq == state.last_seq == 241
+    assert len(notes) > 1
+    first, *blocks = context.system
+    texts = [note.text for note in notes][:: -1 if newest_first else 1]
+    assert first.text.splitlines()[0] == heading
+    assert [block.text for block in blocks] == [texts[0], *(between + text for text in texts[1:])]
 
 
 @pytest.mark.req("C-16")
