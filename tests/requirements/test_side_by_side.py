@@ -262,14 +262,23 @@ async def test_notes_stand_behind_what_rests_and_before_what_changes_each_turn(
 
 
 @pytest.mark.req("C-29")
-async def test_notes_are_listed_by_their_place_on_the_tape_and_a_session_by_its_key() -> None:
+async def test_notes_are_listed_by_their_place_on_the_tape_and_a_session_by_its_key(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "memory.db"
     policy = small("lango").replace(reflect_tokens=(5_000, 5_000))
-    async with scripted([noting(50)] * 12, policy=policy) as (chat, _, _):
+    url = f"sqlite:///{path}"
+    async with scripted([noting(50)] * 12, policy=policy, url=url) as (chat, _, _):
         await grown(chat, turns(48, tokens=100, counter="cjk"))
         listed = await chat.observations()
         context = await chat.context()
+    with closing(sqlite3.connect(path)) as connection:
+        keys = connection.execute(
+            "SELECT DISTINCT session_key, typeof(session_key) FROM observations"
+        ).fetchall()
 
     shown = [block.segment_id for block in context.system if block.kind == "observation"]
     assert ranges(listed) == [(first, first + 3) for first in range(1, 48, 4)]
+    assert [note.source_tokens for note in listed] == [400] * 12  # by characters, with the frames
     assert shown == [segment.id for segment in reversed(listed)]
-    assert chat.ref == ("default", "session-1")
+    assert keys == [("session-1", "text")]
