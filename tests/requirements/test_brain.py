@@ -527,10 +527,15 @@ async def test_the_first_part_works_without_the_later_ones() -> None:
     policy = Policy.brain(reflect_tokens=())
     async with Memory.open(IN_MEMORY, policy=policy) as memory:
         chat = memory.conversation("a")
-        await chat.append(*exchange(3))
-        context = await chat.context()
+        written = exchange(3)
+        await chat.append(*written)
+        await chat.flush()
+        request = (await chat.context(system="You help.")).to_openai()
 
-    assert len(context.messages) == 3
+    assert [message["content"] for message in request["messages"]] == [
+        "You help.",
+        *(message.text for message in written),
+    ]
 
 
 @pytest.mark.req("B-08")
