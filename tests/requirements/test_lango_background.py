@@ -1,18 +1,21 @@
 """REQUIREMENTS 1.1: background work of the lango preset, its workers and its end."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.requirements.samples import IN_MEMORY, noting, ranges, scripted, turns
 
-from remanence import Memory, Policy, Settings
+from remanence import Chat, Memory, Policy, Settings
+from remanence.chat import ChatAnswer, ChatRequest, Done, TextDelta
 from remanence.conversation import Conversation
 from remanence.errors import Closed, ModelError
 from remanence.protocols import ObserveRequest
 from remanence.testing import FixedClock, ScriptedObserver
 from remanence.testing.observers import ObserveAnswer, brief_notes
-from remanence.types import Draft
+from remanence.types import Draft, TextPart, Usage
 
 LANGO = Policy.lango(enabled=True)
 BEYOND_A_SHORT_WAIT = 0.3
@@ -130,6 +133,69 @@ async def test_closing_drains_the_conversations_that_were_signalled_before(tmp_p
     async with Memory.open(settings=settings, policy=Policy.lango()) as memory:
         observed = [(await memory.conversation(name).state()).observed_seq for name in names]
     assert observed == [12] * 5
+
+
+class ScriptedSpeaker:
+    """A chat's model that answers in two pieces and keeps what it was asked, as it was then."""
+
+    name = "speaker"
+
+    def __init__(self) -> None:
+        self.requests: list[ChatRequest] = []
+        self.asked: list[dict[str, Any]] = []  # requests as JSON
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        raise AssertionError("these tests stream")
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
+        self.requests.append(request)
+        self.asked.append(request.context.to_anthropic())
+        yield "Gate "
+        yield "B42."
+        usage = Usage(
+            conversation=request.conversation,
+            user=request.user,
+            purpose="chat",
+            model=self.name,
+            input_tokens=100,
+            output_tokens=2,
+            cache_read_tokens=0,
+            cache_write_tokens=0,
+            cost_usd=None,
+            duration_seconds=0.0,
+            outcome="ok",
+            at=FixedClock().now(),
+        )
+        yield ChatAnswer(content=(TextPart(text="Gate B42."),), complete=True, usage=usage)
+
+
+@pytest.mark.req("L-N2")
+async def test_notes_that_come_while_an_answer_is_streamed_wait_for_the_next_turn() -> None:
+    gate, speaker = asyncio.Event(), ScriptedSpeaker()
+    async with scripted([noting(60)], policy=LANGO, gate=gate) as (conversation, observer, _):
+        chat = Chat(conversation, model=speaker, system="You help.")
+        await conversation.append(*turns(10, tokens=110, counter="cjk"))
+        async with asyncio.timeout(60):
+            await observer.called.wait()
+        events = []
+        async for event in chat.stream("Which gate?"):
+            events.append(event)
+            gate.set()
+            await conversation.flush()
+            assert len(await conversation.observations()) == 1
+        reply = events[-1]
+        first = speaker.requests[0].context.to_anthropic()
+        async for _ in chat.stream("And when?"):
+            pass
+
+    assert events[:-1] == [TextDelta(text="Gate "), TextDelta(text="B42.")]
+    assert isinstance(reply, Done)
+    assert reply.reply.text == "Gate B42."
+    assert first == speaker.asked[0]
+    assert ["notes-of-1-to-10" in str(request["system"]) for request in speaker.asked] == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.req("L-N2")
