@@ -186,10 +186,10 @@ class Memory:
             read_only=read_only,
             all_users=all_users,
         )
-        return Opening(partial(cls._opened, resource))
+        return Opening(partial(cls._open_resource, resource))
 
     @classmethod
-    def _opened(cls, resource: Callable[[], AbstractAsyncContextManager[awaited.Memory]]) -> Self:
+    def _open_resource(cls, resource: Callable[[], AbstractAsyncContextManager[awaited.Memory]]) -> Self:
         portal = Portal()
         return cls(portal.open(resource), portal)
 
@@ -356,11 +356,11 @@ class Conversation:
     @contextmanager
     def turn(self) -> Iterator[str]:
         turn = self._conversation.turn()
-        name = self._portal.call(_entered(turn))
+        name = self._portal.call(_enter(turn))
         try:
             yield name
         finally:
-            self._portal.call(_left(turn))
+            self._portal.call(_exit(turn))
 
     def append(self, *messages: Message, turn: str | None = None) -> tuple[Message, ...]:
         return self._portal.call(self._conversation.append(*messages, turn=turn))
@@ -482,9 +482,9 @@ class Conversation:
         return self._portal.call(self._conversation.delete())
 
 
-async def _entered(context: AbstractAsyncContextManager[T]) -> T:
+async def _enter(context: AbstractAsyncContextManager[T]) -> T:
     return await context.__aenter__()
 
 
-async def _left(context: AbstractAsyncContextManager[T]) -> None:
+async def _exit(context: AbstractAsyncContextManager[T]) -> None:
     await context.__aexit__(None, None, None)

@@ -64,9 +64,9 @@ async def current_context(
     changed = runtime.asked.changed(ref, model)
     factor = runtime.calibrating.window_factor(model)
     request = dataclasses.replace(request, token_factor=factor)
-    snapshot = await _caught_up(runtime, ref, user=user)
+    snapshot = await _catch_up(runtime, ref, user=user)
     with waited_for():
-        snapshot = await _activated(runtime, snapshot, request, model_changed=changed)
+        snapshot = await _activate(runtime, snapshot, request, model_changed=changed)
         request = await _with_facts(runtime, request, snapshot, query)
         request = await _with_quotes(runtime, request, snapshot, query)
         context = await built(runtime, snapshot, request)
@@ -120,7 +120,7 @@ async def _without_memory(
     )
 
 
-async def _caught_up(runtime: Runtime, ref: ConversationRef, *, user: str | None) -> Snapshot:
+async def _catch_up(runtime: Runtime, ref: ConversationRef, *, user: str | None) -> Snapshot:
     """A snapshot, after a bounded wait for observations where one is asked for."""
     policy = runtime.policy
     snapshot = await read_snapshot(runtime, ref, user=user)
@@ -130,12 +130,12 @@ async def _caught_up(runtime: Runtime, ref: ConversationRef, *, user: str | None
     ):
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(policy.sync_timeout_seconds):
-                await _compressed(runtime, snapshot.state)
+                await _wait_for_observations(runtime, snapshot.state)
         snapshot = await read_snapshot(runtime, ref, user=user)
     return snapshot
 
 
-async def _compressed(runtime: Runtime, state: MemoryState) -> None:
+async def _wait_for_observations(runtime: Runtime, state: MemoryState) -> None:
     """Wait until no observation is due; what else is due goes on behind the turn."""
     while observation_due(runtime.policy, state):
         await runtime.engine.progress(state.ref)
@@ -145,7 +145,7 @@ async def _compressed(runtime: Runtime, state: MemoryState) -> None:
         state = current
 
 
-async def _activated(
+async def _activate(
     runtime: Runtime, snapshot: Snapshot, request: ContextRequest, *, model_changed: bool
 ) -> Snapshot:
     """The snapshot with what is ready activated, if that can be written now."""
@@ -175,7 +175,7 @@ async def _with_facts(
             owner,
             now=request.now,
             count_text=runtime.count_text,
-            curated=lambda: _curated(runtime, owner),
+            curated=lambda: _curated_file(runtime, owner),
         )
         return dataclasses.replace(request, facts=text)
     found = await runtime.recalling.facts(owner, query or _newest_question(snapshot.tail), RECALLED)
@@ -195,7 +195,7 @@ async def _with_quotes(
     return dataclasses.replace(request, recall=found)
 
 
-async def _curated(runtime: Runtime, owner: Owner) -> str:
+async def _curated_file(runtime: Runtime, owner: Owner) -> str:
     """The memory file of the user; empty where there is none or it cannot be read now."""
     if runtime.daily is None:
         return ""

@@ -150,7 +150,7 @@ class Conversation:
         for message in messages:
             check_message(message, max_bytes=self._runtime.policy.max_message_bytes)
         with waited_for():
-            counted = await self._counted(await self._paired(messages))
+            counted = await self._count_tokens(await self._pair_results(messages))
             appended = await self._store.append(
                 self.ref,
                 counted,
@@ -341,7 +341,7 @@ class Conversation:
         only = RecallFilter(
             since=since, until=until, kind=kind, tag=tag, priority=priority, role=role
         )
-        ref, owner = await self._searched(conversation)
+        ref, owner = await self._search_scope(conversation)
         hits = await self._runtime.recalling.search(
             ref, owner, query, limit=limit, only=only, source=conversation
         )
@@ -487,7 +487,7 @@ class Conversation:
             await blocks.delete(self.id)
         return deleted
 
-    async def _paired(self, messages: Sequence[Message]) -> Sequence[Message]:
+    async def _pair_results(self, messages: Sequence[Message]) -> Sequence[Message]:
         """With the ids of the calls that results without an id answer."""
         if not has_nameless(messages):
             return messages
@@ -497,7 +497,7 @@ class Conversation:
         calls = OpenCalls(list(takewhile(lambda message: message.id not in again, before)))
         return [calls.pair(message) for message in messages]
 
-    async def _counted(self, messages: Sequence[Message]) -> list[Message]:
+    async def _count_tokens(self, messages: Sequence[Message]) -> list[Message]:
         """With their tokens; others run meanwhile where it takes a while."""
         count, counted, pacer = self._runtime.counter.message, [], Pacer()
         for message in messages:
@@ -517,7 +517,7 @@ class Conversation:
         """Raise `Closed` where the memory is closed, `WrongUser` where another user's tape is meant."""
         await self.state()
 
-    async def _searched(self, conversation: str | None) -> tuple[ConversationRef, Owner | None]:
+    async def _search_scope(self, conversation: str | None) -> tuple[ConversationRef, Owner | None]:
         """What a recall looks through: this conversation or another one, and the user's facts."""
         owner = await self.owner()
         if conversation is None or conversation == self.id:

@@ -29,7 +29,7 @@ def check_fields(settings: object) -> None:
     for name, hint in _hints(kind).items():
         value = getattr(settings, name)
         if not _fits(value, hint):
-            raise impossible(name, value, f"use {_wanted(hint)}")
+            raise impossible(name, value, f"use {_expected_type(hint)}")
 
 
 def impossible(name: str, value: object, remedy: str) -> InvalidPolicy:
@@ -57,13 +57,13 @@ def _fits(value: object, hint: Any) -> bool:  # as above
     return isinstance(value, kind) if isinstance(kind, type) else True
 
 
-def _wanted(hint: Any) -> str:  # as above
+def _expected_type(hint: Any) -> str:  # as above
     origin, choices = get_origin(hint), get_args(hint)
     if origin is Literal:
         return " or ".join(repr(choice) for choice in choices)
     if origin in (Union, UnionType):
-        return " or ".join(_wanted(choice) for choice in choices)
+        return " or ".join(_expected_type(choice) for choice in choices)
     if origin is tuple:
-        return f"a tuple, each of {_wanted(choices[0])}"
+        return f"a tuple, each of {_expected_type(choices[0])}"
     names = {int: "a whole number", float: "a number", str: "a text", bool: "True or False"}
     return "None" if hint is NoneType else names.get(hint, getattr(hint, "__name__", str(hint)))

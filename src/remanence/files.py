@@ -29,7 +29,7 @@ def safe_name(name: str, *, taken: Collection[str] = ()) -> str:
     """
     if not name:
         raise ValueError("name='' is no name: use at least one character")
-    encoded = _UNSAFE.sub(_escaped, name)
+    encoded = _UNSAFE.sub(_escape, name)
     if encoded in taken or _DEVICES.fullmatch(encoded):
         encoded = f"%{ord(encoded[0]):02x}{encoded[1:]}"
     if len(encoded) > LONGEST_NAME:
@@ -38,7 +38,7 @@ def safe_name(name: str, *, taken: Collection[str] = ()) -> str:
     return encoded
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     return "".join(f"%{byte:02x}" for byte in found[0].encode("utf-8", "surrogatepass"))
 
 

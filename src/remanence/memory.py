@@ -252,7 +252,7 @@ class Memory:
         self._runtime.check_open()
         problems = list(await self._store.check())
         try:
-            problems += [problem async for problem in self._judged()]
+            problems += [problem async for problem in self._diagnose()]
         except Exception as error:  # noqa: BLE001 - damaged rows are to be reported, all of them
             problems.append(
                 Problem(
@@ -264,7 +264,7 @@ class Memory:
             )
         return tuple(problems)
 
-    async def _judged(self) -> AsyncIterator[Problem]:
+    async def _diagnose(self) -> AsyncIterator[Problem]:
         """What fails, is stuck or overdue by this memory's policy."""
         after: ConversationRef | None = None
         while page := await self._store.conversations(after=after, limit=CHECK_PAGE):

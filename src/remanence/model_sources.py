@@ -76,7 +76,7 @@ class Makers:
             return ExtractiveFacts()
         if isinstance(source, FactExtractor):
             return source
-        model = await self._opened(source, key_variable)
+        model = await self._open(source, key_variable)
         return ModelFacts(
             model,
             language=self.policy.note_language,
@@ -89,10 +89,10 @@ class Makers:
         if source is None:
             return ExtractiveObserver()
         if isinstance(source, ModelObserver):
-            return source.asking(self._metered(source.model))
+            return source.asking(self._meter(source.model))
         if isinstance(source, Observer):
             return source
-        model = await self._opened(source, key_variable)
+        model = await self._open(source, key_variable)
         return ModelObserver(
             model,
             language=self.policy.note_language,
@@ -105,17 +105,17 @@ class Makers:
         if source is None:
             return ExtractiveReflector()
         if isinstance(source, ModelReflector):
-            return source.asking(self._metered(source.model))
+            return source.asking(self._meter(source.model))
         if isinstance(source, Reflector):
             return source
-        model = await self._opened(source, key_variable)
+        model = await self._open(source, key_variable)
         return ModelReflector(
             model,
             language=self.policy.note_language,
             max_output_tokens=self.policy.max_output_tokens,
         )
 
-    async def _opened(self, source: ModelSource, key_variable: str | None) -> Model:
+    async def _open(self, source: ModelSource, key_variable: str | None) -> Model:
         options = self.options
         if key_variable is not None:
             options = replace(options, key_variable=key_variable)
@@ -127,7 +127,7 @@ class Makers:
         )
         return ComparedModel(model, count=self.count, compare=self.compare)
 
-    def _metered(self, model: Model) -> Model:
+    def _meter(self, model: Model) -> Model:
         metered = MeteredModel(model, record=self.record, clock=self.clock)
         return ComparedModel(metered, count=self.count, compare=self.compare)
 

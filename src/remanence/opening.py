@@ -93,14 +93,14 @@ async def assembled(store: Store, parts: Parts) -> Assembled:
         budgets=budgets,
         over_budget=settings.over_budget,
     )
-    made = await _made(makers, parts)
+    made = await _make_parts(makers, parts)
     extracting = Extracting(store=store, policy=policy, extractor=made.extractor, clock=clock)
     reconciler = _reconciler(store, parts, made, extracting, counter, live_prompts)
     embedder = open_embedder(parts.embedder) if parts.embedder is not None else None
     vectors = parts.fact_vectors
     recalling = Recalling(store=store, embedder=embedder, policy=policy, fact_vectors=vectors)
     embedding = Embedding(store, embedder, policy, vectors) if embedder else None
-    changed = _changed(embedding)
+    changed = _texts_changed(embedding)
     daily = _daily_notes(parts, made.reflector, extracting, counter, changed)
     runtime = Runtime(
         policy=policy,
@@ -140,7 +140,7 @@ async def assembled(store: Store, parts: Parts) -> Assembled:
     return Assembled(runtime, daily)
 
 
-async def _made(makers: Makers, parts: Parts) -> _Made:
+async def _make_parts(makers: Makers, parts: Parts) -> _Made:
     """The parts that make notes and facts; no model is opened for one that has nothing to do."""
     settings = parts.settings
     shared = parts.model or settings.model
@@ -202,7 +202,7 @@ def _reconciler(
     )
 
 
-def _changed(embedding: Embedding | None) -> Callable[[], None]:
+def _texts_changed(embedding: Embedding | None) -> Callable[[], None]:
     """What is called when there may be new texts to make vectors of."""
     return embedding.signal if embedding is not None else lambda: None
 

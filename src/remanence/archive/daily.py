@@ -136,7 +136,7 @@ class DailyNotes:
         days = await self._run(lambda: tuple(_days(folder, before=self._first_kept())))
         facts = 0
         if days:
-            with await self._locked(folder):
+            with await self._lock(folder):
                 for day in days:
                     facts += await self._consolidate_day(folder, day, user, tenant)
         if signature == "edited":
@@ -195,7 +195,7 @@ class DailyNotes:
         safe_text = await asyncio.to_thread(lambda: scrubbed(_readable(text)))
         source = fingerprint(text)
         notes = notes_of_day(safe_text, day)
-        kept = await self._reflected(notes, safe_text, user, tenant) if notes else ()
+        kept = await self._reflect(notes, safe_text, user, tenant) if notes else ()
         facts = 0
         if self.extract is not None and notes:
             noted = DayNotes(day=day, notes=notes, source=source)
@@ -204,7 +204,7 @@ class DailyNotes:
         await self._run(lambda: _write_section(memory_file, section))
         return facts
 
-    async def _reflected(
+    async def _reflect(
         self, notes: tuple[Note, ...], text: str, user: str, tenant: str
     ) -> tuple[Note, ...]:
         tokens = await asyncio.to_thread(self.count_text, text)
@@ -254,7 +254,7 @@ class DailyNotes:
             )
         return self.directory.joinpath(*names)
 
-    async def _locked(self, folder: Path) -> Lock:
+    async def _lock(self, folder: Path) -> Lock:
         """The right to consolidate a folder, which a process that ends gives back."""
         lock = Lock(folder / ".lock")
         while not await self._run(lock.take):  # noqa: ASYNC110 - another process does not tell
@@ -328,12 +328,12 @@ def _archive(file: Path, text: str) -> None:
     archive = file.parent / "archive"
     make_directory(archive)
     number = 1
-    while (target := archive / _numbered(file, number)).exists():
+    while (target := archive / _numbered_file(file, number)).exists():
         if _read(target) == text:
             break
         number += 1
     move(file, target)
 
 
-def _numbered(file: Path, number: int) -> str:
+def _numbered_file(file: Path, number: int) -> str:
     return file.name if number == 1 else f"{file.stem}-{number}{file.suffix}"

@@ -57,7 +57,7 @@ class DayFacts:
     def _messages(self, day: DayNotes) -> Iterator[Message]:
         """Each line as its user said it, at the time that it begins with."""
         for note in day.notes:
-            text, at = _timed(note)
+            text, at = _with_time(note)
             tokens = self.count_text(text)
             yield Message.user(text).replace(seq=note.first_seq, created_at=at, tokens=tokens)
 
@@ -66,7 +66,7 @@ def _source(day: DayNotes) -> str:
     return f"daily notes {day.day.isoformat()} {day.source}"
 
 
-def _timed(note: Note) -> tuple[str, datetime | None]:
+def _with_time(note: Note) -> tuple[str, datetime | None]:
     found = _TIMED.fullmatch(note.text)
     if found is None or note.observed_at is None:
         return note.text, note.observed_at

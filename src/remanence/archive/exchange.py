@@ -55,7 +55,7 @@ async def import_blocks(
         state = await compressing.store.state(ref)
         conflict = await _conflict(compressing, state, ref, block)
         if state is not None and conflict is None:
-            conflict = await _adopted(compressing, state, block)
+            conflict = await _adopt(compressing, state, block)
         if conflict is None:
             imported += 1
         else:
@@ -87,7 +87,7 @@ async def _conflict(
     return None
 
 
-async def _adopted(compressing: Compressing, state: MemoryState, block: Block) -> str | None:
+async def _adopt(compressing: Compressing, state: MemoryState, block: Block) -> str | None:
     first_seq, last_seq = block.source_message_range[0] + 1, block.source_message_range[1]
     notes = parse_notes(
         block.observations,

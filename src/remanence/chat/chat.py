@@ -96,9 +96,9 @@ class Chat:
             max_output_tokens=max_output_tokens,
         )
         self._model: Link = (
-            opened.wrapped(self._called)
+            opened.wrapped(self._wrap_model)
             if isinstance(opened, FallbackChatModel)
-            else self._called(opened)
+            else self._wrap_model(opened)
         )
         self._system = system
         self._identity = identity
@@ -109,7 +109,7 @@ class Chat:
         self._prefix: tuple[object, ...] | None = None
         self._question = ""
 
-    def _called(self, model: Link) -> Link:
+    def _wrap_model(self, model: Link) -> Link:
         """A model whose calls are recorded, and tried again."""
         metered = MeteredChatModel(model, record=self._note_call, clock=self.conversation.clock)
         return RetryingChatModel(metered, attempts=attempts_of(model))
@@ -168,7 +168,7 @@ class Chat:
 
     async def _begin(self, text: str | Message | None, turn: str) -> None:
         """Put the user's message on the tape, unless it waits there for its answer already."""
-        unanswered = await self._unanswered()
+        unanswered = await self._unanswered_message()
         if text is None:
             if unanswered is None:
                 raise InvalidMessage(
@@ -181,7 +181,7 @@ class Chat:
         if message.content != unanswered:
             await self.conversation.append(message, turn=turn)
 
-    async def _unanswered(self) -> tuple[Part, ...] | None:
+    async def _unanswered_message(self) -> tuple[Part, ...] | None:
         """The newest message of the user; None where an answer that ends a turn stands after it."""
         last = end = (await self.conversation.state()).last_seq
         while end > 0:

@@ -36,7 +36,7 @@ class MeteredChatModel:
         try:
             answer = await self._model.complete(request)
         except BaseException as error:
-            await self._record(request, self._unanswered(request, error, started))
+            await self._record(request, self._record_failure(request, error, started))
             raise
         await self._record(request, answer.usage)
         return answer
@@ -56,13 +56,13 @@ class MeteredChatModel:
                     yield piece
         except BaseException as error:
             if not answered:
-                unanswered = self._unanswered(request, error, started)
+                unanswered = self._record_failure(request, error, started)
                 if known is not None and unanswered.outcome == known.outcome:
                     unanswered = replace(known, duration_seconds=unanswered.duration_seconds)
                 await self._record(request, unanswered)
             raise
 
-    def _unanswered(self, request: ChatRequest, error: BaseException, started: float) -> Usage:
+    def _record_failure(self, request: ChatRequest, error: BaseException, started: float) -> Usage:
         return failed_usage(
             error,
             conversation=request.conversation,

@@ -86,7 +86,7 @@ def open_chat_model(
     if isinstance(source, str):
         spec = replace(parse_spec(source), key_variable=options.key_variable)
         if spec.provider in _DIALECTS:
-            return _reached(spec, clock, options, max_output_tokens)
+            return _provider_model(spec, clock, options, max_output_tokens)
     elif isinstance(source, Sequence):
         links = [
             open_chat_model(link, clock=clock, options=options, max_output_tokens=max_output_tokens)
@@ -106,7 +106,7 @@ def open_chat_model(
     return PromptedModel(model, max_output_tokens=max_output_tokens)
 
 
-def _reached(
+def _provider_model(
     spec: ModelSpec, clock: Clock, options: ModelOptions, max_output_tokens: int | None
 ) -> ChatModel:
     try:

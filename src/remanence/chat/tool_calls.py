@@ -12,20 +12,20 @@ async def answered(call: ToolCallPart, tools: Mapping[str, Tool]) -> Message:
     tool = tools.get(call.name)
     if tool is None:
         known = ", ".join(sorted(tools)) or "there are none"
-        return _failed(call, f"there is no tool {call.name!r}; known tools: {known}")
+        return _error_result(call, f"there is no tool {call.name!r}; known tools: {known}")
     try:
         arguments = json.loads(call.arguments or "{}")
     except ValueError as error:
-        return _failed(call, f"the arguments are no JSON: {error}")
+        return _error_result(call, f"the arguments are no JSON: {error}")
     if not isinstance(arguments, dict):
-        return _failed(call, f"the arguments are {call.arguments!r}: pass a JSON object")
+        return _error_result(call, f"the arguments are {call.arguments!r}: pass a JSON object")
     try:
         text = await tool.handler(arguments)
     except Exception as error:  # noqa: BLE001 - a handler may raise anything
         telemetry.tool_failed(call.name, type(error).__name__)
-        return _failed(call, f"{type(error).__name__}: {error}")
+        return _error_result(call, f"{type(error).__name__}: {error}")
     return Message.tool(call.id, text)
 
 
-def _failed(call: ToolCallPart, text: str) -> Message:
+def _error_result(call: ToolCallPart, text: str) -> Message:
     return Message.tool(call.id, text, is_error=True)

@@ -41,7 +41,7 @@ def run(settings: Settings, *, model: str | None, as_json: bool) -> int:
         f"is cached for {lifetime:g} s"
     )
     for warm, value in even.items():
-        printer.line(f"activation while the cache is {warm}: {_told(value)}")
+        printer.line(f"activation while the cache is {warm}: {_format_break_even(value)}")
     return 0
 
 
@@ -70,7 +70,7 @@ def _even(policy: Policy, prices: CachePrices, *, warm: bool) -> BreakEven:
     )
 
 
-def _told(even: BreakEven) -> str:
+def _format_break_even(even: BreakEven) -> str:
     saved = f"each later call saves ${even.saved_per_call:.6f}"
     if even.calls is None:
         return f"costs ${even.cost:.6f} once, and saves nothing"

@@ -46,7 +46,7 @@ def run(settings: Settings, talk: Talk) -> int:
     """Talk until stdin ends; gives the exit code: 1 if a message of a pipe got no answer."""
     # The loop has a thread of its own, so that memory works while the prompt waits for a line.
     portal = Portal()
-    chat = portal.open(lambda: _opened(settings, talk))
+    chat = portal.open(lambda: _open(settings, talk))
     try:
         return _talk(portal, chat)
     finally:
@@ -54,7 +54,7 @@ def run(settings: Settings, talk: Talk) -> int:
 
 
 @asynccontextmanager
-async def _opened(settings: Settings, talk: Talk) -> AsyncIterator[Chat]:
+async def _open(settings: Settings, talk: Talk) -> AsyncIterator[Chat]:
     # A model that cannot be asked is told before a database is made.
     answering = open_chat_model(talk.models, clock=SystemClock())
     async with Memory.open(settings=settings) as memory:
@@ -71,7 +71,7 @@ async def _opened(settings: Settings, talk: Talk) -> AsyncIterator[Chat]:
 def _talk(portal: Portal, chat: Chat) -> int:
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     notes = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    for line in _prompted() if interactive else _piped():
+    for line in _prompt_lines() if interactive else _piped_lines():
         text = line.strip()
         if not text:
             continue
@@ -88,13 +88,13 @@ def _talk(portal: Portal, chat: Chat) -> int:
     return 0
 
 
-def _prompted() -> Iterator[str]:
+def _prompt_lines() -> Iterator[str]:
     with suppress(EOFError, KeyboardInterrupt):
         while True:
             yield input("> ")
 
 
-def _piped() -> Iterator[str]:
+def _piped_lines() -> Iterator[str]:
     reconfigure = getattr(sys.stdin, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")

@@ -46,7 +46,7 @@ def run_show(loaded: Loaded, *, as_json: bool) -> int:
         return 0
     printer = Printer()
     for setting in found:
-        printer.line(f"{setting.key} = {_shown(setting.value)}  ({setting.source})", style="bold")
+        printer.line(f"{setting.key} = {_format_value(setting.value)}  ({setting.source})", style="bold")
         printer.line(f"    {setting.meaning}")
     return 0
 
@@ -100,12 +100,12 @@ def _table(budget: Budget) -> dict[str, object]:
     return {name: value for name, value in fields if value is not None and value is not False}
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     match value:
         case None:
             return "none"
         case tuple():
-            return ", ".join(_shown(item) for item in value) or "none"
+            return ", ".join(_format_value(item) for item in value) or "none"
         case bool() | str():
             return str(value)
         case int():

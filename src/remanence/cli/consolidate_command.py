@@ -12,7 +12,7 @@ from remanence.settings import Settings
 
 def run(settings: Settings, *, user: str | None, tenant: str | None, as_json: bool) -> int:
     """Consolidate, and tell what became of whose days; 1 if *user* has none."""
-    done = asyncio.run(_consolidated(settings, user, tenant))
+    done = asyncio.run(_consolidate(settings, user, tenant))
     if as_json:
         write_json({"consolidated": [_document(each) for each in done]})
     else:
@@ -23,7 +23,7 @@ def run(settings: Settings, *, user: str | None, tenant: str | None, as_json: bo
     return 1 if user is not None and not done else 0
 
 
-async def _consolidated(
+async def _consolidate(
     settings: Settings, user: str | None, tenant: str | None
 ) -> tuple[Consolidation, ...]:
     async with Memory.open(settings=replace(settings, workers=0)) as memory:

@@ -76,7 +76,7 @@ def run_one(
     as_json: bool,
 ) -> int:
     """Show one conversation, now or at *version*; with *flush*, do first what is due for it."""
-    found = asyncio.run(_inspected(settings, conversation, tenant, version, flush=flush))
+    found = asyncio.run(_inspect(settings, conversation, tenant, version, flush=flush))
     if as_json:
         write_json(
             {
@@ -99,7 +99,7 @@ def run_segment(
     settings: Settings, conversation: str, segment_id: str, *, tenant: str, as_json: bool
 ) -> int:
     """Show a segment, the literals that it lost, and its source messages."""
-    traced = asyncio.run(_traced(settings, conversation, tenant, segment_id))
+    traced = asyncio.run(_trace(settings, conversation, tenant, segment_id))
     if as_json:
         document = segment_document(traced.segment) if traced.segment else {"id": segment_id}
         write_json({**document, "source": [message_document(m) for m in traced.source]})
@@ -116,7 +116,7 @@ async def _states(
         return await memory.conversations(tenant=tenant, after=start, limit=limit)
 
 
-async def _inspected(
+async def _inspect(
     settings: Settings, conversation: str, tenant: str, version: int | None, *, flush: bool
 ) -> Inspected:
     async with opened(settings, access="work" if flush else "read") as memory:
@@ -134,7 +134,7 @@ async def _inspected(
         )
 
 
-async def _traced(settings: Settings, conversation: str, tenant: str, segment_id: str) -> Traced:
+async def _trace(settings: Settings, conversation: str, tenant: str, segment_id: str) -> Traced:
     async with opened(settings) as memory:
         chat = await existing(memory, conversation, tenant=tenant)
         source = await chat.source(segment_id)

@@ -83,7 +83,7 @@ def run_facts(
 
 def run_delete(settings: Settings, conversation: str, *, tenant: str, sure: bool) -> int:
     """Erase a conversation; 1 where nobody said yes."""
-    if not sure and not _agreed(conversation, tenant):
+    if not sure and not _confirm(conversation, tenant):
         warn("nothing was deleted: answer 'yes', or give --yes")
         return FAILED
 
@@ -96,7 +96,7 @@ def run_delete(settings: Settings, conversation: str, *, tenant: str, sure: bool
     return 0
 
 
-def _agreed(conversation: str, tenant: str) -> bool:
+def _confirm(conversation: str, tenant: str) -> bool:
     print(
         f"Delete all messages, notes and facts of conversation {conversation!r} of tenant "
         f"{tenant!r}? Type yes: ",

@@ -93,7 +93,7 @@ async def replay(
                 "--conversation"
             ) from error
         await chat.flush(everything=everything)
-        return await _replayed(chat, policy)
+        return await _replay(chat, policy)
 
 
 def batches(entries: Iterable[Entry]) -> Iterator[tuple[Message, ...]]:
@@ -140,7 +140,7 @@ async def _append_all(
         advance(len(batch))
 
 
-async def _replayed(chat: Conversation, policy: Policy) -> Replayed:
+async def _replay(chat: Conversation, policy: Policy) -> Replayed:
     context = await chat.context()
     state = await chat.state()
     segments = await live_segments(chat)

@@ -42,16 +42,16 @@ def records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
     Raises:
         MalformedTranscript: a line is not UTF-8 or not JSON, or holds something else.
     """
-    kept = (line for line in _decoded(lines, name) if line.text.strip())
+    kept = (line for line in _decode(lines, name) if line.text.strip())
     head = list(_take(kept, 2))
     if not head:
         raise MalformedTranscript(f"{name} is empty: write one message as JSON on each line")
     if _is_document(head):
         text = "".join(line.text for line in chain(head, kept))
-        yield from _flatten(_loaded(text, name, head[0].number), "", name)
+        yield from _flatten(_load(text, name, head[0].number), "", name)
         return
     for line in chain(head, kept):
-        yield from _flatten(_loaded(line.text, name, line.number), line.place, name)
+        yield from _flatten(_load(line.text, name, line.number), line.place, name)
 
 
 def quoted(value: object) -> str:
@@ -60,7 +60,7 @@ def quoted(value: object) -> str:
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
 
 
-def _decoded(lines: Iterable[bytes], name: str) -> Iterator[_Line]:
+def _decode(lines: Iterable[bytes], name: str) -> Iterator[_Line]:
     for number, line in enumerate(lines, start=1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -92,7 +92,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _loaded(text: str, name: str, first_line: int) -> object:
+def _load(text: str, name: str, first_line: int) -> object:
     text = text.strip()
     try:
         return json.loads(text)

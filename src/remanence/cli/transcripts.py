@@ -75,7 +75,7 @@ class Transcript:
 
     def entries(self) -> Iterator[Entry]:
         """The messages, in order."""
-        with nullcontext(self.lines) if self.lines else _opened(self.path) as lines:
+        with nullcontext(self.lines) if self.lines else _open(self.path) as lines:
             yield from entries(lines, name=self.name, max_message_bytes=self.max_message_bytes)
 
 
@@ -87,7 +87,7 @@ def open_transcript(path: Path, *, max_message_bytes: int = MAX_MESSAGE_BYTES) -
     """
     lines: tuple[bytes, ...] | None = None
     if not path.is_file():
-        with _opened(path) as pipe:
+        with _open(path) as pipe:
             lines = tuple(pipe)
     transcript = Transcript(
         path=path,
@@ -151,7 +151,7 @@ def instant(value: object, key: str) -> datetime:
     )
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
@@ -165,7 +165,7 @@ def _message(record: Record, position: int) -> tuple[Message, bool]:
     message = _read(data)
     empty = _is_blank(message)
     message = message.replace(
-        id=f"{ID_PREFIX}{position}", name=_name(data), created_at=_created_at(record)
+        id=f"{ID_PREFIX}{position}", name=_name(data), created_at=_creation_time(record)
     )
     if empty:
         message = message.replace(content=(TextPart(text=EMPTY_MESSAGE),), kind="control")
@@ -225,7 +225,7 @@ def _name(data: JsonObject) -> str | None:
     return name or None
 
 
-def _created_at(record: Record) -> datetime | None:
+def _creation_time(record: Record) -> datetime | None:
     for key in TIME_KEYS:
         if record.value.get(key) is not None:
             return instant(record.value[key], key)

@@ -58,7 +58,7 @@ def snapshot_at(
     """
     version = state.lock_version
     live = sorted(
-        (segment for segment in segments if _lived(segment, version)), key=lambda s: s.first_seq
+        (segment for segment in segments if _was_live(segment, version)), key=lambda s: s.first_seq
     )
     if sum(segment.last_seq - segment.first_seq + 1 for segment in live) != state.observed_seq:
         raise ConversationNotFound(
@@ -79,7 +79,7 @@ def snapshot_at(
     return Snapshot(state=counted, segments=tuple(live), tail=tuple(tail))
 
 
-def _lived(segment: Segment, version: int) -> bool:
+def _was_live(segment: Segment, version: int) -> bool:
     superseded = segment.superseded
     return segment.version <= version and (superseded is None or superseded > version)
 

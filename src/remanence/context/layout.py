@@ -90,7 +90,7 @@ def build_context(
     )
     tail = _fit_tail(snapshot, policy, budget - _tokens(notes), count_message)
     stand_in = list(_stand_in_blocks(tail, count_text))
-    recalled = _recalled(policy, request, tail, notes, count_text)
+    recalled = _recalled_block(policy, request, tail, notes, count_text)
     volatile = f"{recalled}\n\n{present}".strip()
     omitted = [*_without_notes(snapshot), *hidden, *tail.omitted]
     return Context(
@@ -213,14 +213,14 @@ def _note_blocks(policy: Policy, snapshot: Snapshot, count_text: CountTokens) ->
         observations = [block for block in shown if block.kind == "observation"]
         shown = [block for block in shown if block.kind == "reflection"] + observations[::-1]
     if policy.separator:
-        shown[1:] = [_separated(block, policy.separator, count_text) for block in shown[1:]]
+        shown[1:] = [_separate(block, policy.separator, count_text) for block in shown[1:]]
     if shown and policy.heading:
         text = f"{policy.heading}\n{PREAMBLE}"
         shown.insert(0, SystemBlock(kind="heading", text=text, tokens=count_text(text)))
     return shown
 
 
-def _separated(block: SystemBlock, separator: str, count_text: CountTokens) -> SystemBlock:
+def _separate(block: SystemBlock, separator: str, count_text: CountTokens) -> SystemBlock:
     text = f"{separator}\n\n{block.text}"
     return replace(block, text=text, tokens=block.tokens + count_text(separator))
 
@@ -323,11 +323,11 @@ def _volatile(
     if policy.show_clock:
         gap = _last_gap(snapshot.tail)
         if with_notes or gap:
-            pieces.append(f"Current time: {_told(request.now, snapshot.tail)}.{gap}")
+            pieces.append(f"Current time: {_local_now(request.now, snapshot.tail)}.{gap}")
     return "\n\n".join(pieces)
 
 
-def _recalled(
+def _recalled_block(
     policy: Policy,
     request: ContextRequest,
     tail: FittedTail,
@@ -352,7 +352,7 @@ def _recalled(
     return "\n".join([RECALL_HEADING, *(f"- {line}" for line in lines)]) if lines else ""
 
 
-def _told(now: datetime, tail: Sequence[Message]) -> str:
+def _local_now(now: datetime, tail: Sequence[Message]) -> str:
     """The time in the UTC offset that the notes of the newest messages have."""
     users = [m.created_at for m in tail if m.role == "user" and m.created_at is not None]
     local = now.astimezone(zone_of(users[-1])) if users else now

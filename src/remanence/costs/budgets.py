@@ -66,7 +66,7 @@ class Budgets:
                 totals = await self._ledger.usage(tenant=ref.tenant, user=user, since=since)
             case "day":
                 totals = await self._ledger.usage(since=since)
-        return _spent(budget, totals)
+        return _spending(budget, totals)
 
     def _warn(self, state: BudgetState, subject: str) -> None:
         key = (state.budget, subject, state.budget.since(self._clock.now()), state.level)
@@ -128,7 +128,7 @@ class BudgetedReflector:
         return await self._instead.reflect(request)
 
 
-def _spent(budget: Budget, totals: Sequence[UsageTotal]) -> BudgetState:
+def _spending(budget: Budget, totals: Sequence[UsageTotal]) -> BudgetState:
     counted = [total for total in totals if total.purpose != "chat"]
     usd = sum(total.cost_usd or 0.0 for total in counted)
     tokens = sum(total.input_tokens + total.output_tokens for total in counted)

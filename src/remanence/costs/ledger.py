@@ -69,12 +69,12 @@ class Ledger:
         await asyncio.wait({self._running}, timeout=timeout_seconds)
         self._running.cancel()
         await asyncio.wait({self._running})
-        if left := self._drained():
+        if left := self._drain():
             telemetry.usage_lost(len(left), "the store did not answer before closing")
 
     async def _run(self) -> None:
         while (usage := await self._queue.get()) is not None:
-            usages = [usage, *self._drained()]
+            usages = [usage, *self._drain()]
             try:
                 await self._write(usages)
             finally:
@@ -82,7 +82,7 @@ class Ledger:
                     self._queue.task_done()
         self._queue.task_done()
 
-    def _drained(self) -> list[Usage]:
+    def _drain(self) -> list[Usage]:
         """What waits now, up to a transaction's worth; the end is left where it is."""
         usages: list[Usage] = []
         while len(usages) < _MOST_ROWS and not self._queue.empty():

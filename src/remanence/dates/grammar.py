@@ -39,7 +39,7 @@ class Pattern:
         words = sorted(self.language.slots.get(name, ()), key=len, reverse=True)
         digits = [_DIGITS[name]] if name in _DIGITS else []
         strict = frozenset() if name.endswith("_any") else self.language.capital
-        choice = "|".join(digits + [_spelled(word, capital=word in strict) for word in words])
+        choice = "|".join(digits + [_spell(word, capital=word in strict) for word in words])
         return f"(?P<{name}>{choice})" if self.rule else f"(?:{choice})"
 
 
@@ -107,7 +107,7 @@ def _pattern(language: Language, text: str, rule: Rule | None) -> Pattern:
     return Pattern(language=language, text=text, rule=rule, keywords=keywords(language, text))
 
 
-def _spelled(word: str, *, capital: bool) -> str:
+def _spell(word: str, *, capital: bool) -> str:
     if capital:
         return f"(?-i:{word.capitalize()}|{word.upper()})"
     return re.escape(word).replace(r"\ ", _SPACE).replace("'", "['’]")

@@ -17,11 +17,11 @@ def code_spans(text: str) -> list[tuple[int, int]]:
 def in_address(text: str, start: int, end: int) -> bool:
     """Whether what is written together with `start..end` makes it a part of a URL, a mail address or a path."""
     ahead = text[max(0, start - _LONGEST_TOKEN) : start][::-1]
-    before, after = _glued(ahead)[::-1], _glued(text[end : end + _LONGEST_TOKEN])
+    before, after = _glue(ahead)[::-1], _glue(text[end : end + _LONGEST_TOKEN])
     token = f"{before}_{after}".lstrip("([{<\"'")
     return _ADDRESS.search(token) is not None
 
 
-def _glued(text: str) -> str:
+def _glue(text: str) -> str:
     match = _GLUED.match(text)
     return match[0] if match else ""

@@ -18,7 +18,7 @@ Windows = list[tuple[int, int]]
 def windows_to_read(text: str) -> Iterator[tuple[Grammar, Windows]]:
     """The languages `text` may mention dates in, each with the stretches of `text` to search."""
     yield from _near_words(text)
-    for grammar in _of_any_script() if text.isascii() else _unspaced():
+    for grammar in _of_any_script() if text.isascii() else _unspaced_pattern():
         if grammar.may_be(text) and (first := grammar.trigger.search(text)):
             found = grammar.trigger.finditer(text, first.start())
             yield grammar, _windows(trigger.start() for trigger in found)
@@ -33,30 +33,30 @@ def _near_words(text: str) -> Iterator[tuple[Grammar, Windows]]:
     for found in WORD.finditer(text):
         if (here := positions.get(found[0].lower())) is not None:
             here.append(found.start())
-    for grammar in _spaced():
+    for grammar in _spaced_pattern():
         own = [positions[word] for word in grammar.trigger_words & pointing]
         if own:
             yield grammar, _windows(sorted(chain.from_iterable(own)))
 
 
 @cache
-def _spaced() -> tuple[Grammar, ...]:
+def _spaced_pattern() -> tuple[Grammar, ...]:
     return tuple(grammar_of(language) for language in LANGUAGES if language.trigger_words)
 
 
 @cache
-def _unspaced() -> tuple[Grammar, ...]:
+def _unspaced_pattern() -> tuple[Grammar, ...]:
     return tuple(grammar_of(language) for language in LANGUAGES if not language.trigger_words)
 
 
 @cache
 def _of_any_script() -> tuple[Grammar, ...]:
-    return tuple(grammar for grammar in _unspaced() if not grammar.language.needs)
+    return tuple(grammar for grammar in _unspaced_pattern() if not grammar.language.needs)
 
 
 @cache
 def _pointing_words() -> frozenset[str]:
-    return frozenset().union(*(grammar.trigger_words for grammar in _spaced()))
+    return frozenset().union(*(grammar.trigger_words for grammar in _spaced_pattern()))
 
 
 def _windows(positions: Iterable[int]) -> Windows:

@@ -52,10 +52,10 @@ class Failing:
         self, name: StepName, state: MemoryState, error: Exception, before: Failure | None
     ) -> Failure:
         if isinstance(error, ObservationSkipped):
-            return self._skipped(name, state, before, error)
+            return self._skip(name, state, before, error)
         reason, message = self._cause(error)
         asked_seconds = error.retry_after_seconds if isinstance(error, ModelError) else None
-        return self._failed(
+        return self._record_failure(
             name, state, before, reason, message, asked_seconds=asked_seconds or 0.0
         )
 
@@ -90,7 +90,7 @@ class Failing:
             case _:
                 return "error", f"{type(error).__name__}: {error}"
 
-    def _failed(
+    def _record_failure(
         self,
         name: StepName,
         state: MemoryState,
@@ -118,7 +118,7 @@ class Failing:
             rejections=rejections,
         )
 
-    def _skipped(
+    def _skip(
         self,
         name: StepName,
         state: MemoryState,

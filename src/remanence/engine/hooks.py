@@ -44,12 +44,12 @@ async def observed(
 ) -> tuple[ObserveRequest, Draft]:
     """The request that was made in the end, and the draft that came of it."""
     if before := hooks.before_observe:
-        changed = await _asked("before_observe", before(request), hooks)
+        changed = await _call_hook("before_observe", before(request), hooks)
         # What the hook took out of the request would still stand in the prompt.
         request = replace(_of_type("before_observe", changed, ObserveRequest), live=None)
     draft = await observer.observe(request) if request.messages else NOTHING
     if after := hooks.after_observe:
-        changed_draft = await _asked("after_observe", after(request, draft), hooks)
+        changed_draft = await _call_hook("after_observe", after(request, draft), hooks)
         draft = _of_type("after_observe", changed_draft, Draft)
     return request, draft
 
@@ -59,16 +59,16 @@ async def reflected(
 ) -> tuple[ReflectRequest, Draft]:
     """The request that was made in the end, and the draft that came of it."""
     if before := hooks.before_reflect:
-        changed = await _asked("before_reflect", before(request), hooks)
+        changed = await _call_hook("before_reflect", before(request), hooks)
         request = _of_type("before_reflect", changed, ReflectRequest)
     draft = await reflector.reflect(request)
     if after := hooks.after_reflect:
-        changed_draft = await _asked("after_reflect", after(request, draft), hooks)
+        changed_draft = await _call_hook("after_reflect", after(request, draft), hooks)
         draft = _of_type("after_reflect", changed_draft, Draft)
     return request, draft
 
 
-async def _asked(name: str, answer: Awaitable[T | None], hooks: Hooks) -> T:
+async def _call_hook(name: str, answer: Awaitable[T | None], hooks: Hooks) -> T:
     """What a hook returns.
 
     Raises:

@@ -116,7 +116,7 @@ class Reconciler:
         await self._activate(snapshot, snapshot.state.observed_seq)
         active = await self._snapshot(ref) or snapshot
         sources = active.segments
-        await self._leased(
+        await self._run_leased(
             "reflect", active.state, lambda: self.compressing.reflect(active, sources, final=True)
         )
 
@@ -167,7 +167,7 @@ class Reconciler:
         if not messages:
             return IDLE
         messages = halved(messages, observe_halvings(state, observer))
-        return await self._leased("observe", state, lambda: self._observe(snapshot, messages))
+        return await self._run_leased("observe", state, lambda: self._observe(snapshot, messages))
 
     async def _observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
         """Commit an observation; where all tries on the same messages failed, one without notes."""
@@ -216,7 +216,7 @@ class Reconciler:
             return self.failing.until_next_try(state, state.observe_failure)
         if not may_try(self.policy, state, state.reflect_failure, now=now, made_by=reflector):
             return self.failing.until_next_try(state, state.reflect_failure)
-        return await self._leased(
+        return await self._run_leased(
             "reflect", state, lambda: self.compressing.reflect(snapshot, sources)
         )
 
@@ -230,7 +230,7 @@ class Reconciler:
             return self.failing.until_next_try(state, state.observe_failure)
         if not may_try(self.policy, state, state.facts_failure, now=now, made_by=extractor):
             return self.failing.until_next_try(state, state.facts_failure)
-        return await self._leased("facts", state, lambda: self.remembering.remember(snapshot, end))
+        return await self._run_leased("facts", state, lambda: self.remembering.remember(snapshot, end))
 
     async def _slice(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
         """The next messages to observe; reads on while a run of tool calls does not end."""
@@ -249,7 +249,7 @@ class Reconciler:
                 return chosen
             max_tokens *= 2
 
-    async def _leased(
+    async def _run_leased(
         self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
     ) -> Step:
         """Do *work* as the only owner of the conversation; a failure is recorded, not raised."""
@@ -257,14 +257,14 @@ class Reconciler:
             if not is_ours:
                 return LEASED
             try:
-                return await self._worked(name, state, work)
+                return await self._run_step(name, state, work)
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - an observer may raise anything
                 made_by = dict(zip(_STEPS, self.makers, strict=True))[name]
                 return await self.failing.record(name, state, error, made_by=made_by)
 
-    async def _worked(
+    async def _run_step(
         self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
     ) -> Step:
         if await self.leases.is_still_due(state):

@@ -82,8 +82,8 @@ class Compressing:
     async def observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
         """Make and commit an observation; false if another was first."""
         state = snapshot.state
-        draft, seen = await self._draft(state, messages, known=_known(snapshot.segments))
-        return await self._observed(state, draft, messages, seen=seen)
+        draft, seen = await self._draft(state, messages, known=_known_notes(snapshot.segments))
+        return await self._commit_notes(state, draft, messages, seen=seen)
 
     async def observe_again(self, snapshot: Snapshot, failed: Segment) -> bool:
         """Make the observation of a stretch that could not be observed; false if it is gone."""
@@ -92,11 +92,11 @@ class Compressing:
             state.ref, after=failed.first_seq - 1, limit=failed.last_seq - failed.first_seq + 1
         )
         before = tuple(s for s in snapshot.segments if s.last_seq < failed.first_seq)
-        draft, seen = await self._draft(state, messages, known=_known(before))
+        draft, seen = await self._draft(state, messages, known=_known_notes(before))
         sum_tokens = failed.sum_tokens - failed.source_tokens
         segment = await self._observation(draft, messages, seen=seen, sum_tokens=sum_tokens)
         committed = await self.store.replace_observation(state, segment, failed.id)
-        return self._committed(state, segment, committed)
+        return self._report_commit(state, segment, committed)
 
     async def leave_out(
         self, state: MemoryState, messages: Sequence[Message], why: FailedStretch, *, observer: str
@@ -118,7 +118,7 @@ class Compressing:
             created_at=self.clock.now(),
             failed=(why,),
         )
-        return self._committed(state, segment, await self.store.commit_observation(state, segment))
+        return self._report_commit(state, segment, await self.store.commit_observation(state, segment))
 
     async def _draft(
         self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
@@ -153,9 +153,9 @@ class Compressing:
             state.ref, after=state.observed_seq, limit=last_seq - state.observed_seq
         )
         seen = await seen_messages(messages)
-        return await self._observed(state, draft, messages, seen=seen, created_at=created_at)
+        return await self._commit_notes(state, draft, messages, seen=seen, created_at=created_at)
 
-    async def _observed(
+    async def _commit_notes(
         self,
         state: MemoryState,
         draft: Draft,
@@ -169,7 +169,7 @@ class Compressing:
         segment = await self._observation(
             draft, messages, seen=seen, sum_tokens=sum_tokens, created_at=created_at
         )
-        return self._committed(state, segment, await self.store.commit_observation(state, segment))
+        return self._report_commit(state, segment, await self.store.commit_observation(state, segment))
 
     async def _observation(
         self,
@@ -235,7 +235,7 @@ class Compressing:
         replaced = [segment.id for segment in sources]
         purge = self.policy.superseded == "purge"
         committed = await self.store.commit_reflection(state, segment, replaced, purge=purge)
-        return self._committed(state, segment, committed)
+        return self._report_commit(state, segment, committed)
 
     async def _segment(
         self, draft: Draft, *, generation: int, source: Source, created_at: datetime | None = None
@@ -264,13 +264,13 @@ class Compressing:
             tokens=tokens,
             source_tokens=source.message_tokens,
             sum_tokens=source.sum_tokens,
-            lost=await _lost(source.texts, text),
+            lost=await _loss_report(source.texts, text),
             made_by=draft.made_by,
             created_at=created_at or self.clock.now(),
             dropped=draft.dropped,
         )
 
-    def _committed(
+    def _report_commit(
         self, state: MemoryState, segment: Segment, committed: MemoryState | None
     ) -> bool:
         if committed is None:
@@ -281,7 +281,7 @@ class Compressing:
         return True
 
 
-async def _lost(texts: tuple[str, ...], note_text: str) -> tuple[str, ...]:
+async def _loss_report(texts: tuple[str, ...], note_text: str) -> tuple[str, ...]:
     """The loss report, made in slices so that the event loop goes on."""
     report = LossReport(note_text)
     pacer = Pacer()
@@ -293,6 +293,6 @@ async def _lost(texts: tuple[str, ...], note_text: str) -> tuple[str, ...]:
     return report.lost(limit=LOST_LITERALS)
 
 
-def _known(segments: tuple[Segment, ...]) -> tuple[Note, ...]:
+def _known_notes(segments: tuple[Segment, ...]) -> tuple[Note, ...]:
     notes = [note for segment in segments for note in segment.notes]
     return tuple(notes[-KNOWN_NOTES:])

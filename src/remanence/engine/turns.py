@@ -52,7 +52,7 @@ class Turns:
             async with asyncio.timeout_at(deadline):
                 await lock.acquire()
         except TimeoutError:
-            raise self._taken(ref) from None
+            raise self._acquire(ref) from None
         try:
             await self._take_before(deadline, ref, turn)
             prolonging = self.background.run("turn", self._prolong(ref, turn))
@@ -70,7 +70,7 @@ class Turns:
         until = seen
         while until is not None:
             if loop.time() >= deadline:
-                raise self._taken(ref)
+                raise self._acquire(ref)
             await asyncio.sleep(POLL_SECONDS)
             is_dead = loop.time() - seen_at >= self.lease_seconds
             until = await self._take(ref, turn, dead=seen if is_dead else None)
@@ -102,7 +102,7 @@ class Turns:
         except (StoreError, Closed) as error:  # it ends by itself
             telemetry.turn_not_ended(ref.id, str(error))
 
-    def _taken(self, ref: ConversationRef) -> TurnTaken:
+    def _acquire(self, ref: ConversationRef) -> TurnTaken:
         return TurnTaken(
             f"another turn of conversation {ref.id!r} did not end within {self.wait_seconds:g} s: "
             "wait for its answer and send again, or raise turn_wait_seconds"

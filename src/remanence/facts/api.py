@@ -80,7 +80,7 @@ class Facts:
         if type not in get_args(FactType):
             raise InvalidMessage(f"fact type {type!r} is unknown: use one of {get_args(FactType)}")
         draft = FactDraft(
-            summary=_checked(summary),
+            summary=_check_summary(summary),
             type=type,
             tags=tuple(tags),
             valid_from=valid_from,
@@ -144,7 +144,7 @@ class Facts:
         raise StoreError(f"the facts of user {owner.user!r} changed meanwhile: save again")
 
 
-def _checked(summary: str) -> str:
+def _check_summary(summary: str) -> str:
     text = " ".join(summary.replace("\0", "").encode(errors="replace").decode().split())
     if not text:
         raise InvalidMessage("the fact is empty: say what is to be remembered")

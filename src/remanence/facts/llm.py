@@ -59,7 +59,7 @@ class ModelFacts:
             user=request.user,
             stable=_prompt("extract"),
             sections=(
-                Section("known facts", tuple(_known_entries(request))),
+                Section("known facts", tuple(_entries_of_known(request))),
                 _source_section(request),
             ),
             task=Template(_prompt("extract-task")).substitute(language=self._language_rule).strip(),
@@ -71,7 +71,7 @@ def _prompt(name: str) -> str:
     return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 
-def _known_entries(request: ExtractRequest) -> Iterator[Entry]:
+def _entries_of_known(request: ExtractRequest) -> Iterator[Entry]:
     for number, fact in enumerate(request.known[:KNOWN_FACTS], start=1):
         yield Entry("", f"{number}. {scrubbed(fact.summary)}")
 

@@ -34,7 +34,7 @@ def facts_text(
         (fact for fact in facts if fact.conversation != conversation),
         key=lambda fact: _ORDER.index(fact.type),
     )
-    lines = _fitting(
+    lines = _fit_lines(
         [f"- [{fact.type}] {fact.summary} ({fact.valid_from:%Y-%m-%d})" for fact in chosen],
         max_tokens - count_text(f"{HEADING}\n{PREAMBLE}\n"),
         count_text,
@@ -62,7 +62,7 @@ def curated_text(text: str, *, max_tokens: int, count_text: CountTokens) -> str:
 
 def memories_text(facts: Sequence[Fact], *, max_tokens: int, count_text: CountTokens) -> str:
     """Retrieved facts in the order given, each with its id; empty where there is none."""
-    lines = _fitting(
+    lines = _fit_lines(
         [f"- [{fact.type}] {fact.summary} (id: {fact.id})" for fact in facts],
         max_tokens - count_text(f"{MEMORIES_HEADING}\n{MEMORIES_PREAMBLE}\n\n"),
         count_text,
@@ -82,7 +82,7 @@ def prefix_marker(state: MemoryState, segments: Sequence[Segment]) -> str:
     return hashlib.sha256("\n".join(shown).encode()).hexdigest()[:16]
 
 
-def _fitting(lines: Sequence[str], room: int, count_text: CountTokens) -> list[str]:
+def _fit_lines(lines: Sequence[str], room: int, count_text: CountTokens) -> list[str]:
     """The first lines that fit; one that does not is passed over."""
     kept: list[str] = []
     for line in lines:

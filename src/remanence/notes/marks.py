@@ -88,7 +88,7 @@ def labels_of(line: str) -> tuple[str, str] | None:
     heading = line.removeprefix(ESCAPE)[:-1]
     slash = re.search(r"(?<!\S)/(?!\S)", heading)
     speaker, topic = (heading[: slash.start()], heading[slash.end() :]) if slash else (heading, "")
-    return _unescaped(speaker), _unescaped(topic)
+    return _unescape(speaker), _unescape(topic)
 
 
 def _is_plain_heading(line: str) -> bool:
@@ -100,7 +100,7 @@ def _is_plain_heading(line: str) -> bool:
     )
 
 
-def _unescaped(label: str) -> str:
+def _unescape(label: str) -> str:
     return _ESCAPED_SLASH.sub(r"\1/", label.strip())
 
 

@@ -43,7 +43,7 @@ def parse_notes(
         case "compact":
             return tuple(_compact(entries, base))
         case "dated_priority":
-            return tuple(_stamped(entry, base) for entry in entries)
+            return tuple(_parse_stamp(entry, base) for entry in entries)
         case "tagged":
             return tuple(_below_dates(entries, base, tags=True))
         case "prose":
@@ -72,11 +72,11 @@ def _compact(entries: Sequence[str], base: Note) -> Iterator[Note]:
         if followed and not ITEM.match(entry) and (found := labels_of(entry)) is not None:
             labels = found
             continue
-        note = _marked(entry[2:] if entry.startswith("- ") else without_item_mark(entry), base)
+        note = _parse_marks(entry[2:] if entry.startswith("- ") else without_item_mark(entry), base)
         yield replace(note, observed_at=at, speaker=labels[0] or None, topic=labels[1] or None)
 
 
-def _marked(text: str, base: Note) -> Note:
+def _parse_marks(text: str, base: Note) -> Note:
     mark = MARK.match(text)
     found, text = take_tag(text[mark.end() :] if mark else text)
     tag = found or "Fact"
@@ -85,7 +85,7 @@ def _marked(text: str, base: Note) -> Note:
     return replace(base, text=text, priority=priority, tag=tag, supersedes=supersedes)
 
 
-def _stamped(entry: str, base: Note) -> Note:
+def _parse_stamp(entry: str, base: Note) -> Note:
     head, _, rest = entry.partition(" ")
     if head in get_args(Priority):
         text, supersedes = take_was(rest)

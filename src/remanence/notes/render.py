@@ -37,7 +37,7 @@ def render_notes(notes: Sequence[Note], note_format: NoteFormat) -> str:
         case "compact":
             return "\n".join(_compact(notes))
         case "dated_priority":
-            return "\n".join(_indented(_stamped(note)) for note in notes)
+            return "\n".join(_indent(_stamp(note)) for note in notes)
         case "tagged":
             return "\n".join(_below_dates(notes, tags=True))
         case "prose":
@@ -55,7 +55,7 @@ def _compact(notes: Iterable[Note]) -> Iterator[str]:
             yield label_heading(*mine)
             labels = mine
         text = with_was(note.text, note.supersedes)
-        yield _indented(f"- {_marks(note, text)}{text}")
+        yield _indent(f"- {_marks(note, text)}{text}")
 
 
 def _day(note: Note) -> str:
@@ -68,13 +68,13 @@ def _marks(note: Note, text: str) -> str:
     return f"{mark}[{note.tag}] " if note.tag != "Fact" or looks_marked else mark
 
 
-def _stamped(note: Note) -> str:
+def _stamp(note: Note) -> str:
     at = note.observed_at
     stamp = f"[{at.date().isoformat()} {at:%H:%M}] " if at else ""
-    return f"{stamp}{note.priority} {_attributed(note)}"
+    return f"{stamp}{note.priority} {_attribute(note)}"
 
 
-def _attributed(note: Note) -> str:
+def _attribute(note: Note) -> str:
     """The text of a note with its speaker and topic in front and the earlier value behind it."""
     labels = [one_line(label) for label in (note.speaker, note.topic) if label]
     who = f"{' / '.join(labels)}: " if labels else ""
@@ -87,16 +87,16 @@ def _below_dates(notes: Iterable[Note], *, tags: bool) -> Iterator[str]:
         if (today := _day(note)) != day:
             yield today
             day = today
-        entry = _attributed(note)
-        yield _indented(f"[{note.tag}] {entry}" if tags else _escaped(entry))
+        entry = _attribute(note)
+        yield _indent(f"[{note.tag}] {entry}" if tags else _escape(entry))
 
 
-def _escaped(entry: str) -> str:
+def _escape(entry: str) -> str:
     """The entry, with an escape where its first line would be skipped or read as something else."""
     first = entry.partition("\n")[0]
     ambiguous = not first.strip() or first.startswith((ESCAPE, INDENT)) or is_date_heading(first)
     return f"{ESCAPE}{entry}" if ambiguous else entry
 
 
-def _indented(entry: str) -> str:
+def _indent(entry: str) -> str:
     return entry.replace("\n", f"\n{INDENT}")

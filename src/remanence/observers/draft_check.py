@@ -46,10 +46,10 @@ def repetition(text: str) -> float:
     words = text.split()
     runs = [" ".join(words[start : start + RUN]) for start in range(len(words) - RUN + 1)]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return max(_repeated(lines), _repeated(runs))
+    return max(_find_repetition(lines), _find_repetition(runs))
 
 
-def _repeated(pieces: Sequence[str]) -> float:
+def _find_repetition(pieces: Sequence[str]) -> float:
     if len(pieces) < LEAST_PIECES:
         return 0.0
     return 1 - len(set(pieces)) / len(pieces)

@@ -21,26 +21,26 @@ def _observable(messages: Sequence[Message]) -> Iterator[Message]:
     for message in messages:
         if message.kind != "message" or message.role == "system":
             continue
-        content = tuple(_cleaned(part) for part in message.content)
+        content = tuple(_clean_part(part) for part in message.content)
         if any(not isinstance(part, TextPart) or part.text.strip() for part in content):
             yield message if content == message.content else message.replace(content=content)
 
 
-def _cleaned(part: Part) -> Part:
+def _clean_part(part: Part) -> Part:
     match part:
         case TextPart():
-            return _cleaned_text(part)
+            return _clean_text(part)
         case ToolCallPart():
             return replace(part, arguments=scrubbed(part.arguments))
         case ToolResultPart():
             content = tuple(
-                _cleaned_text(item) if isinstance(item, TextPart) else item for item in part.content
+                _clean_text(item) if isinstance(item, TextPart) else item for item in part.content
             )
             return replace(part, content=content)
         case _:
             return part
 
 
-def _cleaned_text(part: TextPart) -> TextPart:
+def _clean_text(part: TextPart) -> TextPart:
     text = replace_elements(part.text, _CONTROL, "")
     return TextPart(text=scrubbed(text))

@@ -18,7 +18,7 @@ def diagnose(
     """
     for failure in (state.observe_failure, state.reflect_failure, state.facts_failure):
         if failure is not None and failure.skips:
-            yield _skipped(state, failure)
+            yield _skipped_problem(state, failure)
         elif failure is not None:
             yield _failing(policy, state, failure)
     if (lease := _lease_problem(state, now, lease_seconds)) is not None:
@@ -81,7 +81,7 @@ def diagnose_budget(ref: ConversationRef, state: BudgetState) -> Iterator[Proble
     )
 
 
-def _skipped(state: MemoryState, failure: Failure) -> Problem:
+def _skipped_problem(state: MemoryState, failure: Failure) -> Problem:
     return Problem(
         conversation=state.ref,
         level="info",

@@ -72,7 +72,7 @@ class _Opener:
 
     def open(self, source: ModelSource) -> Model:
         if isinstance(source, str):
-            return self._named(replace(parse_spec(source), key_variable=self._options.key_variable))
+            return self._open_named(replace(parse_spec(source), key_variable=self._options.key_variable))
         if isinstance(source, Sequence):
             return FallbackModel(
                 [self.open(link) for link in source],
@@ -80,18 +80,18 @@ class _Opener:
                 cooldown_seconds=self._options.cooldown_seconds,
             )
         if _is_model(source):
-            return self._metered(source)
+            return self._meter(source)
         if _is_function(source):
             require_async(model=source)
             seconds = self._options.call_seconds
             function = FunctionModel(source, clock=self._clock, timeout_seconds=seconds)
-            return self._metered(function)
+            return self._meter(function)
         raise ModelError(
             "unknown_model",
             f"a {type(source).__name__} is no model: give a name, an async function or a Model",
         )
 
-    def _named(self, spec: ModelSpec) -> Model:
+    def _open_named(self, spec: ModelSpec) -> Model:
         try:
             from remanence.providers.pydantic_ai import ProviderModel
         except ModuleNotFoundError as error:
@@ -103,10 +103,10 @@ class _Opener:
             timeout_seconds=self._options.call_seconds,
             stream=self._options.stream,
         )
-        limited = LimitedModel(self._metered(model), self._limits_of(spec.provider))
+        limited = LimitedModel(self._meter(model), self._limits_of(spec.provider))
         return RetryingModel(limited, attempts=self._options.attempts)
 
-    def _metered(self, model: Model) -> Model:
+    def _meter(self, model: Model) -> Model:
         if self._record is None:
             return model
         return MeteredModel(model, record=self._record, clock=self._clock)

@@ -85,7 +85,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
                 raise _too_late(self._client.request_seconds, self._request) from error
             if chunk is None:
                 return
-            for piece in self._decoded(chunk, decoder):
+            for piece in self._decode(chunk, decoder):
                 size += len(piece)
                 if size > self._client.max_answer_bytes:
                     raise self._unreadable(f"has more than {self._client.max_answer_bytes:,} bytes")
@@ -104,7 +104,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
             )
         return zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip and deflate by their own headers
 
-    def _decoded(self, chunk: bytes, decoder: "zlib._Decompress | None") -> Iterator[bytes]:
+    def _decode(self, chunk: bytes, decoder: "zlib._Decompress | None") -> Iterator[bytes]:
         """The bytes of a chunk in pieces, so that a small one cannot grow to gigabytes at once."""
         if decoder is None:
             yield chunk

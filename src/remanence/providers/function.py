@@ -60,7 +60,7 @@ class FunctionModel:
         deadline = asyncio.timeout(self._timeout_seconds)
         try:
             async with deadline:
-                return self._checked(await self._function(request))
+                return self._check_answer(await self._function(request))
         except ModelError:
             raise
         except Exception as error:
@@ -72,7 +72,7 @@ class FunctionModel:
             said = f"{type(error).__name__}: {without_keys(str(error))}"[:MESSAGE_LENGTH]
             raise ModelError("failed", f"{self.name} raised {said}") from error
 
-    def _checked(self, answer: object) -> str:
+    def _check_answer(self, answer: object) -> str:
         if not isinstance(answer, str):
             kind = type(answer).__name__
             raise ModelError("bad_answer", f"{self.name} returned a {kind}: return a str")

@@ -133,7 +133,7 @@ class Embedding:
         """Make the vectors of a batch; one that fails for a text of its own is made in halves."""
         texts = [item.text for item in batch]
         try:
-            vectors = await self._asked(texts)
+            vectors = await self._vectors_of(texts)
         except Exception as error:
             if not await self._is_refusal(error):
                 raise
@@ -154,12 +154,12 @@ class Embedding:
         if isinstance(error, ModelError) and error.reason not in OF_THE_REQUEST:
             return False
         try:
-            await self._asked([PROBE])
+            await self._vectors_of([PROBE])
         except Exception:  # noqa: BLE001 - it fails for any text
             return False
         return True
 
-    async def _asked(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    async def _vectors_of(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         async with asyncio.timeout(self._policy.observe_timeout_seconds):
             return check_vectors(self._embedder, texts, await self._embedder.embed(texts))
 

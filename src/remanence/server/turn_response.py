@@ -114,7 +114,7 @@ class TurnResponse(Response):
                 case _Left():
                     return None
                 case Done(reply=reply):
-                    response: Response = JSONResponse(self._done(reply))
+                    response: Response = JSONResponse(self._done_event(reply))
                     return await response(scope, receive, send)
                 case Exception() as error:
                     return await response_to(error)(scope, receive, send)
@@ -129,7 +129,7 @@ class TurnResponse(Response):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while not isinstance(piece, _Left):
             last = isinstance(piece, Done | Exception)
-            body = _KEEP_ALIVE if piece is None else self._encoded(piece)
+            body = _KEEP_ALIVE if piece is None else self._encode(piece)
             await send({"type": "http.response.body", "body": body, "more_body": not last})
             if last:
                 return None
@@ -144,7 +144,7 @@ class TurnResponse(Response):
         except TimeoutError:
             return None
 
-    def _encoded(self, piece: ChatEvent | Exception) -> bytes:
+    def _encode(self, piece: ChatEvent | Exception) -> bytes:
         match piece:
             case TextDelta():
                 return _event("text", {"text": piece.text})
@@ -155,13 +155,13 @@ class TurnResponse(Response):
                 result = {"id": piece.call_id, "text": piece.text, "is_error": piece.is_error}
                 return _event("tool_result", result)
             case Done():
-                return _event("done", self._done(piece.reply))
+                return _event("done", self._done_event(piece.reply))
             case Exception():
                 return _event("error", document(piece))
             case _:
                 assert_never(piece)
 
-    def _done(self, reply: Reply) -> dict[str, object]:
+    def _done_event(self, reply: Reply) -> dict[str, object]:
         return reply_document(reply, self._conversation_id).model_dump()
 
 

@@ -59,7 +59,7 @@ class Given(NamedTuple):
     """A key as a file spells it, and its value."""
 
     name: str
-    value: Any  # of the key's type, as `_given` checks
+    value: Any  # of the key's type, as `_given_keys` checks
 
 
 def translate(values: Table, *, file: Path) -> Translated | None:
@@ -105,7 +105,7 @@ def _table(values: Table, dialect: Dialect, file: Path) -> Table:
 
 
 def _translate(dialect: Dialect, table: Table, whole: Table, file: Path) -> Translated:
-    given = dict(_given(dialect, table, file))
+    given = dict(_given_keys(dialect, table, file))
     policy: Values = {}
     written: dict[str, str] = {}
     origins = {"preset": f"file {file.name}"}
@@ -133,7 +133,7 @@ def _translate(dialect: Dialect, table: Table, whole: Table, file: Path) -> Tran
     return Translated(values, origins, written)
 
 
-def _given(dialect: Dialect, table: Table, file: Path) -> Iterator[tuple[str, Given]]:
+def _given_keys(dialect: Dialect, table: Table, file: Path) -> Iterator[tuple[str, Given]]:
     """The keys that have a value, by their first spelling; null stands for the default."""
     names = {
         spelling: name for name, key in dialect.keys.items() for spelling in (name, *key.spellings)
@@ -148,7 +148,7 @@ def _given(dialect: Dialect, table: Table, file: Path) -> Iterator[tuple[str, Gi
             raise InvalidPolicy(f"{both} (file {file.name}) set the same: keep one of them")
         seen[name] = spelling
         if value is not None:
-            yield name, Given(spelling, _checked(dialect, name, spelling, value, file))
+            yield name, Given(spelling, _check_value(dialect, name, spelling, value, file))
 
 
 def _unknown(dialect: Dialect, name: str, names: Mapping[str, str], file: Path) -> InvalidPolicy:
@@ -157,7 +157,7 @@ def _unknown(dialect: Dialect, name: str, names: Mapping[str, str], file: Path) 
     return InvalidPolicy(f"{dialect.written(name)} (file {file.name}) is unknown: {hint}")
 
 
-def _checked(
+def _check_value(
     dialect: Dialect,
     name: str,
     spelling: str,

@@ -86,7 +86,7 @@ def load_settings(
     try:
         checked = models.values.model_validate(merged)
     except ValidationError as error:
-        raise InvalidPolicy(_explained(error, origins, _known(policy_type))) from error
+        raise InvalidPolicy(_explain(error, origins, _known_keys(policy_type))) from error
     settings = _settings(checked)
     if file and other:
         _check_policy(policy_type, settings, other, file)
@@ -152,7 +152,7 @@ def _fields(of: type) -> dict[str, Any]:  # what create_model takes: a type and 
     return {field.name: (hints[field.name], None) for field in dataclasses.fields(of)}
 
 
-def _known(policy_type: type) -> list[str]:
+def _known_keys(policy_type: type) -> list[str]:
     keys = [field.name for field in dataclasses.fields(Settings) if field.name != "policy"]
     return keys + [f"policy.{field.name}" for field in dataclasses.fields(policy_type)]
 
@@ -170,7 +170,7 @@ def _check_table(values: Values, origin: str) -> None:
 
 def _read_file(file: Path) -> tuple[Values, Translated | None]:
     """The settings of a file, and how they came about where it is written in another dialect."""
-    values = _parsed(file)
+    values = _parse(file)
     other = translate(values, file=file.absolute())
     return (other.values, other) if other else (values, None)
 
@@ -191,7 +191,7 @@ def _check_policy(
         ) from error
 
 
-def _parsed(file: Path) -> Values:
+def _parse(file: Path) -> Values:
     is_json = file.suffix in (".json", ".jsonc")
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -231,7 +231,7 @@ def _hint(name: str, known: Collection[str]) -> str:
     return f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(known))}"
 
 
-def _explained(error: ValidationError, origins: Mapping[str, str], known: list[str]) -> str:
+def _explain(error: ValidationError, origins: Mapping[str, str], known: list[str]) -> str:
     problems = []
     for problem in error.errors():
         key = ".".join(str(piece) for piece in problem["loc"][:2])

@@ -40,7 +40,7 @@ async def open_store(
         )
     scheme, _, rest = url.partition("://")
     if scheme != "sqlite":
-        raise StoreUnavailable(f"store {_masked(url)!r} has an unknown scheme: use {_KNOWN}")
+        raise StoreUnavailable(f"store {_mask_password(url)!r} has an unknown scheme: use {_KNOWN}")
     if not rest.startswith("/") or rest == "/":
         raise StoreUnavailable(f"store {url!r} names no file: use {_KNOWN}")
 
@@ -55,6 +55,6 @@ async def open_store(
     )
 
 
-def _masked(url: str) -> str:
+def _mask_password(url: str) -> str:
     """The URL without its password."""
     return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)

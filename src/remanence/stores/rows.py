@@ -54,10 +54,10 @@ def _part_to_json(part: Part) -> JsonObject:
         scope = {} if part.scope == "part" else {"scope": part.scope}
         return {"type": "other", "dialect": part.dialect, "raw": part.raw, **scope}
     extra = {"extra": [part.extra.dialect, part.extra.raw]} if part.extra else {}
-    return {**_known_to_json(part), **extra}
+    return {**_known_part_to_json(part), **extra}
 
 
-def _known_to_json(part: KnownPart) -> JsonObject:
+def _known_part_to_json(part: KnownPart) -> JsonObject:
     match part:
         case TextPart():
             return {"type": "text", "text": part.text}
@@ -156,7 +156,7 @@ def encode_dropped(dropped: Sequence[DroppedLine]) -> str:
     return _encode([[line.text, line.reason, line.detail] for line in dropped])
 
 
-def _dropped(text: str) -> tuple[DroppedLine, ...]:
+def _parse_dropped(text: str) -> tuple[DroppedLine, ...]:
     rows = json.loads(text)
     return tuple(DroppedLine(text=line, reason=why, detail=detail) for line, why, detail in rows)
 
@@ -199,7 +199,7 @@ def message_from_row(row: Row) -> Message:
     try:
         return _message(row)
     except Exception as error:
-        raise _damaged(f"message {row[0]}", error) from error
+        raise _damaged_row_error(f"message {row[0]}", error) from error
 
 
 def _message(row: Row) -> Message:
@@ -227,7 +227,7 @@ def segment_from_row(row: Row) -> Segment:
     try:
         return _segment(row)
     except Exception as error:
-        raise _damaged(f"segment {row[0]!r}", error) from error
+        raise _damaged_row_error(f"segment {row[0]!r}", error) from error
 
 
 def _segment(row: Row) -> Segment:
@@ -246,7 +246,7 @@ def _segment(row: Row) -> Segment:
         created_at=decode_time(row[11]),
         version=row[12],
         superseded=row[13],
-        dropped=_dropped(row[14]),
+        dropped=_parse_dropped(row[14]),
         failed=decode_failed(row[15]),
         notes_version=row[16],
     )
@@ -267,10 +267,10 @@ def state_from_row(row: Row) -> MemoryState:
     try:
         return _state(row)
     except Exception as error:
-        raise _damaged(f"the state of conversation {row[1]!r}", error) from error
+        raise _damaged_row_error(f"the state of conversation {row[1]!r}", error) from error
 
 
-def _damaged(what: str, error: Exception) -> StoreError:
+def _damaged_row_error(what: str, error: Exception) -> StoreError:
     return StoreError(
         f"{what} cannot be read: {type(error).__name__}: {error}; 'remanence doctor' lists what is "
         "damaged: restore a backup that was made before"

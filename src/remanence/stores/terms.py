@@ -26,7 +26,7 @@ def index_terms(text: str) -> str:
     """The text with unspaced runs cut to pairs, and each run's last character alone."""
     if text.isascii():
         return text
-    return _RUN.sub(_spaced_pairs, unicodedata.normalize("NFKC", text))
+    return _RUN.sub(_space_pairs, unicodedata.normalize("NFKC", text))
 
 
 def query_terms(query: str) -> tuple[str, ...]:
@@ -63,6 +63,6 @@ def _pairs(run: str) -> list[str]:
     return [run[place : place + 2] for place in range(len(run) - 1)]
 
 
-def _spaced_pairs(run: re.Match[str]) -> str:
+def _space_pairs(run: re.Match[str]) -> str:
     text = run.group()
     return f" {' '.join([*_pairs(text), text[-1]])} "

@@ -213,18 +213,18 @@ def describe(segment: Segment, source: str) -> str:
     return (
         f"{segment.id}: {segment.first_seq}..{segment.last_seq}, {segment.source_tokens} tokens "
         f"of {source} became {segment.tokens}, {len(segment.lost)} literals lost, "
-        f"{_dropped_lines(segment)}by {segment.made_by}{_failed_stretches(segment)}"
+        f"{_parse_dropped_lines(segment)}by {segment.made_by}{_parse_failed_stretches(segment)}"
     )
 
 
-def _failed_stretches(segment: Segment) -> str:
+def _parse_failed_stretches(segment: Segment) -> str:
     return "".join(
         f"; {failed.first_seq}..{failed.last_seq} failed: {failed.reason}: {failed.message}"
         for failed in segment.failed
     )
 
 
-def _dropped_lines(segment: Segment) -> str:
+def _parse_dropped_lines(segment: Segment) -> str:
     reasons = Counter(line.reason for line in segment.dropped)
     if not reasons:
         return ""

@@ -44,7 +44,7 @@ def claude_image(image: ImagePart) -> int:
     size = _size(image)
     if size is None:
         return _CLAUDE_IMAGE_TOKENS
-    width, height = _scaled(size, min(1.0, _CLAUDE_LONGEST_EDGE / max(size)))
+    width, height = _scale(size, min(1.0, _CLAUDE_LONGEST_EDGE / max(size)))
     return min(math.ceil(width * height / _CLAUDE_PIXELS_PER_TOKEN), _CLAUDE_IMAGE_TOKENS)
 
 
@@ -53,8 +53,8 @@ def openai_image(image: ImagePart) -> int:
     size = _size(image)
     if size is None:
         return _OPENAI_IMAGE_TOKENS
-    size = _scaled(size, min(1.0, _OPENAI_SQUARE / max(size)))
-    width, height = _scaled(size, min(1.0, _OPENAI_SHORTEST_EDGE / min(size)))
+    size = _scale(size, min(1.0, _OPENAI_SQUARE / max(size)))
+    width, height = _scale(size, min(1.0, _OPENAI_SHORTEST_EDGE / min(size)))
     tiles = math.ceil(width / _OPENAI_TILE) * math.ceil(height / _OPENAI_TILE)
     return _OPENAI_BASE_TOKENS + _OPENAI_TILE_TOKENS * tiles
 
@@ -71,7 +71,7 @@ def file_tokens(file: FilePart, *, text: Callable[[str], int], image: ImageCount
         return image(ImagePart(media_type=media_type, data=data))
     if data is None:
         return _UNSEEN_FILE_TOKENS
-    content = _decoded(data)
+    content = _decode(data)
     if media_type == "application/pdf" or content.startswith(b"%PDF-"):
         page = _PAGE_TEXT_TOKENS + image(ImagePart())
         return page * _pdf_pages(content)
@@ -97,11 +97,11 @@ def _size(image: ImagePart) -> Size | None:
     return None if data is None else image_size(data)
 
 
-def _scaled(size: Size, factor: float) -> Size:
+def _scale(size: Size, factor: float) -> Size:
     return max(1, round(size[0] * factor)), max(1, round(size[1] * factor))
 
 
-def _decoded(data: str) -> bytes:
+def _decode(data: str) -> bytes:
     try:
         return base64.b64decode(data + "=" * (-len(data) % 4))
     except (binascii.Error, ValueError):

@@ -18,7 +18,7 @@ def image_size(data: str) -> Size | None:
 
     Only the start of `data` is decoded, so the cost does not grow with the image.
     """
-    head = _decoded_start(data)
+    head = _decode_start(data)
     try:
         size = _size(head)
     except (struct.error, IndexError):
@@ -26,7 +26,7 @@ def image_size(data: str) -> Size | None:
     return size if size and size[0] > 0 and size[1] > 0 else None
 
 
-def _decoded_start(data: str) -> bytes:
+def _decode_start(data: str) -> bytes:
     start = "".join(data[:_HEADER_CHARACTERS].split())
     try:
         return base64.b64decode(start[: len(start) // 4 * 4])

@@ -58,9 +58,9 @@ class Budget:
 
     def level(self, *, usd: float, tokens: int) -> BudgetLevel:
         """Where that much spending stands."""
-        if _reached(self.hard_usd, usd) or _reached(self.hard_tokens, tokens):
+        if _is_reached(self.hard_usd, usd) or _is_reached(self.hard_tokens, tokens):
             return "hard"
-        if _reached(self.soft_usd, usd) or _reached(self.soft_tokens, tokens):
+        if _is_reached(self.soft_usd, usd) or _is_reached(self.soft_tokens, tokens):
             return "soft"
         return "ok"
 
@@ -75,5 +75,5 @@ class BudgetState:
     level: BudgetLevel
 
 
-def _reached(limit: float | None, spent: float) -> bool:
+def _is_reached(limit: float | None, spent: float) -> bool:
     return limit is not None and spent >= limit

@@ -203,14 +203,14 @@ def _document(source: JsonObject, block: JsonObject) -> Part:
         case {"type": "text", "media_type": "text/plain", "data": str(text), **rest} if (
             text.strip() and not rest
         ):
-            return FilePart(media_type="text/plain", name=name, data=_encoded(text), extra=extra)
+            return FilePart(media_type="text/plain", name=name, data=_encode(text), extra=extra)
         case {"type": "url", "url": str(url), **rest} if not rest:
             return FilePart(name=name, url=url, extra=extra)
         case _:
             return OtherPart(dialect="anthropic", raw=dumps(block))
 
 
-def _encoded(text: str) -> str:
+def _encode(text: str) -> str:
     try:
         return base64.b64encode(text.encode()).decode()
     except UnicodeEncodeError as error:
@@ -225,8 +225,8 @@ def _render_part(part: Part) -> JsonObject | None:
         case ToolCallPart():
             return {
                 "type": "tool_use",
-                "id": _accepted(part.id),
-                "name": _accepted(part.name),
+                "id": _acceptable_name(part.id),
+                "name": _acceptable_name(part.name),
                 "input": _arguments(part.arguments),
                 **extra_fields(part, "anthropic"),
             }
@@ -243,7 +243,7 @@ def _render_part(part: Part) -> JsonObject | None:
             return None if text is None else _text(text)
 
 
-def _accepted(name: str) -> str:
+def _acceptable_name(name: str) -> str:
     """The id or name as it is where the API accepts it, otherwise one made from it."""
     if _NAME.fullmatch(name):
         return name
@@ -261,7 +261,7 @@ def _arguments(text: str) -> JsonObject:
 
 
 def _render_result(part: ToolResultPart) -> JsonObject:
-    block: JsonObject = {"type": "tool_result", "tool_use_id": _accepted(part.call_id)}
+    block: JsonObject = {"type": "tool_result", "tool_use_id": _acceptable_name(part.call_id)}
     rendered = (_render_part(item) for item in part.content)
     inner = [item for item in rendered if item is not None]
     if len(inner) == 1 and inner[0].keys() == {"type", "text"}:

@@ -103,7 +103,7 @@ def _plain(value: object, what: str, depth: int) -> Any:  # any JSON
     if isinstance(value, list | tuple):
         return [_plain(item, what, depth - 1) for item in value]
     if isinstance(value, ClientObject) and not isinstance(value, type):
-        return _plain(_dumped(value, what), what, depth)
+        return _plain(_dump(value, what), what, depth)
     raise InvalidMessage(
         f"{what} holds {quoted(value)}, a {type(value).__name__} for which JSON has no form: "
         "use text, finite numbers, lists and dicts"
@@ -116,7 +116,7 @@ def _key(key: object, what: str) -> str:
     return key
 
 
-def _dumped(model: ClientObject, what: str) -> object:
+def _dump(model: ClientObject, what: str) -> object:
     try:
         return model.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
     except (ValueError, RecursionError) as error:

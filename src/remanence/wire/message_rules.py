@@ -76,7 +76,7 @@ def check_message(message: Message, *, max_bytes: int) -> None:
     _check_roles(message)
     size = 0
     for place, text in _texts(message):
-        size += _encoded_size(place, text)
+        size += _size_in_bytes(place, text)
     if size > max_bytes:
         raise InvalidMessage(
             f"the {message.role} message is {size:,} bytes long, more than max_message_bytes="
@@ -232,7 +232,7 @@ def _part_texts(part: Part) -> Iterable[tuple[str, str]]:
             yield from _part_texts(inner)
 
 
-def _encoded_size(place: str, text: str) -> int:
+def _size_in_bytes(place: str, text: str) -> int:
     nul = text.find("\0")
     if nul >= 0:
         raise InvalidMessage(f"{place} has a NUL character at position {nul}: remove it")

@@ -41,13 +41,13 @@ class OpenCalls:
             self._is_asking = bool(message.tool_calls)
         elif message.tool_results:
             self._is_asking = False
-        content = tuple(self._paired(part) for part in message.content)
+        content = tuple(self._pair(part) for part in message.content)
         return message if content == message.content else message.replace(content=content)
 
-    def _paired(self, part: Part) -> Part:
+    def _pair(self, part: Part) -> Part:
         match part:
             case ToolCallPart():
-                call = self._numbered(part)
+                call = self._number(part)
                 self._open.append(call)
                 return call
             case ToolResultPart():
@@ -55,7 +55,7 @@ class OpenCalls:
             case _:
                 return part
 
-    def _numbered(self, call: ToolCallPart) -> ToolCallPart:
+    def _number(self, call: ToolCallPart) -> ToolCallPart:
         taken = {other.id for other in self._open}
         if not call.id.startswith(NAMELESS_ID) or call.id not in taken:
             return call

@@ -94,7 +94,7 @@ def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> li
     if name and _NAME.fullmatch(name):
         message["name"] = name
     elif name and (shown := label(name)):
-        rest = _prefixed(rest, shown)
+        rest = _prefix_name(rest, shown)
     calls = [_render_call(part) for part in rest if isinstance(part, ToolCallPart)]
     message["content"] = _render_content(role, rest)
     if calls:
@@ -108,7 +108,7 @@ def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> li
     return [*messages, message]
 
 
-def _prefixed(content: tuple[Part, ...], name: str) -> tuple[Part, ...]:
+def _prefix_name(content: tuple[Part, ...], name: str) -> tuple[Part, ...]:
     for index, part in enumerate(content):
         if isinstance(part, TextPart):
             named = TextPart(text=f"{name}: {part.text}", extra=part.extra)
@@ -286,7 +286,7 @@ def _render_result(part: ToolResultPart, name: str | None) -> JsonObject:
         p for p in part.content if not isinstance(p, ImagePart | FilePart)
     )
     if part.is_error:
-        texts = _marked_failed(texts)
+        texts = _mark_error(texts)
     message: JsonObject = {"role": "tool", "tool_call_id": part.call_id}
     if name and _NAME.fullmatch(name):
         message["name"] = name
@@ -294,7 +294,7 @@ def _render_result(part: ToolResultPart, name: str | None) -> JsonObject:
     return message
 
 
-def _marked_failed(content: tuple[Part, ...]) -> tuple[Part, ...]:
+def _mark_error(content: tuple[Part, ...]) -> tuple[Part, ...]:
     if content and isinstance(content[0], TextPart):
         return (replace(content[0], text=f"{ERROR_MARK}\n{content[0].text}"), *content[1:])
     return (TextPart(text=ERROR_MARK), *content)

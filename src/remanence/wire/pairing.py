@@ -40,12 +40,12 @@ def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> tuple[M
         ids = {call.id for message in run for call in message.tool_calls}
         again = {id_: f"{id_}-{run[0].seq}" for id_ in ids & seen}
         seen |= ids
-        whole = _merged(tuple(_renamed(message, again) for message in run))
-        turns += _repaired_run(whole, keep_open=keep_open and number == len(runs))
+        whole = _merge_calls(tuple(_rename_calls(message, again) for message in run))
+        turns += _pair_run(whole, keep_open=keep_open and number == len(runs))
     return tuple(turns)
 
 
-def _merged(run: tuple[Message, ...]) -> tuple[Message, ...]:
+def _merge_calls(run: tuple[Message, ...]) -> tuple[Message, ...]:
     """The run with its calls in one message."""
     heads = [message for message in run if message.role == "assistant"]
     if len(heads) < 2:
@@ -55,14 +55,14 @@ def _merged(run: tuple[Message, ...]) -> tuple[Message, ...]:
     return (heads[0].replace(content=content, tokens=tokens), *run[len(heads) :])
 
 
-def _renamed(message: Message, names: Mapping[str, str]) -> Message:
+def _rename_calls(message: Message, names: Mapping[str, str]) -> Message:
     if not names:
         return message
-    content = tuple(_renamed_part(part, names) for part in message.content)
+    content = tuple(_rename_part(part, names) for part in message.content)
     return message.replace(content=content)
 
 
-def _renamed_part(part: Part, names: Mapping[str, str]) -> Part:
+def _rename_part(part: Part, names: Mapping[str, str]) -> Part:
     match part:
         case ToolCallPart():
             return replace(part, id=names.get(part.id, part.id))
@@ -72,7 +72,7 @@ def _renamed_part(part: Part, names: Mapping[str, str]) -> Part:
             return part
 
 
-def _repaired_run(run: tuple[Message, ...], *, keep_open: bool) -> Iterator[Message]:
+def _pair_run(run: tuple[Message, ...], *, keep_open: bool) -> Iterator[Message]:
     open_ids = {call.id for call in run[0].tool_calls}
     if not open_ids:
         yield from (_late(message, open_ids) for message in run)

@@ -74,7 +74,7 @@ def parse(data: object) -> tuple[Parsed, ...]:
 def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> list[JsonObject]:
     """Write a message as items; a speaker's name stands before the first text."""
     if name and role == "user" and (shown := label(name)):
-        content = _prefixed(content, shown)
+        content = _prefix_name(content, shown)
     items = list(_assistant_items(content) if role == "assistant" else _host_items(role, content))
     return items or [{"role": "user" if role == "tool" else role, "content": NOTHING_READABLE}]
 
@@ -215,7 +215,7 @@ def _result(item: JsonObject) -> ToolResultPart:
     return ToolResultPart(call_id=call_id, content=tuple(content), extra=_extra(fields))
 
 
-def _prefixed(content: tuple[Part, ...], name: str) -> tuple[Part, ...]:
+def _prefix_name(content: tuple[Part, ...], name: str) -> tuple[Part, ...]:
     for index, part in enumerate(content):
         if isinstance(part, TextPart):
             named = TextPart(text=f"{name}: {part.text}", extra=part.extra)

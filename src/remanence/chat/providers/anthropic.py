@@ -62,7 +62,7 @@ class Anthropic:
     async def complete(self, request: ChatRequest) -> Spoken:
         async with self._client() as client:
             message: object = await client.messages.create(**self._arguments(request))
-        return _spoken(message)
+        return _parse_response(message)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Tokens | Spoken, None]:
         message: object = None
@@ -81,7 +81,7 @@ class Anthropic:
                     yield event.text
                 elif event.type == "message_stop":
                     message = event.message
-        yield _spoken(message) if message else Spoken(content=(), ending=ending, tokens=None)
+        yield _parse_response(message) if message else Spoken(content=(), ending=ending, tokens=None)
 
     def _client(self) -> anthropic.AsyncAnthropic:
         return anthropic.AsyncAnthropic(
@@ -116,7 +116,7 @@ async def _next_event(events: AsyncMessageStream) -> ParsedMessageStreamEvent | 
         raise anthropic.AnthropicError("the events of the stream are out of order") from error
 
 
-def _spoken(message: object) -> Spoken:
+def _parse_response(message: object) -> Spoken:
     if not isinstance(message, WireMessage) or not isinstance(message.content, list):
         raise anthropic.AnthropicError("the answer is no message")
     blocks = [block.to_dict(mode="json", exclude_none=True) for block in message.content]

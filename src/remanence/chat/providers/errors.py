@@ -28,7 +28,7 @@ def to_model_error(
     if problem := body_error(error):
         return ModelError("bad_answer", f"{spec.name}: the answer {problem}")
     body: object = getattr(error, "body", None)
-    status = _failed_status(error)
+    status = _status_of(error)
     quote = provider_words(body)
     reason = _code_reason(body)
     if reason is None and status is not None:
@@ -40,7 +40,7 @@ def to_model_error(
     )
 
 
-def _failed_status(error: Exception) -> int | None:
+def _status_of(error: Exception) -> int | None:
     """The HTTP status; an error that comes within a stream has that of the stream, which is 200."""
     status: object = getattr(error, "status_code", None)
     return status if isinstance(status, int) and status >= 400 else None

@@ -66,7 +66,7 @@ class OpenAI:
         async with self._client() as client:
             arguments = self._arguments(request)
             completion: object = await client.chat.completions.create(**arguments)
-        return _spoken(completion)
+        return _parse_response(completion)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Tokens | Spoken, None]:
         parts = Parts()
@@ -176,7 +176,7 @@ def _cache_key(ref: ConversationRef) -> str:
     return hashlib.sha256("\0".join(ref).encode()).hexdigest()[:32]
 
 
-def _spoken(completion: object) -> Spoken:
+def _parse_response(completion: object) -> Spoken:
     if not isinstance(completion, ChatCompletion) or not completion.choices:
         raise openai.OpenAIError("the answer is no completion")
     choice = completion.choices[0]

@@ -94,7 +94,7 @@ class ReachedModel:
             raise _with_usage(problem, usage)
         complete = spoken.ending == "complete"
         outcome = "ok" if complete else "cut_off"
-        usage = self._usage(spoken.tokens or _estimated(spoken, request), request, started, outcome)
+        usage = self._usage(spoken.tokens or _estimate_usage(spoken, request), request, started, outcome)
         usage = replace(usage, estimated=spoken.tokens is None)
         return ChatAnswer(content=spoken.content, complete=complete, usage=usage)
 
@@ -136,6 +136,6 @@ def _with_usage(failure: ModelError, usage: Usage) -> UnusableAnswer:
     )
 
 
-def _estimated(spoken: Spoken, request: ChatRequest) -> Tokens:
+def _estimate_usage(spoken: Spoken, request: ChatRequest) -> Tokens:
     answer = Message(role="assistant", content=spoken.content)
     return Tokens(input=request.context.stats.context_tokens, output=count_tokens(answer))

@@ -61,10 +61,10 @@ def with_items(
             continue
         choice = chosen(p.source)
         number = choice or next((n for start, n in answers.items() if start in p.source[:8]), None)
-        yield p if number is None else _led(p, number, offers, chooses=choice is not None)
+        yield p if number is None else _with_item(p, number, offers, chooses=choice is not None)
 
 
-def _led(p: Passage, number: str, offers: Sequence[Offer], *, chooses: bool) -> Passage:
+def _with_item(p: Passage, number: str, offers: Sequence[Offer], *, chooses: bool) -> Passage:
     for offer in reversed(offers):
         if not (chooses or offer.is_numbered):
             continue

@@ -64,15 +64,15 @@ def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Pa
     decided: list[tuple[int, frozenset[str]]] = []
     for index, p in enumerate(found):
         may_take_back = not (p.is_outcome or p.is_question or p.is_open)
-        framed = (_framed(p) or _given_up_in(found, index)) if may_take_back else None
-        fallen = _ruled_out(p, decided) if may_take_back else None
+        framed = (_apply_frame(p) or _superseded_in(found, index)) if may_take_back else None
+        fallen = _index_of_denied(p, decided) if may_take_back else None
         if fallen is not None:
             corrected[fallen] = replace(corrected[fallen], is_superseded=True)
         if framed is not None:
             corrected[index] = framed
         elif fallen is not None:
             corrected[index] = replace(p, cue=DECIDED)
-        elif p.cue.corrects and not p.is_question and (old := _replaced(found, index)) is not None:
+        elif p.cue.corrects and not p.is_question and (old := _find_replaced(found, index)) is not None:
             place, value = old
             seq = min(p.first_seq, found[place].seq)
             corrected[index] = replace(p, supersedes=value, first_seq=seq)
@@ -83,7 +83,7 @@ def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Pa
     return tuple(corrected)
 
 
-def _ruled_out(p: Passage, decided: Sequence[tuple[int, frozenset[str]]]) -> int | None:
+def _index_of_denied(p: Passage, decided: Sequence[tuple[int, frozenset[str]]]) -> int | None:
     """The place of the latest decision for a name that is denied now: "no Redis, we ..."."""
     if not decided:
         return None
@@ -99,7 +99,7 @@ def _ruled_out(p: Passage, decided: Sequence[tuple[int, frozenset[str]]]) -> int
     return None
 
 
-def _framed(p: Passage) -> Passage | None:
+def _apply_frame(p: Passage) -> Passage | None:
     """Of "Y instead of X", X leaves the words and becomes what is superseded.
 
     Only where both sides are of one kind, or the clause decides: "widens the race instead of
@@ -109,7 +109,7 @@ def _framed(p: Passage) -> Passage | None:
     if _OPENERS.isdisjoint(keys):
         return None
     for frame in _FRAMES:
-        cut = _given_up(p, keys, frame)
+        cut = _superseded_words(p, keys, frame)
         if cut is None:
             continue
         opens, closes = len(frame.opening), len(frame.closing)
@@ -122,7 +122,7 @@ def _framed(p: Passage) -> Passage | None:
     return None
 
 
-def _given_up_in(found: Sequence[Passage], index: int) -> Passage | None:
+def _superseded_in(found: Sequence[Passage], index: int) -> Passage | None:
     """The same of "不是X而是Y" and the like, where X was said before or Y is of its kind."""
     p = found[index]
     given = given_up(in_full(p.words, p.vocabulary)) if p.cue.corrects else None
@@ -140,7 +140,7 @@ def _same_kind(old: str, new: str) -> bool:
     return _DIGIT.search(old) is not None and _DIGIT.search(new) is not None
 
 
-def _given_up(p: Passage, keys: Sequence[str], frame: _Frame) -> range | None:
+def _superseded_words(p: Passage, keys: Sequence[str], frame: _Frame) -> range | None:
     """The words of the frame and of what stands in it."""
     start = _find(keys, frame.opening, 0)
     inside = start + len(frame.opening)
@@ -190,7 +190,7 @@ def _clause_end(p: Passage, start: int) -> int:
     return len(p.words)
 
 
-def _replaced(found: Sequence[Passage], index: int) -> tuple[int, str] | None:
+def _find_replaced(found: Sequence[Passage], index: int) -> tuple[int, str] | None:
     """The latest earlier passage about the same with another value of the same kind, and that value."""
     p = found[index]
     mine = [value for word in p.words if (value := _value(word)) is not None]

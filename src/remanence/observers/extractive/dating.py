@@ -47,7 +47,7 @@ def written_date(mention: DateMention, at: datetime, following: str) -> str:
         return mention.text if _holds_particle(mention, following) else mention.word
     if mention.grain == "year" and re.search(r"\d|\w+\s+\w+", mention.text) and _counts(mention):
         return f"{mention.text} ({mention.first.year})"
-    shown = _rendered(mention, at)
+    shown = _render(mention, at)
     if mention.lasting:
         since = "since " if mention.language == "english" else ""
         return f"{mention.text} ({since}{shown})"
@@ -85,7 +85,7 @@ def _holds_particle(mention: DateMention, following: str) -> bool:
     return following.startswith(("'", "’"))
 
 
-def _rendered(mention: DateMention, at: datetime) -> str:
+def _render(mention: DateMention, at: datetime) -> str:
     units = _UNITS.get(mention.language)
     if units and mention.grain in ("day", "moment", "month", "week", "weekend"):
         return _with_units(mention, at, units)

@@ -70,7 +70,7 @@ def weigh(
     for p, stretch in zip(found, stretches, strict=True):
         told = weights((*p.words, *p.context), p.vocabulary, counts, prior=priors[p.speaker])
         if p.is_detail or (p.is_item and p.speaker == AGENT and p.cue == NO_CUE):
-            told = tuple((term, w * _taken_up(term, counts)) for term, w in told)
+            told = tuple((term, w * _uptake(term, counts)) for term, w in told)
         candidates.append(
             Candidate(
                 text=p.text,
@@ -85,7 +85,7 @@ def weigh(
     return tuple(candidates)
 
 
-def _taken_up(term: str, counts: Mapping[str, int]) -> float:
+def _uptake(term: str, counts: Mapping[str, int]) -> float:
     """What a detail of a result or an agent's list counts: little if nobody takes it up, in talk or in a call."""
     return 1.0 if all(counts[part] > 1 for part in term.split(" ")) else _UNTOLD
 

@@ -73,7 +73,7 @@ class Lines:
 def _lines(mine: Sequence[Passage]) -> Generator[None, None, list[Note]]:
     lines: list[list[Passage]] = []
     size = 0
-    for number, p in enumerate(_led_once(mine)):
+    for number, p in enumerate(_lead_once(mine)):
         length = sum(not w.dropped for w in p.words) + len(p.context)
         if not lines or size + length > _MAX_WORDS or not _belong(lines[-1], p):
             lines.append([])
@@ -89,7 +89,7 @@ def _lines(mine: Sequence[Passage]) -> Generator[None, None, list[Note]]:
     return notes
 
 
-def _led_once(mine: Sequence[Passage]) -> Iterator[Passage]:
+def _lead_once(mine: Sequence[Passage]) -> Iterator[Passage]:
     """The passages; what leads items of a list stands before the first one, and nowhere else.
 
     What a clause announces needs no lead where the clause itself stands before it.
@@ -124,7 +124,7 @@ def _note(line: Sequence[Passage]) -> Note:
     dates = [d for p in line for d in p.dates]
     tag = _tag(line)
     return Note(
-        text=one_line(_joined(line)),
+        text=one_line(_join(line)),
         first_seq=min(p.first_seq for p in line),
         last_seq=line[-1].seq,
         observed_at=line[0].at,
@@ -138,7 +138,7 @@ def _note(line: Sequence[Passage]) -> Note:
     )
 
 
-def _joined(line: Sequence[Passage]) -> str:
+def _join(line: Sequence[Passage]) -> str:
     """The passages with a semicolon between them; clauses of one sentence as they were said."""
     text = line[0].text
     for before, p in pairwise(line):

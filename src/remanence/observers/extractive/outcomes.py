@@ -97,7 +97,7 @@ def _result_lines(text: str) -> Iterator[Outcome | None]:
     leaves = [leaf for leaf in _leaves(value, "", 0, records=False) if not _is_link(leaf)]
     first = [leaf for leaf in leaves if _rank(leaf.key) == 0]
     second = [leaf for leaf in leaves if _rank(leaf.key) == 1]
-    rest = [] if _failed(value) else [x for x in leaves if _rank(x.key) == _LAST_RANK]
+    rest = [] if _is_failure(value) else [x for x in leaves if _rank(x.key) == _LAST_RANK]
     yield from map(Outcome, _lines([*first, *second]))
     for line in _lines(rest):
         yield Outcome(line, is_detail=True)
@@ -108,7 +108,7 @@ def _result_lines(text: str) -> Iterator[Outcome | None]:
             yield Outcome(f"{whose}{line}", is_call=is_offer, is_detail=True)
 
 
-def _failed(value: object) -> bool:
+def _is_failure(value: object) -> bool:
     """Whether a result tells of an error: what else it holds is not what was done."""
     return isinstance(value, dict) and bool(value.get("error") or value.get("errors"))
 

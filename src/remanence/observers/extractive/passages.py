@@ -47,7 +47,7 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     offers: deque[Offer | None] = deque(maxlen=_MAX_OFFERS)
     for message in messages:
         if message.kind == "message" and message.role != "system":
-            said = _said(message, names, languages)
+            said = _passages_of_text(message, names, languages)
             if theirs := [o for o in offers if o and o.message.speaker != message.speaker]:
                 said = with_items(said, message.text, theirs)
             for p in itertools.chain(said, _outcomes(message, asked)):
@@ -69,7 +69,7 @@ def _language(text: str, speaker: str, languages: dict[str, Vocabulary]) -> Voca
     return own
 
 
-def _said(
+def _passages_of_text(
     message: Message, names: frozenset[str], languages: dict[str, Vocabulary]
 ) -> Generator[Passage | None, None, None]:
     """The passages of the text; None between steps."""
@@ -90,7 +90,7 @@ def _said(
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
             inside = tuple(d for d in dates if clause.start <= d.start and d.end <= clause.end)
-            parts = _worded(text, clause, inside, message.created_at, vocabulary, names, caption)
+            parts = _words_of_clause(text, clause, inside, message.created_at, vocabulary, names, caption)
             source = text[clause.start : clause.end]
             asks = text[clause.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
             requests = asks and message.role == "user" and is_request(source)
@@ -109,7 +109,7 @@ def _said(
                 at=message.created_at,
                 speaker=message.speaker,
                 source=source,
-                words=_shortened(parts, cue, vocabulary),
+                words=_shorten(parts, cue, vocabulary),
                 vocabulary=vocabulary,
                 sentence=number,
                 clause=place,
@@ -132,7 +132,7 @@ def _cue(message: Message, source: str, parts: Sequence[Word], *, asks: bool) ->
     return cue_of(source, [w.key for w in parts], is_question=asks, for_agent=is_user)
 
 
-def _shortened(parts: tuple[Word, ...], cue: Cue, vocabulary: Vocabulary) -> tuple[Word, ...]:
+def _shorten(parts: tuple[Word, ...], cue: Cue, vocabulary: Vocabulary) -> tuple[Word, ...]:
     """The words of a clause as its cue asks for: relations matter where something is decided."""
     if cue.tag == "Decision" or cue.corrects:
         return in_full(parts, vocabulary)
@@ -148,7 +148,7 @@ def _dates(
     return tuple(replace(d, start=d.start + span.start, end=d.end + span.start) for d in found)
 
 
-def _worded(
+def _words_of_clause(
     text: str,
     clause: Span,
     dates: Sequence[DateMention],

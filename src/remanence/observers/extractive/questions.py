@@ -102,7 +102,7 @@ def _question(found: Sequence[Passage], index: int) -> int | None:
     before = found[index - 1]
     if before.speaker == found[index].speaker or _asks_too_much(found, index - 1):
         return None
-    if _spoken_to(found, index - 1) not in (None, found[index].speaker):
+    if _addressee(found, index - 1) not in (None, found[index].speaker):
         return None
     for place in range(index - 1, max(-1, index - 1 - _LOOK_BACK), -1):
         p = found[place]
@@ -124,7 +124,7 @@ def _asks_too_much(found: Sequence[Passage], last: int) -> bool:
     return False
 
 
-def _spoken_to(found: Sequence[Passage], last: int) -> str | None:
+def _addressee(found: Sequence[Passage], last: int) -> str | None:
     """Who spoke last before the speaker of *last*; None at the beginning."""
     speaker = found[last].speaker
     earlier = (found[place] for place in range(last - 1, max(-1, last - 1 - _TALK), -1))

@@ -114,10 +114,10 @@ def _clauses(index: int, note: Note) -> Iterator[_Clause]:
     texts = [note.text] if note.priority == "CRITICAL" else note.text.split("; ")
     for text in texts:
         # Telegraphic clauses begin with what they are about: a capital there is a name's.
-        yield _Clause(index, text, tuple(_dated_words(text, vocabulary)), vocabulary)
+        yield _Clause(index, text, tuple(_words_with_dates(text, vocabulary)), vocabulary)
 
 
-def _dated_words(text: str, vocabulary: Vocabulary) -> Iterator[Word]:
+def _words_with_dates(text: str, vocabulary: Vocabulary) -> Iterator[Word]:
     """The words of a clause, a full date as one of them."""
     end = 0
     for match in _FULL_DATE.finditer(text):

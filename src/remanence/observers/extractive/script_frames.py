@@ -28,7 +28,7 @@ class GivenUp(NamedTuple):
 
 def given_up(words: Sequence[Word]) -> GivenUp | None:
     """What the words give up in such a frame; none where there is no frame, or nothing beside it."""
-    text, starts = _joined(words)
+    text, starts = _join(words)
     if text.isascii():
         return None
     for pattern in _PATTERNS:
@@ -38,7 +38,7 @@ def given_up(words: Sequence[Word]) -> GivenUp | None:
     return None
 
 
-def _joined(words: Sequence[Word]) -> tuple[str, list[int]]:
+def _join(words: Sequence[Word]) -> tuple[str, list[int]]:
     """The words as one text, and where each of them begins."""
     text, starts = "", []
     for word in words:

@@ -50,12 +50,12 @@ def select(
     for candidate in candidates:
         costs.append(request.count_tokens(candidate.text) + _JOIN if candidate.text else 0)
         yield
-    ranked = yield from _ranked(candidates, costs)
+    ranked = yield from _rank(candidates, costs)
     order = _within_shares(ranked, candidates, costs, request.target_tokens)
     return (yield from _fill(order, costs, request, build))
 
 
-def _ranked(
+def _rank(
     candidates: Sequence[Candidate], costs: Sequence[int]
 ) -> Generator[None, None, list[int]]:
     """The order in which to keep them: a gain is looked at again when its turn comes."""
@@ -123,7 +123,7 @@ def _fill(
             high = take - 1
         guess = take + (request.target_tokens - tokens) * take // max(1, tokens)
         guess = min(high, max(low + 1, guess))
-    kept = [*order[:low], *_fitting(order[low:], costs, request.target_tokens - size - _SLACK)]
+    kept = [*order[:low], *_fit(order[low:], costs, request.target_tokens - size - _SLACK)]
     while kept:
         notes = yield from build(sorted(kept))
         yield
@@ -144,7 +144,7 @@ def _size(notes: Sequence[Note], request: Request) -> Generator[None, None, int]
     return total
 
 
-def _fitting(order: Sequence[int], costs: Sequence[int], room: int) -> list[int]:
+def _fit(order: Sequence[int], costs: Sequence[int], room: int) -> list[int]:
     chosen: list[int] = []
     for index in order:
         if costs[index] + _JOIN <= room:

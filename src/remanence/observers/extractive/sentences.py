@@ -62,9 +62,9 @@ def sentences(text: str) -> Iterator[Span]:
             )
         ):
             continue
-        yield from _trimmed(text, start, match.end())
+        yield from _trim(text, start, match.end())
         start = match.end()
-    yield from _trimmed(text, start, len(text))
+    yield from _trim(text, start, len(text))
 
 
 def _is_small(text: str) -> bool:
@@ -84,9 +84,9 @@ def clauses(text: str, sentence: Span) -> Iterator[Span]:
             continue
         if _belong(text, start, match):
             continue
-        yield from _trimmed(text, start, match.end())
+        yield from _trim(text, start, match.end())
         start = match.end()
-    yield from _trimmed(text, start, sentence.end)
+    yield from _trim(text, start, sentence.end)
 
 
 def _has_room(sentence: Span) -> bool:
@@ -103,7 +103,7 @@ def _belong(text: str, start: int, joint: re.Match[str]) -> bool:
     return joint[0].isspace() and bool(_NEGATION.search(text, start, joint.start()))
 
 
-def _trimmed(text: str, start: int, end: int) -> Iterator[Span]:
+def _trim(text: str, start: int, end: int) -> Iterator[Span]:
     piece = text[start:end].lstrip()
     start = end - len(piece)
     end = start + len(piece.rstrip().removesuffix(ITEM.rstrip()).rstrip())

@@ -129,7 +129,7 @@ def check_answer(answer: Answer, *, source_text: str, lines: int) -> None:
         raise ObservationRejected(
             "degenerate", f"{repeated:.0%} of the answer of {answer.model} repeats itself"
         )
-    if _compressed(text) < min(LEAST_COMPRESSED, _compressed(source_text) / 2):
+    if _compression(text) < min(LEAST_COMPRESSED, _compression(source_text) / 2):
         raise ObservationRejected("degenerate", f"the answer of {answer.model} says one thing only")
 
 
@@ -138,7 +138,7 @@ def _storable(text: str) -> str:
     return text.replace("\0", "").encode(errors="replace").decode()
 
 
-def _compressed(text: str) -> float:
+def _compression(text: str) -> float:
     """The share of its size to which a long text shrinks, 1.0 for others."""
     data = text[:20_000].encode(errors="replace")
     return len(zlib.compress(data)) / len(data) if len(data) >= LONG_CHARACTERS else 1.0

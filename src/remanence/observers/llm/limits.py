@@ -45,11 +45,11 @@ def length_limit(target_tokens: int, *, notes: str, talk: str, count: CountToken
     share = target_tokens * (NOTE_SHARE if has_notes else TALK_SHARE) / max(1, count(sample))
     words = len(sample.split())
     if len(sample) > words * _LONGEST_WORD:
-        return f"{_rounded(len(sample) * share):,} characters"
-    return f"{_rounded(words * share):,} words"
+        return f"{_round(len(sample) * share):,} characters"
+    return f"{_round(words * share):,} words"
 
 
-def _rounded(number: float) -> int:
+def _round(number: float) -> int:
     """Two leading digits, as a limit is no more exact than its estimate."""
     whole = max(1, int(number))
     unit = int("1".ljust(len(str(whole)) - 1, "0"))

@@ -131,7 +131,7 @@ def _in_any_order(line: str, seqs: range) -> Head:
             match = pattern.match(head.rest) if not getattr(head, name) else None
             if match is None or (name == "priority" and _is_prose(head, match)):
                 continue
-            taken = _taken(head, name, match, seqs)
+            taken = _read_head(head, name, match, seqs)
             if taken != head:
                 head, found = taken._replace(rest=head.rest[match.end() :]), True
     match = _SOURCE_AT_END.search(head.rest) if not head.numbers else None
@@ -149,7 +149,7 @@ def _is_prose(head: Head, match: re.Match[str]) -> bool:
 _PATTERNS = {"stamp": _STAMP, "priority": _ANY_PRIORITY, "tag": _ANY_TAG, "numbers": _ANY_SOURCE}
 
 
-def _taken(head: Head, name: str, match: re.Match[str], seqs: range) -> Head:
+def _read_head(head: Head, name: str, match: re.Match[str], seqs: range) -> Head:
     match name:
         case "stamp":
             text = match[0].strip().strip("*_:")

@@ -138,7 +138,7 @@ def _read(line: str, origin: Origin, topic: str | None) -> ReadLine:
         line[item.end() :] if item else line, first_seq=origin.first_seq, last_seq=origin.last_seq
     )
     first, last = _range(head.numbers, origin)
-    observed_at, misplaced = _observed(head, origin, first, last)
+    observed_at, misplaced = _observed_at(head, origin, first, last)
     speaker, text = _who(scrubbed(head.rest), origin)
     text, supersedes = _was(text)
     tag = head.tag or "Fact"
@@ -153,7 +153,7 @@ def _read(line: str, origin: Origin, topic: str | None) -> ReadLine:
         topic=topic,
         supersedes=supersedes,
     )
-    return ReadLine(replace(note, referenced_at=_referenced(note)), head.formed)
+    return ReadLine(replace(note, referenced_at=_referenced_at(note)), head.formed)
 
 
 def _range(numbers: tuple[int, ...], origin: Origin) -> tuple[int, int]:
@@ -161,7 +161,7 @@ def _range(numbers: tuple[int, ...], origin: Origin) -> tuple[int, int]:
     return (min(valid), max(valid)) if valid else (origin.first_seq, origin.last_seq)
 
 
-def _observed(head: Head, origin: Origin, first: int, last: int) -> tuple[datetime | None, str]:
+def _observed_at(head: Head, origin: Origin, first: int, last: int) -> tuple[datetime | None, str]:
     """When it was said, which the messages know; a stamp of another day belongs to the text."""
     said = sorted(at for seq, at in origin.times.items() if first <= seq <= last)
     if not said:
@@ -196,7 +196,7 @@ def _was(text: str) -> tuple[str, str | None]:
     return (match[1], match[2]) if match else (text, None)
 
 
-def _referenced(note: Note) -> str | None:
+def _referenced_at(note: Note) -> str | None:
     """The first day, month or year that the text names besides the day on which it was said.
 
     A date that the model left relative is counted from when it was said.

@@ -16,10 +16,10 @@ NO_TOPIC = "other"
 
 def note_entries(notes: Sequence[Note]) -> tuple[Entry, ...]:
     """The notes by day and topic, without secrets."""
-    return tuple(below_days(_timed(by_topic(notes))))
+    return tuple(below_days(_with_times(by_topic(notes))))
 
 
-def _timed(notes: Iterable[Note]) -> Iterator[Timed]:
+def _with_times(notes: Iterable[Note]) -> Iterator[Timed]:
     day, topic = "", ""
     for note in notes:
         today = note.observed_at.date().isoformat() if note.observed_at else day

@@ -94,7 +94,7 @@ class ModelObserver(ModelWriter):
         )
 
     def _task(self, request: ObserveRequest) -> Task:
-        known = _known_text(request)
+        known = _render_known(request)
         instruction = self._instruction(request)
         fixed = sum(map(request.count_tokens, (prompt("observe"), known, instruction)))
         shown = transcript(
@@ -158,7 +158,7 @@ def _beginning(shown: Shown) -> Entry:
     return Entry(head, body if short == body else f"{short} [...]")
 
 
-def _known_text(request: ObserveRequest) -> str:
+def _render_known(request: ObserveRequest) -> str:
     """The newest of the known notes as text, without secrets."""
     share = _source_tokens(request) // KNOWN_SHARE
     limit = min(MOST_KNOWN_TOKENS, max(LEAST_KNOWN_TOKENS, share))

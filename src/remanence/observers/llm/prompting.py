@@ -64,11 +64,11 @@ def request_text(sections: Sequence[Section], task: str) -> str:
     same data give the same text and no text can close the fence.
     """
     shown = [section for section in sections if section.entries]
-    mark = _unused_mark(text for section in shown for entry in section.entries for text in entry)
-    return "\n\n".join([*(_fenced(section, mark) for section in shown), task])
+    mark = _free_mark(text for section in shown for entry in section.entries for text in entry)
+    return "\n\n".join([*(_fence(section, mark) for section in shown), task])
 
 
-def _unused_mark(texts: Iterable[str]) -> str:
+def _free_mark(texts: Iterable[str]) -> str:
     taken: set[str] = set()
     for text in texts:
         for match in _MARKS.finditer(text):
@@ -80,6 +80,6 @@ def _unused_mark(texts: Iterable[str]) -> str:
     return f"data-{number}"
 
 
-def _fenced(section: Section, mark: str) -> str:
+def _fence(section: Section, mark: str) -> str:
     texts = (entry.text for entry in section.entries)
     return "\n".join([f"<{mark} {section.kind}>", *texts, f"</{mark}>"])

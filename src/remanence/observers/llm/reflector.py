@@ -121,7 +121,7 @@ def with_critical(made: Sequence[Note], source: Sequence[Note]) -> tuple[Note, .
     critical = [
         note
         for index, note in enumerate(source)
-        if note.priority == "CRITICAL" and not _replaced(note, source[index + 1 :])
+        if note.priority == "CRITICAL" and not _is_replaced(note, source[index + 1 :])
     ]
     missing = [note for note in critical if not any(note.text in other.text for other in made)]
     ranges = {(note.first_seq, note.last_seq) for note in missing}
@@ -136,7 +136,7 @@ def with_critical(made: Sequence[Note], source: Sequence[Note]) -> tuple[Note, .
     return in_order([*kept, *missing])
 
 
-def _replaced(note: Note, later: Sequence[Note]) -> bool:
+def _is_replaced(note: Note, later: Sequence[Note]) -> bool:
     return any(
         other.supersedes and other.supersedes.casefold() in note.text.casefold() for other in later
     )
@@ -151,10 +151,10 @@ def _source_notes(request: ReflectRequest) -> Iterator[Note]:
             first_seq=segment.first_seq,
             last_seq=segment.last_seq,
         )
-        yield from (_scrubbed(note) for note in sorted(notes, key=lambda note: note.first_seq))
+        yield from (_redact(note) for note in sorted(notes, key=lambda note: note.first_seq))
 
 
-def _scrubbed(note: Note) -> Note:
+def _redact(note: Note) -> Note:
     old = scrubbed(note.supersedes) if note.supersedes else None
     return replace(note, text=scrubbed(note.text), supersedes=old)
 
@@ -167,7 +167,7 @@ def _piece(note: Note, later: Sequence[Note]) -> Piece:
         at=note.observed_at,
         text=note.text,
         entry=Entry("", format_line(note)),
-        telling=is_laid_down and not _replaced(note, later),
+        telling=is_laid_down and not _is_replaced(note, later),
     )
 
 

@@ -57,7 +57,7 @@ def missing_values(
 
     *names* are known anyway.
     """
-    told = _lost((piece.text for piece in pieces if piece.telling), noted_text)
+    told = _missing((piece.text for piece in pieces if piece.telling), noted_text)
     known = {name.casefold() for name in names}
     return tuple(value for value in told if value.casefold() not in known)[:limit]
 
@@ -97,11 +97,11 @@ def without_invented(
 
     Dates and years may be reckoned, so they are not looked at; nor do spaces and punctuation count.
     """
-    shown = _squeezed(shown_text)
+    shown = _squeeze(shown_text)
     kept: list[Note] = []
     dropped: list[DroppedLine] = []
     for note in notes:
-        value = next(_invented(note, shown), None)
+        value = next(_invented_values(note, shown), None)
         if value is None:
             kept.append(note)
         else:
@@ -117,18 +117,18 @@ def text_of(notes: Iterable[Note]) -> str:
     )
 
 
-def _invented(note: Note, shown: str) -> Iterator[str]:
+def _invented_values(note: Note, shown: str) -> Iterator[str]:
     for literal in find_literals(text_of([note])):
         if literal.kind not in _KINDS or _PRODUCT.fullmatch(literal.text):
             continue
-        squeezed = _squeezed(literal.text)
+        squeezed = _squeeze(literal.text)
         if literal.kind in ("id", "number") and _digits(_YEARS.sub("", squeezed)) < LEAST_DIGITS:
             continue
-        if squeezed not in shown and _squeezed(_NO_CENTS.sub("", literal.text)) not in shown:
+        if squeezed not in shown and _squeeze(_NO_CENTS.sub("", literal.text)) not in shown:
             yield literal.text
 
 
-def _lost(texts: Iterable[str], noted_text: str) -> tuple[str, ...]:
+def _missing(texts: Iterable[str], noted_text: str) -> tuple[str, ...]:
     """Values of the texts that matter by their form and that *noted_text* does not have."""
     report = LossReport(noted_text)
     for text in texts:
@@ -176,5 +176,5 @@ def _around(text: str, at: int, length: int) -> str:
     return f"{'' if before == left else '… '}{cut}{'' if after == right else ' …'}"
 
 
-def _squeezed(text: str) -> str:
+def _squeeze(text: str) -> str:
     return _NOT_WORDS.sub("", unicodedata.normalize("NFKC", text).casefold())

@@ -29,7 +29,7 @@ def check(connection: apsw.Connection) -> tuple[Problem, ...]:
     """What is wrong, conversation by conversation; nothing where all is well."""
     if damage := tuple(_damage(connection)):
         return damage  # what a damaged file says of its conversations means nothing
-    checks = (_orphans, _rows, _gaps, _sums, _cursors, _accounts, _coverage, _index, _failed)
+    checks = (_orphans, _rows, _gaps, _sums, _cursors, _accounts, _coverage, _index, _check_failed_stretches)
     return tuple(problem for find in checks for problem in find(connection))
 
 
@@ -177,7 +177,7 @@ def _index(connection: apsw.Connection) -> Iterator[Problem]:
         yield _problem(None, f"the text index holds {orphans} texts of nothing")
 
 
-def _failed(connection: apsw.Connection) -> Iterator[Problem]:
+def _check_failed_stretches(connection: apsw.Connection) -> Iterator[Problem]:
     """Stretches that no notes could be made of; what was condensed is not observed again."""
     rows = connection.execute(
         "SELECT tenant, conversations.id, generation, failed FROM segments "

@@ -177,7 +177,7 @@ def _refuse_foreign(connection: apsw.Connection, path: str) -> None:
 
 
 def _refuse_old(connection: apsw.Connection, path: str) -> None:
-    if migrate.due(migrate.load(_MIGRATIONS), _applied(connection), database=repr(path)):
+    if migrate.due(migrate.load(_MIGRATIONS), _applied_migrations(connection), database=repr(path)):
         raise StoreUnavailable(
             f"{path!r} has tables of an earlier remanence, and is open for reading only: run "
             "'remanence migrate' on it, or on a copy that can be written"
@@ -197,12 +197,12 @@ def _set_up(connection: apsw.Connection, database: Database) -> None:
 
 def _migrate(connection: apsw.Connection, path: str, clock: Clock, version: str) -> None:
     known = migrate.load(_MIGRATIONS)
-    if not migrate.due(known, _applied(connection), database=repr(path)):
+    if not migrate.due(known, _applied_migrations(connection), database=repr(path)):
         return
     # The second look is under the lock: another process may have migrated meanwhile.
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for step in migrate.due(known, _applied(connection), database=repr(path)):
+        for step in migrate.due(known, _applied_migrations(connection), database=repr(path)):
             connection.execute(step.sql)
             connection.execute(
                 "INSERT INTO schema_migrations (number, name, applied_at, version) "
@@ -217,7 +217,7 @@ def _migrate(connection: apsw.Connection, path: str, clock: Clock, version: str)
         raise
 
 
-def _applied(connection: apsw.Connection) -> Collection[int]:
+def _applied_migrations(connection: apsw.Connection) -> Collection[int]:
     # A query, as `table_exists` would answer from what this connection saw before its lock.
     known: int = connection.execute(
         "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_migrations'"

@@ -74,7 +74,7 @@ def save(connection: apsw.Connection, changes: FactChanges) -> tuple[Fact, ...] 
         if known is None or known.valid_to is not None:
             return None
     for fact in changes.facts:
-        owner_key = _made_key(connection, fact.owner)
+        owner_key = _create_key(connection, fact.owner)
         saved.append(_insert(connection, owner_key, fact))
         for old_id, new_id in changes.replaced.items():
             if new_id == fact.id:
@@ -145,7 +145,7 @@ def pin(connection: apsw.Connection, state: MemoryState, owner: Owner, chosen: F
         "VALUES (?, ?, ?, ?, ?)",
         (
             state.key,
-            _made_key(connection, owner),
+            _create_key(connection, owner),
             chosen.marker,
             chosen.text,
             encode_instant(chosen.at),
@@ -230,7 +230,7 @@ def _key(connection: apsw.Connection, owner: Owner) -> int | None:
     return key
 
 
-def _made_key(connection: apsw.Connection, owner: Owner) -> int:
+def _create_key(connection: apsw.Connection, owner: Owner) -> int:
     connection.execute("INSERT OR IGNORE INTO fact_owners (tenant, user) VALUES (?, ?)", owner)
     key = _key(connection, owner)
     assert key is not None

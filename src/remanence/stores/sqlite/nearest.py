@@ -29,7 +29,7 @@ def find(
         (*ref, model, _FLOAT_BYTES * len(vector)),
     ).fetchall()
     hits: list[Hit] = []
-    for item, score in _ranked(rows, vector):
+    for item, score in _rank(rows, vector):
         if len(hits) >= limit:
             break
         hit = search.hit(connection, ref, item, score)
@@ -48,11 +48,11 @@ def find_facts(
         "WHERE tenant = ? AND user = ? AND valid_to IS NULL AND model = ? AND length(vector) = ?",
         (*owner, model, _FLOAT_BYTES * len(vector)),
     ).fetchall()
-    ranked = list(_ranked(rows, vector))[:limit]
+    ranked = list(_rank(rows, vector))[:limit]
     return tuple(facts.by_key(connection, owner, key) for key, _ in ranked)
 
 
-def _ranked(rows: Sequence[Row], vector: Sequence[float]) -> Iterator[tuple[int, float]]:
+def _rank(rows: Sequence[Row], vector: Sequence[float]) -> Iterator[tuple[int, float]]:
     """The keys by similarity to a vector; equal ones in the order of their keys."""
     if not rows:
         return

@@ -64,7 +64,7 @@ def ranked(
     *texts* is about how many the scope has: a word is worth more the fewer of them have it. *of* are
     the first and the last rowid that are looked for.
     """
-    terms = [_quoted(term) for term in query_terms(query)]
+    terms = [_quote_term(term) for term in query_terms(query)]
     weights: list[float] = []
     scores: dict[int, float] = {}
     for term in terms:
@@ -118,6 +118,6 @@ def _in_scope(scope: str, expression: str) -> str:
     return f"scope : {scope} AND terms : ({expression})"
 
 
-def _quoted(term: str) -> str:
+def _quote_term(term: str) -> str:
     """A term as FTS5 wants it; quoted, so that none is an operator."""
     return f'"{term[:-1]}" *' if term.endswith("*") else f'"{term}"'

@@ -76,7 +76,7 @@ def index_some(connection: apsw.Connection, conversation: int) -> bool:
         indexed_seq = seq
         if kind != "message":
             continue
-        terms = index_terms(_indexed(searchable_text(decode_content(content))))
+        terms = index_terms(_indexable_text(searchable_text(decode_content(content))))
         connection.execute(
             "INSERT INTO text_index (rowid, scope, terms) VALUES (?, ?, ?)",
             (key, _scope(conversation), terms),
@@ -92,7 +92,7 @@ def index_some(connection: apsw.Connection, conversation: int) -> bool:
     return True
 
 
-def _indexed(text: str) -> str:
+def _indexable_text(text: str) -> str:
     """The text, or of a huge one its begin and its end: who writes waits while it is indexed."""
     if len(text) <= MAX_INDEXED_CHARACTERS:
         return text

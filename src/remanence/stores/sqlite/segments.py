@@ -62,7 +62,7 @@ def commit_observation(
     state = transitions.observed(current, expected, segment, sum_tokens=sum_tokens)
     if state is None:
         return None
-    segment = _accounted(connection, state, segment)
+    segment = _account(connection, state, segment)
     _insert(connection, state.key, segment)
     detail = transitions.describe(segment, "messages")
     entry = transitions.log_entry(state, "observed", segment.created_at, detail)
@@ -84,7 +84,7 @@ def commit_reflection(
     state = transitions.reflected(current, segment, replaced, live=spans)
     if state is None:
         return None
-    segment = _accounted(connection, state, segment)
+    segment = _account(connection, state, segment)
     _supersede(connection, state, replaced)
     if purge:
         connection.execute(
@@ -107,7 +107,7 @@ def replace_observation(
     state = transitions.observed_again(current, segment, replaced, live=spans)
     if state is None:
         return None
-    segment = _accounted(connection, state, segment)
+    segment = _account(connection, state, segment)
     _supersede(connection, state, (replaced,))
     _insert(connection, state.key, segment)
     detail = f"in the place of {replaced}: {transitions.describe(segment, 'messages')}"
@@ -175,7 +175,7 @@ def _spans(connection: apsw.Connection, key: int) -> list[transitions.Span]:
     return [transitions.Span(*row) for row in rows]
 
 
-def _accounted(connection: apsw.Connection, state: MemoryState, segment: Segment) -> Segment:
+def _account(connection: apsw.Connection, state: MemoryState, segment: Segment) -> Segment:
     """The segment as the tape counts it, at its place in the log."""
     before = tape.sum_tokens_at(connection, state.key, segment.first_seq - 1)
     sum_tokens = tape.sum_tokens_at(connection, state.key, segment.last_seq)

@@ -100,13 +100,13 @@ def append(
     """Write the entries that are not on the tape yet, and what they change of the state."""
     if access.turn is not None:
         turns.require(connection, ref, access.turn)
-    row = _state(connection, ref) or _created(connection, ref, now)
+    row = _state(connection, ref) or _create(connection, ref, now)
     if _name_user(connection, ref, access, row):
         row = _state(connection, ref) or row
     key, _, indexed_seq, *state, look_tokens, seq, sum_tokens, last_message_at, look_at = row
     places: list[int | Message] = []
     for item in entries:
-        stored = None if item.id_is_new else _stored(connection, ref, key, item)
+        stored = None if item.id_is_new else _existing_message(connection, ref, key, item)
         if stored is None:
             _require_calls(connection, ref, key, item.result_ids)
             seq, sum_tokens = seq + 1, sum_tokens + item.message.tokens
@@ -131,7 +131,7 @@ def _state(connection: apsw.Connection, ref: ConversationRef) -> tuple[Any, ...]
     ).fetchone()
 
 
-def _created(connection: apsw.Connection, ref: ConversationRef, now: datetime) -> tuple[Any, ...]:
+def _create(connection: apsw.Connection, ref: ConversationRef, now: datetime) -> tuple[Any, ...]:
     connection.execute(
         "INSERT INTO conversations (tenant, id, created_at) VALUES (?, ?, ?)",
         (ref.tenant, ref.id, encode_instant(now)),
@@ -182,7 +182,7 @@ def _insert(connection: apsw.Connection, key: int, item: Entry, seq: int, sum_to
     )
 
 
-def _stored(
+def _existing_message(
     connection: apsw.Connection, ref: ConversationRef, key: int, item: Entry
 ) -> Message | None:
     """The message that stands under this id, if it is the same one."""

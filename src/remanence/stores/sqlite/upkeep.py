@@ -40,7 +40,7 @@ class Upkeep:
         if not self._steps:
             return False
         step = self._steps[0]
-        if not _committed(connection, step):
+        if not _commit_step(connection, step):
             self._steps.remove(step)
         return True
 
@@ -74,7 +74,7 @@ def _replace(connection: apsw.Connection, done: tuple[str, int], due: tuple[str,
     connection.execute("INSERT OR IGNORE INTO chores (name, subject) VALUES (?, ?)", due)
 
 
-def _committed(connection: apsw.Connection, step: Callable[[apsw.Connection], bool]) -> bool:
+def _commit_step(connection: apsw.Connection, step: Callable[[apsw.Connection], bool]) -> bool:
     """Run a step in its transaction; false when it is done, or cannot be done now."""
     try:
         connection.execute("BEGIN IMMEDIATE")

@@ -16,7 +16,7 @@ from remanence.testing.store_contract.samples import (
 from remanence.types import ConversationRef, Look, MemoryState, Message
 
 
-async def _planned(store: Store) -> list[ConversationRef]:
+async def _plan(store: Store) -> list[ConversationRef]:
     return [look.ref for look in await store.looks(after=None, limit=100)]
 
 
@@ -32,12 +32,12 @@ class LookContract(Handles):
     async def test_a_first_message_plans_a_look(self, store: Store) -> None:
         await tape(store, 1)
 
-        assert await _planned(store) == [REF]
+        assert await _plan(store) == [REF]
 
     async def test_a_conversation_at_rest_is_found_by_no_look(self, store: Store) -> None:
         await _resting(store)
 
-        assert await _planned(store) == []
+        assert await _plan(store) == []
 
     async def test_a_tape_that_grows_beyond_the_planned_tokens_plans_a_look(
         self, store: Store
@@ -45,14 +45,14 @@ class LookContract(Handles):
         state = await _resting(store)
         small = Message.user("Hello.").replace(tokens=100)
         grown = await store.append(REF, [small], user="ana")
-        assert await _planned(store) == []
+        assert await _plan(store) == []
         assert grown.state.look_at is None
 
         grown = await store.append(REF, [small.replace(tokens=1)], user="ana")
 
         assert grown.state.last_sum_tokens == state.last_sum_tokens + 101
         assert grown.state.look_at is not None
-        assert await _planned(store) == [REF]
+        assert await _plan(store) == [REF]
 
     @pytest.mark.parametrize("change", ["observe", "activate", "fail"])
     async def test_a_change_of_the_memory_plans_a_look(self, store: Store, change: str) -> None:
@@ -68,7 +68,7 @@ class LookContract(Handles):
         else:
             await store.record_failure(state, failure())
 
-        assert await _planned(store) == [REF]
+        assert await _plan(store) == [REF]
 
     async def test_a_rest_that_others_overtook_plans_nothing(self, store: Store) -> None:
         state = await tape(store, 4)
@@ -76,7 +76,7 @@ class LookContract(Handles):
 
         assert not await store.rest(state, at=None, tokens=10_000)
 
-        assert await _planned(store) == [REF]
+        assert await _plan(store) == [REF]
 
     async def test_looks_come_in_order_of_time_page_by_page(self, store: Store) -> None:
         refs = [ConversationRef("default", name) for name in "abcde"]
@@ -98,10 +98,10 @@ class LookContract(Handles):
         await _resting(store)
 
         assert not await store.use_look_rules("one", at=at(2))
-        assert await _planned(store) == []
+        assert await _plan(store) == []
         assert await store.use_look_rules("other", at=at(3))
 
-        assert await _planned(store) == [REF]
+        assert await _plan(store) == [REF]
         assert not await store.use_look_rules("other", at=at(4))
 
     async def test_failures_are_forgotten_on_demand(self, store: Store) -> None:

@@ -240,7 +240,7 @@ class TapeContract(Handles):
         batches[4] = [user("y"), user("another", id="m1")]
         batches[7] = [user("z"), Message.tool("none", "x")]
 
-        outcomes = await _settled(store, batches)
+        outcomes = await _settle(store, batches)
 
         assert [type(outcome) for outcome in outcomes if isinstance(outcome, Exception)] == [
             DuplicateMessage,
@@ -269,7 +269,7 @@ class TapeContract(Handles):
         assert await store.check() == ()
 
 
-async def _settled(store: Store, batches: list[list[Message]]) -> list[object]:
+async def _settle(store: Store, batches: list[list[Message]]) -> list[object]:
     """What each of the concurrent appends returned or raised."""
 
     async def one(batch: list[Message]) -> object:
