@@ -113,14 +113,14 @@ class Waiters:
     def close(self) -> None:
         """Tell all of them that nobody will do the work."""
         for future in self._take():
-            future.set_exception(closed())
+            future.set_exception(closed_error())
 
     def _take(self) -> list[asyncio.Future[None]]:
         futures, self._futures = self._futures, []
         return [future for future in futures if not future.done()]
 
 
-def closed() -> Closed:
+def closed_error() -> Closed:
     """The error of a call that waits for background work of a closed memory."""
     return Closed(
         "the memory was closed before this was done: open it again, what is due will be done then"

@@ -189,7 +189,9 @@ class Memory:
         return Opening(partial(cls._open_resource, resource))
 
     @classmethod
-    def _open_resource(cls, resource: Callable[[], AbstractAsyncContextManager[awaited.Memory]]) -> Self:
+    def _open_resource(
+        cls, resource: Callable[[], AbstractAsyncContextManager[awaited.Memory]]
+    ) -> Self:
         portal = Portal()
         return cls(portal.open(resource), portal)
 

@@ -9,9 +9,9 @@ from remanence import telemetry
 from remanence.context.context import Context
 from remanence.context.layout import ContextRequest, build_context, plain_context
 from remanence.errors import RemanenceError, WrongUser
-from remanence.facts.conversation_facts import owner_of, shown_facts
+from remanence.facts.conversation_facts import facts_block, owner_of
 from remanence.facts.render import memories_text
-from remanence.pacing import waited_for
+from remanence.pacing import give_priority
 from remanence.policy.schedule import observation_due
 from remanence.runtime import Runtime
 from remanence.stores.optional import write_if_possible
@@ -27,7 +27,7 @@ LONG_CONTEXT = 20_000
 message that is too large for it is counted anew at each length that is tried."""
 
 
-async def built(runtime: Runtime, snapshot: Snapshot, request: ContextRequest) -> Context:
+async def render_context(runtime: Runtime, snapshot: Snapshot, request: ContextRequest) -> Context:
     """The context of a snapshot, made in a thread where it is long; nothing is read or changed."""
 
     def build() -> Context:
@@ -61,15 +61,15 @@ async def current_context(
     """What the model should see now, with what is ready activated."""
     if not runtime.policy.enabled:
         return await _without_memory(runtime, ref, request, user=user)
-    changed = runtime.asked.changed(ref, model)
+    changed = runtime.asked.update(ref, model)
     factor = runtime.calibrating.window_factor(model)
     request = dataclasses.replace(request, token_factor=factor)
     snapshot = await _catch_up(runtime, ref, user=user)
-    with waited_for():
+    with give_priority():
         snapshot = await _activate(runtime, snapshot, request, model_changed=changed)
         request = await _with_facts(runtime, request, snapshot, query)
         request = await _with_quotes(runtime, request, snapshot, query)
-        context = await built(runtime, snapshot, request)
+        context = await render_context(runtime, snapshot, request)
     if runtime.policy.observer_mode == "continuation":
         runtime.live_prompts.keep(ref, context)
     hidden = sum(gap.last_seq - gap.first_seq + 1 for gap in context.omitted)
@@ -82,7 +82,7 @@ async def current_context(
 async def read_snapshot(runtime: Runtime, ref: ConversationRef, *, user: str | None) -> Snapshot:
     """State, live segments and raw tail; those of an empty tape before the first message."""
     tail_tokens = runtime.policy.context_tokens + STAND_IN_SOURCE_TOKENS
-    with waited_for():
+    with give_priority():
         snapshot = await runtime.store.snapshot(ref, tail_tokens=tail_tokens)
     if snapshot is None:
         return Snapshot(state=empty_state(runtime, ref, user), segments=(), tail=())
@@ -168,7 +168,7 @@ async def _with_facts(
     if owner is None or not policy.facts_tokens:
         return request
     if policy.facts_place == "prefix":
-        text = await shown_facts(
+        text = await facts_block(
             runtime.store,
             policy,
             snapshot,
@@ -200,7 +200,7 @@ async def _curated_file(runtime: Runtime, owner: Owner) -> str:
     if runtime.daily is None:
         return ""
     try:
-        return await runtime.daily.curated(user=owner.user, tenant=owner.tenant)
+        return await runtime.daily.curated_text(user=owner.user, tenant=owner.tenant)
     except RemanenceError as error:
         telemetry.daily_notes_failed(owner.user, str(error))
         return ""

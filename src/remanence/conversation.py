@@ -27,16 +27,16 @@ from remanence.context.context import Context
 from remanence.context.history import snapshot_at, state_at
 from remanence.context.layout import ContextRequest
 from remanence.context_reader import (
-    built,
     current_context,
     empty_state,
     read_snapshot,
+    render_context,
     require_user,
 )
 from remanence.errors import ConversationNotFound, InvalidArgument
 from remanence.facts.api import Facts
 from remanence.facts.conversation_facts import owner_of
-from remanence.pacing import Pacer, waited_for
+from remanence.pacing import Pacer, give_priority
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import observation_due
 from remanence.recall.fusion import within
@@ -125,7 +125,7 @@ class Conversation:
             WrongUser: the conversation is another user's.
         """
         await self._require_ours()
-        async with self._runtime.turns.held(self.ref) as turn:
+        async with self._runtime.turns.hold(self.ref) as turn:
             yield turn
 
     async def append(self, *messages: Message, turn: str | None = None) -> tuple[Message, ...]:
@@ -149,7 +149,7 @@ class Conversation:
             return ()
         for message in messages:
             check_message(message, max_bytes=self._runtime.policy.max_message_bytes)
-        with waited_for():
+        with give_priority():
             counted = await self._count_tokens(await self._pair_results(messages))
             appended = await self._store.append(
                 self.ref,
@@ -274,7 +274,7 @@ class Conversation:
         snapshot = await self.snapshot(version)
         now = snapshot.state.last_message_at or self.clock.now()
         request = ContextRequest(now=now, system=system, knowledge=tuple(knowledge))
-        return await built(self._runtime, snapshot, request)
+        return await render_context(self._runtime, snapshot, request)
 
     async def diagnostics(self) -> Diagnostics:
         """The memory in a few numbers: state, size and version of its notes."""

@@ -23,7 +23,7 @@ from remanence.conversation import Conversation
 from remanence.engine.hooks import Hooks
 from remanence.engine.readiness import find_unready
 from remanence.errors import InvalidArgument, InvalidPolicy, NotOpen
-from remanence.opening import Parts, assembled
+from remanence.opening import Parts, assemble
 from remanence.policy.diagnosis import diagnose, diagnose_budget
 from remanence.policy.policy import Policy
 from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector
@@ -129,7 +129,7 @@ class Memory:
             StoreError: the database cannot be opened; the text says why and what to do.
         """
 
-        async def opened(settings: Settings, policy: Policy, clock: Clock) -> Self:
+        async def open_memory(settings: Settings, policy: Policy, clock: Clock) -> Self:
             _require_clock(clock)
             _require_parts(model_options, budgets, hooks)
             async with AsyncExitStack() as stack:
@@ -156,7 +156,7 @@ class Memory:
                     background=await stack.enter_async_context(Background()),
                     all_users=all_users,
                 )
-                runtime, daily = await assembled(store, parts)
+                runtime, daily = await assemble(store, parts)
                 if read_only:
                     runtime.embedding = None  # vectors that are there are searched, none is made
                 runtime.start()
@@ -171,7 +171,7 @@ class Memory:
                 chosen, workers=0, model=None, observer_model=None, reflector_model=None
             )
         given = SystemClock() if clock is None else clock
-        return Opening(partial(opened, chosen, _policy(chosen, policy), given))
+        return Opening(partial(open_memory, chosen, _policy(chosen, policy), given))
 
     async def close(self) -> None:
         """Finish what is under way, within the time that the settings give, and close the tape.

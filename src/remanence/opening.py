@@ -72,7 +72,7 @@ class _Made(NamedTuple):
     extractor: FactExtractor
 
 
-async def assembled(store: Store, parts: Parts) -> Assembled:
+async def assemble(store: Store, parts: Parts) -> Assembled:
     """Put together what works on *store*; nothing is started.
 
     Raises:

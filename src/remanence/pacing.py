@@ -26,7 +26,7 @@ _foreground = _Foreground()
 
 
 @contextmanager
-def waited_for() -> Iterator[None]:
+def give_priority() -> Iterator[None]:
     """Somebody waits for the body: what runs in slices on the same event loop gives way to it."""
     _foreground.calls += 1
     try:

@@ -240,7 +240,7 @@ def memory_file_edited(path: str) -> None:
     logger.warning("%s was edited since its last summary; the edit is kept", path)
 
 
-def activated(conversation_id: str, active_seq: int) -> None:
+def count_activation(conversation_id: str, active_seq: int) -> None:
     """Count an activation."""
     _activated.add(1)
     logger.debug("activated %r up to message %d", conversation_id, active_seq)

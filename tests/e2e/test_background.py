@@ -13,7 +13,7 @@ from remanence.background import Background
 from remanence.clock import SystemClock
 from remanence.conversation import Conversation
 from remanence.errors import Closed, ModelError, StoreUnavailable
-from remanence.opening import Parts, assembled
+from remanence.opening import Parts, assemble
 from remanence.protocols import ModelRequest, Observer, Store
 from remanence.runtime import Runtime
 from remanence.stores import open_store
@@ -52,7 +52,7 @@ async def running(store: Store, observer: Observer) -> AsyncIterator[Runtime]:
             hooks=None,
             background=background,
         )
-        runtime = (await assembled(store, parts)).runtime
+        runtime = (await assemble(store, parts)).runtime
         runtime.start()
         yield runtime
         await runtime.stop()

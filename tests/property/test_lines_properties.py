@@ -6,7 +6,7 @@ from typing import get_args
 from hypothesis import given, strategies as st
 
 from remanence.notes import usual_priority
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.observers.llm.lines import Origin, format_line, read_lines
 from remanence.types import Note, Priority, Tag
 
@@ -66,7 +66,7 @@ _TEXTS = (
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\0"), max_size=60)
     | st.lists(st.sampled_from(_LOOKALIKES), min_size=1, max_size=3).map(" ".join)
 ).map(str.strip)
-_LINES = _TEXTS.filter(lambda text: text and scrubbed(text) == text)
+_LINES = _TEXTS.filter(lambda text: text and redact(text) == text)
 
 
 def _read(line: str) -> Note:

@@ -26,7 +26,7 @@ from remanence import Context, Memory, Message, Note, Policy, count_tokens
 from remanence.errors import ModelError
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, check_coverage
-from remanence.testing.invariants import cached_prefix, flattened
+from remanence.testing.invariants import cached_prefix, flatten
 from remanence.testing.models import ScriptedModel
 from remanence.testing.observers import ObserveAnswer
 from remanence.types import Draft
@@ -473,7 +473,7 @@ async def test_of_tool_results_that_notes_cover_the_newest_six_stay_whole() -> N
     assert [length > 1_000 for length in lengths] == [False] * (len(lengths) - 6) + [True] * 6
     assert len(lengths) > 6
     assert {gap.reason for gap in context.omitted} == {"excerpt"}
-    assert flattened(later)[: len(flattened(context)) - 1] == flattened(context)[:-1]
+    assert flatten(later)[: len(flatten(context)) - 1] == flatten(context)[:-1]
 
 
 @pytest.mark.req("B-77")
@@ -507,7 +507,7 @@ async def test_notes_and_the_cache_save_three_quarters_of_the_input_and_more_as_
             await chat.append(*exchange(2, tokens=375, start=2 * number))
             await chat.flush()
             context = await chat.context(system="s" * 8_000)
-            pieces = flattened(context)
+            pieces = flatten(context)
             cached = sum(len(new) for new, old in zip(pieces, before, strict=False) if new == old)
             cost = sum(map(len, pieces)) - 0.9 * cached
             history = 8_000 + 4 * context.stats.history_tokens

@@ -29,7 +29,7 @@ from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound, ModelError
 from remanence.protocols import ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
-from remanence.testing.invariants import flattened
+from remanence.testing.invariants import flatten
 from remanence.testing.models import ScriptedModel
 from remanence.testing.observers import ReflectAnswer
 from remanence.types import Draft
@@ -694,7 +694,7 @@ async def test_the_default_thresholds_cost_less_than_those_of_the_document() -> 
             for number in range(100):
                 await chat.append(*turns(2, tokens=380, counter="flat", start=2 * number))
                 await chat.flush()
-                pieces = flattened(await chat.context(system="You help."))
+                pieces = flatten(await chat.context(system="You help."))
                 same = 0
                 for new, old in zip(pieces, before, strict=False):
                     if new != old:

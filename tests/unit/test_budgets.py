@@ -128,7 +128,7 @@ async def test_dollars_and_tokens_of_all_calls_but_those_of_a_chat_are_spent() -
     budget = Budget(scope="conversation", hard_usd=0.75)
     async with spent(budget, calls=calls) as budgets:
         (state,) = await budgets.states(CHAT, "ana")
-        exhausted = await budgets.exhausted(CHAT, "ana")
+        exhausted = await budgets.find_exhausted(CHAT, "ana")
 
     assert (state.spent_usd, state.spent_tokens, state.level) == (0.75, 1_332, "hard")
     assert state.budget == budget
@@ -157,7 +157,7 @@ async def test_a_budget_of_users_is_no_matter_of_a_conversation_without_one() ->
     limits = (Budget(scope="user", hard_usd=0.01), Budget(scope="day", hard_usd=9.0))
     async with spent(*limits, calls=(call(cost_usd=1.0),)) as budgets:
         of_nobody = await budgets.states(CHAT, None)
-        exhausted = await budgets.exhausted(CHAT, None)
+        exhausted = await budgets.find_exhausted(CHAT, None)
         of_ana = await budgets.states(CHAT, "ana")
 
     assert [state.budget.scope for state in of_nobody] == ["day"]
@@ -175,7 +175,7 @@ async def test_of_several_budgets_the_one_at_its_hard_limit_is_named() -> None:
         Budget(scope="conversation", hard_usd=0.5),
     )
     async with spent(*limits, calls=(call(cost_usd=1.0),)) as budgets:
-        exhausted = await budgets.exhausted(CHAT, "ana")
+        exhausted = await budgets.find_exhausted(CHAT, "ana")
 
     assert exhausted is not None
     assert exhausted.budget == limits[2]
@@ -195,7 +195,7 @@ async def test_a_limit_is_told_once_in_the_log_with_whose_it_is(
     caplog.set_level(logging.WARNING)
     async with spent(budget, calls=(call(cost_usd=1.0),)) as budgets:
         for _ in range(3):
-            await budgets.exhausted(CHAT, "ana")
+            await budgets.find_exhausted(CHAT, "ana")
 
     assert caplog.text.count(f"budget of {subject} is at its") == 1
 
@@ -206,9 +206,9 @@ async def test_a_daily_limit_is_told_again_on_another_day(caplog: pytest.LogCapt
     tomorrow = replace(call(cost_usd=1.0), at=NOW + timedelta(days=1))
     budget = Budget(scope="day", hard_usd=0.5)
     async with spent(budget, calls=(call(cost_usd=1.0), tomorrow), clock=clock) as budgets:
-        await budgets.exhausted(CHAT, "ana")
+        await budgets.find_exhausted(CHAT, "ana")
         clock.advance(86_400)
-        await budgets.exhausted(CHAT, "ana")
+        await budgets.find_exhausted(CHAT, "ana")
 
     assert caplog.text.count("all conversations") == 2
 
@@ -216,7 +216,7 @@ async def test_a_daily_limit_is_told_again_on_another_day(caplog: pytest.LogCapt
 async def test_nothing_is_told_before_a_limit(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     async with spent(Budget(scope="day", hard_usd=2.0), calls=(call(cost_usd=1.0),)) as budgets:
-        assert await budgets.exhausted(CHAT, "ana") is None
+        assert await budgets.find_exhausted(CHAT, "ana") is None
 
     assert caplog.records == []
 

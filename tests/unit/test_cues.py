@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from remanence.observers.extractive.cues import Pattern, all_cues, cue_of, matched
+from remanence.observers.extractive.cues import Pattern, all_cues, cue_of, matches
 
 _TABLES = (all_cues().patterns, all_cues().requests, all_cues().conclusions)
 _PATTERNS = {pattern for table in _TABLES for patterns in table.values() for pattern in patterns}
@@ -13,7 +13,7 @@ _PATTERNS = {pattern for table in _TABLES for patterns in table.values() for pat
 def test_what_a_pattern_matches_has_one_of_its_words(pattern: Pattern, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(pattern.regex))
 
-    assert any(pattern.name in matched(text, table) for table in _TABLES)
+    assert any(pattern.name in matches(text, table) for table in _TABLES)
 
 
 @pytest.mark.parametrize(

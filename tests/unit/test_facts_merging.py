@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from remanence.facts import merged
+from remanence.facts import merge_facts
 from remanence.testing import FixedClock
 from remanence.types import Fact, FactChanges, FactDraft, Owner
 
@@ -15,7 +15,7 @@ def changes(*summaries: "str | FactDraft", known: tuple[Fact, ...] = ()) -> Fact
     drafts = [FactDraft(summary=s) if isinstance(s, str) else s for s in summaries]
     clock = FixedClock(prefix="new")
     clock.advance(3_600)
-    return merged(drafts, known, owner=ANA, source=None, made_by="test", clock=clock)
+    return merge_facts(drafts, known, owner=ANA, source=None, made_by="test", clock=clock)
 
 
 def known(*summaries: str) -> tuple[Fact, ...]:

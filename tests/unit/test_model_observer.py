@@ -569,7 +569,7 @@ async def test_what_does_not_fit_is_left_to_the_loss_report() -> None:
     assert _count(text) <= 40
     report = LossReport(text)
     report.add(messages[0].full_text)
-    assert len(report.lost(limit=50)) >= 45
+    assert len(report.missing_literals(limit=50)) >= 45
 
 
 async def test_without_repair_one_call_is_made() -> None:

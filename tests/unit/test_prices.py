@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import genai_prices
 import pytest
 
-from remanence.costs import priced
+from remanence.costs import with_list_price
 from remanence.costs.prices import price
 from remanence.types import Usage
 
@@ -71,8 +71,8 @@ def test_the_models_that_the_docs_name_are_listed(model: str) -> None:
 
 
 def test_a_price_that_the_provider_told_is_kept() -> None:
-    assert priced(replace(CALL, cost_usd=0.5)).cost_usd == 0.5
-    assert priced(CALL).cost_usd == of()
+    assert with_list_price(replace(CALL, cost_usd=0.5)).cost_usd == 0.5
+    assert with_list_price(CALL).cost_usd == of()
 
 
 def test_the_price_list_is_the_installed_one() -> None:

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.observers.llm.lines import Origin, read_lines
 from remanence.observers.llm.prompting import (
     OBSERVE_VERSION,
@@ -205,7 +205,7 @@ def test_the_same_data_have_the_same_fence_in_each_request() -> None:
     ],
 )
 def test_secrets_are_taken_out(text: str, rest: str) -> None:
-    assert scrubbed(text) == rest
+    assert redact(text) == rest
 
 
 @pytest.mark.parametrize(
@@ -234,10 +234,10 @@ def test_secrets_are_taken_out(text: str, rest: str) -> None:
     ],
 )
 def test_what_only_speaks_of_secrets_stays(text: str) -> None:
-    assert scrubbed(text) == text
+    assert redact(text) == text
 
 
 def test_scrubbing_twice_changes_nothing_more() -> None:
-    once = scrubbed("password: hunter2, token=abcd1234")
+    once = redact("password: hunter2, token=abcd1234")
 
-    assert scrubbed(once) == once
+    assert redact(once) == once

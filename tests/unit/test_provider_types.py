@@ -29,7 +29,7 @@ from remanence.wire.pairing import (
     anthropic_turns,
     gemini_contents,
     openai_turns,
-    repaired,
+    pair_tool_calls,
     responses_items,
 )
 
@@ -100,7 +100,7 @@ TYPES: dict[Dialect, TypeAdapter[Any]] = {
 
 
 def rendered(dialect: Dialect, messages: list[Message]) -> list[dict[str, Any]]:
-    turns = repaired(messages)
+    turns = pair_tool_calls(messages)
     render: dict[Dialect, Callable[[], list[dict[str, Any]]]] = {
         "anthropic": lambda: anthropic_turns(turns, volatile="", cache_control={}, marked=()),
         "openai": lambda: openai_turns(turns, volatile=""),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given, strategies as st
 
-from remanence.recall.fusion import SNIPPET_CHARACTERS, fused, snippet, within
+from remanence.recall.fusion import SNIPPET_CHARACTERS, fuse, snippet, within
 from remanence.types import Hit
 
 
@@ -19,14 +19,14 @@ def names(hits: tuple[Hit, ...]) -> str:
 def test_what_several_searches_rank_high_comes_first() -> None:
     rankings = [[hit(name) for name in ranking] for ranking in ("abcd", "xcba", "cx")]
 
-    found = fused(rankings)
+    found = fuse(rankings)
 
     assert names(found) == "cxabd"
     assert found[0].score == 1 / 63 + 1 / 62 + 1 / 61
 
 
 def test_one_ranking_keeps_its_order() -> None:
-    assert names(fused([[hit(name) for name in "cab"]])) == "cab"
+    assert names(fuse([[hit(name) for name in "cab"]])) == "cab"
 
 
 def test_a_short_text_is_its_own_snippet() -> None:

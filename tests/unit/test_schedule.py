@@ -12,12 +12,12 @@ from remanence.policy.schedule import (
     UNREACHABLE,
     activation,
     facts_end,
-    gauged_tokens,
     is_latched,
     later_steps_wait,
     longest_wait,
     look_tokens,
     may_try,
+    observable_tokens,
     observation_due,
     observation_slice,
     observation_target,
@@ -131,8 +131,8 @@ def test_the_gauge_counts_what_is_unobserved_or_what_no_ready_notes_will_replace
         last_sum_tokens=1_000, observed_sum_tokens=700, active_sum_tokens=400, tail_sum_tokens=250
     )
 
-    assert gauged_tokens(Policy(), marks) == 300
-    assert gauged_tokens(Policy(observe_gauge="working_window"), marks) == 750 - 300
+    assert observable_tokens(Policy(), marks) == 300
+    assert observable_tokens(Policy(observe_gauge="working_window"), marks) == 750 - 300
 
 
 def sliced(policy: Policy, messages: Sequence[Message], *, everything: bool = False) -> list[int]:

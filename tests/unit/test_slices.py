@@ -11,7 +11,7 @@ from remanence import Message, Policy
 from remanence.policy.schedule import (
     activation,
     facts_end,
-    halved,
+    halve,
     is_cut,
     is_single_run,
     may_interrupt,
@@ -212,14 +212,14 @@ def test_a_slice_is_halved_for_each_rejection_of_its_observer_and_each_time_it_t
 
 @pytest.mark.parametrize(("times", "many"), [(0, 9), (1, 4), (2, 2), (3, 1), (4, 1), (60, 1)])
 def test_halving_ends_with_one_message(times: int, many: int) -> None:
-    assert len(halved(users(*[10] * 9), times)) == many
+    assert len(halve(users(*[10] * 9), times)) == many
 
 
 def test_halving_keeps_a_call_with_its_results_also_where_some_are_missing() -> None:
     messages = numbered([call("a", "b"), Message.tool("a", "1"), user(), call("c")])
 
-    assert [m.seq for m in halved(messages, 0)] == [1, 2, 3, 4]
-    assert [m.seq for m in halved(messages, 9)] == [1, 2]
+    assert [m.seq for m in halve(messages, 0)] == [1, 2, 3, 4]
+    assert [m.seq for m in halve(messages, 9)] == [1, 2]
     assert is_single_run(messages[:2])
     assert is_single_run(messages[3:])
     assert not is_single_run(messages[2:])

@@ -2,7 +2,7 @@ import apsw
 import pytest
 
 from remanence.errors import DuplicateMessage, NotADatabase, StoreError, StoreUnavailable
-from remanence.stores.sqlite.errors import translated
+from remanence.stores.sqlite.errors import translate_error
 
 PATH = "some/memory.db"
 
@@ -25,7 +25,7 @@ PATH = "some/memory.db"
 def test_what_sqlite_reports_names_the_file_and_a_remedy(
     error: Exception, kind: type[Exception], remedy: str
 ) -> None:
-    answer = translated(error, PATH)
+    answer = translate_error(error, PATH)
 
     assert type(answer) is kind
     assert repr(PATH) in str(answer)
@@ -36,9 +36,9 @@ def test_what_sqlite_reports_names_the_file_and_a_remedy(
 def test_text_that_is_not_unicode_is_named() -> None:
     error = UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
 
-    assert "surrogates not allowed" in str(translated(error, PATH))
+    assert "surrogates not allowed" in str(translate_error(error, PATH))
 
 
 @pytest.mark.parametrize("error", [DuplicateMessage("x"), ValueError("x")])
 def test_other_errors_stay_as_they_are(error: Exception) -> None:
-    assert translated(error, PATH) is error
+    assert translate_error(error, PATH) is error

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from remanence.notes.redact import MARK, scrubbed
+from remanence.notes.redact import MARK, redact
 from remanence.notes.substitution import LONGEST_RUN, REACH, WINDOW, substitute
 
 NUMBER = re.compile(r"\bno (\d{3} ){2}\w+\b")
@@ -70,9 +70,9 @@ def test_no_step_looks_further_than_a_window(filler: str) -> None:
     ],
 )
 def test_a_secret_in_a_long_text_is_taken_out_wherever_it_stands(secret: str) -> None:
-    short = scrubbed(f"so {secret} it is")
+    short = redact(f"so {secret} it is")
     assert MARK in short
     for before in range(WINDOW - len(secret[:40]), WINDOW + 2):
         text = f"{'x ' * WINDOW}"[-before:] + f" so {secret} it is {'y ' * WINDOW}"
 
-        assert short in scrubbed(text), before
+        assert short in redact(text), before

@@ -9,16 +9,16 @@ import pytest
 from remanence.errors import StoreError
 from remanence.stores.transitions import (
     Span,
-    activated,
+    after_activation,
+    after_facts,
+    after_failure,
+    after_observation,
+    after_reflection,
+    after_reobservation,
+    after_retry,
     coverage_fault,
     describe,
-    failed,
     log_entry,
-    observed,
-    observed_again,
-    reflected,
-    remembered,
-    retried,
 )
 from remanence.types import (
     ConversationRef,
@@ -95,7 +95,7 @@ def activation(
     tail_seq: int = 5,
     is_boundary: bool = True,
 ) -> MemoryState | None:
-    return activated(
+    return after_activation(
         current,
         expected,
         active_seq=active_seq,
@@ -110,7 +110,7 @@ def activation(
 def test_an_observation_moves_its_cursor_and_sums_sets_its_time_and_ends_its_failures(
     last_seq: int,
 ) -> None:
-    assert observed(STATE, STATE, segment(7, last_seq), sum_tokens=90) == replace(
+    assert after_observation(STATE, STATE, segment(7, last_seq), sum_tokens=90) == replace(
         STATE,
         observed_seq=last_seq,
         observed_sum_tokens=90,
@@ -127,8 +127,10 @@ def test_an_observation_of_messages_that_failed_ends_no_account_but_its_rejectio
     rejected = replace(failure(), failures=4, rejections=3)
     skipped = replace(segment(7, 9), failed=FAILED)
 
-    found = observed(replace(STATE, observe_failure=rejected), STATE, skipped, sum_tokens=90)
-    without = observed(replace(STATE, observe_failure=None), STATE, skipped, sum_tokens=90)
+    found = after_observation(
+        replace(STATE, observe_failure=rejected), STATE, skipped, sum_tokens=90
+    )
+    without = after_observation(replace(STATE, observe_failure=None), STATE, skipped, sum_tokens=90)
 
     assert found is not None
     assert without is not None
@@ -137,37 +139,37 @@ def test_an_observation_of_messages_that_failed_ends_no_account_but_its_rejectio
 
 
 def test_an_observation_that_takes_the_place_of_one_changes_its_time_alone() -> None:
-    assert observed_again(STATE, segment(5, 6), "b", live=LIVE) == replace(
+    assert after_reobservation(STATE, segment(5, 6), "b", live=LIVE) == replace(
         STATE, last_observed_at=LATER, lock_version=8
     )
-    assert observed_again(None, segment(5, 6), "b", live=LIVE) is None
-    assert observed_again(STATE, segment(5, 6), "gone", live=LIVE) is None
+    assert after_reobservation(None, segment(5, 6), "b", live=LIVE) is None
+    assert after_reobservation(STATE, segment(5, 6), "gone", live=LIVE) is None
     with pytest.raises(StoreError, match=r"'seg_1' of 4\.\.6 covers another range than 'b' of 5"):
-        observed_again(STATE, segment(4, 6), "b", live=LIVE)
+        after_reobservation(STATE, segment(4, 6), "b", live=LIVE)
 
 
 def test_an_observation_of_a_deleted_conversation_is_discarded() -> None:
-    assert observed(None, STATE, segment(7, 9), sum_tokens=90) is None
+    assert after_observation(None, STATE, segment(7, 9), sum_tokens=90) is None
 
 
 @pytest.mark.parametrize("seen_seq", [5, 7])
 def test_an_observation_from_another_cursor_is_discarded(seen_seq: int) -> None:
     expected = replace(STATE, observed_seq=seen_seq)
 
-    assert observed(STATE, expected, segment(7, 9), sum_tokens=90) is None
+    assert after_observation(STATE, expected, segment(7, 9), sum_tokens=90) is None
 
 
 def test_what_else_changed_since_does_not_discard_an_observation() -> None:
     expected = replace(STATE, last_seq=9, lock_version=5, active_seq=2)
 
-    assert observed(STATE, expected, segment(7, 9), sum_tokens=90) is not None
+    assert after_observation(STATE, expected, segment(7, 9), sum_tokens=90) is not None
 
 
 def test_an_observation_is_of_generation_0() -> None:
     with pytest.raises(
         StoreError, match=r"^observation 'seg_1' of 7\.\.9 has generation 1: an observation has 0$"
     ):
-        observed(STATE, STATE, segment(7, 9, 1), sum_tokens=90)
+        after_observation(STATE, STATE, segment(7, 9, 1), sum_tokens=90)
 
 
 @pytest.mark.parametrize(("first_seq", "last_seq"), [(6, 9), (8, 9), (7, 11), (7, 6)])
@@ -175,40 +177,40 @@ def test_an_observation_begins_behind_the_cursor_and_ends_on_the_tape(
     first_seq: int, last_seq: int
 ) -> None:
     with pytest.raises(StoreError, match="it must start at 7 and end at 10 or before"):
-        observed(STATE, STATE, segment(first_seq, last_seq), sum_tokens=90)
+        after_observation(STATE, STATE, segment(first_seq, last_seq), sum_tokens=90)
 
 
 def test_a_reflection_moves_its_cursor_sets_its_time_and_ends_its_failures() -> None:
-    assert reflected(STATE, segment(3, 4, 1), ["a"], live=LIVE) == replace(
+    assert after_reflection(STATE, segment(3, 4, 1), ["a"], live=LIVE) == replace(
         STATE, reflected_seq=4, last_reflected_at=LATER, reflect_failure=None, lock_version=8
     )
 
 
 def test_a_reflection_of_reflections_leaves_the_cursor_where_it_is() -> None:
-    state = reflected(STATE, segment(1, 2, 2), ["r"], live=LIVE)
+    state = after_reflection(STATE, segment(1, 2, 2), ["r"], live=LIVE)
 
     assert state is not None
     assert state.reflected_seq == 2
 
 
 def test_a_reflection_may_replace_reflections_and_observations_that_follow_them() -> None:
-    state = reflected(STATE, segment(1, 4, 2), ["a", "r"], live=LIVE)
+    state = after_reflection(STATE, segment(1, 4, 2), ["a", "r"], live=LIVE)
 
     assert state is not None
     assert state.reflected_seq == 4
 
 
 def test_a_reflection_of_a_deleted_conversation_is_discarded() -> None:
-    assert reflected(None, segment(3, 4, 1), ["a"], live=LIVE) is None
+    assert after_reflection(None, segment(3, 4, 1), ["a"], live=LIVE) is None
 
 
 @pytest.mark.parametrize("replaced", [["gone"], ["a", "gone"]])
 def test_a_reflection_whose_sources_are_not_live_any_more_is_discarded(replaced: list[str]) -> None:
-    assert reflected(STATE, segment(3, 4, 1), replaced, live=LIVE) is None
+    assert after_reflection(STATE, segment(3, 4, 1), replaced, live=LIVE) is None
 
 
 def test_a_source_that_is_named_twice_counts_once() -> None:
-    assert reflected(STATE, segment(3, 4, 1), ["a", "a"], live=LIVE) is not None
+    assert after_reflection(STATE, segment(3, 4, 1), ["a", "a"], live=LIVE) is not None
 
 
 def test_a_reflection_is_of_generation_1_or_more() -> None:
@@ -216,7 +218,7 @@ def test_a_reflection_is_of_generation_1_or_more() -> None:
         StoreError,
         match=r"^reflection 'seg_1' of 3\.\.4 has generation 0: a reflection has 1 or more$",
     ):
-        reflected(STATE, segment(3, 4, 0), ["a"], live=LIVE)
+        after_reflection(STATE, segment(3, 4, 0), ["a"], live=LIVE)
 
 
 @pytest.mark.parametrize(
@@ -227,19 +229,19 @@ def test_a_reflection_covers_the_range_of_its_sources(
     first_seq: int, last_seq: int, replaced: list[str]
 ) -> None:
     with pytest.raises(StoreError, match="covers another range than the segments that it replaces"):
-        reflected(STATE, segment(first_seq, last_seq, 1), replaced, live=LIVE)
+        after_reflection(STATE, segment(first_seq, last_seq, 1), replaced, live=LIVE)
 
 
 def test_a_reflection_replaces_nothing_that_no_prompt_shows_yet() -> None:
     with pytest.raises(StoreError, match="replaces segments beyond active_seq=4"):
-        reflected(STATE, segment(3, 6, 1), ["a", "b"], live=LIVE)
+        after_reflection(STATE, segment(3, 6, 1), ["a", "b"], live=LIVE)
 
 
 def test_a_reflection_leaves_no_observation_before_it() -> None:
     live = (Span("x", 0, 1, 2), Span("a", 0, 3, 4))
 
     with pytest.raises(StoreError, match="leaves observations before it: start at 1 or before"):
-        reflected(replace(STATE, reflected_seq=0), segment(3, 4, 1), ["a"], live=live)
+        after_reflection(replace(STATE, reflected_seq=0), segment(3, 4, 1), ["a"], live=live)
 
 
 @pytest.mark.parametrize(("active_seq", "tail_seq"), [(6, 5), (6, 7), (6, 3), (5, 3)])
@@ -291,14 +293,14 @@ def test_an_activation_leaves_no_message_out() -> None:
 
 @pytest.mark.parametrize("facts_seq", [1, 5, 6])
 def test_extracted_facts_move_their_cursor_and_end_its_failures(facts_seq: int) -> None:
-    assert remembered(STATE, STATE, facts_seq=facts_seq) == replace(
+    assert after_facts(STATE, STATE, facts_seq=facts_seq) == replace(
         STATE, facts_seq=facts_seq, facts_failure=None, lock_version=8
     )
 
 
 def test_facts_that_lost_a_race_are_discarded() -> None:
-    assert remembered(None, STATE, facts_seq=5) is None
-    assert remembered(STATE, replace(STATE, facts_seq=0), facts_seq=5) is None
+    assert after_facts(None, STATE, facts_seq=5) is None
+    assert after_facts(STATE, replace(STATE, facts_seq=0), facts_seq=5) is None
 
 
 @pytest.mark.parametrize("facts_seq", [0, 7])
@@ -306,7 +308,7 @@ def test_facts_come_from_what_is_observed(facts_seq: int) -> None:
     with pytest.raises(
         StoreError, match=f"facts_seq={facts_seq} is not between 1, where it is, and observed_seq=6"
     ):
-        remembered(STATE, STATE, facts_seq=facts_seq)
+        after_facts(STATE, STATE, facts_seq=facts_seq)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +322,7 @@ def test_facts_come_from_what_is_observed(facts_seq: int) -> None:
 def test_a_failure_is_kept_with_its_step_and_moves_nothing_else(step: str, field: str) -> None:
     state = replace(STATE, **NO_FAILURES)
 
-    changed = failed(state, state, failure(step))
+    changed = after_failure(state, state, failure(step))
 
     kept = {name: getattr(changed, name) for name in FAILURES if getattr(changed, name)}
     assert kept == {field: failure(step)}
@@ -330,7 +332,7 @@ def test_a_failure_is_kept_with_its_step_and_moves_nothing_else(step: str, field
 
 
 def test_the_message_of_a_failure_is_cut_at_500_characters() -> None:
-    changed = failed(STATE, STATE, failure(message="x" * 499 + "yz"))
+    changed = after_failure(STATE, STATE, failure(message="x" * 499 + "yz"))
 
     assert changed is not None
     assert changed.observe_failure is not None
@@ -349,16 +351,16 @@ def test_the_message_of_a_failure_is_cut_at_500_characters() -> None:
 def test_a_failure_of_a_step_that_others_have_overtaken_is_discarded(
     seen: MemoryState,
 ) -> None:
-    assert failed(None, STATE, failure()) is None
-    assert failed(STATE, seen, failure()) is None
+    assert after_failure(None, STATE, failure()) is None
+    assert after_failure(STATE, seen, failure()) is None
 
 
 def test_failures_can_be_forgotten_and_without_any_nothing_changes() -> None:
     without = replace(STATE, **NO_FAILURES)
 
-    assert retried(STATE) == replace(without, lock_version=8)
-    assert retried(without) is None
-    assert retried(None) is None
+    assert after_retry(STATE) == replace(without, lock_version=8)
+    assert after_retry(without) is None
+    assert after_retry(None) is None
 
 
 def test_an_entry_of_the_log_has_the_cursors_of_its_state() -> None:

@@ -15,7 +15,7 @@ from remanence.wire.pairing import (
     gemini_contents,
     last_settled,
     openai_turns,
-    repaired,
+    pair_tool_calls,
     responses_items,
     volatile_block,
 )
@@ -39,13 +39,13 @@ def call(*ids: str, text: str = "") -> Message:
 def test_calls_that_came_one_by_one_keep_the_place_and_the_tokens_of_all() -> None:
     first, second = call("a").replace(seq=7, tokens=3), call("b").replace(seq=8, tokens=4)
 
-    whole = repaired([first, second, RESULT, Message.tool("b", "2")])[0]
+    whole = pair_tool_calls([first, second, RESULT, Message.tool("b", "2")])[0]
 
     assert (whole.seq, whole.tokens) == (7, 7)
 
 
 def test_a_result_that_was_never_recorded_is_said_so_and_costs_nothing() -> None:
-    (_, missing) = repaired([call("a").replace(tokens=9, name="Ana")])
+    (_, missing) = pair_tool_calls([call("a").replace(tokens=9, name="Ana")])
 
     assert missing.text == ""
     assert [result.text for result in missing.tool_results] == [
@@ -57,7 +57,7 @@ def test_a_result_that_was_never_recorded_is_said_so_and_costs_nothing() -> None
 def test_a_message_with_a_good_result_keeps_its_role_beside_a_late_one() -> None:
     both = Message(role="tool", content=RESULT.content + Message.tool("z", "2").content)
 
-    turns = repaired([call("a"), both])
+    turns = pair_tool_calls([call("a"), both])
 
     assert turns[1].role == "tool"
     assert turns[1].text == "[late result of tool call z]\n2"

@@ -12,7 +12,7 @@ from remanence.wire.pairing import (
     anthropic_turns,
     last_settled,
     openai_turns,
-    repaired,
+    pair_tool_calls,
 )
 from remanence.wire.sdk_objects import SYSTEM_MARK
 from remanence.wire.validate import anthropic_problems, openai_problems
@@ -37,7 +37,7 @@ def test_a_call_and_its_results_are_never_cut_apart() -> None:
 
 
 def test_a_call_without_a_result_gets_one_that_says_so() -> None:
-    messages = repaired([USER, call("a"), USER])
+    messages = pair_tool_calls([USER, call("a"), USER])
     assert messages[2].tool_results[0].call_id == "a"
     assert messages[2].tool_results[0].text == NO_RESULT
 
@@ -47,7 +47,7 @@ def test_calls_that_come_one_by_one_are_one_message_with_all_results_after_it() 
     results = [Message.tool("a", "1"), Message.tool("b", "2")]
     messages = [USER, call("a"), text, call("b"), *results, ANSWER]
     assert [len(run) for run in groups(messages)] == [1, 5, 1]
-    turns = repaired(messages)
+    turns = pair_tool_calls(messages)
     assert [message.role for message in turns] == ["user", "assistant", "tool", "tool", "assistant"]
     assert [called.id for called in turns[1].tool_calls] == ["a", "b"]
     assert turns[1].text == "I look."
@@ -70,7 +70,7 @@ def test_open_calls_at_the_end_can_be_left_open_with_the_volatile_text_before_th
 ) -> None:
     calls = [call("a", "b"), *[Message.tool("a", "1")][:answered]]
     for before in ([USER], []):
-        turns = repaired([*before, *calls], keep_open=True)
+        turns = pair_tool_calls([*before, *calls], keep_open=True)
         assert NO_RESULT not in str(turns)
         sent = openai_turns(turns, volatile="now")
         assert [turn["role"] for turn in sent] == ["user", "assistant", *["tool"] * answered]
@@ -81,7 +81,7 @@ def test_open_calls_at_the_end_can_be_left_open_with_the_volatile_text_before_th
 
 
 def test_open_calls_in_the_middle_are_answered_also_where_those_at_the_end_stay_open() -> None:
-    turns = repaired([USER, call("a"), USER, call("b")], keep_open=True)
+    turns = pair_tool_calls([USER, call("a"), USER, call("b")], keep_open=True)
     assert [message.role for message in turns] == ["user", "assistant", "tool", "user", "assistant"]
 
 
@@ -89,7 +89,7 @@ def test_what_results_show_beside_text_follows_the_last_of_them_for_openai() -> 
     image = ImagePart(media_type="image/png", data="iVBORw0KGgo=")
     shown = ToolResultPart(call_id="a", content=(TextPart(text="See:"), image))
     messages = [call("a", "b"), Message(role="tool", content=(shown,)), Message.tool("b", "2")]
-    sent = openai_turns(repaired(messages), volatile="now")
+    sent = openai_turns(pair_tool_calls(messages), volatile="now")
     assert [turn["role"] for turn in sent] == ["assistant", "tool", "tool", "user", "user"]
     assert sent[3]["content"][1]["type"] == "image_url"
     assert not openai_problems({"messages": sent})
@@ -107,14 +107,14 @@ def test_system_text_in_the_middle_keeps_its_role_or_is_marked() -> None:
 
 
 def test_a_late_result_stays_where_it_came_as_text() -> None:
-    messages = repaired([USER, call("a"), USER, Message.tool("a", "done")])
+    messages = pair_tool_calls([USER, call("a"), USER, Message.tool("a", "done")])
     assert [message.role for message in messages] == ["user", "assistant", "tool", "user", "user"]
     assert messages[-1].text == "[late result of tool call a]\ndone"
 
 
 def test_a_second_result_of_a_call_in_one_message_is_text() -> None:
     twice = Message.tool("a", "1").content + Message.tool("a", "2").content
-    turns = repaired([USER, call("a"), Message(role="tool", content=twice)])
+    turns = pair_tool_calls([USER, call("a"), Message(role="tool", content=twice)])
     assert [result.text for result in turns[2].tool_results] == ["1"]
     assert turns[2].text == "[late result of tool call a]\n2"
     sent = anthropic_turns(turns, volatile="", cache_control={}, marked=())
@@ -124,7 +124,7 @@ def test_a_second_result_of_a_call_in_one_message_is_text() -> None:
 
 def test_results_come_before_all_else_of_a_turn_for_anthropic() -> None:
     first = Message(role="user", content=(TextPart(text="See:"), *Message.tool("a", "1").content))
-    turns = repaired([USER, call("a", "b"), first, Message.tool("b", "2"), USER])
+    turns = pair_tool_calls([USER, call("a", "b"), first, Message.tool("b", "2"), USER])
     sent = anthropic_turns(turns, volatile="", cache_control={}, marked=())
     assert [block["type"] for block in sent[2]["content"]] == ["tool_result"] * 2 + ["text"] * 2
     assert not anthropic_problems({"messages": sent})
@@ -136,9 +136,12 @@ def test_a_request_that_begins_with_an_answer_gets_a_lead_in() -> None:
 
 
 def test_the_newest_settled_message_is_before_calls_that_wait_for_results() -> None:
-    assert last_settled(repaired([USER, ANSWER]), volatile=False) == 1
-    assert last_settled(repaired([USER, call("a")]), volatile=False) == 0
-    assert last_settled(repaired([USER, call("a"), Message.tool("a", "1")]), volatile=False) == 2
+    assert last_settled(pair_tool_calls([USER, ANSWER]), volatile=False) == 1
+    assert last_settled(pair_tool_calls([USER, call("a")]), volatile=False) == 0
+    assert (
+        last_settled(pair_tool_calls([USER, call("a"), Message.tool("a", "1")]), volatile=False)
+        == 2
+    )
 
 
 def test_volatile_text_follows_the_newest_tool_results() -> None:
@@ -175,9 +178,9 @@ MESSAGES = st.lists(
 @given(messages=MESSAGES)
 def test_any_order_of_calls_and_results_makes_valid_requests(messages: list[Message]) -> None:
     unique = _with_unique_calls(messages)
-    turns = anthropic_turns(repaired(unique), volatile="", cache_control={}, marked=())
+    turns = anthropic_turns(pair_tool_calls(unique), volatile="", cache_control={}, marked=())
     assert anthropic_problems({"messages": turns}) == ()
-    assert openai_problems({"messages": openai_turns(repaired(unique), volatile="")}) == ()
+    assert openai_problems({"messages": openai_turns(pair_tool_calls(unique), volatile="")}) == ()
 
 
 @given(messages=MESSAGES, more=MESSAGES)
@@ -185,10 +188,10 @@ def test_what_was_rendered_of_settled_messages_is_rendered_again(
     messages: list[Message], more: list[Message]
 ) -> None:
     everything = _with_unique_calls([*messages, *more])
-    earlier = repaired(everything[: len(messages)])
+    earlier = pair_tool_calls(everything[: len(messages)])
     settled = last_settled(earlier, volatile=False)
     kept = 0 if settled is None else settled + 1
-    assert repaired(everything)[:kept] == earlier[:kept]
+    assert pair_tool_calls(everything)[:kept] == earlier[:kept]
 
 
 def _with_unique_calls(messages: list[Message]) -> list[Message]:
@@ -208,6 +211,8 @@ def _with_unique_calls(messages: list[Message]) -> list[Message]:
 def test_a_call_id_that_occurs_again_is_told_apart() -> None:
     session = [USER, call("call_0"), Message.tool("call_0", "1")]
     messages = [message.replace(seq=seq) for seq, message in enumerate(session * 2, start=1)]
-    ids = [part.id for message in repaired(messages) for part in message.tool_calls]
-    answers = [part.call_id for message in repaired(messages) for part in message.tool_results]
+    ids = [part.id for message in pair_tool_calls(messages) for part in message.tool_calls]
+    answers = [
+        part.call_id for message in pair_tool_calls(messages) for part in message.tool_results
+    ]
     assert ids == answers == ["call_0", "call_0-5"]

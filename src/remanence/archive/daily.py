@@ -36,7 +36,7 @@ from remanence.clock import Clock
 from remanence.errors import InvalidMessage, InvalidPolicy, StoreUnavailable
 from remanence.files import Lock, append_line, make_directory, move, safe_name, write_whole
 from remanence.notes import render_notes
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.observers.draft_check import check_draft
 from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, Reflector, ReflectRequest
@@ -104,11 +104,11 @@ class DailyNotes:
         await self._run(lambda: _add(file, day_heading(now.date()), entry(text, now)))
         return file
 
-    async def curated(self, *, user: str, tenant: str) -> str:
+    async def curated_text(self, *, user: str, tenant: str) -> str:
         """The text of a user's memory file, without our marks and with secrets redacted."""
         memory_file = self._folder(user, tenant) / "MEMORY.md"
         body = (await self._run(lambda: read_memory(_read(memory_file)))).body
-        return scrubbed(without_markers(_readable(body))).strip()
+        return redact(without_markers(_readable(body))).strip()
 
     async def check_layout(self) -> None:
         """Raise `InvalidPolicy` where days lie in the directory itself: nobody knows whose they are."""
@@ -192,7 +192,7 @@ class DailyNotes:
     async def _summarise(
         self, memory_file: Path, day: date, text: str, user: str, tenant: str
     ) -> int:
-        safe_text = await asyncio.to_thread(lambda: scrubbed(_readable(text)))
+        safe_text = await asyncio.to_thread(lambda: redact(_readable(text)))
         source = fingerprint(text)
         notes = notes_of_day(safe_text, day)
         kept = await self._reflect(notes, safe_text, user, tenant) if notes else ()

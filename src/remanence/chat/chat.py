@@ -20,7 +20,7 @@ from remanence.chat.meter import MeteredChatModel
 from remanence.chat.models import ChatSource, attempts_of, open_chat_model
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.chat.retry import RetryingChatModel
-from remanence.chat.tool_calls import answered
+from remanence.chat.tool_calls import run_tool
 from remanence.context.context import Context
 from remanence.conversation import Conversation, require_conversation
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError
@@ -96,7 +96,7 @@ class Chat:
             max_output_tokens=max_output_tokens,
         )
         self._model: Link = (
-            opened.wrapped(self._wrap_model)
+            opened.wrap(self._wrap_model)
             if isinstance(opened, FallbackChatModel)
             else self._wrap_model(opened)
         )
@@ -250,7 +250,7 @@ class Chat:
         results: list[Message] = []
         for call in calls:
             yield ToolCalled(call_id=call.id, name=call.name, arguments=call.arguments)
-            results.append(await answered(call, self._tools))
+            results.append(await run_tool(call, self._tools))
         await self.conversation.append(*results, turn=turn)
         for call, message in zip(calls, results, strict=True):
             result = message.tool_results[0]

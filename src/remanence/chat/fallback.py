@@ -42,7 +42,7 @@ class FallbackChatModel:
     def name(self) -> str:
         return " > ".join(model.name for model in self._models)
 
-    def wrapped(self, wrap: Callable[[Link], Link]) -> "FallbackChatModel":
+    def wrap(self, wrap: Callable[[Link], Link]) -> "FallbackChatModel":
         """The same chain with each model in a wrapper; it shares what is known of failures."""
         return FallbackChatModel([wrap(model) for model in self._models], cooldowns=self._cooldowns)
 

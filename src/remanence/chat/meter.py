@@ -9,7 +9,7 @@ from typing import TypeAlias
 from remanence.chat.fallback import Link
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.clock import Clock
-from remanence.providers import failed_usage
+from remanence.providers import usage_of_failure
 from remanence.types import Usage
 
 RecordCall: TypeAlias = Callable[[ChatRequest, Usage], Awaitable[None]]
@@ -63,7 +63,7 @@ class MeteredChatModel:
             raise
 
     def _record_failure(self, request: ChatRequest, error: BaseException, started: float) -> Usage:
-        return failed_usage(
+        return usage_of_failure(
             error,
             conversation=request.conversation,
             user=request.user,

@@ -7,7 +7,7 @@ from remanence import telemetry
 from remanence.types import Message, Tool, ToolCallPart
 
 
-async def answered(call: ToolCallPart, tools: Mapping[str, Tool]) -> Message:
+async def run_tool(call: ToolCallPart, tools: Mapping[str, Tool]) -> Message:
     """The message with the result of a tool call; a failure is a result too."""
     tool = tools.get(call.name)
     if tool is None:

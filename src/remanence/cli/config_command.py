@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from remanence.cli.documents import masked
+from remanence.cli.documents import mask_password
 from remanence.cli.output import Printer, write_json
 from remanence.policy.policy import Policy
 from remanence.settings import Settings
@@ -46,7 +46,9 @@ def run_show(loaded: Loaded, *, as_json: bool) -> int:
         return 0
     printer = Printer()
     for setting in found:
-        printer.line(f"{setting.key} = {_format_value(setting.value)}  ({setting.source})", style="bold")
+        printer.line(
+            f"{setting.key} = {_format_value(setting.value)}  ({setting.source})", style="bold"
+        )
         printer.line(f"    {setting.meaning}")
     return 0
 
@@ -68,7 +70,7 @@ def settings_of(loaded: Loaded) -> Iterator[Setting]:
     for field in dataclasses.fields(Settings):
         if field.name != "policy":
             value = getattr(settings, field.name)
-            shown = masked(value) if field.name == "url" else _plain(value)
+            shown = mask_password(value) if field.name == "url" else _plain(value)
             source = loaded.origins.get(field.name, "default")
             yield Setting(field.name, shown, source, meanings[field.name])
     meanings = attribute_meanings(Policy)

@@ -89,11 +89,11 @@ def _after(spent: Spent, context: Context, prompt: str, before: str) -> Spent:
         tokens=spent.tokens + stats.context_tokens,
         history_tokens=spent.history_tokens + stats.system_tokens + stats.history_tokens,
         characters=spent.characters + len(prompt),
-        repeated_characters=spent.repeated_characters + shared_length(prompt, before),
+        repeated_characters=spent.repeated_characters + common_prefix_length(prompt, before),
     )
 
 
-def shared_length(text: str, other: str) -> int:
+def common_prefix_length(text: str, other: str) -> int:
     """How many characters two texts have in common at their beginning."""
     low, high = 0, min(len(text), len(other))
     while low < high:

@@ -10,7 +10,7 @@ from remanence.cli.documents import (
     state_document,
     stats_document,
 )
-from remanence.cli.output import Printer, percent, progress, shortened, write_json
+from remanence.cli.output import Printer, percent, progress, shorten, write_json
 from remanence.types import Segment
 
 SHOWN_NOTES = 14
@@ -102,7 +102,7 @@ def _print_notes(printer: Printer, demo: Demo) -> None:
     day = ""
     for note in notes[::step][:SHOWN_NOTES]:
         date = f"{note.observed_at:%Y-%m-%d}" if note.observed_at else ""
-        rows.append(("" if date == day else date, note.first_seq, shortened(note.text, 160)))
+        rows.append(("" if date == day else date, note.first_seq, shorten(note.text, 160)))
         day = date
     printer.table(("date", "message#", "note~"), rows)
 
@@ -123,15 +123,15 @@ def _print_context(printer: Printer, demo: Demo) -> None:
     for block in context.system:
         cached = ", then a cache breakpoint" if block.cache else ""
         printer.line(f"{block.kind}: {block.tokens:,} tokens{cached}", style="cyan")
-        printer.line(f"  {shortened(block.text, SHOWN_CHARACTERS)}")
+        printer.line(f"  {shorten(block.text, SHOWN_CHARACTERS)}")
     printer.line(
         f"raw messages: {len(context.messages)}, {context.stats.working_tokens:,} tokens; the newest:",
         style="cyan",
     )
     for message in context.messages[-SHOWN_TAIL:]:
-        printer.line(f"  {message.seq} {shortened(message.full_text, SHOWN_MESSAGE)}")
+        printer.line(f"  {message.seq} {shorten(message.full_text, SHOWN_MESSAGE)}")
     printer.line("at the end, for this call alone:", style="cyan")
-    printer.line(f"  {shortened(context.volatile, SHOWN_CHARACTERS)}")
+    printer.line(f"  {shorten(context.volatile, SHOWN_CHARACTERS)}")
 
 
 def _print_savings(printer: Printer, demo: Demo) -> None:

@@ -4,9 +4,9 @@ import asyncio
 import re
 from collections.abc import Sequence
 
-from remanence.cli.documents import masked, problem_document
+from remanence.cli.documents import mask_password, problem_document
 from remanence.cli.output import Printer, write_json
-from remanence.cli.settings import opened
+from remanence.cli.settings import open_existing
 from remanence.settings import Settings
 from remanence.types import Problem
 
@@ -22,7 +22,7 @@ def run(settings: Settings, *, as_json: bool) -> int:
     if as_json:
         write_json(
             {
-                "database": masked(settings.url),
+                "database": mask_password(settings.url),
                 "judged_by": settings.preset,
                 "problems": [problem_document(problem) for problem in problems],
             }
@@ -33,13 +33,15 @@ def run(settings: Settings, *, as_json: bool) -> int:
 
 
 async def _problems(settings: Settings) -> tuple[Problem, ...]:
-    async with opened(settings) as memory:
+    async with open_existing(settings) as memory:
         return await memory.check()
 
 
 def _print(printer: Printer, settings: Settings, problems: tuple[Problem, ...]) -> None:
     if not problems:
-        printer.line(f"{masked(settings.url)} is consistent; nothing is due, stuck or failing")
+        printer.line(
+            f"{mask_password(settings.url)} is consistent; nothing is due, stuck or failing"
+        )
     for alike in _groups(problems):
         first = alike[0]
         printer.line(f"{first.level}: {_where(alike)}", style=_STYLES[first.level])

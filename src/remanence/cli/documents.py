@@ -149,6 +149,6 @@ def budget_document(state: BudgetState) -> JsonObject:
     return dataclasses.asdict(state)
 
 
-def masked(url: str) -> str:
+def mask_password(url: str) -> str:
     """A database URL without its password."""
     return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)

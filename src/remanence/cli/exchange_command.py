@@ -7,7 +7,7 @@ from pathlib import Path
 from remanence.archive.blocks import BlockStore
 from remanence.archive.exchange import ImportReport
 from remanence.cli.output import Printer, warn, write_json
-from remanence.cli.settings import existing, opened
+from remanence.cli.settings import existing, open_existing
 from remanence.settings import Settings
 
 
@@ -41,7 +41,7 @@ def run_import(
 
 
 async def _export(settings: Settings, conversation: str, tenant: str, directory: Path) -> int:
-    async with opened(settings) as memory:
+    async with open_existing(settings) as memory:
         chat = await existing(memory, conversation, tenant=tenant)
         return await chat.export_blocks(BlockStore(directory))
 
@@ -49,6 +49,6 @@ async def _export(settings: Settings, conversation: str, tenant: str, directory:
 async def _import(
     settings: Settings, conversation: str, tenant: str, directory: Path
 ) -> ImportReport:
-    async with opened(settings, access="write") as memory:
+    async with open_existing(settings, access="write") as memory:
         chat = await existing(memory, conversation, tenant=tenant)
         return await chat.import_blocks(BlockStore(directory))

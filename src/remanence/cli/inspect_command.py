@@ -8,15 +8,15 @@ from remanence.cli.documents import (
     budget_document,
     context_document,
     log_document,
-    masked,
+    mask_password,
     message_document,
     segment_document,
     state_document,
     stats_document,
 )
-from remanence.cli.output import Printer, shortened, warn, write_json
+from remanence.cli.output import Printer, shorten, warn, write_json
 from remanence.cli.replaying import live_segments
-from remanence.cli.settings import existing, opened
+from remanence.cli.settings import existing, open_existing
 from remanence.context.context import Context
 from remanence.runtime import DEFAULT_TENANT
 from remanence.settings import Settings
@@ -57,7 +57,7 @@ def run_list(
         write_json({"conversations": [state_document(state) for state in states], "more": more})
     elif not states:
         whose = "" if tenant is None else f" of tenant {tenant!r}"
-        Printer().line(f"{masked(settings.url)} holds no conversation{whose}")
+        Printer().line(f"{mask_password(settings.url)} holds no conversation{whose}")
     else:
         _print_states(Printer(), states)
     if more and not as_json:
@@ -112,14 +112,14 @@ async def _states(
     settings: Settings, tenant: str | None, after: str | None, limit: int
 ) -> tuple[MemoryState, ...]:
     start = ConversationRef(tenant or DEFAULT_TENANT, after) if after is not None else None
-    async with opened(settings) as memory:
+    async with open_existing(settings) as memory:
         return await memory.conversations(tenant=tenant, after=start, limit=limit)
 
 
 async def _inspect(
     settings: Settings, conversation: str, tenant: str, version: int | None, *, flush: bool
 ) -> Inspected:
-    async with opened(settings, access="work" if flush else "read") as memory:
+    async with open_existing(settings, access="work" if flush else "read") as memory:
         chat = await existing(memory, conversation, tenant=tenant)
         if flush:
             await chat.flush()
@@ -135,7 +135,7 @@ async def _inspect(
 
 
 async def _trace(settings: Settings, conversation: str, tenant: str, segment_id: str) -> Traced:
-    async with opened(settings) as memory:
+    async with open_existing(settings) as memory:
         chat = await existing(memory, conversation, tenant=tenant)
         source = await chat.source(segment_id)
         live = {segment.id: segment for segment in await live_segments(chat)}
@@ -267,7 +267,7 @@ def _print_segment(printer: Printer, traced: Traced) -> None:
             (
                 message.seq,
                 f"{message.created_at:%Y-%m-%d %H:%M}" if message.created_at else "",
-                shortened(message.full_text, SHOWN_TEXT),
+                shorten(message.full_text, SHOWN_TEXT),
             )
             for message in traced.source
         ],

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from remanence.cli.documents import fact_document, hit_document, masked
+from remanence.cli.documents import fact_document, hit_document, mask_password
 from remanence.cli.output import Printer, warn, write_json
-from remanence.cli.settings import existing, opened
+from remanence.cli.settings import existing, open_existing
 from remanence.settings import Settings
 from remanence.types import Fact, Hit, Message
 from remanence.wire import anthropic, openai
@@ -21,7 +21,7 @@ def run_messages(settings: Settings, conversation: str, *, tenant: str, after: i
     """Write the tape as JSON Lines that `remanence replay` reads."""
 
     async def write() -> None:
-        async with opened(settings) as memory:
+        async with open_existing(settings) as memory:
             chat = await existing(memory, conversation, tenant=tenant)
             last = after
             while page := await chat.messages(after=last, limit=PAGE):
@@ -39,7 +39,7 @@ def run_recall(
     """Show what a search of a conversation finds."""
 
     async def search() -> tuple[Hit, ...]:
-        async with opened(settings) as memory:
+        async with open_existing(settings) as memory:
             chat = await existing(memory, conversation, tenant=tenant)
             return await chat.recall(query, limit=limit)
 
@@ -66,7 +66,7 @@ def run_facts(
     """Show the facts of a user, or those that match a query."""
 
     async def find() -> tuple[Fact, ...]:
-        async with opened(settings) as memory:
+        async with open_existing(settings) as memory:
             if query is not None:
                 return await memory.facts.search(query, user=user, tenant=tenant, limit=limit)
             return await memory.facts.list(user=user, tenant=tenant, history=history, limit=limit)
@@ -75,7 +75,7 @@ def run_facts(
     if as_json:
         write_json({"facts": [fact_document(fact) for fact in facts]})
     elif not facts:
-        Printer().line(f"{masked(settings.url)} has no such fact of user {user!r}")
+        Printer().line(f"{mask_password(settings.url)} has no such fact of user {user!r}")
     else:
         _print_facts(Printer(), facts)
     return 0
@@ -88,7 +88,7 @@ def run_delete(settings: Settings, conversation: str, *, tenant: str, sure: bool
         return FAILED
 
     async def delete() -> None:
-        async with opened(settings, access="write") as memory:
+        async with open_existing(settings, access="write") as memory:
             await (await existing(memory, conversation, tenant=tenant)).delete()
 
     asyncio.run(delete())

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from importlib import metadata
 
-from remanence.cli.documents import masked
+from remanence.cli.documents import mask_password
 from remanence.cli.output import Printer, write_json
 from remanence.memory import Memory
 from remanence.settings import Settings
@@ -19,11 +19,11 @@ def run(settings: Settings, *, as_json: bool) -> int:
     version = metadata.version("remanence")
     if as_json:
         write_json(
-            {"database": masked(settings.url), "schema": newest.number, "remanence": version}
+            {"database": mask_password(settings.url), "schema": newest.number, "remanence": version}
         )
     else:
         Printer().line(
-            f"{masked(settings.url)} has schema version {newest.number} ({newest.name}), the "
+            f"{mask_password(settings.url)} has schema version {newest.number} ({newest.name}), the "
             f"newest that remanence {version} knows"
         )
     return 0

@@ -123,7 +123,7 @@ def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
         yield lambda count: bar.advance(task, count)
 
 
-def shortened(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
     """The text in one line of at most *length* characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[: length - 3]}..."

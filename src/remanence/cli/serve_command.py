@@ -5,7 +5,7 @@ import importlib
 from dataclasses import dataclass
 
 from remanence.chat import calls_tools, open_chat_model
-from remanence.cli.documents import masked
+from remanence.cli.documents import mask_password
 from remanence.cli.failures import log_service
 from remanence.cli.output import Printer
 from remanence.clock import SystemClock
@@ -63,7 +63,7 @@ def run(settings: Settings, service: Service) -> int:
                     app,
                     host=service.host,
                     port=service.port,
-                    started=lambda url: printer.line(f"{url} serves {masked(settings.url)}"),
+                    started=lambda url: printer.line(f"{url} serves {mask_password(settings.url)}"),
                     ending=ending,
                 )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from remanence.cli.documents import masked
+from remanence.cli.documents import mask_password
 from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound, StoreUnavailable
 from remanence.memory import Memory
@@ -46,7 +46,7 @@ def with_agent(settings: Settings, *models: str) -> Settings:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, *, access: Access = "read") -> AsyncIterator[Memory]:
+async def open_existing(settings: Settings, *, access: Access = "read") -> AsyncIterator[Memory]:
     """The existing memory at the URL of *settings*; work in the background is done for `work`.
 
     Raises:
@@ -81,5 +81,5 @@ def _require_database(url: str) -> None:
     if path in ("", url, MEMORY) or Path(path).exists():
         return
     raise StoreUnavailable(
-        f"there is no database at {masked(url)}: name one with --db or REMANENCE_URL"
+        f"there is no database at {mask_password(url)}: name one with --db or REMANENCE_URL"
     )

@@ -54,7 +54,7 @@ def records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
         yield from _flatten(_load(line.text, name, line.number), line.place, name)
 
 
-def quoted(value: object) -> str:
+def quote(value: object) -> str:
     """The value as an error message shows it: in Python's notation, shortened."""
     text = repr(value)
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
@@ -99,12 +99,12 @@ def _load(text: str, name: str, first_line: int) -> object:
     except json.JSONDecodeError as error:
         line = first_line + error.lineno - 1
         raise MalformedTranscript(
-            f"{name}, line {line}: {quoted(_line_of(text, error.lineno))} is not JSON "
+            f"{name}, line {line}: {quote(_line_of(text, error.lineno))} is not JSON "
             f"({error.msg} at column {error.colno}): write one message as JSON on each line"
         ) from error
     except (ValueError, RecursionError) as error:
         raise MalformedTranscript(
-            f"{name}, line {first_line}: {quoted(text)} cannot be read ({error}): "
+            f"{name}, line {first_line}: {quote(text)} cannot be read ({error}): "
             "write plain numbers and less deeply nested JSON"
         ) from error
 
@@ -137,7 +137,7 @@ def _flatten(
             yield from _flatten(item, deeper, name, deeper if nested else place, outer)
         return
     raise MalformedTranscript(
-        f"{name}, {place or 'line 1'}: {quoted(value)} is not an object: "
+        f"{name}, {place or 'line 1'}: {quote(value)} is not an object: "
         'write a message such as {"role": "user", "content": "..."}'
     )
 

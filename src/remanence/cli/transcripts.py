@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from remanence.cli.transcript_lines import Record, quoted, records
+from remanence.cli.transcript_lines import Record, quote, records
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.types import Message, TextPart, check_message
 from remanence.wire.nameless_calls import OpenCalls
@@ -147,7 +147,7 @@ def instant(value: object, key: str) -> datetime:
     except (ValueError, OverflowError, OSError):
         pass
     raise InvalidMessage(
-        f"{key} {quoted(value)} is no time: write ISO 8601, such as '2026-03-02T09:12:17+01:00'"
+        f"{key} {quote(value)} is no time: write ISO 8601, such as '2026-03-02T09:12:17+01:00'"
     )
 
 
@@ -200,11 +200,11 @@ def _is_item(data: JsonObject) -> bool:
 def _check_shape(data: JsonObject) -> None:
     calls = data.get("tool_calls")
     if calls is not None and not isinstance(calls, list):
-        raise InvalidMessage(f"tool_calls {quoted(calls)} is not a list: write a list of calls")
+        raise InvalidMessage(f"tool_calls {quote(calls)} is not a list: write a list of calls")
     if not isinstance(data.get("role"), str):
-        raise InvalidMessage(f'{quoted(data)} has no role: add "role": "user" or \'assistant\'')
+        raise InvalidMessage(f'{quote(data)} has no role: add "role": "user" or \'assistant\'')
     if "content" not in data and not calls and not data.get("refusal"):
-        raise InvalidMessage(f'{quoted(data)} has no content: add "content": "..."')
+        raise InvalidMessage(f'{quote(data)} has no content: add "content": "..."')
 
 
 def _is_anthropic(data: JsonObject) -> bool:
@@ -221,7 +221,7 @@ def _is_blank(message: Message) -> bool:
 def _name(data: JsonObject) -> str | None:
     name = data.get("name")
     if name is not None and not isinstance(name, str):
-        raise InvalidMessage(f"name {quoted(name)} is not a string: write text or leave it out")
+        raise InvalidMessage(f"name {quote(name)} is not a string: write text or leave it out")
     return name or None
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from remanence.cli.documents import masked
+from remanence.cli.documents import mask_password
 from remanence.cli.output import Printer, write_json
-from remanence.cli.settings import existing, opened
+from remanence.cli.settings import existing, open_existing
 from remanence.runtime import DEFAULT_TENANT
 from remanence.settings import Settings
 from remanence.types import UsageTotal
@@ -30,14 +30,14 @@ def run(settings: Settings, wanted: Wanted, *, as_json: bool) -> int:
     if as_json:
         write_json({"usage": [dataclasses.asdict(total) for total in totals]})
     elif not totals:
-        Printer().line(f"{masked(settings.url)} has no such model call")
+        Printer().line(f"{mask_password(settings.url)} has no such model call")
     else:
         _print(Printer(), totals)
     return 0
 
 
 async def _totals(settings: Settings, wanted: Wanted) -> tuple[UsageTotal, ...]:
-    async with opened(settings) as memory:
+    async with open_existing(settings) as memory:
         if wanted.conversation is not None:
             await existing(memory, wanted.conversation, tenant=wanted.tenant or DEFAULT_TENANT)
         return await memory.usage(

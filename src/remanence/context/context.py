@@ -12,7 +12,7 @@ from remanence.wire.pairing import (
     breakpoints,
     gemini_contents,
     openai_turns,
-    repaired,
+    pair_tool_calls,
     responses_items,
 )
 
@@ -128,7 +128,7 @@ class Context:
             system_role: give system messages within the conversation the role `system`, for models
                 that take it; otherwise they are marked texts of user turns.
         """
-        messages = repaired(self.messages, keep_open=keep_open_calls)
+        messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         marked = breakpoints(messages, volatile=bool(self.volatile)) if self.caching else ()
         turns = anthropic_turns(
             messages,
@@ -153,7 +153,7 @@ class Context:
             cache_breakpoints: mark the ends of the cached prefixes too, for `gpt-5.6` and later
                 models, which take explicit breakpoints beside the implicit one.
         """
-        messages = repaired(self.messages, keep_open=keep_open_calls)
+        messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         marking = cache_breakpoints and self.caching
         marked = breakpoints(messages, volatile=bool(self.volatile)) if marking else ()
         turns: list[JsonObject] = []
@@ -171,7 +171,7 @@ class Context:
         Args:
             keep_open_calls: as of `to_openai`.
         """
-        messages = repaired(self.messages, keep_open=keep_open_calls)
+        messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         request: JsonObject = {"input": responses_items(messages, volatile=self.volatile)}
         if self.system:
             request["instructions"] = "\n\n".join(block.text for block in self.system)
@@ -183,7 +183,7 @@ class Context:
         Args:
             keep_open_calls: as of `to_openai`.
         """
-        messages = repaired(self.messages, keep_open=keep_open_calls)
+        messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         request: JsonObject = {"contents": gemini_contents(messages, volatile=self.volatile)}
         if self.system:
             text = "\n\n".join(block.text for block in self.system)
@@ -192,7 +192,7 @@ class Context:
 
     def to_text(self) -> str:
         """The context as plain text, for models that take one string and for reading."""
-        turns = openai_turns(repaired(self.messages), volatile=self.volatile)
+        turns = openai_turns(pair_tool_calls(self.messages), volatile=self.volatile)
         pieces = [block.text for block in self.system]
         pieces += [f"{turn.get('name') or turn['role']}: {_plain(turn)}" for turn in turns]
         return "\n\n".join(pieces)

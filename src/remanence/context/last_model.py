@@ -13,7 +13,7 @@ class AskedModels:
     def __init__(self) -> None:
         self._models: OrderedDict[ConversationRef, str] = OrderedDict()
 
-    def changed(self, ref: ConversationRef, model: str | None) -> bool:
+    def update(self, ref: ConversationRef, model: str | None) -> bool:
         """Whether *model* is another than before; it is the one from now on. None is not known."""
         if model is None:
             return False

@@ -23,7 +23,7 @@ from remanence.policy.schedule import (
     reflection_time,
 )
 from remanence.protocols import CountTokens
-from remanence.recall.passages import Quote, recalled_lines
+from remanence.recall.passages import Quote, render_quotes
 from remanence.types import Message, Segment, Snapshot, label
 
 TAIL_SHARE = 4
@@ -348,7 +348,7 @@ def _recalled_block(
         if not (quote.hit.kind == "message" and quote.hit.first_seq in raw)
         and not any(quote.core in text for text in shown)
     )
-    lines = recalled_lines(unseen, max_tokens=policy.recall_tokens, count_text=count_text)
+    lines = render_quotes(unseen, max_tokens=policy.recall_tokens, count_text=count_text)
     return "\n".join([RECALL_HEADING, *(f"- {line}" for line in lines)]) if lines else ""
 
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from remanence.types import Usage
 
-__all__ = ["priced"]
+__all__ = ["with_list_price"]
 
 
-def priced(usage: Usage) -> Usage:
+def with_list_price(usage: Usage) -> Usage:
     """The usage with the list price where it has none and one is known; what we estimated has none.
 
     Loads the price list, which takes a while, when it is first asked for one.

@@ -42,7 +42,7 @@ class Budgets:
             ]
         )
 
-    async def exhausted(self, ref: ConversationRef, user: str | None) -> BudgetState | None:
+    async def find_exhausted(self, ref: ConversationRef, user: str | None) -> BudgetState | None:
         """A budget at its hard limit, if there is one. Limits are told once in the log."""
         states = await self.states(ref, user)
         for state in states:
@@ -97,7 +97,7 @@ class BudgetedObserver:
         return source_limit(self._observer)
 
     async def observe(self, request: ObserveRequest) -> Draft:
-        spent = await self._budgets.exhausted(request.conversation, request.user)
+        spent = await self._budgets.find_exhausted(request.conversation, request.user)
         if spent is None:
             return await self._observer.observe(request)
         if self._instead is None:
@@ -120,7 +120,7 @@ class BudgetedReflector:
         return maker_name(self._reflector)
 
     async def reflect(self, request: ReflectRequest) -> Draft:
-        spent = await self._budgets.exhausted(request.conversation, request.user)
+        spent = await self._budgets.find_exhausted(request.conversation, request.user)
         if spent is None:
             return await self._reflector.reflect(request)
         if self._instead is None:

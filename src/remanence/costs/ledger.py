@@ -8,7 +8,7 @@ from typing import Final
 
 from remanence import telemetry
 from remanence.background import Background
-from remanence.costs import priced
+from remanence.costs import with_list_price
 from remanence.protocols import Store
 from remanence.types import ConversationRef, Usage, UsageTotal
 
@@ -108,4 +108,4 @@ class Ledger:
 
 
 def _with_prices(usages: Sequence[Usage]) -> list[Usage]:
-    return [priced(usage) for usage in usages]
+    return [with_list_price(usage) for usage in usages]

@@ -53,41 +53,41 @@ class Reading:
 
 def some_day(reading: Reading) -> Period:
     """Yesterday, last night: the day `shift` days away, or a part of it."""
-    found = periods.shifted(reading.today, "day", reading.number("shift"))
+    found = periods.shift(reading.today, "day", reading.number("shift"))
     return found._replace(grain="moment") if reading.word else found
 
 
 def some_period(reading: Reading) -> Period:
     """Last week, next month, this year."""
-    return periods.shifted(reading.today, reading.unit, reading.number("shift"))
+    return periods.shift(reading.today, reading.unit, reading.number("shift"))
 
 
 def this_weekend(reading: Reading) -> Period:
     """The current or coming weekend; the one just past when the clause says so before Saturday."""
     gone = reading.speaks_of_past() and reading.today.weekday() < 5
-    return periods.shifted(reading.today, "weekend", -1 if gone else 0)
+    return periods.shift(reading.today, "weekend", -1 if gone else 0)
 
 
 def the_weekend(reading: Reading) -> Period:
     """As `this_weekend`, but on Monday and Tuesday the one just past unless the clause looks ahead."""
     if reading.today.weekday() < 2 and "future" not in reading.tenses():
-        return periods.shifted(reading.today, "weekend", -1)
+        return periods.shift(reading.today, "weekend", -1)
     return this_weekend(reading)
 
 
-def counted(reading: Reading) -> Period | None:
+def count_units(reading: Reading) -> Period | None:
     """Three days ago, in two weeks. With a past tense "in two weeks" is a duration and no date."""
     count = reading.count * reading.number("sign")
     if count > 0 and reading.speaks_of_past():
         return None
     if reading.unit == "year" and abs(count) == 1:
-        found = periods.shifted(reading.today, "month", 12 * count)
+        found = periods.shift(reading.today, "month", 12 * count)
     else:
-        found = periods.shifted(reading.today, reading.unit, count)
+        found = periods.shift(reading.today, reading.unit, count)
     return found._replace(approximate="vague" in reading.slots)
 
 
-def counted_hours(reading: Reading) -> Period:
+def count_hours(reading: Reading) -> Period:
     """Two hours ago: the day of that moment."""
     then = reading.at - timedelta(minutes=reading.count * reading.number("minutes"))
     return periods.day(then.date())._replace(grain="moment")
@@ -107,13 +107,13 @@ def lasting_in_perfect(reading: Reading) -> Period | None:
 def weekday_before(reading: Reading) -> Period:
     """Last Friday: never today."""
     back = (reading.today.weekday() - reading.number("weekday") - 1) % 7 + 1
-    return periods.shifted(reading.today, "day", -back)
+    return periods.shift(reading.today, "day", -back)
 
 
 def weekday_after(reading: Reading) -> Period:
     """Next Friday: never today."""
     ahead = (reading.number("weekday") - reading.today.weekday() - 1) % 7 + 1
-    return periods.shifted(reading.today, "day", ahead)
+    return periods.shift(reading.today, "day", ahead)
 
 
 def weekday_by_tense(reading: Reading) -> Period:
@@ -131,13 +131,13 @@ def this_weekday(reading: Reading) -> Period:
 def weekdays_counted(reading: Reading) -> Period:
     """Two Fridays ago."""
     nearest = weekday_before(reading).first
-    return periods.shifted(nearest, "day", -7 * (reading.count - 1))
+    return periods.shift(nearest, "day", -7 * (reading.count - 1))
 
 
 def weekday_of_week(reading: Reading) -> Period:
     """Friday of last week."""
-    week = periods.shifted(reading.today, "week", reading.number("shift"))
-    return periods.shifted(week.first, "day", reading.number("weekday"))
+    week = periods.shift(reading.today, "week", reading.number("shift"))
+    return periods.shift(week.first, "day", reading.number("weekday"))
 
 
 def some_season(reading: Reading) -> Period:

@@ -51,7 +51,7 @@ def monday(today: date) -> date:
     return today - timedelta(days=today.weekday())
 
 
-def shifted(today: date, unit: Unit, count: int) -> Period:
+def shift(today: date, unit: Unit, count: int) -> Period:
     """The day, week, weekend, month or year `count` units away from today's own."""
     match unit:
         case "day":
@@ -82,5 +82,5 @@ def back_to(today: date, unit: Unit, count: int) -> Period:
     if grain == "day":
         first = today - timedelta(days=count * (1 if unit == "day" else 7))
     else:
-        first = shifted(today, unit, -count).first
+        first = shift(today, unit, -count).first
     return Period(first=first, last=today, grain=grain, lasting=True)

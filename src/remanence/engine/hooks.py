@@ -39,7 +39,7 @@ class Hooks:
 NO_HOOKS = Hooks()
 
 
-async def observed(
+async def observe(
     observer: Observer, request: ObserveRequest, hooks: Hooks
 ) -> tuple[ObserveRequest, Draft]:
     """The request that was made in the end, and the draft that came of it."""
@@ -54,7 +54,7 @@ async def observed(
     return request, draft
 
 
-async def reflected(
+async def reflect(
     reflector: Reflector, request: ReflectRequest, hooks: Hooks
 ) -> tuple[ReflectRequest, Draft]:
     """The request that was made in the end, and the draft that came of it."""

@@ -25,7 +25,7 @@ class Leases:
     seconds: float
 
     @asynccontextmanager
-    async def held(self, state: MemoryState) -> AsyncIterator[bool]:
+    async def hold(self, state: MemoryState) -> AsyncIterator[bool]:
         """Hold a conversation's lease within; gives whether it is ours."""
         if not await self._take(state):
             yield False

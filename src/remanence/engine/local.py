@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from remanence import telemetry
-from remanence.background import Background, Pauses, Waiters, closed
+from remanence.background import Background, Pauses, Waiters, closed_error
 from remanence.engine.reconciler import Reconciler
 from remanence.engine.steps import IDLE, Outcome, Step
 from remanence.policy.schedule import longest_wait
@@ -79,7 +79,7 @@ class LocalEngine:
             Closed: the memory was closed before.
         """
         if self._closed:
-            raise closed()
+            raise closed_error()
         if everything:
             self._everything.add(ref)
         if not self._workers:
@@ -93,12 +93,12 @@ class LocalEngine:
                 return
             await asyncio.sleep(LEASE_POLL_SECONDS)
             if self._closed:
-                raise closed()
+                raise closed_error()
 
     async def progress(self, ref: ConversationRef) -> None:
         """Return after the next look at a conversation, whatever came of it."""
         if self._closed:
-            raise closed()
+            raise closed_error()
         if not self._workers:
             await self._step(ref)
             return

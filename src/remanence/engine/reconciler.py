@@ -25,7 +25,7 @@ from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
     activation,
     facts_end,
-    halved,
+    halve,
     is_cut,
     later_steps_wait,
     longest_wait,
@@ -152,7 +152,7 @@ class Reconciler:
             at=self.clock.now(),
         )
         if moved is not None:
-            telemetry.activated(state.ref.id, active_seq)
+            telemetry.count_activation(state.ref.id, active_seq)
         return moved
 
     async def _observing(self, snapshot: Snapshot, now: datetime, *, everything: bool) -> Step:
@@ -166,7 +166,7 @@ class Reconciler:
         messages = await self._slice(state, everything=everything)
         if not messages:
             return IDLE
-        messages = halved(messages, observe_halvings(state, observer))
+        messages = halve(messages, observe_halvings(state, observer))
         return await self._run_leased("observe", state, lambda: self._observe(snapshot, messages))
 
     async def _observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
@@ -195,7 +195,7 @@ class Reconciler:
     async def _try_again(self, snapshot: Snapshot, failed: Segment) -> bool:
         """Observe one such stretch; a failure leaves it as it is."""
         state = snapshot.state
-        async with self.leases.held(state) as is_ours:
+        async with self.leases.hold(state) as is_ours:
             try:
                 return is_ours and await self.compressing.observe_again(snapshot, failed)
             except StoreError:
@@ -230,7 +230,9 @@ class Reconciler:
             return self.failing.until_next_try(state, state.observe_failure)
         if not may_try(self.policy, state, state.facts_failure, now=now, made_by=extractor):
             return self.failing.until_next_try(state, state.facts_failure)
-        return await self._run_leased("facts", state, lambda: self.remembering.remember(snapshot, end))
+        return await self._run_leased(
+            "facts", state, lambda: self.remembering.remember(snapshot, end)
+        )
 
     async def _slice(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
         """The next messages to observe; reads on while a run of tool calls does not end."""
@@ -253,7 +255,7 @@ class Reconciler:
         self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
     ) -> Step:
         """Do *work* as the only owner of the conversation; a failure is recorded, not raised."""
-        async with self.leases.held(state) as is_ours:
+        async with self.leases.hold(state) as is_ours:
             if not is_ours:
                 return LEASED
             try:

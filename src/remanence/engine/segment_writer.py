@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.engine.hooks import Hooks, observed, reflected
+from remanence.engine.hooks import Hooks, observe, reflect
 from remanence.notes import render_notes
 from remanence.notes.excerpts import parts
 from remanence.notes.literals import LossReport
 from remanence.observers.draft_check import check_draft
-from remanence.observers.observation_input import seen_messages
+from remanence.observers.observation_input import observable_messages
 from remanence.pacing import Pacer
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
@@ -118,14 +118,16 @@ class Compressing:
             created_at=self.clock.now(),
             failed=(why,),
         )
-        return self._report_commit(state, segment, await self.store.commit_observation(state, segment))
+        return self._report_commit(
+            state, segment, await self.store.commit_observation(state, segment)
+        )
 
     async def _draft(
         self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
     ) -> tuple[Draft, Sequence[Message]]:
         """The observer's notes of *messages*, and what it was shown of them."""
         source_tokens = sum(message.tokens for message in messages)
-        seen = await seen_messages(messages)
+        seen = await observable_messages(messages)
         request = ObserveRequest(
             conversation=state.ref,
             messages=seen,
@@ -138,7 +140,7 @@ class Compressing:
             live=self.live_prompt(state.ref),
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
-            request, draft = await observed(self.observer, request, self.hooks)
+            request, draft = await observe(self.observer, request, self.hooks)
         return draft, request.messages
 
     async def adopt(
@@ -152,7 +154,7 @@ class Compressing:
         messages = await self.store.messages(
             state.ref, after=state.observed_seq, limit=last_seq - state.observed_seq
         )
-        seen = await seen_messages(messages)
+        seen = await observable_messages(messages)
         return await self._commit_notes(state, draft, messages, seen=seen, created_at=created_at)
 
     async def _commit_notes(
@@ -169,7 +171,9 @@ class Compressing:
         segment = await self._observation(
             draft, messages, seen=seen, sum_tokens=sum_tokens, created_at=created_at
         )
-        return self._report_commit(state, segment, await self.store.commit_observation(state, segment))
+        return self._report_commit(
+            state, segment, await self.store.commit_observation(state, segment)
+        )
 
     async def _observation(
         self,
@@ -217,7 +221,7 @@ class Compressing:
             user=state.user,
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
-            request, draft = await reflected(self.reflector, request, self.hooks)
+            request, draft = await reflect(self.reflector, request, self.hooks)
         segment = await self._segment(
             draft,
             generation=generation,
@@ -290,7 +294,7 @@ async def _loss_report(texts: tuple[str, ...], note_text: str) -> tuple[str, ...
             await pacer.pause()
             report.add(part)
     await pacer.pause()
-    return report.lost(limit=LOST_LITERALS)
+    return report.missing_literals(limit=LOST_LITERALS)
 
 
 def _known_notes(segments: tuple[Segment, ...]) -> tuple[Note, ...]:

@@ -38,7 +38,7 @@ class Turns:
     )
 
     @asynccontextmanager
-    async def held(self, ref: ConversationRef) -> AsyncIterator[str]:
+    async def hold(self, ref: ConversationRef) -> AsyncIterator[str]:
         """Hold the turn of a conversation within; gives the name under which it is held.
 
         Raises:

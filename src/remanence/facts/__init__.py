@@ -2,6 +2,6 @@
 
 from remanence.facts.extractive import ExtractiveFacts
 from remanence.facts.llm import ModelFacts
-from remanence.facts.merge import merged
+from remanence.facts.merge import merge_facts
 
-__all__ = ["ExtractiveFacts", "ModelFacts", "merged"]
+__all__ = ["ExtractiveFacts", "ModelFacts", "merge_facts"]

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.types import FactType
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
@@ -64,7 +64,7 @@ def _fact(item: Mapping[str, object]) -> AnsweredFact | None:
         return None
     kind = str(item.get("type", "")).strip().lower()
     return AnsweredFact(
-        summary=scrubbed(" ".join(summary.split()))[:_LONGEST],
+        summary=redact(" ".join(summary.split()))[:_LONGEST],
         type=_type(kind),
         tags=_tags(item.get("tags")),
         source=_numbers(item.get("source")),

@@ -14,8 +14,8 @@ from remanence.arguments import (
 from remanence.clock import Clock
 from remanence.errors import InvalidMessage, StoreError
 from remanence.facts.extraction import KNOWN_FACTS
-from remanence.facts.merge import merged
-from remanence.notes.redact import scrubbed
+from remanence.facts.merge import merge_facts
+from remanence.notes.redact import redact
 from remanence.protocols import FactVectors, Store
 from remanence.types import Fact, FactChanges, FactDraft, FactType, Owner
 
@@ -88,7 +88,7 @@ class Facts:
         )
         for _ in range(TRIES):
             known = await self._store.facts(owner, limit=KNOWN_FACTS)
-            changes = merged(
+            changes = merge_facts(
                 [draft], known, owner=owner, source=None, made_by="saved", clock=self._clock
             )
             if not changes.facts:
@@ -138,7 +138,9 @@ class Facts:
         """The known fact that says what a draft says."""
         known = await self._store.facts(owner, limit=KNOWN_FACTS)
         for fact in known:
-            again = merged([draft], [fact], owner=owner, source=None, made_by="", clock=self._clock)
+            again = merge_facts(
+                [draft], [fact], owner=owner, source=None, made_by="", clock=self._clock
+            )
             if again == FactChanges():
                 return fact
         raise StoreError(f"the facts of user {owner.user!r} changed meanwhile: save again")
@@ -153,4 +155,4 @@ def _check_summary(summary: str) -> str:
             f"the fact has {len(text):,} characters, more than {LONGEST_SUMMARY:,}: a fact is a "
             "sentence; keep the rest elsewhere and name it"
         )
-    return scrubbed(text)
+    return redact(text)

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from remanence import telemetry
 from remanence.facts.extraction import Extracting
-from remanence.facts.render import curated_text, facts_text, prefix_marker
-from remanence.observers.observation_input import seen_messages
+from remanence.facts.render import facts_text, prefix_marker, render_curated
+from remanence.observers.observation_input import observable_messages
 from remanence.policy.cache_economics import is_cold
 from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, Store
@@ -38,7 +38,7 @@ class Remembering:
             return False
         last_seq = messages[-1].seq
         changes = FactChanges()
-        seen, owner = await seen_messages(messages), owner_of(state)
+        seen, owner = await observable_messages(messages), owner_of(state)
         if seen and owner is not None:
             notes = tuple(_notes(snapshot.segments, after=state.facts_seq, last_seq=last_seq))
             changes = await self.extracting.changes(owner, state.ref, messages=seen, notes=notes)
@@ -55,7 +55,7 @@ def owner_of(state: MemoryState) -> Owner | None:
     return Owner(state.ref.tenant, state.user) if state.user else None
 
 
-async def shown_facts(
+async def facts_block(
     store: Store,
     policy: Policy,
     snapshot: Snapshot,
@@ -77,7 +77,7 @@ async def shown_facts(
         if not is_cold(snapshot.tail, lifetime=lifetime, now=now, warmed_at=pin.at):
             return pin.text
     facts = await store.facts(owner, limit=SHOWN_FACTS)
-    by_hand = curated_text(
+    by_hand = render_curated(
         await curated(), max_tokens=policy.facts_budget // 2, count_text=count_text
     )
     known = facts_text(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remanence.clock import Clock
-from remanence.facts.merge import merged
+from remanence.facts.merge import merge_facts
 from remanence.policy.policy import Policy
 from remanence.protocols import ExtractRequest, FactExtractor, Store
 from remanence.types import ConversationRef, FactChanges, Message, Note, Owner
@@ -45,7 +45,7 @@ class Extracting:
             drafts = await self.extractor.extract(request)
         # Comparing with thousands of facts takes a while: the event loop goes on meanwhile.
         return await asyncio.to_thread(
-            merged,
+            merge_facts,
             drafts,
             known,
             owner=owner,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from remanence.dates import find_dates
 from remanence.facts.cues import fact_cues
 from remanence.languages.vocabulary import vocabulary_of
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.observers.extractive.cues import cue_of
 from remanence.observers.extractive.observer import extract
 from remanence.observers.extractive.wording import words
@@ -81,7 +81,7 @@ def _draft(note: Note, clause: str) -> FactDraft | None:
     speaker = note.speaker or ""
     named = "" if speaker.casefold() in _SPEAKERS_OF_THEMSELVES else f"{speaker}: "
     return FactDraft(
-        summary=scrubbed(f"{named}{clause}"),
+        summary=redact(f"{named}{clause}"),
         type=fact_type,
         tags=tags,
         first_seq=note.first_seq,

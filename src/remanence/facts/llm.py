@@ -7,7 +7,7 @@ from string import Template
 
 from remanence.errors import ObservationRejected
 from remanence.facts.answers import AnsweredFact, read_facts
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.observers.llm.asking import NOTHING, Question, ask_once, is_word
 from remanence.observers.llm.lines import format_line
 from remanence.observers.llm.note_entries import note_entries
@@ -73,7 +73,7 @@ def _prompt(name: str) -> str:
 
 def _entries_of_known(request: ExtractRequest) -> Iterator[Entry]:
     for number, fact in enumerate(request.known[:KNOWN_FACTS], start=1):
-        yield Entry("", f"{number}. {scrubbed(fact.summary)}")
+        yield Entry("", f"{number}. {redact(fact.summary)}")
 
 
 def _source_section(request: ExtractRequest) -> Section:

@@ -34,7 +34,7 @@ class _Meaning:
     asks_topic: bool
 
 
-def merged(
+def merge_facts(
     drafts: Sequence[FactDraft],
     known: Sequence[Fact],
     *,

@@ -42,7 +42,7 @@ def facts_text(
     return "\n".join([HEADING, PREAMBLE, *lines]) if lines else ""
 
 
-def curated_text(text: str, *, max_tokens: int, count_text: CountTokens) -> str:
+def render_curated(text: str, *, max_tokens: int, count_text: CountTokens) -> str:
     """The memory file below a heading, its first lines where it does not fit; empty for none."""
     if not text:
         return ""

@@ -114,7 +114,7 @@ class LossReport:
                 self._missing[key] = (_RANK[literal.kind], len(self._missing), literal)
             self._counts[key] += 1
 
-    def lost(self, *, limit: int) -> tuple[str, ...]:
+    def missing_literals(self, *, limit: int) -> tuple[str, ...]:
         """The literals that are missing, the most telling first."""
         return tuple(literal.text for literal in self.missing()[:limit])
 

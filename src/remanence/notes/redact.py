@@ -7,7 +7,7 @@ from remanence.notes.secret_mark import MARK
 from remanence.notes.secret_numbers import without_numbers
 from remanence.notes.substitution import Rule, apply_rules
 
-__all__ = ["MARK", "scrubbed"]
+__all__ = ["MARK", "redact"]
 
 _KEY_BLOCK = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]|-(?!----))*+(?:-----END [A-Z ]{0,40}-----)?"
@@ -63,7 +63,7 @@ words, paths and identifiers of code rarely do so ten times."""
 _DIGIT_OR_SYMBOL = re.compile(r"[0-9!@#$%^&*+=?~]")
 
 
-def scrubbed(text: str) -> str:
+def redact(text: str) -> str:
     """The text with each secret replaced by `[secret]`; what only might be one stays."""
     text = _KEY_BLOCK.sub(MARK, text)
     return without_numbers(apply_rules(_RULES, text))

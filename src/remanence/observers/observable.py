@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from remanence.notes.elements import replace_elements
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.types import Message, Part, TextPart, ToolCallPart, ToolResultPart
 from remanence.wire.pairing import VOLATILE_TAG
 
@@ -31,7 +31,7 @@ def _clean_part(part: Part) -> Part:
         case TextPart():
             return _clean_text(part)
         case ToolCallPart():
-            return replace(part, arguments=scrubbed(part.arguments))
+            return replace(part, arguments=redact(part.arguments))
         case ToolResultPart():
             content = tuple(
                 _clean_text(item) if isinstance(item, TextPart) else item for item in part.content
@@ -43,4 +43,4 @@ def _clean_part(part: Part) -> Part:
 
 def _clean_text(part: TextPart) -> TextPart:
     text = replace_elements(part.text, _CONTROL, "")
-    return TextPart(text=scrubbed(text))
+    return TextPart(text=redact(text))

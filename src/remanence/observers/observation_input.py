@@ -11,7 +11,7 @@ LONG_TEXT = 5_000
 """Characters from which looking for secrets leaves the event loop."""
 
 
-async def seen_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
+async def observable_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages without what may not be observed, made one by one so that others go on."""
     seen: list[Message] = []
     pacer = Pacer()

@@ -54,8 +54,8 @@ def observation_due(policy: Policy, state: MemoryState) -> bool:
     if not policy.enabled or state.unobserved_tokens == 0:
         return False
     if policy.observe_compare == "gte":
-        return gauged_tokens(policy, state) >= _threshold(policy)
-    return gauged_tokens(policy, state) > _threshold(policy)
+        return observable_tokens(policy, state) >= _threshold(policy)
+    return observable_tokens(policy, state) > _threshold(policy)
 
 
 def _threshold(policy: Policy) -> float:
@@ -64,7 +64,7 @@ def _threshold(policy: Policy) -> float:
 
 def may_interrupt(policy: Policy, state: MemoryState) -> bool:
     """Whether so many messages wait that an observation begins in the middle of a turn, too."""
-    return gauged_tokens(policy, state) > OPEN_TURN_FACTOR * _threshold(policy)
+    return observable_tokens(policy, state) > OPEN_TURN_FACTOR * _threshold(policy)
 
 
 def look_tokens(policy: Policy, state: MemoryState) -> int:
@@ -72,7 +72,7 @@ def look_tokens(policy: Policy, state: MemoryState) -> int:
 
     That is where an observation becomes due; while one is due and waits, with the next message.
     """
-    before = state.last_sum_tokens - gauged_tokens(policy, state)
+    before = state.last_sum_tokens - observable_tokens(policy, state)
     above = before + _threshold(policy)
     tokens = math.ceil(above) - 1 if policy.observe_compare == "gte" else math.floor(above)
     return max(state.last_sum_tokens, tokens)
@@ -83,7 +83,7 @@ def longest_wait(policy: Policy) -> timedelta:
     return timedelta(seconds=policy.retry_max_seconds * (1 + MAX_JITTER))
 
 
-def gauged_tokens(policy: Policy, state: MemoryState) -> int:
+def observable_tokens(policy: Policy, state: MemoryState) -> int:
     """The tokens that are compared with `observe_tokens`."""
     if policy.observe_gauge == "unobserved":
         return state.unobserved_tokens
@@ -172,7 +172,7 @@ def _observe_failure(state: MemoryState, observer: str) -> Failure | None:
     return failure if failure is not None and failure.made_by in ("", observer) else None
 
 
-def halved(messages: Sequence[Message], times: int) -> tuple[Message, ...]:
+def halve(messages: Sequence[Message], times: int) -> tuple[Message, ...]:
     """The first of *messages* after so many halvings, at least the first run that may stand alone.
 
     What fails again and again is isolated so, and all around it is observed.

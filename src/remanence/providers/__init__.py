@@ -12,7 +12,7 @@ from remanence.providers.comparison import ComparedModel, CompareTokens
 from remanence.providers.fallback import FallbackModel
 from remanence.providers.function import FunctionModel
 from remanence.providers.limit import LimitedModel, Limits
-from remanence.providers.meter import MeteredModel, RecordUsage, UnusableAnswer, failed_usage
+from remanence.providers.meter import MeteredModel, RecordUsage, UnusableAnswer, usage_of_failure
 from remanence.providers.options import ModelOptions
 from remanence.providers.retry import RetryingModel
 from remanence.providers.spec import ModelSpec, parse_spec
@@ -30,8 +30,8 @@ __all__ = [
     "RecordUsage",
     "RetryingModel",
     "UnusableAnswer",
-    "failed_usage",
     "open_model",
+    "usage_of_failure",
 ]
 
 ModelFunction: TypeAlias = Callable[[ModelRequest], Awaitable[str]]
@@ -72,7 +72,9 @@ class _Opener:
 
     def open(self, source: ModelSource) -> Model:
         if isinstance(source, str):
-            return self._open_named(replace(parse_spec(source), key_variable=self._options.key_variable))
+            return self._open_named(
+                replace(parse_spec(source), key_variable=self._options.key_variable)
+            )
         if isinstance(source, Sequence):
             return FallbackModel(
                 [self.open(link) for link in source],

@@ -14,7 +14,7 @@ Body: TypeAlias = dict[str, Any]  # a request: its shape is the provider's
 PATHS = ("/messages", "/chat/completions")
 
 
-def continued(provider: str, live: LivePrompt) -> Callable[[Body], Body]:
+def continue_live(provider: str, live: LivePrompt) -> Callable[[Body], Body]:
     """A function that puts a request's last message behind the live prompt."""
 
     def change(body: Body) -> Body:

@@ -52,7 +52,7 @@ _TOO_LONG: Final = re.compile(
 )
 
 
-def described(
+def describe_failure(
     reason: str,
     spec: ModelSpec,
     *,

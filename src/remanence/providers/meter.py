@@ -51,7 +51,7 @@ class MeteredModel:
             answer = await self._model.complete(request)
         except BaseException as error:
             self._record(
-                failed_usage(
+                usage_of_failure(
                     error,
                     conversation=request.conversation,
                     user=request.user,
@@ -66,7 +66,7 @@ class MeteredModel:
         return answer
 
 
-def failed_usage(
+def usage_of_failure(
     error: BaseException,
     *,
     conversation: ConversationRef | None,

@@ -22,7 +22,7 @@ from remanence.errors import ModelError
 from remanence.protocols import LivePrompt, ModelAnswer, ModelRequest
 from remanence.providers.answers import to_answer
 from remanence.providers.clients import OLLAMA_URL, client_of_kind, http_client
-from remanence.providers.continuation import ChangingClient, continued
+from remanence.providers.continuation import ChangingClient, continue_live
 from remanence.providers.pydantic_ai_errors import opening_failure, to_model_error
 from remanence.providers.spec import ModelSpec, can_continue, own_key
 
@@ -123,7 +123,7 @@ class ProviderModel:
         if live is None:
             return http_client(self._timeout_seconds)
         client = client_of_kind(ChangingClient, self._timeout_seconds)
-        client.change = continued(self._spec.provider, live)
+        client.change = continue_live(self._spec.provider, live)
         return client
 
     def _wire_model(self, client: httpx2.AsyncClient) -> WireModel:

@@ -11,7 +11,7 @@ from pydantic_ai import exceptions as wire
 from remanence.errors import ModelError
 from remanence.providers.bounded_client import body_error
 from remanence.providers.errors import (
-    described,
+    describe_failure,
     is_too_long,
     provider_words,
     reason_of_status,
@@ -49,7 +49,7 @@ def to_model_error(error: Exception, spec: ModelSpec) -> ModelError:
     """The failure of a call, in our words."""
     if problem := body_error(error):
         return ModelError("bad_answer", f"{spec.name}: the answer {problem}")
-    return described(
+    return describe_failure(
         _reason(error),
         spec,
         status=error.status_code if isinstance(error, wire.ModelHTTPError) else None,

@@ -17,7 +17,7 @@ _MAX_QUERY = 400
 """Characters of a query whose words are looked for in the texts found."""
 
 
-def fused(rankings: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
+def fuse(rankings: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
     """The hits of all rankings, best first: each counts for 1 / (60 + its rank) in each of them."""
     scores: dict[tuple[str, str, int, str], float] = {}
     found: dict[tuple[str, str, int, str], Hit] = {}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from remanence import telemetry
-from remanence.background import Background, Waiters, closed
+from remanence.background import Background, Waiters, closed_error
 from remanence.errors import ModelError, ObservationRejected
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import retry_delay
@@ -58,7 +58,7 @@ class Embedding:
     async def settle(self) -> None:
         """Return when every text has its vector, or the latest try has failed."""
         if self._closed:
-            raise closed()
+            raise closed_error()
         settled = self._waiting.add()
         self._forced = True
         self._look.set()

@@ -133,7 +133,7 @@ def merge_quotes(rankings: Iterable[Sequence[Quote]]) -> tuple[Quote, ...]:
     return tuple(best[source] for source in sorted(best, key=lambda source: -scores[source]))
 
 
-def recalled_lines(
+def render_quotes(
     found: Iterable[Quote], *, max_tokens: int, count_text: CountTokens
 ) -> tuple[str, ...]:
     """Quotes with their places, as many as fit, oldest first.

@@ -8,7 +8,7 @@ from typing import TypeVar
 from remanence import telemetry
 from remanence.policy.policy import Policy
 from remanence.protocols import Embedder, FactVectors, Store
-from remanence.recall.fusion import fact_hit, fused, with_snippets
+from remanence.recall.fusion import fact_hit, fuse, with_snippets
 from remanence.recall.indexer import check_vectors
 from remanence.recall.passages import (
     Quote,
@@ -70,7 +70,7 @@ class Recalling:
             for facts in await self._fact_rankings(owner, query, vector, pool):
                 hits = [fact_hit(fact) for fact in facts if source in (None, fact.conversation)]
                 rankings.append(tuple(hit for hit in hits if only.allows(hit)))
-        best = fused(rankings)[:limit]
+        best = fuse(rankings)[:limit]
         return await _beside_the_loop(lambda: with_snippets(best, query), best, query)
 
     async def quotes(
@@ -105,7 +105,7 @@ class Recalling:
         pool = max(LEAST_POOL, POOL_FACTOR * limit)
         rankings = await self._fact_rankings(owner, query, vector, pool)
         by_id = {fact.id: fact for ranking in rankings for fact in ranking}
-        best = fused([fact_hit(fact) for fact in ranking] for ranking in rankings)
+        best = fuse([fact_hit(fact) for fact in ranking] for ranking in rankings)
         return tuple(by_id[hit.source_id] for hit in best[:limit])
 
     async def _fact_rankings(

@@ -42,7 +42,7 @@ class Dialect:
     keys: Mapping[str, Key]
     hosts: tuple[str, ...] = ()
 
-    def written(self, name: str) -> str:
+    def key_path(self, name: str) -> str:
         """A key with the path to it."""
         return ".".join((*self.path, name))
 
@@ -117,11 +117,11 @@ def _translate(dialect: Dialect, table: Table, whole: Table, file: Path) -> Tran
             written[f"policy.{key}"] = f"{name}={value!r}"
 
     for name, (spelling, value) in given.items():
-        note(dialect.keys[name].settings(value), dialect.written(spelling), value)
+        note(dialect.keys[name].settings(value), dialect.key_path(spelling), value)
     if dialect is ZORA and "block_after_tokens" in given:
         spelling, tokens = given["block_after_tokens"]
         working = given.get("working_tier_max_tokens", Given("", ZORA_WORKING_TOKENS)).value
-        note({"block_after": tokens / max(1, working)}, dialect.written(spelling), tokens)
+        note({"block_after": tokens / max(1, working)}, dialect.key_path(spelling), tokens)
     main = _main_agent(dialect, whole)
     if window := main.get("model"):
         note({"model": window}, "agent.model", window)
@@ -144,7 +144,7 @@ def _given_keys(dialect: Dialect, table: Table, file: Path) -> Iterator[tuple[st
             raise _unknown(dialect, spelling, names, file)
         name = names[spelling]
         if other := seen.get(name):
-            both = f"{dialect.written(other)} and {dialect.written(spelling)}"
+            both = f"{dialect.key_path(other)} and {dialect.key_path(spelling)}"
             raise InvalidPolicy(f"{both} (file {file.name}) set the same: keep one of them")
         seen[name] = spelling
         if value is not None:
@@ -154,7 +154,7 @@ def _given_keys(dialect: Dialect, table: Table, file: Path) -> Iterator[tuple[st
 def _unknown(dialect: Dialect, name: str, names: Mapping[str, str], file: Path) -> InvalidPolicy:
     nearest = difflib.get_close_matches(name, names, n=1)
     hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(dialect.keys)}"
-    return InvalidPolicy(f"{dialect.written(name)} (file {file.name}) is unknown: {hint}")
+    return InvalidPolicy(f"{dialect.key_path(name)} (file {file.name}) is unknown: {hint}")
 
 
 def _check_value(
@@ -172,7 +172,7 @@ def _check_value(
     if not fits or (kind is int and value < 0):
         wanted = {int: "a whole number, 0 or more", bool: "true or false", str: "a text"}[kind]
         raise InvalidPolicy(
-            f"{dialect.written(spelling)}={value!r} (file {file.name}) is impossible: use {wanted}"
+            f"{dialect.key_path(spelling)}={value!r} (file {file.name}) is impossible: use {wanted}"
         )
     return value
 
@@ -195,7 +195,7 @@ def _model(
     if dialect is ZORA:
         if (model := halves.get("model")) and ":" not in model:
             raise InvalidPolicy(
-                f"{dialect.written(given['model'].name)}={model!r} (file {file.name}) is not a "
+                f"{dialect.key_path(given['model'].name)}={model!r} (file {file.name}) is not a "
                 "model: write provider:model, such as google:gemini-2.5-flash"
             )
         return model
@@ -204,7 +204,7 @@ def _model(
     if own:
         missing = "model" if "provider" in halves else "provider"
         raise InvalidPolicy(
-            f"{dialect.written(missing)} (file {file.name}) is missing: name the "
+            f"{dialect.key_path(missing)} (file {file.name}) is missing: name the "
             f"{missing} there, or that of the main agent as agent.{missing}"
         )
     return None

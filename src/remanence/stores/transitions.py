@@ -26,7 +26,7 @@ class Span(NamedTuple):
     last_seq: int
 
 
-def observed(
+def after_observation(
     current: MemoryState | None, expected: MemoryState, segment: Segment, *, sum_tokens: int
 ) -> MemoryState | None:
     """The state after an observation; *sum_tokens* counts the tape up to the segment's end.
@@ -59,7 +59,7 @@ def _next_failure(state: MemoryState) -> Failure | None:
     return None if failure is None else replace(failure, rejections=0)
 
 
-def observed_again(
+def after_reobservation(
     current: MemoryState | None, segment: Segment, replaced: str, *, live: Sequence[Span]
 ) -> MemoryState | None:
     """The state after an observation took the place of one; *live* are all live segments."""
@@ -76,7 +76,7 @@ def observed_again(
     )
 
 
-def reflected(
+def after_reflection(
     current: MemoryState | None,
     segment: Segment,
     replaced: Sequence[str],
@@ -107,7 +107,7 @@ def reflected(
     )
 
 
-def activated(
+def after_activation(
     current: MemoryState | None,
     expected: MemoryState,
     *,
@@ -143,7 +143,7 @@ def activated(
     )
 
 
-def remembered(
+def after_facts(
     current: MemoryState | None, expected: MemoryState, *, facts_seq: int
 ) -> MemoryState | None:
     """The state after facts were extracted up to *facts_seq*."""
@@ -162,7 +162,7 @@ def remembered(
     )
 
 
-def failed(
+def after_failure(
     current: MemoryState | None, expected: MemoryState, failure: Failure
 ) -> MemoryState | None:
     """The state after a step that did not advance."""
@@ -180,7 +180,7 @@ def failed(
     return replace(current, reflect_failure=failure, lock_version=version)
 
 
-def retried(current: MemoryState | None) -> MemoryState | None:
+def after_retry(current: MemoryState | None) -> MemoryState | None:
     """The state with its failures forgotten, None where there are none."""
     if current is None or current.last_error is None:
         return None
@@ -219,8 +219,8 @@ def describe(segment: Segment, source: str) -> str:
 
 def _parse_failed_stretches(segment: Segment) -> str:
     return "".join(
-        f"; {failed.first_seq}..{failed.last_seq} failed: {failed.reason}: {failed.message}"
-        for failed in segment.failed
+        f"; {after_failure.first_seq}..{after_failure.last_seq} failed: {after_failure.reason}: {after_failure.message}"
+        for after_failure in segment.failed
     )
 
 

@@ -7,7 +7,7 @@ from remanence.testing.invariants import (
     check_coverage,
     check_extends,
     check_tiling,
-    flattened,
+    flatten,
 )
 from remanence.testing.models import ScriptedModel
 from remanence.testing.observers import ScriptedObserver, ScriptedReflector
@@ -22,5 +22,5 @@ __all__ = [
     "check_coverage",
     "check_extends",
     "check_tiling",
-    "flattened",
+    "flatten",
 ]

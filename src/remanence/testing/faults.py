@@ -41,7 +41,7 @@ class Gate:
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     opened: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def passed(self) -> None:
+    async def pass_by(self) -> None:
         """Tell that the call is here, and wait for the test."""
         self.reached.set()
         await self.opened.wait()
@@ -60,7 +60,7 @@ class Fault:
         if when != self.when:
             return
         if self.gate is not None:
-            await self.gate.passed()
+            await self.gate.pass_by()
         if self.error is not None:
             raise self.error
 

@@ -42,7 +42,7 @@ def check_coverage(context: Context, state: MemoryState, segments: Sequence[Segm
     assert not missing, f"messages {sorted(missing)} are in no part of the context ({state})"
 
 
-def flattened(context: Context) -> list[str]:
+def flatten(context: Context) -> list[str]:
     """The Anthropic request as one string a block, in order, without breakpoints and volatile."""
     request = context.to_anthropic()
     pieces = [_bytes("system", block) for block in request.get("system", ())]
@@ -52,7 +52,7 @@ def flattened(context: Context) -> list[str]:
 
 
 def cached_prefix(context: Context) -> list[str]:
-    """The blocks up to the last breakpoint, as `flattened` gives them."""
+    """The blocks up to the last breakpoint, as `flatten` gives them."""
     request = context.to_anthropic()
     blocks = [("system", block) for block in request.get("system", ())]
     for turn in request["messages"]:
@@ -77,7 +77,7 @@ def check_extends(earlier: Context, later: Context, *, facts_renewed: bool = Fal
     if may_differ and not same_facts:
         return
     if before == after and _same_tail(earlier, later):
-        prefix, whole = cached_prefix(earlier), flattened(later)
+        prefix, whole = cached_prefix(earlier), flatten(later)
     else:
         prefix, whole = _notes(earlier), _notes(later)
     for index, piece in enumerate(prefix):

@@ -61,10 +61,10 @@ def dumps(value: object, *, sort_keys: bool = False) -> str:
             sort_keys=sort_keys,
         )
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidMessage(f"{quoted(value)} is not JSON ({error}): use plain JSON") from error
+        raise InvalidMessage(f"{quote(value)} is not JSON ({error}): use plain JSON") from error
 
 
-def quoted(value: object) -> str:
+def quote(value: object) -> str:
     """The beginning of a value in Python's notation, for an error; of any value at all."""
     try:
         return f"{value!r:.80}"
@@ -105,14 +105,14 @@ def _plain(value: object, what: str, depth: int) -> Any:  # any JSON
     if isinstance(value, ClientObject) and not isinstance(value, type):
         return _plain(_dump(value, what), what, depth)
     raise InvalidMessage(
-        f"{what} holds {quoted(value)}, a {type(value).__name__} for which JSON has no form: "
+        f"{what} holds {quote(value)}, a {type(value).__name__} for which JSON has no form: "
         "use text, finite numbers, lists and dicts"
     )
 
 
 def _key(key: object, what: str) -> str:
     if not isinstance(key, str):
-        raise InvalidMessage(f"{what} has the key {quoted(key)}: JSON keys are strings")
+        raise InvalidMessage(f"{what} has the key {quote(key)}: JSON keys are strings")
     return key
 
 

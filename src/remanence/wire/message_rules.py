@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from remanence.errors import InvalidMessage
 from remanence.wire import anthropic, gemini, openai, responses
-from remanence.wire.json_value import loads, quoted
+from remanence.wire.json_value import loads, quote
 from remanence.wire.message import Message
 from remanence.wire.parts import (
     DIALECTS,
@@ -66,7 +66,7 @@ def check_message(message: Message, *, max_bytes: int) -> None:
     """
     if not isinstance(message, Message):
         raise InvalidMessage(
-            f"{quoted(message)} is a {type(message).__name__} and no message: use Message.user(...), "
+            f"{quote(message)} is a {type(message).__name__} and no message: use Message.user(...), "
             "Message.assistant(...) or Message.from_openai(...)"
         )
     _check_fields(message)
@@ -88,16 +88,16 @@ def check_message(message: Message, *, max_bytes: int) -> None:
 
 def _check_fields(message: Message) -> None:
     if not isinstance(message.role, str) or message.role not in ROLES:
-        raise InvalidMessage(f"role {quoted(message.role)} is unknown: use one of {sorted(ROLES)}")
+        raise InvalidMessage(f"role {quote(message.role)} is unknown: use one of {sorted(ROLES)}")
     if not isinstance(message.kind, str) or message.kind not in _KINDS:
-        raise InvalidMessage(f"kind {quoted(message.kind)} is unknown: use one of {sorted(_KINDS)}")
+        raise InvalidMessage(f"kind {quote(message.kind)} is unknown: use one of {sorted(_KINDS)}")
     for field in ("id", "name"):
         value = getattr(message, field)
         if value is not None and not isinstance(value, str):
-            raise InvalidMessage(f"{field} {quoted(value)} of a message is not text: use a str")
+            raise InvalidMessage(f"{field} {quote(value)} of a message is not text: use a str")
     if not isinstance(message.content, tuple):
         raise InvalidMessage(
-            f"content {quoted(message.content)} is a {type(message.content).__name__}: use a tuple of "
+            f"content {quote(message.content)} is a {type(message.content).__name__}: use a tuple of "
             "parts, or Message.user(...)"
         )
 
@@ -113,7 +113,7 @@ def _check_time(message: Message) -> None:
             return
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidMessage(
-            f"created_at {quoted(at)} is not a time that UTC can hold ({error}): use an aware "
+            f"created_at {quote(at)} is not a time that UTC can hold ({error}): use an aware "
             "datetime of the years 1 to 9999"
         ) from error
     raise InvalidMessage(
@@ -125,7 +125,7 @@ def _check_time(message: Message) -> None:
 def _check_types(part: object) -> None:
     if not isinstance(part, _PART_TYPES):
         raise InvalidMessage(
-            f"{quoted(part)} is a {type(part).__name__} and no part of a message: use TextPart, "
+            f"{quote(part)} is a {type(part).__name__} and no part of a message: use TextPart, "
             "ImagePart, FilePart, ToolCallPart, ToolResultPart or Message.from_openai(...)"
         )
     kind = type(part)
@@ -138,7 +138,7 @@ def _check_types(part: object) -> None:
         case ImagePart(width=width, height=height):
             for pixels in (width, height):
                 if pixels is not None and (not isinstance(pixels, int) or pixels < 0):
-                    raise InvalidMessage(f"{quoted(pixels)} pixels of an image: use a whole number")
+                    raise InvalidMessage(f"{quote(pixels)} pixels of an image: use a whole number")
         case ToolResultPart(content=content):
             _check_result(part.call_id, content)
         case _:
@@ -151,7 +151,7 @@ def _require_text(part: Part, field: str) -> None:
     value = getattr(part, field)
     if not isinstance(value, str):
         raise InvalidMessage(
-            f"{field} {quoted(value)} of a message is no text: use a str for "
+            f"{field} {quote(value)} of a message is no text: use a str for "
             f"{type(part).__name__}.{field}"
         )
 
@@ -159,7 +159,7 @@ def _require_text(part: Part, field: str) -> None:
 def _check_result(call_id: str, content: object) -> None:
     if not isinstance(content, tuple):
         raise InvalidMessage(
-            f"the result of tool call {quoted(call_id)} is a {type(content).__name__}: use a tuple of "
+            f"the result of tool call {quote(call_id)} is a {type(content).__name__}: use a tuple of "
             "parts, or Message.tool(...)"
         )
     for inner in content:
@@ -169,7 +169,7 @@ def _check_result(call_id: str, content: object) -> None:
         )
         if is_beside or isinstance(inner, ToolCallPart | ToolResultPart):
             raise InvalidMessage(
-                f"the result of tool call {quoted(call_id)} holds {quoted(inner)}: use text, images "
+                f"the result of tool call {quote(call_id)} holds {quote(inner)}: use text, images "
                 "and files"
             )
 
@@ -178,9 +178,9 @@ def _check_extra(extra: object) -> None:
     if extra is None:
         return
     if not isinstance(extra, Extra):
-        raise InvalidMessage(f"extra {quoted(extra)} of a part is no Extra: leave it out")
+        raise InvalidMessage(f"extra {quote(extra)} of a part is no Extra: leave it out")
     if not isinstance(extra.dialect, str) or not isinstance(extra.raw, str):
-        raise InvalidMessage(f"extra {quoted(extra)} of a part is not text: leave it out")
+        raise InvalidMessage(f"extra {quote(extra)} of a part is not text: leave it out")
 
 
 def _check_roles(message: Message) -> None:
@@ -191,18 +191,18 @@ def _check_roles(message: Message) -> None:
         )
     if message.tool_calls and message.role != "assistant":
         raise InvalidMessage(
-            f"tool call {quoted(message.tool_calls[0].id)} stands in a {message.role} message: "
+            f"tool call {quote(message.tool_calls[0].id)} stands in a {message.role} message: "
             "only the assistant calls tools"
         )
     ids = [call.id for call in message.tool_calls]
     if len(set(ids)) < len(ids):
         raise InvalidMessage(
-            f"the message calls tools under the ids {quoted(ids)}, one of them twice: give each "
+            f"the message calls tools under the ids {quote(ids)}, one of them twice: give each "
             "call an id of its own"
         )
     if message.tool_results and message.role not in ("tool", "user"):
         raise InvalidMessage(
-            f"the result of tool call {quoted(message.tool_results[0].call_id)} stands in a "
+            f"the result of tool call {quote(message.tool_results[0].call_id)} stands in a "
             f"{message.role} message: use Message.tool(...)"
         )
 
@@ -249,7 +249,7 @@ def _check_content(part: Part) -> None:
     """Refuse what no request could hold, or no provider could read."""
     match part:
         case ToolCallPart(id="") | ToolCallPart(name=""):
-            raise InvalidMessage(f"tool call {quoted(part)} has no id or no name: give it both")
+            raise InvalidMessage(f"tool call {quote(part)} has no id or no name: give it both")
         case ToolResultPart(call_id=""):
             raise InvalidMessage("a tool result names no tool call: set its call_id")
         case ToolResultPart():
@@ -284,20 +284,20 @@ def _check_other(part: OtherPart) -> None:
     value = _json_object(part.dialect, part.raw)
     if part.scope == "message":
         if part.dialect == "openai_responses" and not part.type:
-            raise InvalidMessage(f"item {quoted(part.raw)} has no type: add one")
+            raise InvalidMessage(f"item {quote(part.raw)} has no type: add one")
         return
     if part.scope != "part":
-        raise InvalidMessage(f"scope {quoted(part.scope)} of an OtherPart: use 'part' or 'message'")
+        raise InvalidMessage(f"scope {quote(part.scope)} of an OtherPart: use 'part' or 'message'")
     _PARSE_PART[part.dialect](value)
 
 
 def _json_object(dialect: str, raw: str) -> dict[str, Any]:
     if dialect not in DIALECTS:
-        raise InvalidMessage(f"dialect {quoted(dialect)} is unknown: use one of {sorted(DIALECTS)}")
+        raise InvalidMessage(f"dialect {quote(dialect)} is unknown: use one of {sorted(DIALECTS)}")
     try:
         value = loads(raw)
     except ValueError as error:
-        raise InvalidMessage(f"{quoted(raw)} is not JSON ({error}): use json.dumps(...)") from error
+        raise InvalidMessage(f"{quote(raw)} is not JSON ({error}): use json.dumps(...)") from error
     if not isinstance(value, dict):
-        raise InvalidMessage(f"{quoted(raw)} is not a JSON object: use json.dumps({{...}})")
+        raise InvalidMessage(f"{quote(raw)} is not a JSON object: use json.dumps({{...}})")
     return value

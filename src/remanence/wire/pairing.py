@@ -26,7 +26,7 @@ LOOK_BACK_BLOCKS = 20
 """How many blocks before a breakpoint Anthropic's cache looks for an earlier one's prefix."""
 
 
-def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> tuple[Message, ...]:
+def pair_tool_calls(messages: Sequence[Message], *, keep_open: bool = False) -> tuple[Message, ...]:
     """Messages in which each tool call is answered directly and each result answers a call.
 
     Calls that came in messages of their own stand in one. A call id that occurs again, as from a

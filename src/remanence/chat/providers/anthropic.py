@@ -81,7 +81,9 @@ class Anthropic:
                     yield event.text
                 elif event.type == "message_stop":
                     message = event.message
-        yield _parse_response(message) if message else Spoken(content=(), ending=ending, tokens=None)
+        yield (
+            _parse_response(message) if message else Spoken(content=(), ending=ending, tokens=None)
+        )
 
     def _client(self) -> anthropic.AsyncAnthropic:
         return anthropic.AsyncAnthropic(

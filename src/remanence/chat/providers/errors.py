@@ -5,7 +5,7 @@ from typing import Final
 
 from remanence.errors import ModelError
 from remanence.providers.bounded_client import body_error
-from remanence.providers.errors import described, provider_words, reason_of_status
+from remanence.providers.errors import describe_failure, provider_words, reason_of_status
 from remanence.providers.spec import ModelSpec
 
 # What providers write in `type` or `code` of an error, where it says more than the status.
@@ -35,7 +35,7 @@ def to_model_error(
         reason = reason_of_status(status, quote)
     if reason is None:
         reason = next(code for kind, code in reasons if isinstance(error, kind))
-    return described(
+    return describe_failure(
         reason, spec, status=status, quote=quote, retry_after_seconds=_retry_after(error)
     )
 

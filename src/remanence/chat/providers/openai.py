@@ -78,7 +78,7 @@ class OpenAI:
                 async for chunk in chunks:
                     if text := parts.add(chunk):
                         yield text
-        yield parts.spoken()
+        yield parts.response()
 
     def _client(self) -> openai.AsyncOpenAI:
         return openai.AsyncOpenAI(
@@ -124,7 +124,7 @@ class Parts:
         self._texts.append(text)
         return text
 
-    def spoken(self) -> Spoken:
+    def response(self) -> Spoken:
         """The whole answer."""
         calls = [
             ToolCallPart(id=call["id"], name=call["name"], arguments=call["arguments"])

@@ -17,7 +17,7 @@ from remanence.clock import Clock
 from remanence.costs.prices import price
 from remanence.errors import ModelError
 from remanence.providers import UnusableAnswer
-from remanence.providers.errors import described
+from remanence.providers.errors import describe_failure
 from remanence.providers.spec import ModelSpec
 from remanence.tokens import count_tokens
 from remanence.types import Message, Usage
@@ -94,17 +94,19 @@ class ReachedModel:
             raise _with_usage(problem, usage)
         complete = spoken.ending == "complete"
         outcome = "ok" if complete else "cut_off"
-        usage = self._usage(spoken.tokens or _estimate_usage(spoken, request), request, started, outcome)
+        usage = self._usage(
+            spoken.tokens or _estimate_usage(spoken, request), request, started, outcome
+        )
         usage = replace(usage, estimated=spoken.tokens is None)
         return ChatAnswer(content=spoken.content, complete=complete, usage=usage)
 
     def _problem(self, spoken: Spoken) -> ModelError | None:
         if spoken.ending == "refused":
-            return described("refused", self._spec)
+            return describe_failure("refused", self._spec)
         if spoken.ending == "broken_off":
-            return described("connection", self._spec)
+            return describe_failure("connection", self._spec)
         if spoken.ending == "unreadable":
-            return described("bad_answer", self._spec)
+            return describe_failure("bad_answer", self._spec)
         if not any(spoken.content):
             return ModelError("empty", f"{self.name} returned nothing: send again")
         return None

@@ -129,11 +129,13 @@ GERMAN = Language(
         Rule(r"{shift_far} {unit_one}(?! vom)", means.some_period),
         Rule(r"(?<=\bam\s)wochenende(?! vom)", means.this_weekend),
         Rule(r"dieses wochenende(?! vom)", means.this_weekend),
-        Rule(r"vor {count} {unit}", means.counted, {"sign": -1}),
-        Rule(r"vor einem halben jahr", means.counted, {"number": 6, "unit": "month", "sign": -1}),
-        Rule(r"vor {count} {minutes}", means.counted_hours),
-        Rule(r"in {count} {unit}", means.counted, {"sign": 1}),
-        Rule(r"(?<=\bseit\s){count} {unit}", means.counted, {"sign": -1}),
+        Rule(r"vor {count} {unit}", means.count_units, {"sign": -1}),
+        Rule(
+            r"vor einem halben jahr", means.count_units, {"number": 6, "unit": "month", "sign": -1}
+        ),
+        Rule(r"vor {count} {minutes}", means.count_hours),
+        Rule(r"in {count} {unit}", means.count_units, {"sign": 1}),
+        Rule(r"(?<=\bseit\s){count} {unit}", means.count_units, {"sign": -1}),
         Rule(r"{last} {weekday}", means.weekday_before),
         Rule(r"{next} {weekday}", means.weekday_after),
         Rule(r"diesen {weekday}", means.this_weekday),

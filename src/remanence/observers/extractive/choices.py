@@ -45,7 +45,7 @@ class Offer(NamedTuple):
 def offer_of(message: Message) -> Offer | None:
     """What a message offers to choose from or asks one by one; None if it has no such items."""
     text = message.text[:_LOOKED_AT]
-    numbered = numbered_items(text)
+    numbered = items_by_number(text)
     items = numbered or rows_of(text)
     return Offer(message, items, bool(numbered)) if items else None
 
@@ -54,12 +54,12 @@ def with_items(
     said: Iterator[Passage | None], text: str, offers: Sequence[Offer]
 ) -> Generator[Passage | None, None, None]:
     """The passages, those that name an item of the latest offer that has it led by its words."""
-    answers = answered(text[:_LOOKED_AT])
+    answers = answers_by_number(text[:_LOOKED_AT])
     for p in said:
         if p is None or p.is_question:
             yield p
             continue
-        choice = chosen(p.source)
+        choice = choice_of(p.source)
         number = choice or next((n for start, n in answers.items() if start in p.source[:8]), None)
         yield p if number is None else _with_item(p, number, offers, chooses=choice is not None)
 
@@ -75,7 +75,7 @@ def _with_item(p: Passage, number: str, offers: Sequence[Offer], *, chooses: boo
     return p
 
 
-def numbered_items(text: str) -> dict[str, str]:
+def items_by_number(text: str) -> dict[str, str]:
     """The items of a message by the number or letter that they bear; the first that bears it."""
     items: dict[str, str] = {}
     for number, item in _ITEM.findall(text):
@@ -93,7 +93,7 @@ def rows_of(text: str) -> dict[str, str]:
     }
 
 
-def chosen(clause: str) -> str | None:
+def choice_of(clause: str) -> str | None:
     """The number or letter that a short clause names as one of several."""
     if len(clause) > _MOST_CHARS:
         return None
@@ -104,7 +104,7 @@ def chosen(clause: str) -> str | None:
     return str(place.lastindex) if place else None
 
 
-def answered(text: str) -> Mapping[str, str]:
+def answers_by_number(text: str) -> Mapping[str, str]:
     """The numbers of the items that a message answers one by one, by how each answer begins.
 
     None unless they count up: "3 times" answers nothing.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from remanence.observers.extractive.cues import DECIDED, all_cues
 from remanence.observers.extractive.passage import AGENT, Passage
-from remanence.observers.extractive.script_frames import given_up
+from remanence.observers.extractive.script_frames import superseded_words
 from remanence.observers.extractive.wording import Word, in_full, terms, wording
 
 _LOOK_BACK = 40
@@ -72,7 +72,11 @@ def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Pa
             corrected[index] = framed
         elif fallen is not None:
             corrected[index] = replace(p, cue=DECIDED)
-        elif p.cue.corrects and not p.is_question and (old := _find_replaced(found, index)) is not None:
+        elif (
+            p.cue.corrects
+            and not p.is_question
+            and (old := _find_replaced(found, index)) is not None
+        ):
             place, value = old
             seq = min(p.first_seq, found[place].seq)
             corrected[index] = replace(p, supersedes=value, first_seq=seq)
@@ -125,7 +129,7 @@ def _apply_frame(p: Passage) -> Passage | None:
 def _superseded_in(found: Sequence[Passage], index: int) -> Passage | None:
     """The same of "不是X而是Y" and the like, where X was said before or Y is of its kind."""
     p = found[index]
-    given = given_up(in_full(p.words, p.vocabulary)) if p.cue.corrects else None
+    given = superseded_words(in_full(p.words, p.vocabulary)) if p.cue.corrects else None
     if given is None:
         return None
     earlier = found[max(0, index - _LOOK_BACK) : index]

@@ -83,13 +83,13 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool, for_agent: bool
 
 def is_request(text: str) -> bool:
     """Whether a question asks for something to be done: "can you send it?"."""
-    return "Request" in matched(_plain(text), all_cues().requests)
+    return "Request" in matches(_plain(text), all_cues().requests)
 
 
 def _concludes(text: str) -> bool:
     """Whether a clause tells what somebody wants, or what follows for him."""
     cues = all_cues()
-    if "Conclusion" in matched(_plain(text), cues.conclusions):
+    if "Conclusion" in matches(_plain(text), cues.conclusions):
         return True
     return not text.isascii() and cues.concluded.search(text) is not None
 
@@ -108,14 +108,14 @@ def _names(text: str, keys: Sequence[str]) -> set[str]:
         if tuple(keys[index : index + len(phrase.words)]) == phrase.words
         and not (phrase.name in DONE and cues.deny(keys[max(0, index - _REACH) : index]))
     }
-    names |= matched(_plain(text), cues.patterns)
+    names |= matches(_plain(text), cues.patterns)
     if not text.isascii():
         found = {name for name, pattern in cues.parts.items() if pattern.search(text)}
         names |= found - DONE if cues.unless.search(text) else found
     return names
 
 
-def matched(text: str, patterns: Mapping[str, Sequence[Pattern]]) -> set[str]:
+def matches(text: str, patterns: Mapping[str, Sequence[Pattern]]) -> set[str]:
     """The names of the patterns that a text in lower case matches."""
     names: set[str] = set()
     for word in set(_WORD.findall(text)):

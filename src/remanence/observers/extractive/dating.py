@@ -35,7 +35,7 @@ _AFTER_CONSONANT = {"은": "는", "이": "가", "을": "를", "과": "와", "으
 """Korean particles that depend on the sound before them, as they stand after a consonant and a vowel."""
 
 
-def written_date(mention: DateMention, at: datetime, following: str) -> str:
+def format_date(mention: DateMention, at: datetime, following: str) -> str:
     """How a note said at *at* writes a date that *following* comes after, "" if the heading tells it.
 
     The year is left out where it is that of *at*. A date that the text gives itself stays as it

@@ -80,7 +80,7 @@ def _arguments(text: str) -> str:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        return shortened(_plain(text))
+        return shorten(_plain(text))
     return _line(
         [leaf for leaf in _leaves(value, "", 0) if len(leaf.value) <= _MAX_CHARS], keys=False
     )
@@ -163,7 +163,7 @@ def _lines(leaves: Sequence[_Leaf]) -> Iterator[str]:
     for _ in range(_MAX_FIELDS):
         line, size = "", 0
         for leaf in leaves[start:]:
-            longer = f"{line}, {leaf.text}" if line else shortened(leaf.text)
+            longer = f"{line}, {leaf.text}" if line else shorten(leaf.text)
             if line and len(longer) > _MAX_CHARS:
                 break
             line, size = longer, size + 1
@@ -178,7 +178,7 @@ def _line(leaves: Iterable[_Leaf], *, keys: bool = True) -> str:
     return next(_lines(texts), "")
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """The text, or its first words that fit on a line."""
     if len(text) <= _MAX_CHARS:
         return text
@@ -204,7 +204,7 @@ def _telling_lines(text: str) -> Iterator[str | None]:
         chosen = {0, *telling[: _MAX_LINES // 2], *telling[-_MAX_LINES // 2 :]}
         lines = list(dict.fromkeys(lines[i] for i in sorted(chosen)))
     for line in lines:
-        yield shortened(_plain(_ORNAMENT.sub(" ", line).strip()))
+        yield shorten(_plain(_ORNAMENT.sub(" ", line).strip()))
 
 
 def _tells(line: str) -> bool:

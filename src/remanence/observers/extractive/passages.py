@@ -11,7 +11,7 @@ from remanence.dates import DateMention, finding_dates
 from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
 from remanence.observers.extractive.choices import Offer, offer_of, with_items
 from remanence.observers.extractive.cues import DONE, NO_CUE, Cue, cue_of, is_request
-from remanence.observers.extractive.dating import written_date
+from remanence.observers.extractive.dating import format_date
 from remanence.observers.extractive.lists import NO_LEAD, lead_of, with_leads
 from remanence.observers.extractive.outcomes import outcomes
 from remanence.observers.extractive.passage import AGENT, Passage
@@ -90,7 +90,9 @@ def _passages_of_text(
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
             inside = tuple(d for d in dates if clause.start <= d.start and d.end <= clause.end)
-            parts = _words_of_clause(text, clause, inside, message.created_at, vocabulary, names, caption)
+            parts = _words_of_clause(
+                text, clause, inside, message.created_at, vocabulary, names, caption
+            )
             source = text[clause.start : clause.end]
             asks = text[clause.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
             requests = asks and message.role == "user" and is_request(source)
@@ -180,7 +182,7 @@ def _words(
         assert said_at is not None
         closes = _CLOSES_DATE.match(text, date.end, clause.end)
         end = closes.end() if closes else date.end
-        shown = written_date(date, said_at, text[date.end : clause.end])
+        shown = format_date(date, said_at, text[date.end : clause.end])
         yield Word(
             before[len(said) :] + shown + text[date.end : end] if shown else "",
             f"{date.first} {text[at : clause.end][:24]}",

@@ -4,7 +4,7 @@ import re
 from collections.abc import Generator
 
 from remanence.notes.elements import replace_elements
-from remanence.observers.extractive.outcomes import shortened
+from remanence.observers.extractive.outcomes import shorten
 from remanence.observers.extractive.sentences import ITEM
 
 _MAX_TEXT = 60_000
@@ -87,7 +87,7 @@ def _code(match: re.Match[str]) -> str:
     if language in _SHELL:
         return "\n" + "\n".join(lines[:8]) + "\n"
     if language in ("", "text", "log", "output"):
-        picked = [shortened(line) for line in lines if _TROUBLE.search(line)] or lines[:1]
+        picked = [shorten(line) for line in lines if _TROUBLE.search(line)] or lines[:1]
         return "\n" + "\n".join(picked[-_MAX_TROUBLES:]) + "\n"
     symbols = list(dict.fromkeys(_SYMBOL.findall(body)))
     return "\n" + ", ".join(symbols[:12]) + "\n"

@@ -26,7 +26,7 @@ class GivenUp(NamedTuple):
     old: str
 
 
-def given_up(words: Sequence[Word]) -> GivenUp | None:
+def superseded_words(words: Sequence[Word]) -> GivenUp | None:
     """What the words give up in such a frame; none where there is no frame, or nothing beside it."""
     text, starts = _join(words)
     if text.isascii():

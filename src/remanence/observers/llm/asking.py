@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from remanence.errors import ObservationRejected
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.observers.draft_check import REPEATED_SHARE, repetition
 from remanence.observers.llm.prompting import Entry, Section, prompt, request_text
 from remanence.protocols import LivePrompt, Model, ModelRequest
@@ -74,7 +74,7 @@ async def ask(model: Model, question: Question) -> Answer:
     whole_lines = answer.text.rpartition("\n")[0].strip()
     if not whole_lines:
         return answer
-    written = Section("lines that you wrote", (Entry("", scrubbed(whole_lines)),))
+    written = Section("lines that you wrote", (Entry("", redact(whole_lines)),))
     going_on = replace(
         question,
         sections=(*question.sections, written),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from remanence.dates import find_dates, iso_date
 from remanence.notes import one_line, usual_priority
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.observers.llm.line_heads import Head, begins_with_head, read_head
 from remanence.types import DroppedLine, Note
 
@@ -127,7 +127,7 @@ def _lines(text: str, origin: Origin) -> Iterator[ReadLine]:
 
 def _topic(title: str, origin: Origin) -> str | None:
     """The title of a topic; one that only names a speaker says nothing more than the lines do."""
-    name = one_line(scrubbed(title))
+    name = one_line(redact(title))
     is_plain = name.lower() in _PLAIN_TITLES or name.casefold() in origin.speakers
     return None if is_plain else name
 
@@ -139,7 +139,7 @@ def _read(line: str, origin: Origin, topic: str | None) -> ReadLine:
     )
     first, last = _range(head.numbers, origin)
     observed_at, misplaced = _observed_at(head, origin, first, last)
-    speaker, text = _who(scrubbed(head.rest), origin)
+    speaker, text = _who(redact(head.rest), origin)
     text, supersedes = _was(text)
     tag = head.tag or "Fact"
     note = Note(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from remanence.notes import one_line
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.observers.llm.arrangement import by_topic
 from remanence.observers.llm.lines import format_line
 from remanence.observers.llm.prompting import Entry
@@ -27,5 +27,5 @@ def _with_times(notes: Iterable[Note]) -> Iterator[Timed]:
             day, topic = today, ""
         if (mine := one_line(note.topic or "")) != topic:
             topic = mine
-            yield Timed(note.observed_at, Entry(f"## {scrubbed(topic) or NO_TOPIC}", ""))
-        yield Timed(note.observed_at, Entry("", scrubbed(format_line(note))))
+            yield Timed(note.observed_at, Entry(f"## {redact(topic) or NO_TOPIC}", ""))
+        yield Timed(note.observed_at, Entry("", redact(format_line(note))))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from remanence.notes import render_notes
 from remanence.notes.excerpts import beginning
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.observers.llm.asking import Question
 from remanence.observers.llm.limits import length_limit, output_limit
 from remanence.observers.llm.lines import Origin
@@ -16,7 +16,7 @@ from remanence.observers.llm.prompting import (
     OBSERVE_VERSION,
     Entry,
     Section,
-    filled,
+    fill_prompt,
     prompt,
 )
 from remanence.observers.llm.task import Task
@@ -80,7 +80,7 @@ class ModelObserver(ModelWriter):
         return await write_notes(self._model, task)
 
     def _instruction(self, request: ObserveRequest) -> str:
-        return filled(
+        return fill_prompt(
             "observe-task",
             first=request.messages[0].seq,
             last=request.messages[-1].seq,
@@ -167,7 +167,7 @@ def _render_known(request: ObserveRequest) -> str:
     while known and request.count_tokens(text) > limit:
         known = known[len(known) // 8 + 1 :]
         text = render_notes(known, "prose")
-    return scrubbed(text)
+    return redact(text)
 
 
 def _talk(messages: Sequence[Message]) -> str:

@@ -46,7 +46,7 @@ def prompt(name: str) -> str:
     return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 
-def filled(name: str, **values: object) -> str:
+def fill_prompt(name: str, **values: object) -> str:
     """A prompt with its placeholders filled."""
     return Template(prompt(name)).substitute(values).strip()
 
@@ -54,7 +54,7 @@ def filled(name: str, **values: object) -> str:
 def language_rule(language: str) -> str:
     """The sentence that says in which language notes are written."""
     name = "the language of the conversation" if language == "conversation" else language
-    return filled("language", language=name)
+    return fill_prompt("language", language=name)
 
 
 def request_text(sections: Sequence[Section], task: str) -> str:

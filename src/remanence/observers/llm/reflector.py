@@ -7,7 +7,7 @@ from datetime import datetime
 
 from remanence.errors import ObservationRejected
 from remanence.notes import parse_notes, render_notes
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.observers.llm.asking import Question
 from remanence.observers.llm.limits import length_limit, output_limit
 from remanence.observers.llm.lines import Origin, format_line, in_order
@@ -16,7 +16,7 @@ from remanence.observers.llm.prompting import (
     REFLECT_VERSION,
     Entry,
     Section,
-    filled,
+    fill_prompt,
     prompt,
 )
 from remanence.observers.llm.task import Task
@@ -89,7 +89,7 @@ class ModelReflector(ModelWriter):
                 user=request.user,
                 stable=prompt("reflect"),
                 sections=(Section("notes", note_entries(notes)),),
-                task=filled(
+                task=fill_prompt(
                     "reflect-task",
                     source_tokens=f"{source_tokens:,}",
                     length=length_limit(target_tokens, notes=text, talk=text, count=count),
@@ -155,8 +155,8 @@ def _source_notes(request: ReflectRequest) -> Iterator[Note]:
 
 
 def _redact(note: Note) -> Note:
-    old = scrubbed(note.supersedes) if note.supersedes else None
-    return replace(note, text=scrubbed(note.text), supersedes=old)
+    old = redact(note.supersedes) if note.supersedes else None
+    return replace(note, text=redact(note.text), supersedes=old)
 
 
 def _piece(note: Note, later: Sequence[Note]) -> Piece:

@@ -10,7 +10,7 @@ from remanence.observers.llm.arrangement import arrange
 from remanence.observers.llm.asking import SKIP, Answer, Question, ask_once, is_word
 from remanence.observers.llm.limits import output_limit
 from remanence.observers.llm.lines import format_line, line_text, read_lines
-from remanence.observers.llm.prompting import Entry, Section, filled
+from remanence.observers.llm.prompting import Entry, Section, fill_prompt
 from remanence.observers.llm.task import TOKENS_A_VALUE, LineNotes, Task, fit
 from remanence.observers.llm.values import passages, values_note, without_invented
 from remanence.protocols import Model
@@ -80,7 +80,7 @@ def _repair_question(task: Task, notes: Sequence[Note], values: Sequence[str]) -
             Section("notes", tuple(Entry("", format_line(note)) for note in beside)),
             Section("missing values", (Entry("", "\n".join(values)),)),
         ),
-        task=filled("repair", language=task.language_rule),
+        task=fill_prompt("repair", language=task.language_rule),
         max_output_tokens=output_limit(
             2 * TOKENS_A_VALUE * len(values), task.question.max_output_tokens
         ),

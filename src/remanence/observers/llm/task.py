@@ -65,7 +65,7 @@ def fit(task: Task, made: LineNotes, wanted: Collection[Note] = ()) -> LineNotes
     return LineNotes(kept, (*made.dropped, *over))
 
 
-def lost_values(task: Task, notes: Sequence[Note]) -> tuple[str, ...]:
+def values_to_ask_for(task: Task, notes: Sequence[Note]) -> tuple[str, ...]:
     """What matters and is neither in the notes nor known, as much as there is room for."""
     return missing_values(
         task.pieces,

@@ -7,7 +7,7 @@ from typing import NamedTuple, assert_never
 from remanence.dates.local_time import local_times
 from remanence.notes import one_line
 from remanence.notes.excerpts import beginning, ending
-from remanence.notes.redact import scrubbed
+from remanence.notes.redact import redact
 from remanence.observers.llm.prompting import Entry
 from remanence.protocols import CountTokens
 from remanence.types import (
@@ -57,7 +57,7 @@ def transcript(
     )
     level = _level([count(shown.entry.body) for shown in whole], room)
     return tuple(
-        shown._replace(entry=Entry(shown.entry.head, shortened(shown.entry.body, level, count)))
+        shown._replace(entry=Entry(shown.entry.head, shorten(shown.entry.body, level, count)))
         for shown in whole
     )
 
@@ -70,19 +70,19 @@ def _whole(messages: Sequence[Message], most_tokens: int, count: CountTokens) ->
         tools.update((call.id, call.name) for call in message.tool_calls)
         parts = [(part, _part(part, tools, most_tokens, count)) for part in message.content]
         said = "\n".join(text for part, text in parts if isinstance(part, TextPart | ToolCallPart))
-        body = shortened("\n".join(text for _, text in parts), most_tokens, count)
+        body = shorten("\n".join(text for _, text in parts), most_tokens, count)
         yield Shown(message, times.get(message.seq), Entry(head, body), said)
 
 
-def shortened(text: str, most_tokens: int, count: CountTokens) -> str:
+def shorten(text: str, most_tokens: int, count: CountTokens) -> str:
     """The text without secrets, above *most_tokens* only its head and tail with a mark between."""
     reach = most_tokens * _WIDEST
     if len(text) > 2 * reach:
         # A secret cut in half where these pieces end is no longer found, but not shown either.
-        head, tail = scrubbed(text[:reach]), scrubbed(text[-reach:])
+        head, tail = redact(text[:reach]), redact(text[-reach:])
         characters = reach // 2
     else:
-        head = tail = text = scrubbed(text)
+        head = tail = text = redact(text)
         tokens = count(text)
         if tokens <= most_tokens:
             return text
@@ -128,22 +128,22 @@ def _heads(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def _label(name: str) -> str:
-    return one_line(scrubbed(name[: 2 * _LONGEST_NAME]))[:_LONGEST_NAME]
+    return one_line(redact(name[: 2 * _LONGEST_NAME]))[:_LONGEST_NAME]
 
 
 def _part(part: Part, tools: Mapping[str, str], most_tokens: int, count: CountTokens) -> str:
     match part:
         case TextPart():
-            return shortened(part.text, most_tokens, count)
+            return shorten(part.text, most_tokens, count)
         case ToolCallPart():
-            arguments = shortened(part.arguments, ARGUMENT_TOKENS, count)
+            arguments = shorten(part.arguments, ARGUMENT_TOKENS, count)
             return f"[calls {_label(part.name)} {arguments}]"
         case ToolResultPart():
             name = tools.get(part.call_id)
             of = f" of {_label(name)}" if name else ""
             body = "\n".join(_part(inner, tools, RESULT_TOKENS, count) for inner in part.content)
             error = ", an error" if part.is_error else ""
-            return f"[result{of}{error}] {shortened(body, RESULT_TOKENS, count)}"
+            return f"[result{of}{error}] {shorten(body, RESULT_TOKENS, count)}"
         case ImagePart():
             return "[image]"
         case FilePart():

@@ -7,7 +7,7 @@ from remanence.observers.llm.arrangement import arrange
 from remanence.observers.llm.asking import NOTHING, Answer, ask, check_answer, is_word
 from remanence.observers.llm.lines import line_text, read_lines
 from remanence.observers.llm.repair import repair
-from remanence.observers.llm.task import LineNotes, Task, fit, lost_values
+from remanence.observers.llm.task import LineNotes, Task, fit, values_to_ask_for
 from remanence.observers.llm.values import text_of, without_invented
 from remanence.protocols import Model
 from remanence.types import Draft, DroppedLine, Note
@@ -40,7 +40,7 @@ def _read(answer: Answer, task: Task) -> tuple[LineNotes, tuple[str, ...]]:
     wanted: list[Note] = []
     while True:
         made = fit(task, checked, wanted)
-        values = lost_values(task, made.notes)
+        values = values_to_ask_for(task, made.notes)
         more = [
             note
             for note in checked.notes

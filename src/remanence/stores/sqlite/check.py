@@ -29,7 +29,17 @@ def check(connection: apsw.Connection) -> tuple[Problem, ...]:
     """What is wrong, conversation by conversation; nothing where all is well."""
     if damage := tuple(_damage(connection)):
         return damage  # what a damaged file says of its conversations means nothing
-    checks = (_orphans, _rows, _gaps, _sums, _cursors, _accounts, _coverage, _index, _check_failed_stretches)
+    checks = (
+        _orphans,
+        _rows,
+        _gaps,
+        _sums,
+        _cursors,
+        _accounts,
+        _coverage,
+        _index,
+        _check_failed_stretches,
+    )
     return tuple(problem for find in checks for problem in find(connection))
 
 

@@ -7,7 +7,7 @@ import apsw
 from remanence.errors import NotADatabase, RemanenceError, StoreError, StoreUnavailable
 
 
-def translated(error: Exception, path: str) -> Exception:
+def translate_error(error: Exception, path: str) -> Exception:
     """The error of this package that stands for *error*; others are returned as they are."""
     if isinstance(error, UnicodeEncodeError):
         answer: RemanenceError = StoreError(

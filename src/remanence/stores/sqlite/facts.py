@@ -51,7 +51,7 @@ def find(connection: apsw.Connection, owner: Owner, query: str, *, limit: int) -
     texts: int = connection.execute(
         "SELECT count(*) FROM facts WHERE owner = ? AND valid_to IS NULL", (key,)
     ).get
-    matches = ranking.ranked(connection, ranking.FACTS, _scope(key), query, texts=texts)
+    matches = ranking.rank(connection, ranking.FACTS, _scope(key), query, texts=texts)
     return tuple(by_key(connection, owner, rowid) for rowid, _ in itertools.islice(matches, limit))
 
 
@@ -92,7 +92,7 @@ def commit(
 ) -> MemoryState | None:
     """Write what was extracted from a conversation, and how far it was read."""
     current = states.by_key(connection, expected.key)
-    state = transitions.remembered(current, expected, facts_seq=facts_seq)
+    state = transitions.after_facts(current, expected, facts_seq=facts_seq)
     if state is None or save(connection, changes) is None:
         return None
     detail = (
@@ -154,7 +154,7 @@ def pin(connection: apsw.Connection, state: MemoryState, owner: Owner, chosen: F
     return True
 
 
-def pinned(connection: apsw.Connection, conversation: int) -> FactsPin | None:
+def read_pin(connection: apsw.Connection, conversation: int) -> FactsPin | None:
     """What a conversation's contexts show of the facts."""
     row = connection.execute(
         "SELECT marker, text, at FROM facts_pins WHERE conversation = ?", (conversation,)

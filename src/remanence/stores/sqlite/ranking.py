@@ -50,7 +50,7 @@ def register(connection: apsw.Connection) -> None:
     connection.register_fts5_function(_COUNTS, _word_counts)
 
 
-def ranked(
+def rank(
     connection: apsw.Connection,
     index: Index,
     scope: str,

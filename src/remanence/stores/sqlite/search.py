@@ -133,7 +133,7 @@ def find(
     if row is None or limit < 1:
         return ()
     conversation, texts = row
-    matches = ranking.ranked(
+    matches = ranking.rank(
         connection, ranking.TEXTS, _scope(conversation), query, texts=texts, of=_ROWIDS[only.kind]
     )
     allowed = (found for match in matches if only.allows(found := hit(connection, ref, *match)))

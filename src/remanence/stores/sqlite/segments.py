@@ -59,7 +59,7 @@ def commit_observation(
     """Write an observation and the state it leads to."""
     sum_tokens = tape.sum_tokens_at(connection, expected.key, segment.last_seq)
     current = states.by_key(connection, expected.key)
-    state = transitions.observed(current, expected, segment, sum_tokens=sum_tokens)
+    state = transitions.after_observation(current, expected, segment, sum_tokens=sum_tokens)
     if state is None:
         return None
     segment = _account(connection, state, segment)
@@ -81,7 +81,7 @@ def commit_reflection(
     """Write a reflection in the place of the segments it replaces."""
     current = states.by_key(connection, expected.key)
     spans = _spans(connection, expected.key)
-    state = transitions.reflected(current, segment, replaced, live=spans)
+    state = transitions.after_reflection(current, segment, replaced, live=spans)
     if state is None:
         return None
     segment = _account(connection, state, segment)
@@ -104,7 +104,7 @@ def replace_observation(
     """Write an observation in the place of one of the same range."""
     spans = _spans(connection, expected.key)
     current = states.by_key(connection, expected.key)
-    state = transitions.observed_again(current, segment, replaced, live=spans)
+    state = transitions.after_reobservation(current, segment, replaced, live=spans)
     if state is None:
         return None
     segment = _account(connection, state, segment)
@@ -127,7 +127,7 @@ def activate(
     """Write the state with its cursor moved."""
     key = expected.key
     spans = _spans(connection, key)
-    state = transitions.activated(
+    state = transitions.after_activation(
         states.by_key(connection, key),
         expected,
         active_seq=active_seq,
@@ -146,7 +146,7 @@ def record_failure(
     connection: apsw.Connection, expected: MemoryState, failure: Failure
 ) -> MemoryState | None:
     """Write a failure to the state."""
-    state = transitions.failed(states.by_key(connection, expected.key), expected, failure)
+    state = transitions.after_failure(states.by_key(connection, expected.key), expected, failure)
     if state is not None:
         kind: LogKind = "skipped" if failure.skips else "failed"
         detail = f"{failure.step}: {failure.reason}: {failure.message}"
@@ -159,7 +159,7 @@ def forget_failures(
 ) -> MemoryState | None:
     """Write the state without failures, where it has any."""
     current = states.by_key(connection, expected.key)
-    state = transitions.retried(current)
+    state = transitions.after_retry(current)
     if state is not None and current is not None:
         detail = f"was waiting after {current.last_error}"
         states.write(connection, state, transitions.log_entry(state, "retried", at, detail))

@@ -56,7 +56,7 @@ class Snapshots:
         self._kept[state.key] = _Kept(state.lock_version, live, tail, most_tokens, is_whole)
         if len(self._kept) > _MOST_CONVERSATIONS:
             self._kept.popitem(last=False)
-        pin = facts.pinned(connection, state.key) if state.user is not None else None
+        pin = facts.read_pin(connection, state.key) if state.user is not None else None
         return Snapshot(state=state, segments=live, tail=_newest(tail, tail_tokens), facts=pin)
 
 

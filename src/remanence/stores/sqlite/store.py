@@ -112,7 +112,7 @@ class SQLiteStore:
             partial(self._append, ref, tape.Access(user, turn, any_user), now, entries)
         )
         stored = (
-            place if isinstance(place, Message) else item.placed(place)
+            place if isinstance(place, Message) else item.message_at(place)
             for item, place in zip(entries, written.places, strict=True)
         )
         return Appended(tuple(stored), state_from_row(written.state))
@@ -390,7 +390,7 @@ class SQLiteStore:
         connection: apsw.Connection,
     ) -> tape.Written:
         written = tape.append(connection, ref, access, now, entries)
-        self._upkeep.appended(written.conversation, unindexed=written.unindexed)
+        self._upkeep.note_append(written.conversation, unindexed=written.unindexed)
         return written
 
     def _delete(self, ref: ConversationRef, connection: apsw.Connection) -> bool:
@@ -398,7 +398,7 @@ class SQLiteStore:
         key = tape.delete(connection, ref)
         if key is not None:
             facts.erase_of_conversation(connection, ref)
-            self._upkeep.deleted(connection, key)
+            self._upkeep.note_deletion(connection, key)
         return key is not None
 
 

@@ -43,7 +43,7 @@ class Entry(NamedTuple):
     created_at: datetime
     created_at_text: str
 
-    def placed(self, seq: int) -> Message:
+    def message_at(self, seq: int) -> Message:
         """The message as it stands on the tape."""
         message = self.message
         return Message(

@@ -21,13 +21,13 @@ class Upkeep:
         self._backlogs: set[int] = set()
         self._steps: deque[Callable[[apsw.Connection], bool]] = deque([_chore])
 
-    def appended(self, conversation: int, *, unindexed: int) -> None:
+    def note_append(self, conversation: int, *, unindexed: int) -> None:
         """Note that a tape has grown."""
         if unindexed >= BACKLOG and conversation not in self._backlogs:
             self._backlogs.add(conversation)
             self._steps.append(lambda connection: self._index(connection, conversation))
 
-    def deleted(self, connection: apsw.Connection, conversation: int) -> None:
+    def note_deletion(self, connection: apsw.Connection, conversation: int) -> None:
         """Have a conversation's words erased, by this process or the next."""
         connection.execute(
             "INSERT INTO chores (name, subject) VALUES ('erase', ?)", (conversation,)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import apsw
 
 from remanence.errors import Closed
-from remanence.stores.sqlite.errors import translated
+from remanence.stores.sqlite.errors import translate_error
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[apsw.Connection], T]
@@ -99,7 +99,7 @@ class Worker:
         try:
             connection = self._connect()
         except Exception as error:  # noqa: BLE001 - handed to the task that waits for it
-            self._refuse(translated(error, self._path))
+            self._refuse(translate_error(error, self._path))
             return
         try:
             self._work(connection)
@@ -173,7 +173,7 @@ def read_each(path: str) -> Serve:
                 finally:
                     _roll_back(connection)  # there is nothing to keep; a damaged file cannot commit
             except Exception as error:  # noqa: BLE001 - handed to the task that waits for it
-                job.error = translated(error, path)
+                job.error = translate_error(error, path)
 
     return serve
 
@@ -188,7 +188,7 @@ def commit_together(path: str) -> Serve:
         except Exception as error:  # noqa: BLE001 - handed to the tasks that wait
             _roll_back(connection)
             for job in jobs:
-                job.error = translated(error, path)
+                job.error = translate_error(error, path)
 
     return serve
 
@@ -216,7 +216,7 @@ def _commit_apart(connection: apsw.Connection, jobs: Sequence[AnyJob], path: str
         except Exception as error:
             if not connection.in_transaction:
                 raise  # a full disk ends the whole transaction
-            job.error = translated(error, path)
+            job.error = translate_error(error, path)
             connection.execute("ROLLBACK TO job")
         connection.execute("RELEASE job")
     connection.execute("COMMIT")

@@ -10,7 +10,7 @@ from remanence.testing.store_contract.samples import (
     at,
     failure,
     observation,
-    observed,
+    observe_ranges,
     reflection,
     tape,
     user,
@@ -62,7 +62,7 @@ class ErasureContract(Handles):
     async def test_work_that_was_under_way_changes_nothing(
         self, store: Store, other: Store, *, again: bool
     ) -> None:
-        state = await observed(store, [(1, 2)])
+        state = await observe_ranges(store, [(1, 2)])
         await other.delete(REF)
         fresh: MemoryState | None = await tape(other, 4) if again else None
 
@@ -82,7 +82,7 @@ class ErasureContract(Handles):
         assert await store.segments(REF, live=False) == ()
 
     async def test_a_conversation_that_is_made_again_starts_anew(self, store: Store) -> None:
-        old = await observed(store, [(1, 2)])
+        old = await observe_ranges(store, [(1, 2)])
         await store.delete(REF)
 
         new = (await store.append(REF, [user("hello", id="m1")], user=None)).state

@@ -7,7 +7,14 @@ import pytest
 from remanence.errors import StoreError
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
-from remanence.testing.store_contract.samples import REF, at, committed, failure, observed, tape
+from remanence.testing.store_contract.samples import (
+    REF,
+    at,
+    expect_state,
+    failure,
+    observe_ranges,
+    tape,
+)
 from remanence.types import ConversationRef, Fact, FactChanges, FactsPin, Owner
 
 ANA = Owner("default", "ana")
@@ -126,10 +133,10 @@ class FactContract(Handles):
         assert await store.search_facts(ANA, "Bonn", limit=5) == ()
 
     async def test_a_commit_brings_facts_and_moves_the_cursor(self, store: Store) -> None:
-        state = await observed(store, [(1, 2), (3, 4)])
+        state = await observe_ranges(store, [(1, 2), (3, 4)])
         kept = fact("f1", "keeps bees", conversation=REF.id)
 
-        after = committed(await store.commit_facts(state, new(kept), facts_seq=2, at=at(80)))
+        after = expect_state(await store.commit_facts(state, new(kept), facts_seq=2, at=at(80)))
 
         assert (after.facts_seq, after.lock_version) == (2, state.lock_version + 1)
         assert await store.state(REF) == after
@@ -137,7 +144,7 @@ class FactContract(Handles):
         assert (await store.log(REF))[-1].kind == "facts"
 
     async def test_a_second_commit_of_the_same_range_writes_nothing(self, store: Store) -> None:
-        state = await observed(store, [(1, 2)])
+        state = await observe_ranges(store, [(1, 2)])
         await store.commit_facts(state, new(fact("f1", "keeps bees")), facts_seq=2, at=at(80))
 
         late = await store.commit_facts(state, new(fact("f2", "is late")), facts_seq=2, at=at(81))
@@ -148,7 +155,7 @@ class FactContract(Handles):
     async def test_a_commit_that_would_replace_what_is_gone_writes_nothing(
         self, store: Store
     ) -> None:
-        state = await observed(store, [(1, 2)])
+        state = await observe_ranges(store, [(1, 2)])
 
         late = await store.commit_facts(
             state, new(fact("f2", "lives in Oslo"), f1="f2"), facts_seq=2, at=at(80)
@@ -159,7 +166,7 @@ class FactContract(Handles):
         assert await store.facts(ANA) == ()
 
     async def test_facts_cannot_be_extracted_from_what_was_not_observed(self, store: Store) -> None:
-        state = await observed(store, [(1, 2)])
+        state = await observe_ranges(store, [(1, 2)])
         await tape(store, 4)
 
         with pytest.raises(StoreError, match="facts_seq=4"):
@@ -168,10 +175,12 @@ class FactContract(Handles):
     async def test_a_failure_of_facts_is_kept_and_forgotten_with_success(
         self, store: Store
     ) -> None:
-        state = await observed(store, [(1, 2)])
+        state = await observe_ranges(store, [(1, 2)])
 
-        failed = committed(await store.record_failure(state, failure("facts")))
-        mended = committed(await store.commit_facts(failed, FactChanges(), facts_seq=2, at=at(80)))
+        failed = expect_state(await store.record_failure(state, failure("facts")))
+        mended = expect_state(
+            await store.commit_facts(failed, FactChanges(), facts_seq=2, at=at(80))
+        )
 
         assert failed.facts_failure == failure("facts")
         assert (mended.facts_failure, mended.failures) == (None, 0)
@@ -203,7 +212,7 @@ class FactContract(Handles):
     async def test_work_on_a_deleted_conversation_brings_no_facts(
         self, store: Store, other: Store
     ) -> None:
-        state = await observed(store, [(1, 2)])
+        state = await observe_ranges(store, [(1, 2)])
         await other.delete(REF)
         pin = FactsPin(marker="m", text="text", at=at(1))
 

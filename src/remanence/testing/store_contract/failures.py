@@ -8,7 +8,7 @@ from remanence.testing.store_contract.samples import (
     REF,
     active,
     at,
-    committed,
+    expect_state,
     failure,
     observation,
     reflection,
@@ -22,7 +22,7 @@ class FailureContract(Handles):
     async def test_a_failure_is_kept_and_changes_no_cursor(self, store: Store) -> None:
         state = await tape(store, 4)
 
-        after = committed(await store.record_failure(state, failure(failures=3)))
+        after = expect_state(await store.record_failure(state, failure(failures=3)))
 
         assert after.observe_failure == failure(failures=3)
         assert after.failures == 3
@@ -33,10 +33,10 @@ class FailureContract(Handles):
 
     async def test_the_steps_keep_separate_accounts(self, store: Store) -> None:
         state = await tape(store, 4)
-        state = committed(await store.record_failure(state, failure("observe", failures=1)))
-        state = committed(await store.record_failure(state, failure("reflect", failures=5)))
+        state = expect_state(await store.record_failure(state, failure("observe", failures=1)))
+        state = expect_state(await store.record_failure(state, failure("reflect", failures=5)))
 
-        after = committed(await store.record_failure(state, failure("observe", failures=2)))
+        after = expect_state(await store.record_failure(state, failure("observe", failures=2)))
 
         assert after.observe_failure == failure("observe", failures=2)
         assert after.reflect_failure == failure("reflect", failures=5)
@@ -46,7 +46,7 @@ class FailureContract(Handles):
     ) -> None:
         state = await tape(store, 4)
 
-        after = committed(await store.record_failure(state, failure(failures=0, skips=2)))
+        after = expect_state(await store.record_failure(state, failure(failures=0, skips=2)))
 
         assert after.observe_failure == failure(failures=0, skips=2)
         assert after.failures == 0
@@ -56,7 +56,7 @@ class FailureContract(Handles):
     async def test_a_long_message_is_cut(self, store: Store) -> None:
         state = await tape(store, 4)
 
-        after = committed(await store.record_failure(state, failure(message="x" * 100_000)))
+        after = expect_state(await store.record_failure(state, failure(message="x" * 100_000)))
 
         assert after.observe_failure is not None
         assert after.observe_failure.message == "x" * 500
@@ -68,9 +68,9 @@ class FailureContract(Handles):
         state = await active(store, [(1, 2), (3, 4)])
         if step == "observe":
             newer = await tape(store, 2)
-            committed(await store.commit_observation(newer, observation(5, 6)))
+            expect_state(await store.commit_observation(newer, observation(5, 6)))
         else:
-            committed(await store.commit_reflection(state, reflection(1, 2), ["g0-1-2"]))
+            expect_state(await store.commit_reflection(state, reflection(1, 2), ["g0-1-2"]))
 
         assert await store.record_failure(state, failure(step)) is None
 

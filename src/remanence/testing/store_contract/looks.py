@@ -8,7 +8,7 @@ from remanence.testing.store_contract.samples import (
     REF,
     active,
     at,
-    committed,
+    expect_state,
     failure,
     observation,
     tape,
@@ -58,7 +58,7 @@ class LookContract(Handles):
     async def test_a_change_of_the_memory_plans_a_look(self, store: Store, change: str) -> None:
         await active(store, [(1, 2)])
         state = await tape(store, 3)
-        state = committed(await store.commit_observation(state, observation(3, 4)))
+        state = expect_state(await store.commit_observation(state, observation(3, 4)))
         assert await store.rest(state, at=None, tokens=10_000)
 
         if change == "observe":
@@ -106,10 +106,10 @@ class LookContract(Handles):
 
     async def test_failures_are_forgotten_on_demand(self, store: Store) -> None:
         state = await tape(store, 4)
-        state = committed(await store.record_failure(state, failure("observe", failures=9)))
-        state = committed(await store.record_failure(state, failure("facts", failures=1)))
+        state = expect_state(await store.record_failure(state, failure("observe", failures=9)))
+        state = expect_state(await store.record_failure(state, failure("facts", failures=1)))
 
-        after = committed(await store.forget_failures(state, at=at(9)))
+        after = expect_state(await store.forget_failures(state, at=at(9)))
 
         assert (after.failures, after.last_error) == (0, None)
         assert [entry.kind for entry in await store.log(REF)] == ["failed", "failed", "retried"]
@@ -138,8 +138,8 @@ class LookContract(Handles):
         first = await tape(store, 4)
         other = ConversationRef("other", "b")
         second = (await store.append(other, [Message.user("Hello.")], user=None)).state
-        first = committed(await store.commit_observation(first, observation(1, 2)))
-        first = committed(await store.activate(first, active_seq=2, tail_seq=3, at=at(61)))
+        first = expect_state(await store.commit_observation(first, observation(1, 2)))
+        first = expect_state(await store.activate(first, active_seq=2, tail_seq=3, at=at(61)))
         await store.record_failure(second, failure("facts", at=at(62)))
         await store.record_failure(first, failure(failures=0, skips=1, at=at(63)))
 

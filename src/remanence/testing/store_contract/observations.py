@@ -11,10 +11,10 @@ from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
     REF,
     at,
-    committed,
+    expect_state,
     failure,
     observation,
-    observed,
+    observe_ranges,
     tape,
     user,
 )
@@ -27,7 +27,7 @@ class ObservationContract(Handles):
     async def test_an_observation_moves_the_cursor_and_its_account(self, store: Store) -> None:
         state = await tape(store, 5)
 
-        after = committed(await store.commit_observation(state, observation(1, 3)))
+        after = expect_state(await store.commit_observation(state, observation(1, 3)))
 
         assert (after.observed_seq, after.observed_sum_tokens) == (3, 30)
         assert (after.active_seq, after.reflected_seq, after.tail_seq) == (0, 0, 1)
@@ -42,11 +42,11 @@ class ObservationContract(Handles):
         state = await tape(store, 5)
         stretch = FailedStretch(1, 2, "error", "ValueError: 「nested」")
         empty = replace(observation(1, 2, id="empty"), text="", notes=(), failed=(stretch,))
-        state = committed(await store.commit_observation(state, empty))
+        state = expect_state(await store.commit_observation(state, empty))
         (stored,) = await store.segments(REF, live=True)
         problems = await store.check()
 
-        after = committed(
+        after = expect_state(
             await store.replace_observation(state, observation(1, 2, id="again"), "empty")
         )
 
@@ -86,7 +86,7 @@ class ObservationContract(Handles):
             1, 2, notes=notes, lost=("LH 400", "é"), text="# notes\n", dropped=dropped
         )
         state = await tape(store, 2)
-        after = committed(await store.commit_observation(state, segment))
+        after = expect_state(await store.commit_observation(state, segment))
 
         stored = await store.segment(REF, segment.id)
 
@@ -121,7 +121,7 @@ class ObservationContract(Handles):
         state = await tape(store, 5)
         wrong = observation(1, 3, source_tokens=1, sum_tokens=2)
 
-        after = committed(await store.commit_observation(state, wrong))
+        after = expect_state(await store.commit_observation(state, wrong))
 
         (stored,) = await store.segments(REF, live=True)
         assert (stored.source_tokens, stored.sum_tokens) == (30, 30)
@@ -133,13 +133,13 @@ class ObservationContract(Handles):
         state = await tape(store, 3)
         await store.append(REF, [user("late", tokens=99)], user="ana")
 
-        after = committed(await store.commit_observation(state, observation(1, 3)))
+        after = expect_state(await store.commit_observation(state, observation(1, 3)))
 
         assert (after.last_seq, after.last_sum_tokens, after.unobserved_tokens) == (4, 129, 99)
 
     async def test_the_loser_of_a_race_writes_nothing(self, store: Store, other: Store) -> None:
         state = await tape(store, 5)
-        winner = committed(await store.commit_observation(state, observation(1, 3)))
+        winner = expect_state(await store.commit_observation(state, observation(1, 3)))
 
         loser = await other.commit_observation(state, observation(1, 5, id="late"))
 
@@ -169,7 +169,7 @@ class ObservationContract(Handles):
     async def test_an_observation_of_another_range_is_refused(
         self, store: Store, first_seq: int, last_seq: int
     ) -> None:
-        state = await observed(store, [(1, 2)])
+        state = await observe_ranges(store, [(1, 2)])
         state = (await store.append(REF, [user(f"x{n}") for n in range(3)], user="ana")).state
 
         with pytest.raises(StoreError):
@@ -186,7 +186,7 @@ class ObservationContract(Handles):
 
     async def test_a_segment_id_is_used_once(self, store: Store) -> None:
         state = await tape(store, 4)
-        state = committed(await store.commit_observation(state, observation(1, 2, id="same")))
+        state = expect_state(await store.commit_observation(state, observation(1, 2, id="same")))
 
         with pytest.raises(StoreError, match="'same'"):
             await store.commit_observation(state, observation(3, 4, id="same"))
@@ -195,19 +195,19 @@ class ObservationContract(Handles):
 
     async def test_success_forgets_the_failures_of_its_own_step(self, store: Store) -> None:
         state = await tape(store, 4)
-        state = committed(await store.record_failure(state, failure("observe")))
-        state = committed(await store.record_failure(state, failure("reflect")))
+        state = expect_state(await store.record_failure(state, failure("observe")))
+        state = expect_state(await store.record_failure(state, failure("reflect")))
 
-        after = committed(await store.commit_observation(state, observation(1, 2)))
+        after = expect_state(await store.commit_observation(state, observation(1, 2)))
 
         assert after.observe_failure is None
         assert after.reflect_failure == failure("reflect")
 
     async def test_every_commit_is_logged_with_its_cursors(self, store: Store) -> None:
         state = await tape(store, 4)
-        state = committed(await store.commit_observation(state, observation(1, 2)))
-        state = committed(await store.activate(state, active_seq=2, tail_seq=2, at=at(65)))
-        state = committed(await store.record_failure(state, failure(at=at(66))))
+        state = expect_state(await store.commit_observation(state, observation(1, 2)))
+        state = expect_state(await store.activate(state, active_seq=2, tail_seq=2, at=at(65)))
+        state = expect_state(await store.record_failure(state, failure(at=at(66))))
 
         log = await store.log(REF)
 

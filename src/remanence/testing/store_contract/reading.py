@@ -6,7 +6,7 @@ import pytest
 
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
-from remanence.testing.store_contract.samples import REF, active, observed, tape, user
+from remanence.testing.store_contract.samples import REF, active, observe_ranges, tape, user
 from remanence.types import ConversationRef
 
 UNKNOWN = ConversationRef("default", "unknown")
@@ -28,7 +28,7 @@ class ReadingContract(Handles):
         assert await store.search(UNKNOWN, "message", limit=5) == ()
 
     async def test_a_tenant_reads_nothing_of_another_one(self, store: Store) -> None:
-        await observed(store, [(1, 2)])
+        await observe_ranges(store, [(1, 2)])
         same_id = ConversationRef("other", REF.id)
 
         assert await store.state(same_id) is None
@@ -86,7 +86,7 @@ class ReadingContract(Handles):
     async def test_the_tail_is_cut_at_its_old_end(
         self, store: Store, tail_tokens: int, seqs: list[int]
     ) -> None:
-        state = await observed(store, [(1, 2), (3, 6)])
+        state = await observe_ranges(store, [(1, 2), (3, 6)])
         await store.activate(state, active_seq=2, tail_seq=3, at=state.created_at)
 
         snapshot = await store.snapshot(REF, tail_tokens=tail_tokens)

@@ -12,10 +12,10 @@ from remanence.testing.store_contract.samples import (
     REF,
     active,
     at,
-    committed,
+    expect_state,
     failure,
     observation,
-    observed,
+    observe_ranges,
     reflection,
     user,
 )
@@ -30,7 +30,7 @@ class ReflectionContract(Handles):
     async def test_a_reflection_replaces_its_sources(self, store: Store) -> None:
         state = await active(store, RANGES)
 
-        after = committed(await store.commit_reflection(state, reflection(1, 4), IDS[:2]))
+        after = expect_state(await store.commit_reflection(state, reflection(1, 4), IDS[:2]))
 
         assert (after.reflected_seq, after.active_seq, after.observed_seq) == (4, 6, 6)
         assert after.last_reflected_at == at(60)
@@ -43,7 +43,7 @@ class ReflectionContract(Handles):
         self, store: Store
     ) -> None:
         state = await active(store, RANGES)
-        after = committed(await store.commit_reflection(state, reflection(1, 4), IDS[:2]))
+        after = expect_state(await store.commit_reflection(state, reflection(1, 4), IDS[:2]))
 
         every = await store.segments(REF, live=False)
 
@@ -65,22 +65,22 @@ class ReflectionContract(Handles):
 
     async def test_reflections_are_condensed_into_a_higher_one(self, store: Store) -> None:
         state = await active(store, RANGES)
-        state = committed(await store.commit_reflection(state, reflection(1, 2), IDS[:1]))
-        state = committed(await store.commit_reflection(state, reflection(3, 4), IDS[1:2]))
+        state = expect_state(await store.commit_reflection(state, reflection(1, 2), IDS[:1]))
+        state = expect_state(await store.commit_reflection(state, reflection(3, 4), IDS[1:2]))
         assert await _live(store) == [(1, 1, 2), (1, 3, 4), (0, 5, 6)]
 
         higher = reflection(1, 4, generation=2, id="top")
-        after = committed(await store.commit_reflection(state, higher, ["g1-1-2", "g1-3-4"]))
+        after = expect_state(await store.commit_reflection(state, higher, ["g1-1-2", "g1-3-4"]))
 
         assert after.reflected_seq == 4
         assert await _live(store) == [(2, 1, 4), (0, 5, 6)]
 
     async def test_a_reflection_may_take_reflections_and_observations(self, store: Store) -> None:
         state = await active(store, RANGES)
-        state = committed(await store.commit_reflection(state, reflection(1, 2), IDS[:1]))
+        state = expect_state(await store.commit_reflection(state, reflection(1, 2), IDS[:1]))
         whole = reflection(1, 6, id="whole")
 
-        after = committed(await store.commit_reflection(state, whole, ["g1-1-2", *IDS[1:]]))
+        after = expect_state(await store.commit_reflection(state, whole, ["g1-1-2", *IDS[1:]]))
 
         assert after.reflected_seq == 6
         assert await _live(store) == [(1, 1, 6)]
@@ -89,16 +89,16 @@ class ReflectionContract(Handles):
     async def test_an_observation_that_arrives_meanwhile_survives(self, store: Store) -> None:
         state = await active(store, RANGES)
         newer = (await store.append(REF, [user("x")], user="ana")).state
-        committed(await store.commit_observation(newer, observation(7, 7)))
+        expect_state(await store.commit_observation(newer, observation(7, 7)))
 
-        committed(await store.commit_reflection(state, reflection(1, 6), IDS))
+        expect_state(await store.commit_reflection(state, reflection(1, 6), IDS))
 
         assert await _live(store) == [(1, 1, 6), (0, 7, 7)]
         assert await store.check() == ()
 
     async def test_the_loser_of_a_race_replaces_nothing(self, store: Store, other: Store) -> None:
         state = await active(store, RANGES)
-        winner = committed(await store.commit_reflection(state, reflection(1, 4), IDS[:2]))
+        winner = expect_state(await store.commit_reflection(state, reflection(1, 4), IDS[:2]))
 
         loser = await other.commit_reflection(state, reflection(1, 6, id="late"), IDS)
 
@@ -147,18 +147,18 @@ class ReflectionContract(Handles):
         assert await _live(store) == [(0, 1, 2), (0, 3, 4), (0, 5, 6)]
 
     async def test_a_reflection_of_what_is_not_active_is_refused(self, store: Store) -> None:
-        state = await observed(store, RANGES)
-        state = committed(await store.activate(state, active_seq=2, tail_seq=3, at=at(70)))
+        state = await observe_ranges(store, RANGES)
+        state = expect_state(await store.activate(state, active_seq=2, tail_seq=3, at=at(70)))
 
         with pytest.raises(StoreError, match="active_seq"):
             await store.commit_reflection(state, reflection(1, 4), IDS[:2])
 
     async def test_a_reflection_forgets_the_failures_of_its_own_step(self, store: Store) -> None:
         state = await active(store, RANGES)
-        state = committed(await store.record_failure(state, failure("observe")))
-        state = committed(await store.record_failure(state, failure("reflect")))
+        state = expect_state(await store.record_failure(state, failure("observe")))
+        state = expect_state(await store.record_failure(state, failure("reflect")))
 
-        after = committed(await store.commit_reflection(state, reflection(1, 2), IDS[:1]))
+        after = expect_state(await store.commit_reflection(state, reflection(1, 2), IDS[:1]))
 
         assert after.reflect_failure is None
         assert after.observe_failure == failure("observe")

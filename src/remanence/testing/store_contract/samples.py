@@ -98,13 +98,15 @@ async def tape(store: Store, count: int, ref: ConversationRef = REF) -> MemorySt
     return (await store.append(ref, users(count), user="ana")).state
 
 
-async def observed(
+async def observe_ranges(
     store: Store, ranges: Sequence[tuple[int, int]], ref: ConversationRef = REF
 ) -> MemoryState:
     """The state after a tape up to the last range and an observation of each of them."""
     state = await tape(store, ranges[-1][1], ref)
     for first_seq, last_seq in ranges:
-        state = committed(await store.commit_observation(state, observation(first_seq, last_seq)))
+        state = expect_state(
+            await store.commit_observation(state, observation(first_seq, last_seq))
+        )
     return state
 
 
@@ -112,12 +114,12 @@ async def active(
     store: Store, ranges: Sequence[tuple[int, int]], ref: ConversationRef = REF
 ) -> MemoryState:
     """The state after observations of the ranges, all of them in use."""
-    state = await observed(store, ranges, ref)
+    state = await observe_ranges(store, ranges, ref)
     end = state.observed_seq
-    return committed(await store.activate(state, active_seq=end, tail_seq=end + 1, at=at(70)))
+    return expect_state(await store.activate(state, active_seq=end, tail_seq=end + 1, at=at(70)))
 
 
-def committed(state: MemoryState | None) -> MemoryState:
+def expect_state(state: MemoryState | None) -> MemoryState:
     """The state of a commit that must not have lost a race."""
     assert state is not None, "the guard of a commit without rivals did not hold"
     return state

@@ -7,7 +7,7 @@ from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
     REF,
     at,
-    committed,
+    expect_state,
     observation,
     reflection,
     tape,
@@ -90,7 +90,7 @@ class SearchContract(Handles):
         await store.append(REF, [user(f"{n}") for n in range(4)], user=None)
         state = await store.state(REF)
         assert state is not None
-        committed(await store.commit_observation(state, observation(1, 4, notes=notes)))
+        expect_state(await store.commit_observation(state, observation(1, 4, notes=notes)))
 
         (hit,) = await store.search(REF, "window seats", limit=3)
 
@@ -100,7 +100,7 @@ class SearchContract(Handles):
     async def test_the_text_of_a_segment_without_notes_is_found(self, store: Store) -> None:
         state = await tape(store, 2)
         prose = observation(1, 2, notes=(), text="She likes rain.")
-        committed(await store.commit_observation(state, prose))
+        expect_state(await store.commit_observation(state, prose))
 
         (hit,) = await store.search(REF, "rain", limit=3)
 
@@ -160,10 +160,10 @@ class SearchContract(Handles):
     async def test_replaced_notes_are_not_found(self, store: Store) -> None:
         state = await tape(store, 2)
         old = observation(1, 2, notes=(Note(text="old umbrella", first_seq=1, last_seq=2),))
-        state = committed(await store.commit_observation(state, old))
-        state = committed(await store.activate(state, active_seq=2, tail_seq=3, at=at(70)))
+        state = expect_state(await store.commit_observation(state, old))
+        state = expect_state(await store.activate(state, active_seq=2, tail_seq=3, at=at(70)))
         new = reflection(1, 2, notes=(Note(text="new umbrella", first_seq=1, last_seq=2),))
-        committed(await store.commit_reflection(state, new, [old.id]))
+        expect_state(await store.commit_reflection(state, new, [old.id]))
 
         hits = await store.search(REF, "umbrella", limit=5)
 

@@ -7,9 +7,9 @@ from remanence.testing.store_contract.samples import (
     REF,
     active,
     at,
-    committed,
+    expect_state,
     observation,
-    observed,
+    observe_ranges,
     reflection,
     user,
 )
@@ -41,7 +41,7 @@ async def colours(store: Store, *names: str, ref: ConversationRef = REF) -> None
         for seq, name in enumerate(names, start=1)
     )
     segment = observation(1, len(names), notes=notes)
-    committed(await store.commit_observation(appended.state, segment))
+    expect_state(await store.commit_observation(appended.state, segment))
 
 
 class VectorContract(Handles):
@@ -99,7 +99,7 @@ class VectorContract(Handles):
         await embed_all(store)
         new_note = (Note(text="note blue", first_seq=1, last_seq=2),)
         condensed = reflection(1, 2, notes=new_note)
-        committed(await store.commit_reflection(state, condensed, ["g0-1-2"]))
+        expect_state(await store.commit_reflection(state, condensed, ["g0-1-2"]))
 
         made = await embed_all(store)
         hits = await store.nearest(REF, MODEL, BLUE, limit=9)
@@ -110,7 +110,7 @@ class VectorContract(Handles):
     async def test_a_task_of_what_was_deleted_meanwhile_writes_nothing(
         self, store: Store, other: Store
     ) -> None:
-        await observed(store, [(1, 2)])
+        await observe_ranges(store, [(1, 2)])
         task = await store.unembedded(MODEL)
         assert task is not None
         await other.delete(REF)
