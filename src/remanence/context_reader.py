@@ -62,7 +62,7 @@ async def current_context(
     if not runtime.policy.enabled:
         return await _without_memory(runtime, ref, request, user=user)
     changed = runtime.asked.update(ref, model)
-    factor = runtime.calibrating.window_factor(model)
+    factor = runtime.calibrator.window_factor(model)
     request = dataclasses.replace(request, token_factor=factor)
     snapshot = await _catch_up(runtime, ref, user=user)
     with give_priority():
@@ -178,7 +178,9 @@ async def _with_facts(
             curated=lambda: _curated_file(runtime, owner),
         )
         return dataclasses.replace(request, facts=text)
-    found = await runtime.recalling.facts(owner, query or _newest_question(snapshot.tail), RECALLED)
+    found = await runtime.recall_search.facts(
+        owner, query or _newest_question(snapshot.tail), RECALLED
+    )
     text = memories_text(found, max_tokens=policy.facts_budget, count_text=runtime.count_text)
     return dataclasses.replace(request, memories=text)
 
@@ -191,7 +193,7 @@ async def _with_quotes(
     whole = state.tail_seq <= 1 and state.last_sum_tokens < runtime.policy.context_tokens // 2
     if not query or not runtime.policy.recall_tokens or (whole and owner is None):
         return request
-    found = await runtime.recalling.quotes(None if whole else state.ref, owner, query)
+    found = await runtime.recall_search.quotes(None if whole else state.ref, owner, query)
     return dataclasses.replace(request, recall=found)
 
 

@@ -342,7 +342,7 @@ class Conversation:
             since=since, until=until, kind=kind, tag=tag, priority=priority, role=role
         )
         ref, owner = await self._search_scope(conversation)
-        hits = await self._runtime.recalling.search(
+        hits = await self._runtime.recall_search.search(
             ref, owner, query, limit=limit, only=only, source=conversation
         )
         return within(hits, max_tokens, self._runtime.count_text)
@@ -397,8 +397,8 @@ class Conversation:
         await self._runtime.engine.settle(self.ref, everything=everything)
         if retry and await self._runtime.reconciler.observe_again(self.ref):
             await self._runtime.engine.settle(self.ref, everything=everything)
-        if self._runtime.embedding is not None:
-            await self._runtime.embedding.settle()
+        if self._runtime.indexer is not None:
+            await self._runtime.indexer.settle()
         return await self.state()
 
     async def end(self) -> MemoryState:
@@ -437,7 +437,7 @@ class Conversation:
         """
         require_one_of(BlockStore, store=store)
         await self._require_ours()
-        return await import_blocks(store, self.ref, self._runtime.reconciler.compressing)
+        return await import_blocks(store, self.ref, self._runtime.reconciler.segment_writer)
 
     async def record_call(self, usage: Usage, *, estimated_tokens: int | None = None) -> None:
         """Count a model call that was made for this conversation; a `Chat` does it by itself.
@@ -453,7 +453,7 @@ class Conversation:
         require_one_of(Usage, usage=usage)
         require_count(estimated_tokens=estimated_tokens, optional=True)
         if estimated_tokens is not None:
-            self._runtime.calibrating.compare(usage, estimated_tokens)
+            self._runtime.calibrator.compare(usage, estimated_tokens)
         mine = replace(usage, conversation=self.ref, user=usage.user or self.user)
         self._runtime.ledger.record(mine)
 

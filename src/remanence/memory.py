@@ -23,7 +23,7 @@ from remanence.conversation import Conversation
 from remanence.engine.hooks import Hooks
 from remanence.engine.readiness import find_unready
 from remanence.errors import InvalidArgument, InvalidPolicy, NotOpen
-from remanence.opening import Parts, assemble
+from remanence.opening import MemoryParts, assemble
 from remanence.policy.diagnosis import diagnose, diagnose_budget
 from remanence.policy.policy import Policy
 from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector
@@ -140,7 +140,7 @@ class Memory:
                     read_only=read_only,
                 )
                 stack.push_async_callback(store.close)
-                parts = Parts(
+                parts = MemoryParts(
                     settings=settings,
                     policy=policy,
                     clock=clock,
@@ -158,7 +158,7 @@ class Memory:
                 )
                 runtime, daily = await assemble(store, parts)
                 if read_only:
-                    runtime.embedding = None  # vectors that are there are searched, none is made
+                    runtime.indexer = None  # vectors that are there are searched, none is made
                 runtime.start()
                 stack.push_async_callback(runtime.stop)
                 if daily is not None and settings.workers:
@@ -245,7 +245,7 @@ class Memory:
         Learned from the calls of this memory while it is open; a context for a model with more
         than 1.0 is held against `max_context_tokens` with it. Counts of messages stay as they are.
         """
-        return self._runtime.calibrating.factors
+        return self._runtime.calibrator.factors
 
     async def check(self) -> tuple[Problem, ...]:
         """What is inconsistent, failing, stuck or overdue, and how to mend it."""

@@ -25,7 +25,7 @@ from remanence.providers.spec import can_continue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Makers:
+class ObserverFactory:
     """Makes an observer, a reflector and an extractor.
 
     A `key_variable` names the environment variable with the key of a role's model.

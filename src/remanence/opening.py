@@ -10,27 +10,27 @@ from remanence.archive.day_facts import DayFacts
 from remanence.background import Background
 from remanence.clock import Clock
 from remanence.costs.budgets import Budgets
-from remanence.costs.calibration import Calibrating
+from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
-from remanence.engine.backoff import Failing
+from remanence.engine.backoff import Backoff
 from remanence.engine.hooks import NO_HOOKS, Hooks
 from remanence.engine.leases import Leases
 from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.local import LocalEngine
 from remanence.engine.reconciler import Reconciler
-from remanence.engine.segment_writer import Compressing
+from remanence.engine.segment_writer import SegmentWriter
 from remanence.engine.turns import Turns
 from remanence.facts.api import Facts
-from remanence.facts.conversation_facts import Remembering
-from remanence.facts.extraction import Extracting
-from remanence.model_sources import Makers
+from remanence.facts.conversation_facts import ConversationFacts
+from remanence.facts.extraction import Extraction
+from remanence.model_sources import ObserverFactory
 from remanence.observers.extractive import ExtractiveObserver
 from remanence.policy.policy import Policy
 from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector, Store
 from remanence.providers import ModelOptions, ModelSource
 from remanence.recall.embedders import EmbedderSource, open_embedder
-from remanence.recall.indexer import Embedding
-from remanence.recall.search import Recalling
+from remanence.recall.indexer import VectorIndexer
+from remanence.recall.search import Search
 from remanence.runtime import Gate, Runtime
 from remanence.settings import Settings
 from remanence.tokens import TokenCounter, counter_for
@@ -40,7 +40,7 @@ TRIED_ONCE = ModelOptions(attempts=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class MemoryParts:
     """What a memory is opened with, as `Memory.open` says it."""
 
     settings: Settings
@@ -59,20 +59,20 @@ class Parts:
     background: Background
 
 
-class Assembled(NamedTuple):
+class Assembly(NamedTuple):
     """The parts at work, and the daily notes where there is a directory for them."""
 
     runtime: Runtime
     daily: DailyNotes | None
 
 
-class _Made(NamedTuple):
+class _NoteWriters(NamedTuple):
     observer: Observer
     reflector: Reflector
     extractor: FactExtractor
 
 
-async def assemble(store: Store, parts: Parts) -> Assembled:
+async def assemble(store: Store, parts: MemoryParts) -> Assembly:
     """Put together what works on *store*; nothing is started.
 
     Raises:
@@ -82,26 +82,26 @@ async def assemble(store: Store, parts: Parts) -> Assembled:
     ledger = Ledger(store)
     budgets = Budgets(parts.budgets, ledger=ledger, clock=clock)
     counter = counter_for(policy.token_counter or policy.model)
-    calibrating, live_prompts, gate = Calibrating(), LivePrompts(), Gate()
-    makers = Makers(
+    calibrator, live_prompts, gate = Calibrator(), LivePrompts(), Gate()
+    factory = ObserverFactory(
         policy=policy,
         clock=clock,
         record=ledger.record,
-        compare=calibrating.compare,
+        compare=calibrator.compare,
         count=counter.text,
         options=parts.model_options or TRIED_ONCE,
         budgets=budgets,
         over_budget=settings.over_budget,
     )
-    made = await _make_parts(makers, parts)
-    extracting = Extracting(store=store, policy=policy, extractor=made.extractor, clock=clock)
-    reconciler = _reconciler(store, parts, made, extracting, counter, live_prompts)
+    made = await _make_parts(factory, parts)
+    extraction = Extraction(store=store, policy=policy, extractor=made.extractor, clock=clock)
+    reconciler = _reconciler(store, parts, made, extraction, counter, live_prompts)
     embedder = open_embedder(parts.embedder) if parts.embedder is not None else None
     vectors = parts.fact_vectors
-    recalling = Recalling(store=store, embedder=embedder, policy=policy, fact_vectors=vectors)
-    embedding = Embedding(store, embedder, policy, vectors) if embedder else None
-    changed = _texts_changed(embedding)
-    daily = _daily_notes(parts, made.reflector, extracting, counter, changed)
+    recall_search = Search(store=store, embedder=embedder, policy=policy, fact_vectors=vectors)
+    indexer = VectorIndexer(store, embedder, policy, vectors) if embedder else None
+    changed = _texts_changed(indexer)
+    daily = _daily_notes(parts, made.reflector, extraction, counter, changed)
     runtime = Runtime(
         policy=policy,
         settings=settings,
@@ -120,27 +120,27 @@ async def assemble(store: Store, parts: Parts) -> Assembled:
         ),
         ledger=ledger,
         budgets=budgets,
-        calibrating=calibrating,
+        calibrator=calibrator,
         facts=Facts(
             store=store,
             clock=clock,
-            search=recalling.facts,
+            search=recall_search.facts,
             changed=changed,
             vectors=vectors,
             check_open=gate.check,
         ),
-        recalling=recalling,
-        embedding=embedding,
+        recall_search=recall_search,
+        indexer=indexer,
         fact_vectors=vectors,
         daily=daily,
         live_prompts=live_prompts,
         gate=gate,
         all_users=parts.all_users,
     )
-    return Assembled(runtime, daily)
+    return Assembly(runtime, daily)
 
 
-async def _make_parts(makers: Makers, parts: Parts) -> _Made:
+async def _make_parts(factory: ObserverFactory, parts: MemoryParts) -> _NoteWriters:
     """The parts that make notes and facts; no model is opened for one that has nothing to do."""
     settings = parts.settings
     shared = parts.model or settings.model
@@ -151,14 +151,14 @@ async def _make_parts(makers: Makers, parts: Parts) -> _Made:
     shared_key = settings.model_key_variable
     observer_key = settings.observer_key_variable or (None if observer else shared_key)
     reflector_key = settings.reflector_key_variable or (None if reflector else shared_key)
-    return _Made(
-        observer=await makers.observer(observer or shared, key_variable=observer_key)
+    return _NoteWriters(
+        observer=await factory.observer(observer or shared, key_variable=observer_key)
         if observes
         else ExtractiveObserver(),
-        reflector=await makers.reflector(
+        reflector=await factory.reflector(
             (reflector or shared) if reflects else None, key_variable=reflector_key
         ),
-        extractor=await makers.extractor(
+        extractor=await factory.extractor(
             (parts.extractor or shared) if reflects else None,
             key_variable=None if parts.extractor else shared_key,
         ),
@@ -167,14 +167,14 @@ async def _make_parts(makers: Makers, parts: Parts) -> _Made:
 
 def _reconciler(
     store: Store,
-    parts: Parts,
-    made: _Made,
-    extracting: Extracting,
+    parts: MemoryParts,
+    made: _NoteWriters,
+    extraction: Extraction,
     counter: TokenCounter,
     live_prompts: LivePrompts,
 ) -> Reconciler:
     policy, clock = parts.policy, parts.clock
-    compressing = Compressing(
+    segment_writer = SegmentWriter(
         store=store,
         policy=policy,
         observer=made.observer,
@@ -195,22 +195,22 @@ def _reconciler(
         store=store,
         policy=policy,
         clock=clock,
-        compressing=compressing,
-        remembering=Remembering(extracting=extracting),
+        segment_writer=segment_writer,
+        conversation_facts=ConversationFacts(extraction=extraction),
         leases=leases,
-        failing=Failing(store=store, policy=policy, clock=clock),
+        backoff=Backoff(store=store, policy=policy, clock=clock),
     )
 
 
-def _texts_changed(embedding: Embedding | None) -> Callable[[], None]:
+def _texts_changed(indexer: VectorIndexer | None) -> Callable[[], None]:
     """What is called when there may be new texts to make vectors of."""
-    return embedding.signal if embedding is not None else lambda: None
+    return indexer.signal if indexer is not None else lambda: None
 
 
 def _daily_notes(
-    parts: Parts,
+    parts: MemoryParts,
     reflector: Reflector,
-    extracting: Extracting,
+    extraction: Extraction,
     counter: TokenCounter,
     changed: Callable[[], None],
 ) -> DailyNotes | None:
@@ -223,5 +223,5 @@ def _daily_notes(
         policy=parts.policy,
         count_text=counter.text,
         clock=parts.clock,
-        extract=DayFacts(extracting=extracting, count_text=counter.text, changed=changed),
+        extract=DayFacts(extraction=extraction, count_text=counter.text, changed=changed),
     )

@@ -10,7 +10,7 @@ from remanence.background import Background
 from remanence.clock import Clock
 from remanence.context.last_model import AskedModels
 from remanence.costs.budgets import Budgets
-from remanence.costs.calibration import Calibrating
+from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
 from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.local import LocalEngine
@@ -21,8 +21,8 @@ from remanence.facts.api import Facts
 from remanence.files import safe_name
 from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, FactVectors, Store
-from remanence.recall.indexer import Embedding
-from remanence.recall.search import Recalling
+from remanence.recall.indexer import VectorIndexer
+from remanence.recall.search import Search
 from remanence.settings import Settings
 from remanence.tokens import TokenCounter
 
@@ -56,10 +56,10 @@ class Runtime:
     turns: Turns
     ledger: Ledger
     budgets: Budgets
-    calibrating: Calibrating
+    calibrator: Calibrator
     facts: Facts
-    recalling: Recalling
-    embedding: Embedding | None
+    recall_search: Search
+    indexer: VectorIndexer | None
     fact_vectors: FactVectors | None
     daily: DailyNotes | None
     live_prompts: LivePrompts
@@ -88,14 +88,14 @@ class Runtime:
         """Begin the work in the background."""
         self.ledger.start(self.background)
         self.engine.start(self.background)
-        if self.embedding is not None:
-            self.embedding.start(self.background)
+        if self.indexer is not None:
+            self.indexer.start(self.background)
 
     async def stop(self) -> None:
         """End it; steps in progress have some time to finish."""
         self.gate.closed = True
         seconds = self.settings.shutdown_timeout_seconds
         await self.engine.close(timeout_seconds=seconds)
-        if self.embedding is not None:
-            await self.embedding.close()
+        if self.indexer is not None:
+            await self.indexer.close()
         await self.ledger.close(timeout_seconds=seconds)

@@ -91,7 +91,7 @@ def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
     )
 
 
-class _Refused(ValueError):
+class _RefusedArguments(ValueError):
     """Arguments that the tool cannot work with; the text goes to the model."""
 
 
@@ -143,7 +143,7 @@ class _Calls:
     async def _owner(self) -> tuple[str, str]:
         owner = await self._conversation.owner()
         if owner is None:
-            raise _Refused(
+            raise _RefusedArguments(
                 "this conversation has no user, so nothing is kept beyond it: the program has to name "
                 'one, as in memory.conversation(id, user="ana")'
             )
@@ -154,7 +154,7 @@ def _answering(call: Handler) -> Handler:
     async def handler(given: Mapping[str, Any]) -> str:  # as above
         try:
             return await call(given)
-        except (_Refused, RemanenceError) as error:
+        except (_RefusedArguments, RemanenceError) as error:
             return f"Error: {error}"
 
     return handler
@@ -180,7 +180,7 @@ def _limit() -> JsonObject:
 def _string(given: Mapping[str, Any], name: str) -> str:  # as above
     value = given.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise _Refused(f"{name} is missing: give a text")
+        raise _RefusedArguments(f"{name} is missing: give a text")
     return value
 
 
@@ -204,7 +204,9 @@ def _moment(given: Mapping[str, Any], name: str) -> datetime | None:  # as above
     try:
         moment = datetime.fromisoformat(value)
     except ValueError as error:
-        raise _Refused(f"{name}={value!r} is no date: write one such as 2026-05-31") from error
+        raise _RefusedArguments(
+            f"{name}={value!r} is no date: write one such as 2026-05-31"
+        ) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -13,7 +13,7 @@ from remanence.background import Background
 from remanence.clock import SystemClock
 from remanence.conversation import Conversation
 from remanence.errors import Closed, ModelError, StoreUnavailable
-from remanence.opening import Parts, assemble
+from remanence.opening import MemoryParts, assemble
 from remanence.protocols import ModelRequest, Observer, Store
 from remanence.runtime import Runtime
 from remanence.stores import open_store
@@ -37,7 +37,7 @@ def messages(turns: int) -> list[Message]:
 async def running(store: Store, observer: Observer) -> AsyncIterator[Runtime]:
     """A memory at work on a store of the test's own."""
     async with Background() as background:
-        parts = Parts(
+        parts = MemoryParts(
             settings=Settings(),
             policy=POLICY,
             clock=SystemClock(),

@@ -10,7 +10,7 @@ import pytest
 from remanence import Conversation, Memory, Message, Policy, Settings
 from remanence.background import Background
 from remanence.errors import StoreUnavailable
-from remanence.opening import Parts, assemble
+from remanence.opening import MemoryParts, assemble
 from remanence.stores import open_store
 from remanence.testing import FixedClock
 
@@ -56,7 +56,7 @@ async def full(path: Path, clock: FixedClock) -> AsyncIterator[Memory]:
     async with Background() as background:
         runtime, daily = await assemble(
             store,
-            Parts(
+            MemoryParts(
                 settings=Settings(workers=0),
                 policy=POLICY,
                 clock=clock,

@@ -318,8 +318,8 @@ async def test_signals_after_a_failure_do_not_call_the_embedder_before_its_time(
         await chat.flush(everything=True)
         calls = embedder.calls
         for _ in range(20):
-            assert memory._runtime.embedding is not None
-            memory._runtime.embedding.signal()
+            assert memory._runtime.indexer is not None
+            memory._runtime.indexer.signal()
             await asyncio.sleep(0)
         again = embedder.calls
         embedder.failing = False

@@ -14,7 +14,7 @@ from remanence.errors import InvalidPolicy
 from remanence.providers.spec import parse_spec
 from remanence.settings import Settings
 from remanence.settings.presets import policy_of
-from remanence.settings.sources import Loaded, load_settings
+from remanence.settings.sources import LoadedSettings, load_settings
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 
 
@@ -24,7 +24,7 @@ def written(directory: Path, name: str, content: object) -> Path:
     return file
 
 
-def read(file: Path) -> Loaded:
+def read(file: Path) -> LoadedSettings:
     return load_settings(Policy, arguments={}, directory=file.parent, file=file)
 
 

@@ -12,7 +12,7 @@ import pytest
 from remanence import Budget
 from remanence.costs.budgets import BudgetedObserver, BudgetedReflector, Budgets
 from remanence.costs.cache_prices import cache_prices
-from remanence.costs.calibration import Calibrating
+from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
 from remanence.errors import InvalidPolicy, ObservationSkipped
 from remanence.protocols import ObserveRequest, ReflectRequest
@@ -348,11 +348,11 @@ def test_the_widest_bounds_that_make_sense_are_taken() -> None:
     assert made.observe("m", estimated=100, reported=150).factor("m") == 1.0
 
 
-def compared(*reports: tuple[int, int], estimated: bool = False) -> Calibrating:
-    calibrating = Calibrating()
+def compared(*reports: tuple[int, int], estimated: bool = False) -> Calibrator:
+    calibrator = Calibrator()
     for estimate, reported in reports:
-        calibrating.compare(call(model="m", input_tokens=reported, estimated=estimated), estimate)
-    return calibrating
+        calibrator.compare(call(model="m", input_tokens=reported, estimated=estimated), estimate)
+    return calibrator
 
 
 def test_a_window_is_filled_less_once_a_model_counts_clearly_more() -> None:

@@ -10,7 +10,7 @@ from remanence.errors import InvalidPolicy
 from remanence.policy.policy import Policy
 from remanence.settings import Settings
 from remanence.settings.presets import policy_of
-from remanence.settings.sources import Loaded, load_settings
+from remanence.settings.sources import LoadedSettings, load_settings
 
 SET_BY_DEFAULT = [field for field in dataclasses.fields(Policy) if field.default is not None]
 """TOML has no null, so a file cannot say what the other fields have by default."""
@@ -22,7 +22,7 @@ def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def load(directory: Path, **arguments: object) -> Loaded:
+def load(directory: Path, **arguments: object) -> LoadedSettings:
     return load_settings(Policy, arguments=arguments, directory=directory)
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from remanence.errors import InvalidPolicy
-from remanence.settings.compat import Translated, translate
+from remanence.settings.compat import Translation, translate
 
 
-def translated(content: dict[str, Any], file: str = "memory.json") -> Translated:
+def translated(content: dict[str, Any], file: str = "memory.json") -> Translation:
     found = translate(content, file=Path(file))
     assert found is not None
     return found

@@ -5,7 +5,7 @@ import pytest
 from remanence.costs.budgets import Budgets
 from remanence.costs.ledger import Ledger
 from remanence.errors import ModelError
-from remanence.model_sources import Makers
+from remanence.model_sources import ObserverFactory
 from remanence.observers.llm import ModelObserver
 from remanence.policy.policy import Policy
 from remanence.protocols import ModelRequest
@@ -35,7 +35,7 @@ async def test_a_call_may_take_as_long_as_an_observation_unless_options_say_othe
 
     store, clock = await open_store("sqlite:///:memory:"), FixedClock()
     ledger = Ledger(store)
-    makers = Makers(
+    factory = ObserverFactory(
         policy=Policy(observe_timeout_seconds=0.02),
         clock=clock,
         record=lambda usage: None,
@@ -45,7 +45,7 @@ async def test_a_call_may_take_as_long_as_an_observation_unless_options_say_othe
         budgets=Budgets((), ledger=ledger, clock=clock),
         over_budget="raw",
     )
-    observer = await makers.observer(never)
+    observer = await factory.observer(never)
     assert isinstance(observer, ModelObserver)
 
     with pytest.raises(ModelError, match=f"took longer than {seconds:g} s"):

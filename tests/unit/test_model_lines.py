@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from remanence.observers.llm.lines import Origin, Reading, read_lines
+from remanence.observers.llm.lines import LineReading, Origin, read_lines
 from remanence.types import DroppedLine, Note
 
 _AT = datetime(2026, 5, 8, 13, 56, tzinfo=UTC)  # a Friday
@@ -14,7 +14,7 @@ _ORIGIN = Origin(
 )
 
 
-def _read(text: str) -> Reading:
+def _read(text: str) -> LineReading:
     return read_lines(text, _ORIGIN)
 
 

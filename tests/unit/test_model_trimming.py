@@ -3,7 +3,7 @@ from hypothesis import given, strategies as st
 
 from remanence.notes import render_notes, usual_priority
 from remanence.observers.llm.arrangement import MAX_TOPICS, arrange
-from remanence.observers.llm.trimming import Limits, Trimmed, trim
+from remanence.observers.llm.trimming import Limits, TrimResult, trim
 from remanence.types import Note, Priority, Tag
 
 
@@ -25,7 +25,7 @@ def _note(text: str, tag: Tag = "Fact", priority: Priority | None = None, seq: i
     )
 
 
-def _trim(notes: list[Note], limit: int, *, lasting: int = 0, critical: int = 0) -> Trimmed:
+def _trim(notes: list[Note], limit: int, *, lasting: int = 0, critical: int = 0) -> TrimResult:
     limits = Limits(
         ordinary=limit, lasting=max(limit, lasting), critical=max(limit, lasting, critical)
     )
@@ -35,7 +35,7 @@ def _trim(notes: list[Note], limit: int, *, lasting: int = 0, critical: int = 0)
 def test_notes_within_their_limit_stay_as_they_are() -> None:
     notes = [_note("b"), _note("a"), _note("b")]
 
-    assert _trim(notes, 100) == Trimmed(tuple(notes), ())
+    assert _trim(notes, 100) == TrimResult(tuple(notes), ())
 
 
 def test_preferences_decisions_and_open_points_outlive_facts_and_outcomes_full_of_values() -> None:

@@ -27,7 +27,7 @@ def connect(path: Path, messages: int) -> apsw.Connection:
     return connection
 
 
-def append(connection: apsw.Connection, *messages: Message) -> tape.Written:
+def append(connection: apsw.Connection, *messages: Message) -> tape.TapeWrite:
     entries = [tape.entry(message, CLOCK, NOW) for message in messages]
     return tape.append(connection, REF, tape.Access(user=None, any_user=True), NOW, entries)
 

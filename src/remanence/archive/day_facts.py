@@ -7,7 +7,7 @@ from datetime import datetime, time
 
 from remanence.archive.daily_notes import DayNotes
 from remanence.errors import StoreError
-from remanence.facts.extraction import Extracting
+from remanence.facts.extraction import Extraction
 from remanence.protocols import CountTokens
 from remanence.types import ConversationRef, Message, Note, Owner
 
@@ -22,17 +22,17 @@ class DayFacts:
     All facts of one text are kept in one transaction, and it is not read again once they are.
     """
 
-    extracting: Extracting
+    extraction: Extraction
     count_text: CountTokens
     changed: Callable[[], None]
 
     async def __call__(self, day: DayNotes, *, user: str, tenant: str) -> int:
         """Keep them, and say how many are new."""
-        if not self.extracting.policy.extract_facts:
+        if not self.extraction.policy.extract_facts:
             return 0
         owner, source = Owner(tenant, user), ConversationRef(tenant, _source(day))
         for _ in range(TRIES):
-            history = await self.extracting.store.facts(owner, history=True)
+            history = await self.extraction.store.facts(owner, history=True)
             if any(fact.conversation == source.id for fact in history):
                 return 0
             kept = await self._keep(day, owner, source)
@@ -45,10 +45,10 @@ class DayFacts:
     async def _keep(self, day: DayNotes, owner: Owner, source: ConversationRef) -> int | None:
         """How many are new; None where others changed the facts meanwhile."""
         messages = tuple(self._messages(day))
-        changes = await self.extracting.changes(owner, source, messages=messages, notes=day.notes)
+        changes = await self.extraction.changes(owner, source, messages=messages, notes=day.notes)
         if not changes.facts:
             return 0
-        saved = await self.extracting.store.save_facts(changes)
+        saved = await self.extraction.store.save_facts(changes)
         if saved is None:
             return None
         self.changed()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from remanence.archive.blocks import Block, BlockStore, block_of, live_blocks
-from remanence.engine.segment_writer import Compressing
+from remanence.engine.segment_writer import SegmentWriter
 from remanence.errors import ObservationRejected
 from remanence.notes import parse_notes
 from remanence.types import ConversationRef, Draft, MemoryState, Segment
@@ -42,7 +42,7 @@ async def export_reflections(
 
 
 async def import_blocks(
-    store: BlockStore, ref: ConversationRef, compressing: Compressing
+    store: BlockStore, ref: ConversationRef, segment_writer: SegmentWriter
 ) -> ImportReport:
     """Make observations of the blocks that follow what is observed, until one does not fit."""
     loaded = await store.load_session(ref.id)
@@ -52,10 +52,10 @@ async def import_blocks(
         files = ", ".join(await store.sessions()) or "none"
         conflicts.append(f"there are no blocks of {ref.id!r}: the directory has files of {files}")
     for block in live_blocks(loaded.blocks):
-        state = await compressing.store.state(ref)
-        conflict = await _conflict(compressing, state, ref, block)
+        state = await segment_writer.store.state(ref)
+        conflict = await _conflict(segment_writer, state, ref, block)
         if state is not None and conflict is None:
-            conflict = await _adopt(compressing, state, block)
+            conflict = await _adopt(segment_writer, state, block)
         if conflict is None:
             imported += 1
         else:
@@ -64,7 +64,7 @@ async def import_blocks(
 
 
 async def _conflict(
-    compressing: Compressing, state: MemoryState | None, ref: ConversationRef, block: Block
+    segment_writer: SegmentWriter, state: MemoryState | None, ref: ConversationRef, block: Block
 ) -> str | None:
     """Why a block cannot be an observation of this tape; None if it can."""
     first_seq, last_seq = block.source_message_range[0] + 1, block.source_message_range[1]
@@ -73,13 +73,13 @@ async def _conflict(
         end = state.last_seq if state else 0
         return f"{name} are not on the tape, which ends at {end}: append the messages first"
     if last_seq <= state.observed_seq:
-        live = await compressing.store.segments(ref, live=True)
+        live = await segment_writer.store.segments(ref, live=True)
         same = any(block_of(ref.id, segment).id == block.id for segment in live)
         what = "in this block" if same else "in other words, which are kept"
         return f"{name} are observed already, {what}"
     if first_seq != state.observed_seq + 1:
         return f"{name} do not follow message {state.observed_seq}, the last that is observed"
-    messages = await compressing.store.messages(
+    messages = await segment_writer.store.messages(
         ref, after=state.observed_seq, limit=last_seq - state.observed_seq
     )
     if len(messages) - 1 not in set(safe_ends(messages, final=last_seq == state.last_seq)):
@@ -87,17 +87,17 @@ async def _conflict(
     return None
 
 
-async def _adopt(compressing: Compressing, state: MemoryState, block: Block) -> str | None:
+async def _adopt(segment_writer: SegmentWriter, state: MemoryState, block: Block) -> str | None:
     first_seq, last_seq = block.source_message_range[0] + 1, block.source_message_range[1]
     notes = parse_notes(
         block.observations,
-        compressing.policy.note_format,
+        segment_writer.policy.note_format,
         first_seq=first_seq,
         last_seq=last_seq,
     )
     draft = Draft(notes=notes, made_by=MADE_BY, nothing=not notes)
     try:
-        committed = await compressing.adopt(
+        committed = await segment_writer.adopt(
             state, draft, last_seq=last_seq, created_at=block.created_at
         )
     except ObservationRejected as error:

@@ -13,7 +13,7 @@ from remanence.cli.output import Printer, write_json
 from remanence.policy.policy import Policy
 from remanence.settings import Settings
 from remanence.settings.presets import policy_of
-from remanence.settings.sources import FILE_NAMES, Loaded, config_file, variable
+from remanence.settings.sources import FILE_NAMES, LoadedSettings, config_file, variable
 from remanence.types import Budget
 
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.DOTALL | re.MULTILINE)
@@ -28,7 +28,7 @@ class Setting(NamedTuple):
     meaning: str
 
 
-def run_show(loaded: Loaded, *, as_json: bool) -> int:
+def run_show(loaded: LoadedSettings, *, as_json: bool) -> int:
     """Show every setting."""
     found = tuple(settings_of(loaded))
     if as_json:
@@ -63,7 +63,7 @@ def run_path(directory: Path, *, as_json: bool) -> int:
     return 0
 
 
-def settings_of(loaded: Loaded) -> Iterator[Setting]:
+def settings_of(loaded: LoadedSettings) -> Iterator[Setting]:
     """The settings, then those of the policy that they describe."""
     settings, policy = loaded.settings, policy_of(loaded.settings)
     meanings = attribute_meanings(Settings)

@@ -28,7 +28,7 @@ SHOWN_NOTE_LINES = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inspected:
+class Inspection:
     """One conversation: its state, live segments, log, budgets, and what its model sees."""
 
     state: MemoryState
@@ -39,7 +39,7 @@ class Inspected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traced:
+class Trace:
     """A segment with the messages that it stands for; None where a later one replaced it."""
 
     segment_id: str
@@ -118,14 +118,14 @@ async def _states(
 
 async def _inspect(
     settings: Settings, conversation: str, tenant: str, version: int | None, *, flush: bool
-) -> Inspected:
+) -> Inspection:
     async with open_existing(settings, access="work" if flush else "read") as memory:
         chat = await existing(memory, conversation, tenant=tenant)
         if flush:
             await chat.flush()
         shown = (await chat.state()).lock_version if version is None else version
         snapshot = await chat.snapshot(shown)
-        return Inspected(
+        return Inspection(
             state=snapshot.state,
             segments=snapshot.segments,
             log=await chat.log(shown),
@@ -134,12 +134,12 @@ async def _inspect(
         )
 
 
-async def _trace(settings: Settings, conversation: str, tenant: str, segment_id: str) -> Traced:
+async def _trace(settings: Settings, conversation: str, tenant: str, segment_id: str) -> Trace:
     async with open_existing(settings) as memory:
         chat = await existing(memory, conversation, tenant=tenant)
         source = await chat.source(segment_id)
         live = {segment.id: segment for segment in await live_segments(chat)}
-        return Traced(segment_id=segment_id, segment=live.get(segment_id), source=source)
+        return Trace(segment_id=segment_id, segment=live.get(segment_id), source=source)
 
 
 def _print_states(printer: Printer, states: Sequence[MemoryState]) -> None:
@@ -172,7 +172,7 @@ def _print_states(printer: Printer, states: Sequence[MemoryState]) -> None:
     )
 
 
-def _print_one(printer: Printer, found: Inspected) -> None:
+def _print_one(printer: Printer, found: Inspection) -> None:
     state = found.state
     user = f", user {state.user}" if state.user else ""
     printer.line(f"{state.ref.id} (tenant {state.ref.tenant}{user})", style="bold")
@@ -241,7 +241,7 @@ def _print_dropped(printer: Printer, segment: Segment) -> None:
         printer.table(("reason", "detail~", "line~"), rows)
 
 
-def _print_segment(printer: Printer, traced: Traced) -> None:
+def _print_segment(printer: Printer, traced: Trace) -> None:
     segment = traced.segment
     if segment is None:
         printer.line(f"{traced.segment_id} was replaced by a later reflection", style="bold")

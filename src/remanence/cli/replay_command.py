@@ -5,7 +5,7 @@ from pathlib import Path
 
 from remanence.cli.documents import context_document, segment_document, stats_document
 from remanence.cli.output import Printer, percent, progress, warn, write_json
-from remanence.cli.replaying import MEMORY_URL, Replayed, replay, replay_policy
+from remanence.cli.replaying import MEMORY_URL, ReplayResult, replay, replay_policy
 from remanence.cli.transcripts import Transcript, open_transcript
 from remanence.settings import Settings
 
@@ -47,7 +47,7 @@ def run(
     return FAILED if replayed.verdict.violations else 0
 
 
-def replay_document(replayed: Replayed) -> dict[str, object]:
+def replay_document(replayed: ReplayResult) -> dict[str, object]:
     """The JSON that `--json` writes."""
     state, context = replayed.state, replayed.context
     return {
@@ -88,7 +88,7 @@ def _warn_of_empty(transcript: Transcript) -> None:
         )
 
 
-def _print_summary(printer: Printer, transcript: Transcript, replayed: Replayed) -> None:
+def _print_summary(printer: Printer, transcript: Transcript, replayed: ReplayResult) -> None:
     stats = replayed.context.stats
     sessions = f" in {transcript.sessions} sessions" if transcript.sessions > 1 else ""
     printer.line(f"{transcript.name}: {transcript.messages:,} messages{sessions}", style="bold")

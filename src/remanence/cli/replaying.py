@@ -29,7 +29,7 @@ BATCH = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class ReplayResult:
     """What memory made of a transcript: the live segments, oldest first, and a context."""
 
     conversation: str
@@ -70,7 +70,7 @@ async def replay(
     policy: Policy,
     everything: bool,
     advance: Callable[[int], None],
-) -> Replayed:
+) -> ReplayResult:
     """Append a transcript, let memory work, observe *everything* if asked, and verify the result.
 
     *advance* is told how many messages were appended. In memory, time is that of the transcript;
@@ -140,12 +140,12 @@ async def _append_all(
         advance(len(batch))
 
 
-async def _replay(chat: Conversation, policy: Policy) -> Replayed:
+async def _replay(chat: Conversation, policy: Policy) -> ReplayResult:
     context = await chat.context()
     state = await chat.state()
     segments = await live_segments(chat)
     tail = await chat.messages(after=state.tail_seq - 1)
-    return Replayed(
+    return ReplayResult(
         conversation=chat.id,
         policy=policy,
         state=state,

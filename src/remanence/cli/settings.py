@@ -14,7 +14,7 @@ from remanence.policy.policy import Policy, window_tokens
 from remanence.providers.spec import parse_spec
 from remanence.settings import Settings
 from remanence.settings.presets import policy_of
-from remanence.settings.sources import Loaded, load_settings
+from remanence.settings.sources import LoadedSettings, load_settings
 
 Access: TypeAlias = Literal["read", "write", "work"]
 
@@ -22,7 +22,7 @@ _SQLITE = "sqlite:///"
 MEMORY = ":memory:"
 
 
-def load(*, url: str | None = None, preset: str | None = None) -> Loaded:
+def load(*, url: str | None = None, preset: str | None = None) -> LoadedSettings:
     """Settings of all sources, checked; the options of the command come first.
 
     Raises:

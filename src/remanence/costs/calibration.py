@@ -14,7 +14,7 @@ STEP: Final = 0.05
 an overfull tail is cut moves too."""
 
 
-class Calibrating:
+class Calibrator:
     """Compares calls with their estimates. Nothing is kept on disk. For one event loop."""
 
     def __init__(self) -> None:

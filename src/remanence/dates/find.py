@@ -12,7 +12,7 @@ from remanence.dates.clauses import Clauses
 from remanence.dates.doubt import without_doubtful
 from remanence.dates.grammar import Grammar, words_of
 from remanence.dates.language import Rule
-from remanence.dates.meanings import Reading, calendar_day
+from remanence.dates.meanings import DateReading, calendar_day
 from remanence.dates.mention import DateMention
 from remanence.dates.periods import Period
 from remanence.dates.render import render_date
@@ -106,7 +106,9 @@ def _read(
             word = raw
         if name != "word":
             slots[name.split("_")[0]] = _value(grammar, name, raw)
-    reading = Reading(at=at, slots=slots, word=word, tenses=partial(clauses.tenses, match.start()))
+    reading = DateReading(
+        at=at, slots=slots, word=word, tenses=partial(clauses.tenses, match.start())
+    )
     try:
         period = rule.meaning(reading)
         if period and rule.meaning is calendar_day:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from remanence.dates.meanings import Reading
+from remanence.dates.meanings import DateReading
 from remanence.dates.mention import Grain
 from remanence.dates.periods import Period
 
@@ -13,7 +13,7 @@ LETTERS = r"0-9A-Za-z_\u00c0-\u024f"
 BEFORE_WORD = rf"(?<![{LETTERS}@#$\\])(?<!\w[.-])(?<!\d[,/])"
 AFTER_WORD = rf"(?![{LETTERS}(=\\]|\.(?-i:[a-z0-9_])|-\w)"
 
-Meaning = Callable[[Reading], Period | None]
+Meaning = Callable[[DateReading], Period | None]
 
 
 class Rule(NamedTuple):

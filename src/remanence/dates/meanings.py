@@ -23,7 +23,7 @@ Tense = Literal["past", "perfect", "future"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class DateReading:
     """A matched phrase: when it was said, its slots, the word it keeps and the tenses its clause shows (on demand)."""
 
     at: datetime
@@ -51,31 +51,31 @@ class Reading:
         return bool(tenses) and "future" not in tenses
 
 
-def some_day(reading: Reading) -> Period:
+def some_day(reading: DateReading) -> Period:
     """Yesterday, last night: the day `shift` days away, or a part of it."""
     found = periods.shift(reading.today, "day", reading.number("shift"))
     return found._replace(grain="moment") if reading.word else found
 
 
-def some_period(reading: Reading) -> Period:
+def some_period(reading: DateReading) -> Period:
     """Last week, next month, this year."""
     return periods.shift(reading.today, reading.unit, reading.number("shift"))
 
 
-def this_weekend(reading: Reading) -> Period:
+def this_weekend(reading: DateReading) -> Period:
     """The current or coming weekend; the one just past when the clause says so before Saturday."""
     gone = reading.speaks_of_past() and reading.today.weekday() < 5
     return periods.shift(reading.today, "weekend", -1 if gone else 0)
 
 
-def the_weekend(reading: Reading) -> Period:
+def the_weekend(reading: DateReading) -> Period:
     """As `this_weekend`, but on Monday and Tuesday the one just past unless the clause looks ahead."""
     if reading.today.weekday() < 2 and "future" not in reading.tenses():
         return periods.shift(reading.today, "weekend", -1)
     return this_weekend(reading)
 
 
-def count_units(reading: Reading) -> Period | None:
+def count_units(reading: DateReading) -> Period | None:
     """Three days ago, in two weeks. With a past tense "in two weeks" is a duration and no date."""
     count = reading.count * reading.number("sign")
     if count > 0 and reading.speaks_of_past():
@@ -87,60 +87,60 @@ def count_units(reading: Reading) -> Period | None:
     return found._replace(approximate="vague" in reading.slots)
 
 
-def count_hours(reading: Reading) -> Period:
+def count_hours(reading: DateReading) -> Period:
     """Two hours ago: the day of that moment."""
     then = reading.at - timedelta(minutes=reading.count * reading.number("minutes"))
     return periods.day(then.date())._replace(grain="moment")
 
 
-def lasting(reading: Reading) -> Period:
+def lasting(reading: DateReading) -> Period:
     """The last three years, two years now."""
     found = periods.back_to(reading.today, reading.unit, reading.count)
     return found._replace(approximate="vague" in reading.slots)
 
 
-def lasting_in_perfect(reading: Reading) -> Period | None:
+def lasting_in_perfect(reading: DateReading) -> Period | None:
     """For three years, when the clause says that it still lasts."""
     return lasting(reading) if "perfect" in reading.tenses() else None
 
 
-def weekday_before(reading: Reading) -> Period:
+def weekday_before(reading: DateReading) -> Period:
     """Last Friday: never today."""
     back = (reading.today.weekday() - reading.number("weekday") - 1) % 7 + 1
     return periods.shift(reading.today, "day", -back)
 
 
-def weekday_after(reading: Reading) -> Period:
+def weekday_after(reading: DateReading) -> Period:
     """Next Friday: never today."""
     ahead = (reading.number("weekday") - reading.today.weekday() - 1) % 7 + 1
     return periods.shift(reading.today, "day", ahead)
 
 
-def weekday_by_tense(reading: Reading) -> Period:
+def weekday_by_tense(reading: DateReading) -> Period:
     """Friday: ahead unless the tense is past, never today."""
     return weekday_before(reading) if reading.speaks_of_past() else weekday_after(reading)
 
 
-def this_weekday(reading: Reading) -> Period:
+def this_weekday(reading: DateReading) -> Period:
     """As `weekday_by_tense`, but today counts."""
     if reading.number("weekday") == reading.today.weekday():
         return periods.day(reading.today)
     return weekday_by_tense(reading)
 
 
-def weekdays_counted(reading: Reading) -> Period:
+def weekdays_counted(reading: DateReading) -> Period:
     """Two Fridays ago."""
     nearest = weekday_before(reading).first
     return periods.shift(nearest, "day", -7 * (reading.count - 1))
 
 
-def weekday_of_week(reading: Reading) -> Period:
+def weekday_of_week(reading: DateReading) -> Period:
     """Friday of last week."""
     week = periods.shift(reading.today, "week", reading.number("shift"))
     return periods.shift(week.first, "day", reading.number("weekday"))
 
 
-def some_season(reading: Reading) -> Period:
+def some_season(reading: DateReading) -> Period:
     """Last summer has ended, next summer has not begun, this summer is of this year."""
     index, shift, today = reading.number("season"), reading.number("shift"), reading.today
     own = periods.season(today.year - (index == periods.WINTER and today.month < 3), index)
@@ -151,25 +151,25 @@ def some_season(reading: Reading) -> Period:
     return own
 
 
-def calendar_season(reading: Reading) -> Period:
+def calendar_season(reading: DateReading) -> Period:
     """Summer 2022."""
     found = periods.season(reading.number("year"), reading.number("season"))
     return found._replace(relative=False)
 
 
-def some_month(reading: Reading) -> Period:
+def some_month(reading: DateReading) -> Period:
     """Last August is over, next August has not begun, this August is of this year."""
     number, shift, today = reading.number("month"), reading.number("shift"), reading.today
     crossed = (shift < 0 and number >= today.month) or (shift > 0 and number <= today.month)
     return periods.month(today.year + (shift if crossed else 0), number)
 
 
-def month_of_year(reading: Reading) -> Period:
+def month_of_year(reading: DateReading) -> Period:
     """May of last year."""
     return periods.month(reading.today.year + reading.number("shift"), reading.number("month"))
 
 
-def month_by_tense(reading: Reading) -> Period | None:
+def month_by_tense(reading: DateReading) -> Period | None:
     """In May: the nearest one that the tense allows. Without a tense, one about half a year away is in doubt."""
     today, number = reading.today, reading.number("month")
     candidates = [periods.month(today.year + step, number) for step in (-1, 0, 1)]
@@ -178,23 +178,23 @@ def month_by_tense(reading: Reading) -> Period | None:
     return None if in_doubt else found
 
 
-def month_gone(reading: Reading) -> Period:
+def month_gone(reading: DateReading) -> Period:
     """Since May: the last one that has begun."""
     today, number = reading.today, reading.number("month")
     return periods.month(today.year - (number > today.month), number)
 
 
-def calendar_month(reading: Reading) -> Period:
+def calendar_month(reading: DateReading) -> Period:
     """May 2022."""
     return periods.month(reading.number("year"), reading.number("month"))._replace(relative=False)
 
 
-def calendar_year(reading: Reading) -> Period:
+def calendar_year(reading: DateReading) -> Period:
     """2022, where a word says that it is a year."""
     return periods.year(reading.number("year"))._replace(relative=False)
 
 
-def calendar_day(reading: Reading) -> Period:
+def calendar_day(reading: DateReading) -> Period:
     """A date with its year, which `shift` may give ("May 5 last year"); without it the nearest one the tense allows."""
     month, day, today = reading.number("month"), reading.number("day"), reading.today
     if "year" in reading.slots:
@@ -205,7 +205,7 @@ def calendar_day(reading: Reading) -> Period:
     return _by_tense(reading, candidates)
 
 
-def day_of_month(reading: Reading) -> Period | None:
+def day_of_month(reading: DateReading) -> Period | None:
     """The 5th, of the month `shift` months away if the phrase says so; else ahead unless the tense is past."""
     today, number = reading.today, reading.number("day")
     if "shift" in reading.slots:
@@ -223,7 +223,7 @@ def _day(year: int, month: int, day: int) -> Period | None:
         return None
 
 
-def _by_tense(reading: Reading, candidates: list[Period]) -> Period:
+def _by_tense(reading: DateReading, candidates: list[Period]) -> Period:
     """The nearest candidate that the tense of the clause allows; one most of a year away would be named with it."""
     today = reading.today
     near = [found for found in candidates if abs((found.first - today).days) < _MOST_OF_A_YEAR]

@@ -23,7 +23,7 @@ LONGEST_ERROR = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failing:
+class Backoff:
     """Records why a step failed or was left out, and when it may be tried again."""
 
     store: Store

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.engine.backoff import Failing, maker_name
+from remanence.engine.backoff import Backoff, maker_name
 from remanence.engine.leases import Leases
-from remanence.engine.segment_writer import Compressing, source_limit
+from remanence.engine.segment_writer import SegmentWriter, source_limit
 from remanence.engine.steps import (
     IDLE,
     LEASED,
@@ -20,7 +20,7 @@ from remanence.engine.steps import (
     wait,
 )
 from remanence.errors import StoreError
-from remanence.facts.conversation_facts import Remembering
+from remanence.facts.conversation_facts import ConversationFacts
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
     activation,
@@ -53,22 +53,22 @@ class Reconciler:
     store: Store
     policy: Policy
     clock: Clock
-    compressing: Compressing
-    remembering: Remembering
+    segment_writer: SegmentWriter
+    conversation_facts: ConversationFacts
     leases: Leases
-    failing: Failing
+    backoff: Backoff
 
     @property
-    def makers(self) -> tuple[str, str, str]:
+    def maker_names(self) -> tuple[str, str, str]:
         """The names of the observer, the reflector and the extractor."""
-        compressing, extracting = self.compressing, self.remembering.extracting
-        makers = (compressing.observer, compressing.reflector, extracting.extractor)
+        segment_writer, extraction = self.segment_writer, self.conversation_facts.extraction
+        makers = (segment_writer.observer, segment_writer.reflector, extraction.extractor)
         observer, reflector, extractor = (maker_name(maker) for maker in makers)
         return observer, reflector, extractor
 
     def digest(self) -> str:
         """The digest of all that decides when something is due."""
-        rules = repr((self.policy, self.makers))
+        rules = repr((self.policy, self.maker_names))
         return hashlib.sha256(rules.encode()).hexdigest()[:16]
 
     async def step(
@@ -117,7 +117,9 @@ class Reconciler:
         active = await self._snapshot(ref) or snapshot
         sources = active.segments
         await self._run_leased(
-            "reflect", active.state, lambda: self.compressing.reflect(active, sources, final=True)
+            "reflect",
+            active.state,
+            lambda: self.segment_writer.reflect(active, sources, final=True),
         )
 
     async def _rest(self, state: MemoryState, step: Step, now: datetime) -> Step:
@@ -157,12 +159,12 @@ class Reconciler:
 
     async def _observing(self, snapshot: Snapshot, now: datetime, *, everything: bool) -> Step:
         state = snapshot.state
-        observer, _, _ = self.makers
+        observer, _, _ = self.maker_names
         due = observation_due(self.policy, state) or (everything and state.unobserved_tokens > 0)
         if not due:
             return IDLE
         if not may_try(self.policy, state, state.observe_failure, now=now, made_by=observer):
-            return self.failing.until_next_try(state, state.observe_failure)
+            return self.backoff.until_next_try(state, state.observe_failure)
         messages = await self._slice(state, everything=everything)
         if not messages:
             return IDLE
@@ -172,16 +174,16 @@ class Reconciler:
     async def _observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
         """Commit an observation; where all tries on the same messages failed, one without notes."""
         state = snapshot.state
-        observer, _, _ = self.makers
+        observer, _, _ = self.maker_names
         try:
-            return await self.compressing.observe(snapshot, messages)
+            return await self.segment_writer.observe(snapshot, messages)
         except StoreError:
             raise
         except Exception as error:
-            why = self.failing.last_straw(state, messages, error, observer=observer)
+            why = self.backoff.last_straw(state, messages, error, observer=observer)
             if why is None:
                 raise
-        return await self.compressing.leave_out(state, messages, why, observer=observer)
+        return await self.segment_writer.leave_out(state, messages, why, observer=observer)
 
     async def observe_again(self, ref: ConversationRef) -> bool:
         """Try once more to observe what could not be observed; whether any of it succeeded."""
@@ -197,46 +199,46 @@ class Reconciler:
         state = snapshot.state
         async with self.leases.hold(state) as is_ours:
             try:
-                return is_ours and await self.compressing.observe_again(snapshot, failed)
+                return is_ours and await self.segment_writer.observe_again(snapshot, failed)
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - an observer may raise anything
-                self.failing.log(state, error)
+                self.backoff.log(state, error)
                 return False
 
     async def _reflecting(self, snapshot: Snapshot, now: datetime) -> Step:
         state = snapshot.state
-        observer, reflector, _ = self.makers
+        observer, reflector, _ = self.maker_names
         sources = reflection_sources(self.policy, state, snapshot.segments)
         if not sources:
             return IDLE
         if (due_at := reflection_time(self.policy, state, now=now)) > now:
             return wait(due_at)
         if later_steps_wait(state, now=now, observer=observer):
-            return self.failing.until_next_try(state, state.observe_failure)
+            return self.backoff.until_next_try(state, state.observe_failure)
         if not may_try(self.policy, state, state.reflect_failure, now=now, made_by=reflector):
-            return self.failing.until_next_try(state, state.reflect_failure)
+            return self.backoff.until_next_try(state, state.reflect_failure)
         return await self._run_leased(
-            "reflect", state, lambda: self.compressing.reflect(snapshot, sources)
+            "reflect", state, lambda: self.segment_writer.reflect(snapshot, sources)
         )
 
     async def _remembering(self, snapshot: Snapshot, now: datetime, *, everything: bool) -> Step:
         state = snapshot.state
-        observer, _, extractor = self.makers
+        observer, _, extractor = self.maker_names
         end = facts_end(self.policy, state, everything=everything)
         if end is None:
             return IDLE
         if later_steps_wait(state, now=now, observer=observer):
-            return self.failing.until_next_try(state, state.observe_failure)
+            return self.backoff.until_next_try(state, state.observe_failure)
         if not may_try(self.policy, state, state.facts_failure, now=now, made_by=extractor):
-            return self.failing.until_next_try(state, state.facts_failure)
+            return self.backoff.until_next_try(state, state.facts_failure)
         return await self._run_leased(
-            "facts", state, lambda: self.remembering.remember(snapshot, end)
+            "facts", state, lambda: self.conversation_facts.remember(snapshot, end)
         )
 
     async def _slice(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
         """The next messages to observe; reads on while a run of tool calls does not end."""
-        limit = source_limit(self.compressing.observer)
+        limit = source_limit(self.segment_writer.observer)
         max_tokens = min(self.policy.slice_tokens, limit or self.policy.slice_tokens)
         while True:
             messages = await self.store.messages(
@@ -263,8 +265,8 @@ class Reconciler:
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - an observer may raise anything
-                made_by = dict(zip(_STEPS, self.makers, strict=True))[name]
-                return await self.failing.record(name, state, error, made_by=made_by)
+                made_by = dict(zip(_STEPS, self.maker_names, strict=True))[name]
+                return await self.backoff.record(name, state, error, made_by=made_by)
 
     async def _run_step(
         self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]

@@ -67,7 +67,7 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compressing:
+class SegmentWriter:
     """Asks observer and reflector, checks what they made, and commits it. Holds no state."""
 
     store: Store

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from remanence import telemetry
-from remanence.facts.extraction import Extracting
+from remanence.facts.extraction import Extraction
 from remanence.facts.render import facts_text, prefix_marker, render_curated
 from remanence.observers.observation_input import observable_messages
 from remanence.policy.cache_economics import is_cold
@@ -20,19 +20,19 @@ EXTRACT_TOKENS = 8_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembering:
+class ConversationFacts:
     """Makes facts of a conversation's messages. Holds no state of its own."""
 
-    extracting: Extracting
+    extraction: Extraction
 
     async def remember(self, snapshot: Snapshot, end: int) -> bool:
         """Extract and commit the facts of the next messages up to *end*; false if another was first."""
-        state, store = snapshot.state, self.extracting.store
+        state, store = snapshot.state, self.extraction.store
         messages = await store.messages(
             state.ref,
             after=state.facts_seq,
             limit=end - state.facts_seq,
-            max_tokens=self.extracting.policy.observe_max_tokens or EXTRACT_TOKENS,
+            max_tokens=self.extraction.policy.observe_max_tokens or EXTRACT_TOKENS,
         )
         if not messages:
             return False
@@ -41,9 +41,9 @@ class Remembering:
         seen, owner = await observable_messages(messages), owner_of(state)
         if seen and owner is not None:
             notes = tuple(_notes(snapshot.segments, after=state.facts_seq, last_seq=last_seq))
-            changes = await self.extracting.changes(owner, state.ref, messages=seen, notes=notes)
+            changes = await self.extraction.changes(owner, state.ref, messages=seen, notes=notes)
         committed = await store.commit_facts(
-            state, changes, facts_seq=last_seq, at=self.extracting.clock.now()
+            state, changes, facts_seq=last_seq, at=self.extraction.clock.now()
         )
         if committed is not None:
             telemetry.facts_committed(state.ref.id, len(changes.facts), len(changes.replaced))

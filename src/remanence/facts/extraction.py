@@ -15,7 +15,7 @@ KNOWN_FACTS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extracting:
+class Extraction:
     """Asks an extractor, and compares its answer with what is known. Holds no state of its own."""
 
     store: Store

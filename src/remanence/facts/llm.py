@@ -12,7 +12,7 @@ from remanence.observers.llm.asking import NOTHING, Question, ask_once, is_word
 from remanence.observers.llm.lines import format_line
 from remanence.observers.llm.note_entries import note_entries
 from remanence.observers.llm.prompting import Entry, Section, language_rule
-from remanence.observers.llm.time_headings import Timed, below_times
+from remanence.observers.llm.time_headings import TimedEntry, below_times
 from remanence.observers.llm.transcript import transcript
 from remanence.protocols import ExtractRequest, Model
 from remanence.tokens import text_tokens
@@ -83,7 +83,9 @@ def _source_section(request: ExtractRequest) -> Section:
     shown = transcript(
         request.messages, message_tokens=MESSAGE_TOKENS, room_tokens=ROOM_TOKENS, count=text_tokens
     )
-    return Section("messages", tuple(below_times(Timed(item.at, item.entry) for item in shown)))
+    return Section(
+        "messages", tuple(below_times(TimedEntry(item.at, item.entry) for item in shown))
+    )
 
 
 def _is_supported(fact: AnsweredFact, request: ExtractRequest) -> bool:

@@ -20,7 +20,7 @@ PROBE = "hello"
 """A text that every embedder takes."""
 
 
-class Embedding:
+class VectorIndexer:
     """Looks in the store for texts without vectors until there is none; a signal says look again.
 
     A failure writes nothing; the next try comes after a growing wait, or when somebody waits for it.

@@ -37,7 +37,7 @@ _Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalling:
+class Search:
     """Searches by words, and by meaning where there is an embedder. Holds no state of its own."""
 
     store: Store

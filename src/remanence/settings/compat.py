@@ -47,7 +47,7 @@ class Dialect:
         return ".".join((*self.path, name))
 
 
-class Translated(NamedTuple):
+class Translation(NamedTuple):
     """Settings in our terms, the source of each, and the key with its value that it came from."""
 
     values: Values
@@ -55,14 +55,14 @@ class Translated(NamedTuple):
     written: Mapping[str, str]
 
 
-class Given(NamedTuple):
+class GivenKey(NamedTuple):
     """A key as a file spells it, and its value."""
 
     name: str
     value: Any  # of the key's type, as `_given_keys` checks
 
 
-def translate(values: Table, *, file: Path) -> Translated | None:
+def translate(values: Table, *, file: Path) -> Translation | None:
     """The settings of a file in one of the dialects; None if it is in none of them.
 
     Raises:
@@ -104,7 +104,7 @@ def _table(values: Table, dialect: Dialect, file: Path) -> Table:
     return found or {}
 
 
-def _translate(dialect: Dialect, table: Table, whole: Table, file: Path) -> Translated:
+def _translate(dialect: Dialect, table: Table, whole: Table, file: Path) -> Translation:
     given = dict(_given_keys(dialect, table, file))
     policy: Values = {}
     written: dict[str, str] = {}
@@ -120,7 +120,7 @@ def _translate(dialect: Dialect, table: Table, whole: Table, file: Path) -> Tran
         note(dialect.keys[name].settings(value), dialect.key_path(spelling), value)
     if dialect is ZORA and "block_after_tokens" in given:
         spelling, tokens = given["block_after_tokens"]
-        working = given.get("working_tier_max_tokens", Given("", ZORA_WORKING_TOKENS)).value
+        working = given.get("working_tier_max_tokens", GivenKey("", ZORA_WORKING_TOKENS)).value
         note({"block_after": tokens / max(1, working)}, dialect.key_path(spelling), tokens)
     main = _main_agent(dialect, whole)
     if window := main.get("model"):
@@ -130,10 +130,10 @@ def _translate(dialect: Dialect, table: Table, whole: Table, file: Path) -> Tran
         values["model"] = model
         origins["model"] = f"file {file.name}"
     _add_ours(values, origins, written, whole, file)
-    return Translated(values, origins, written)
+    return Translation(values, origins, written)
 
 
-def _given_keys(dialect: Dialect, table: Table, file: Path) -> Iterator[tuple[str, Given]]:
+def _given_keys(dialect: Dialect, table: Table, file: Path) -> Iterator[tuple[str, GivenKey]]:
     """The keys that have a value, by their first spelling; null stands for the default."""
     names = {
         spelling: name for name, key in dialect.keys.items() for spelling in (name, *key.spellings)
@@ -148,7 +148,7 @@ def _given_keys(dialect: Dialect, table: Table, file: Path) -> Iterator[tuple[st
             raise InvalidPolicy(f"{both} (file {file.name}) set the same: keep one of them")
         seen[name] = spelling
         if value is not None:
-            yield name, Given(spelling, _check_value(dialect, name, spelling, value, file))
+            yield name, GivenKey(spelling, _check_value(dialect, name, spelling, value, file))
 
 
 def _unknown(dialect: Dialect, name: str, names: Mapping[str, str], file: Path) -> InvalidPolicy:
@@ -187,7 +187,7 @@ def _main_agent(dialect: Dialect, whole: Table) -> Mapping[str, str]:
 
 
 def _model(
-    dialect: Dialect, given: Mapping[str, Given], main: Mapping[str, str], file: Path
+    dialect: Dialect, given: Mapping[str, GivenKey], main: Mapping[str, str], file: Path
 ) -> str | None:
     """The model that makes notes; lango takes each half that is missing from its main agent."""
     own = {name: given[name].value for name in ("provider", "model") if name in given}

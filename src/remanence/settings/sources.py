@@ -28,7 +28,7 @@ from pydantic_settings import (
 from remanence.errors import InvalidPolicy
 from remanence.settings import Settings
 from remanence.settings.comments import strip_comments
-from remanence.settings.compat import Translated, translate
+from remanence.settings.compat import Translation, translate
 
 PREFIX = "REMANENCE_"
 CONFIG_VARIABLE = "REMANENCE_CONFIG"
@@ -40,7 +40,7 @@ Values: TypeAlias = dict[str, Any]  # as a source gave them, before they are che
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class LoadedSettings:
     """Settings, and where the value of each key came from; keys are such as `policy.tail_tokens`.
 
     A key that is missing in `origins` has its default. `file` is the file that was read.
@@ -57,7 +57,7 @@ def load_settings(
     arguments: Mapping[str, object],
     directory: Path,
     file: Path | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """Read settings once, at the start; *policy_type* is the dataclass whose fields may be set.
 
     *file* is read instead of the one in *directory*. An argument of None counts as not given.
@@ -90,7 +90,7 @@ def load_settings(
     settings = _settings(checked)
     if file and other:
         _check_policy(policy_type, settings, other, file)
-    return Loaded(settings=settings, origins=origins, file=file)
+    return LoadedSettings(settings=settings, origins=origins, file=file)
 
 
 def config_file(directory: Path) -> Path | None:
@@ -168,7 +168,7 @@ def _check_table(values: Values, origin: str) -> None:
         raise InvalidPolicy(f"policy={policy!r} ({origin}) is no table: write its keys below it")
 
 
-def _read_file(file: Path) -> tuple[Values, Translated | None]:
+def _read_file(file: Path) -> tuple[Values, Translation | None]:
     """The settings of a file, and how they came about where it is written in another dialect."""
     values = _parse(file)
     other = translate(values, file=file.absolute())
@@ -176,7 +176,7 @@ def _read_file(file: Path) -> tuple[Values, Translated | None]:
 
 
 def _check_policy(
-    policy_type: Any, settings: Settings, other: Translated, file: Path
+    policy_type: Any, settings: Settings, other: Translation, file: Path
 ) -> None:  # one with presets
     """Raise `InvalidPolicy` with the file's own key where its values contradict one another."""
     try:

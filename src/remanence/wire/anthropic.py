@@ -14,7 +14,7 @@ from remanence.wire.parts import (
     FilePart,
     ImagePart,
     OtherPart,
-    Parsed,
+    ParsedMessage,
     Part,
     ResultPart,
     Role,
@@ -44,7 +44,7 @@ _IMAGE_TYPES = {
 }
 
 
-def parse(data: object) -> Parsed:
+def parse(data: object) -> ParsedMessage:
     """Read one message; blocks of unknown types and unknown fields of blocks are kept."""
     message = json_object(data, "message")
     role = message.get("role")
@@ -53,7 +53,7 @@ def parse(data: object) -> Parsed:
     known: Role = role
     content = _content(message.get("content"))
     only_results = bool(content) and all(isinstance(part, ToolResultPart) for part in content)
-    return Parsed("tool" if only_results else known, content, None)
+    return ParsedMessage("tool" if only_results else known, content, None)
 
 
 def render(

@@ -15,7 +15,7 @@ from remanence.wire.parts import (
     FilePart,
     ImagePart,
     OtherPart,
-    Parsed,
+    ParsedMessage,
     Part,
     ResultPart,
     Role,
@@ -39,7 +39,7 @@ _KNOWN = ("text", "inlineData", "fileData", "functionCall", "functionResponse")
 _WORD = re.compile(r"_([a-z0-9])")
 
 
-def parse(data: object) -> Parsed:
+def parse(data: object) -> ParsedMessage:
     """Read one content; parts of unknown kinds and unknown fields of parts are kept.
 
     A call without an id gets one made of its name and its place among the calls of that name, and
@@ -55,9 +55,9 @@ def parse(data: object) -> Parsed:
     counts: Counter[str] = Counter()
     parts = tuple(parse_part(value, counts) for value in values)
     if role == "model":
-        return Parsed("assistant", parts, None)
+        return ParsedMessage("assistant", parts, None)
     only_results = bool(parts) and all(isinstance(part, ToolResultPart) for part in parts)
-    return Parsed("tool" if only_results else "user", parts, None)
+    return ParsedMessage("tool" if only_results else "user", parts, None)
 
 
 def render(

@@ -16,7 +16,7 @@ from remanence.wire.parts import (
     FilePart,
     ImagePart,
     OtherPart,
-    Parsed,
+    ParsedMessage,
     Part,
     Role,
     TextPart,
@@ -56,7 +56,7 @@ _ROLES: dict[str, Role] = {
 }
 
 
-def parse(data: object) -> Parsed:
+def parse(data: object) -> ParsedMessage:
     """Read one message; parts of unknown types, and unknown fields of parts, are kept.
 
     So are unknown fields of an answer, such as `reasoning_content`; those of a message that the
@@ -68,11 +68,11 @@ def parse(data: object) -> Parsed:
     if name is not None and not isinstance(name, str):
         raise InvalidMessage(f"name {name!r:.80} is not a string: pass text or leave it out")
     if role == "tool":
-        return Parsed(role, (_tool_result(message),), name)
+        return ParsedMessage(role, (_tool_result(message),), name)
     content = _content(message.get("content"))
     if role == "assistant":
         content = (*_fields(message), *content, *_refusal(message), *_tool_calls(message))
-    return Parsed(role, content, name)
+    return ParsedMessage(role, content, name)
 
 
 def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> list[JsonObject]:

@@ -142,7 +142,7 @@ class ToolResultPart:
 Part: TypeAlias = TextPart | ToolCallPart | ToolResultPart | ImagePart | FilePart | OtherPart
 
 
-class Parsed(NamedTuple):
+class ParsedMessage(NamedTuple):
     """A provider's message in our words."""
 
     role: Role

@@ -14,7 +14,7 @@ from remanence.wire.parts import (
     FilePart,
     ImagePart,
     OtherPart,
-    Parsed,
+    ParsedMessage,
     Part,
     ResultPart,
     Role,
@@ -47,7 +47,7 @@ _NULLABLE = frozenset({"code", "outputs", "result", "error"})
 """Fields of items that the reference demands also where they are null."""
 
 
-def parse(data: object) -> tuple[Parsed, ...]:
+def parse(data: object) -> tuple[ParsedMessage, ...]:
     """Read items: text, one item, a list of items, or a response.
 
     A run of items that the model made, such as reasoning, calls and text, is one message.
@@ -61,13 +61,13 @@ def parse(data: object) -> tuple[Parsed, ...]:
         raise InvalidMessage(
             f"input {data!r:.80} is a {type(data).__name__}: pass items, a response or text"
         )
-    messages: list[Parsed] = []
+    messages: list[ParsedMessage] = []
     for item in value:
         role, parts = _item(item)
         if role == "assistant" and messages and messages[-1].role == "assistant":
             messages[-1] = messages[-1]._replace(content=(*messages[-1].content, *parts))
         else:
-            messages.append(Parsed(role, parts, None))
+            messages.append(ParsedMessage(role, parts, None))
     return tuple(messages)
 
 

@@ -8,8 +8,8 @@ import anthropic
 from anthropic.lib.streaming import AsyncMessageStream, ParsedMessageStreamEvent
 from anthropic.types import Message as WireMessage, Usage as WireUsage
 
-from remanence.chat.providers.provider_model import ReachedModel
-from remanence.chat.providers.response import Ending, Spoken, Tokens
+from remanence.chat.providers.provider_model import ProviderChatModel
+from remanence.chat.providers.response import Ending, ProviderResponse, Tokens
 from remanence.chat.requests import ChatRequest
 from remanence.clock import Clock
 from remanence.errors import ModelError
@@ -33,12 +33,12 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
 
 def open_dialect(
     spec: ModelSpec, *, clock: Clock, options: ModelOptions, max_output_tokens: int | None
-) -> ReachedModel:
+) -> ProviderChatModel:
     """A model of Anthropic, or of a server that speaks its protocol."""
     if own_key(spec) is None and not any(os.environ.get(name) for name in KEY_VARIABLES):
         raise ModelError("auth", f"{spec.name} needs a key: set {KEY_VARIABLES[0]}")
     dialect = Anthropic(spec, options=options, max_output_tokens=max_output_tokens)
-    return ReachedModel(dialect, spec, clock=clock, attempts=options.attempts)
+    return ProviderChatModel(dialect, spec, clock=clock, attempts=options.attempts)
 
 
 class Anthropic:
@@ -59,12 +59,14 @@ class Anthropic:
         self._options = options
         self._max_output_tokens = max_output_tokens or OUTPUT_TOKENS
 
-    async def complete(self, request: ChatRequest) -> Spoken:
+    async def complete(self, request: ChatRequest) -> ProviderResponse:
         async with self._client() as client:
             message: object = await client.messages.create(**self._arguments(request))
         return _parse_response(message)
 
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Tokens | Spoken, None]:
+    async def stream(
+        self, request: ChatRequest
+    ) -> AsyncGenerator[str | Tokens | ProviderResponse, None]:
         message: object = None
         ending: Ending = "unreadable"
         async with (
@@ -82,7 +84,9 @@ class Anthropic:
                 elif event.type == "message_stop":
                     message = event.message
         yield (
-            _parse_response(message) if message else Spoken(content=(), ending=ending, tokens=None)
+            _parse_response(message)
+            if message
+            else ProviderResponse(content=(), ending=ending, tokens=None)
         )
 
     def _client(self) -> anthropic.AsyncAnthropic:
@@ -118,11 +122,11 @@ async def _next_event(events: AsyncMessageStream) -> ParsedMessageStreamEvent | 
         raise anthropic.AnthropicError("the events of the stream are out of order") from error
 
 
-def _parse_response(message: object) -> Spoken:
+def _parse_response(message: object) -> ProviderResponse:
     if not isinstance(message, WireMessage) or not isinstance(message.content, list):
         raise anthropic.AnthropicError("the answer is no message")
     blocks = [block.to_dict(mode="json", exclude_none=True) for block in message.content]
-    return Spoken(
+    return ProviderResponse(
         content=parse({"role": "assistant", "content": blocks}).content,
         ending=_ENDINGS.get(message.stop_reason, "complete"),
         tokens=_tokens(message.usage),

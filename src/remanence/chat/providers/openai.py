@@ -11,8 +11,8 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
 
-from remanence.chat.providers.provider_model import ReachedModel
-from remanence.chat.providers.response import Ending, Spoken, Tokens
+from remanence.chat.providers.provider_model import ProviderChatModel
+from remanence.chat.providers.response import Ending, ProviderResponse, Tokens
 from remanence.chat.requests import ChatRequest
 from remanence.clock import Clock
 from remanence.errors import ModelError
@@ -37,10 +37,10 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
 
 def open_dialect(
     spec: ModelSpec, *, clock: Clock, options: ModelOptions, max_output_tokens: int | None
-) -> ReachedModel:
+) -> ProviderChatModel:
     """A model of OpenAI, of Ollama, or of a server compatible with them."""
     dialect = OpenAI(spec, options=options, max_output_tokens=max_output_tokens)
-    return ReachedModel(dialect, spec, clock=clock, attempts=options.attempts)
+    return ProviderChatModel(dialect, spec, clock=clock, attempts=options.attempts)
 
 
 class OpenAI:
@@ -62,14 +62,16 @@ class OpenAI:
         self._max_output_tokens = max_output_tokens
         self._base_url, self._key = _address(spec)
 
-    async def complete(self, request: ChatRequest) -> Spoken:
+    async def complete(self, request: ChatRequest) -> ProviderResponse:
         async with self._client() as client:
             arguments = self._arguments(request)
             completion: object = await client.chat.completions.create(**arguments)
         return _parse_response(completion)
 
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Tokens | Spoken, None]:
-        parts = Parts()
+    async def stream(
+        self, request: ChatRequest
+    ) -> AsyncGenerator[str | Tokens | ProviderResponse, None]:
+        parts = ResponseParts()
         arguments = self._arguments(request)
         arguments["stream_options"] = {"include_usage": True}
         async with self._client() as client:
@@ -104,7 +106,7 @@ class OpenAI:
         return arguments
 
 
-class Parts:
+class ResponseParts:
     """The pieces of a streamed answer, put together."""
 
     def __init__(self) -> None:
@@ -124,13 +126,13 @@ class Parts:
         self._texts.append(text)
         return text
 
-    def response(self) -> Spoken:
+    def response(self) -> ProviderResponse:
         """The whole answer."""
         calls = [
             ToolCallPart(id=call["id"], name=call["name"], arguments=call["arguments"])
             for _, call in sorted(self._calls.items())
         ]
-        return Spoken(
+        return ProviderResponse(
             content=_content("".join(self._texts), calls),
             ending=self._ending,
             tokens=_tokens(self._usage),
@@ -176,7 +178,7 @@ def _cache_key(ref: ConversationRef) -> str:
     return hashlib.sha256("\0".join(ref).encode()).hexdigest()[:32]
 
 
-def _parse_response(completion: object) -> Spoken:
+def _parse_response(completion: object) -> ProviderResponse:
     if not isinstance(completion, ChatCompletion) or not completion.choices:
         raise openai.OpenAIError("the answer is no completion")
     choice = completion.choices[0]
@@ -185,7 +187,7 @@ def _parse_response(completion: object) -> Spoken:
         for call in choice.message.tool_calls or ()
         if call.type == "function"
     ]
-    return Spoken(
+    return ProviderResponse(
         content=_content(choice.message.content or "", calls),
         ending="refused"
         if choice.message.refusal

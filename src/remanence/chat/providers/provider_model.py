@@ -11,7 +11,7 @@ import httpx2
 from pydantic import ValidationError
 
 from remanence.chat.providers.errors import to_model_error
-from remanence.chat.providers.response import Dialect, Spoken, Tokens
+from remanence.chat.providers.response import Dialect, ProviderResponse, Tokens
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.clock import Clock
 from remanence.costs.prices import price
@@ -33,7 +33,7 @@ _TRANSPORT: Final[tuple[tuple[type[Exception], str], ...]] = (
 NOTHING: Final = Tokens(input=0, output=0)
 
 
-class ReachedModel:
+class ProviderChatModel:
     """A model of a provider, called through its own protocol."""
 
     def __init__(self, dialect: Dialect, spec: ModelSpec, *, clock: Clock, attempts: int) -> None:
@@ -73,7 +73,7 @@ class ReachedModel:
                         case Tokens():
                             known = piece
                             yield self._usage(known, request, started, "cancelled")
-                        case Spoken():
+                        case ProviderResponse():
                             yield self._answer(piece, request, started, known=known)
         except self._failures as error:
             failure = to_model_error(error, self._spec, self._reasons)
@@ -82,7 +82,12 @@ class ReachedModel:
             raise _with_usage(failure, usage)
 
     def _answer(
-        self, spoken: Spoken, request: ChatRequest, started: float, *, known: Tokens = NOTHING
+        self,
+        spoken: ProviderResponse,
+        request: ChatRequest,
+        started: float,
+        *,
+        known: Tokens = NOTHING,
     ) -> ChatAnswer:
         """The answer with its usage.
 
@@ -100,7 +105,7 @@ class ReachedModel:
         usage = replace(usage, estimated=spoken.tokens is None)
         return ChatAnswer(content=spoken.content, complete=complete, usage=usage)
 
-    def _problem(self, spoken: Spoken) -> ModelError | None:
+    def _problem(self, spoken: ProviderResponse) -> ModelError | None:
         if spoken.ending == "refused":
             return describe_failure("refused", self._spec)
         if spoken.ending == "broken_off":
@@ -138,6 +143,6 @@ def _with_usage(failure: ModelError, usage: Usage) -> UnusableAnswer:
     )
 
 
-def _estimate_usage(spoken: Spoken, request: ChatRequest) -> Tokens:
+def _estimate_usage(spoken: ProviderResponse, request: ChatRequest) -> Tokens:
     answer = Message(role="assistant", content=spoken.content)
     return Tokens(input=request.context.stats.context_tokens, output=count_tokens(answer))

@@ -21,7 +21,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
+class ProviderResponse:
     """An answer; `tokens` is None where the provider did not tell.
 
     It was `broken_off` where its end is missing, and `unreadable` where nothing of it was of the
@@ -42,8 +42,8 @@ class Dialect(Protocol):
     @property
     def reasons(self) -> Sequence[tuple[type[Exception], str]]: ...
 
-    async def complete(self, request: ChatRequest) -> Spoken: ...
+    async def complete(self, request: ChatRequest) -> ProviderResponse: ...
 
-    def stream(self, request: ChatRequest) -> AsyncGenerator[str | Tokens | Spoken, None]:
+    def stream(self, request: ChatRequest) -> AsyncGenerator[str | Tokens | ProviderResponse, None]:
         """Pieces of text, the tokens known so far where the provider tells them, and the answer."""
         ...

@@ -51,7 +51,7 @@ class ReadLine(NamedTuple):
     formed: bool
 
 
-class Reading(NamedTuple):
+class LineReading(NamedTuple):
     """The lines of an answer as notes, and the lines that became none."""
 
     lines: tuple[ReadLine, ...]
@@ -80,7 +80,7 @@ def format_line(note: Note) -> str:
     return f"{numbers} {tag}{text}"
 
 
-def read_lines(text: str, origin: Origin) -> Reading:
+def read_lines(text: str, origin: Origin) -> LineReading:
     """The notes that an answer holds, in order of their days; never fails.
 
     A line without a head is a note on the whole range, save an introduction (`Here are the notes:`)
@@ -99,7 +99,7 @@ def read_lines(text: str, origin: Origin) -> Reading:
         else:
             kept[key] = line
     in_time = sorted(kept.values(), key=lambda line: _day(line.note.observed_at))
-    return Reading(tuple(in_time), tuple(dropped))
+    return LineReading(tuple(in_time), tuple(dropped))
 
 
 def in_order(notes: Iterable[Note]) -> tuple[Note, ...]:

@@ -7,7 +7,7 @@ from remanence.notes.redact import redact
 from remanence.observers.llm.arrangement import by_topic
 from remanence.observers.llm.lines import format_line
 from remanence.observers.llm.prompting import Entry
-from remanence.observers.llm.time_headings import Timed, below_days
+from remanence.observers.llm.time_headings import TimedEntry, below_days
 from remanence.types import Note
 
 NO_TOPIC = "other"
@@ -19,7 +19,7 @@ def note_entries(notes: Sequence[Note]) -> tuple[Entry, ...]:
     return tuple(below_days(_with_times(by_topic(notes))))
 
 
-def _with_times(notes: Iterable[Note]) -> Iterator[Timed]:
+def _with_times(notes: Iterable[Note]) -> Iterator[TimedEntry]:
     day, topic = "", ""
     for note in notes:
         today = note.observed_at.date().isoformat() if note.observed_at else day
@@ -27,5 +27,5 @@ def _with_times(notes: Iterable[Note]) -> Iterator[Timed]:
             day, topic = today, ""
         if (mine := one_line(note.topic or "")) != topic:
             topic = mine
-            yield Timed(note.observed_at, Entry(f"## {redact(topic) or NO_TOPIC}", ""))
-        yield Timed(note.observed_at, Entry("", redact(format_line(note))))
+            yield TimedEntry(note.observed_at, Entry(f"## {redact(topic) or NO_TOPIC}", ""))
+        yield TimedEntry(note.observed_at, Entry("", redact(format_line(note))))

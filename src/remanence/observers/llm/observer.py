@@ -20,7 +20,7 @@ from remanence.observers.llm.prompting import (
     prompt,
 )
 from remanence.observers.llm.task import Task
-from remanence.observers.llm.time_headings import Timed, below_times
+from remanence.observers.llm.time_headings import TimedEntry, below_times
 from remanence.observers.llm.transcript import Shown, transcript
 from remanence.observers.llm.trimming import Limits
 from remanence.observers.llm.values import Piece
@@ -104,7 +104,7 @@ class ModelObserver(ModelWriter):
             count=request.count_tokens,
         )
         live = request.live if _shows(request.live, request.messages) else None
-        entries = (Timed(m.at, _beginning(m) if live else m.entry) for m in shown)
+        entries = (TimedEntry(m.at, _beginning(m) if live else m.entry) for m in shown)
         return Task(
             question=Question(
                 purpose="observe",

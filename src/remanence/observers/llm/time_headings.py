@@ -10,14 +10,14 @@ PAUSE_SECONDS = 900.0
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
-class Timed(NamedTuple):
+class TimedEntry(NamedTuple):
     """A piece of data and its time, by the clock of the person concerned."""
 
     at: datetime | None
     entry: Entry
 
 
-def below_times(items: Iterable[Timed]) -> Iterator[Entry]:
+def below_times(items: Iterable[TimedEntry]) -> Iterator[Entry]:
     """The entries, with a heading where a day begins and another time after each longer pause.
 
     The UTC offset stands in the first heading, and again where it changes.
@@ -31,7 +31,7 @@ def below_times(items: Iterable[Timed]) -> Iterator[Entry]:
         yield entry
 
 
-def below_days(items: Iterable[Timed]) -> Iterator[Entry]:
+def below_days(items: Iterable[TimedEntry]) -> Iterator[Entry]:
     """The entries, with a heading where another day begins."""
     day = ""
     for at, entry in items:

@@ -37,7 +37,7 @@ class Limits:
         return self.lasting if note.tag in LASTING_TAGS and not is_minor else self.ordinary
 
 
-class Trimmed(NamedTuple):
+class TrimResult(NamedTuple):
     """The notes that fit, in their order, and those that do not."""
 
     kept: tuple[Note, ...]
@@ -51,7 +51,7 @@ def trim(
     note_format: NoteFormat,
     count: CountTokens,
     wanted: Collection[Note] = (),
-) -> Trimmed:
+) -> TrimResult:
     """The notes within the limits as rendered, at least one of them.
 
     The *wanted* ones are kept before all others, then CRITICAL ones, then decisions, preferences
@@ -64,7 +64,7 @@ def trim(
         return count(render_notes(chosen, note_format))
 
     if size(range(len(notes))) <= limits.ordinary:
-        return Trimmed(tuple(notes), ())
+        return TrimResult(tuple(notes), ())
     order = sorted(range(len(notes)), key=lambda i: (notes[i] in wanted, *_weight(notes[i])))
     kept = {order.pop()}
     tokens = size(kept)
@@ -74,7 +74,7 @@ def trim(
             continue
         if (larger := size({*kept, index})) <= limit:
             kept, tokens = {*kept, index}, larger
-    return Trimmed(
+    return TrimResult(
         tuple(note for index, note in enumerate(notes) if index in kept),
         tuple(note for index, note in enumerate(notes) if index not in kept),
     )

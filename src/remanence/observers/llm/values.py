@@ -11,7 +11,7 @@ from remanence.notes.literals import Literal, LossReport, find_literals
 from remanence.notes.redact import MARK
 from remanence.observers.llm.lines import line_text
 from remanence.observers.llm.prompting import Entry
-from remanence.observers.llm.time_headings import Timed, below_times
+from remanence.observers.llm.time_headings import TimedEntry, below_times
 from remanence.types import DroppedLine, Note
 
 LEAST_DIGITS = 3
@@ -73,7 +73,7 @@ def passages(pieces: Sequence[Piece], values: Sequence[str]) -> tuple[Entry, ...
                     shown.setdefault(index, []).append(_around(piece.text, at, len(value)))
                 break
     timed = (
-        Timed(pieces[index].at, Entry(pieces[index].entry.head, "\n".join(texts)))
+        TimedEntry(pieces[index].at, Entry(pieces[index].entry.head, "\n".join(texts)))
         for index, texts in sorted(shown.items())
     )
     return tuple(below_times(timed))

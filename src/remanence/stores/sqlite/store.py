@@ -388,7 +388,7 @@ class SQLiteStore:
         now: datetime,
         entries: Sequence[tape.Entry],
         connection: apsw.Connection,
-    ) -> tape.Written:
+    ) -> tape.TapeWrite:
         written = tape.append(connection, ref, access, now, entries)
         self._upkeep.note_append(written.conversation, unindexed=written.unindexed)
         return written

@@ -66,7 +66,7 @@ class Access(NamedTuple):
     any_user: bool = False
 
 
-class Written(NamedTuple):
+class TapeWrite(NamedTuple):
     """The place of each entry on the tape, or the message that stood there before."""
 
     places: tuple[int | Message, ...]
@@ -96,7 +96,7 @@ def append(
     access: Access,
     now: datetime,
     entries: Sequence[Entry],
-) -> Written:
+) -> TapeWrite:
     """Write the entries that are not on the tape yet, and what they change of the state."""
     if access.turn is not None:
         turns.require(connection, ref, access.turn)
@@ -122,7 +122,7 @@ def append(
         (seq, sum_tokens, last_message_at, look_at, key),
     )
     grown = (*state, look_tokens, seq, sum_tokens, last_message_at, look_at)
-    return Written(tuple(places), grown, key, seq - indexed_seq)
+    return TapeWrite(tuple(places), grown, key, seq - indexed_seq)
 
 
 def _state(connection: apsw.Connection, ref: ConversationRef) -> tuple[Any, ...] | None:
