@@ -36,8 +36,8 @@ BOUNDED: Mapping[str, int] = {
     "observers.extractive.choices._names": 40,  # clauses of at most `_MOST_CHARS`
     "notes.literals._SCAN": 1_000,  # parts of `SLICE_CHARACTERS`
     "dates.find._WORD_BEFORE": 20,  # what stands before a date
-    "dates.keywords._ESCAPE_OR_CLASS": 400,  # rules of the package itself
-    "dates.keywords._GROUP": 400,
+    "dates.required_words._ESCAPE_OR_CLASS": 400,  # rules of the package itself
+    "dates.required_words._GROUP": 400,
 }
 """The most characters that a pattern is given, where the code around it sets a bound."""
 

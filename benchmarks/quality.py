@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 from benchmarks.picking import OldestDropped, Picking, last_first, shuffled, sumy_orders
 from benchmarks.rows import Row, show
 from remanence import Memory, Message, Observer, Policy, Settings
-from remanence.cli.replaying import replay_policy
+from remanence.cli.replay import replay_policy
 from remanence.notes import render_notes
 from remanence.observers.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.protocols import Reflector, ReflectRequest

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from remanence import Memory, Message, Policy
-from remanence.cli.verifying import tail_problems
+from remanence.cli.verify import tail_problems
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, check_coverage
 from remanence.testing.clock import START
 from remanence.types import ToolCallPart

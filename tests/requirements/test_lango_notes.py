@@ -20,7 +20,7 @@ from tests.requirements.samples import (
 )
 
 from remanence import Memory, Message, Policy, Settings
-from remanence.observers.llm.prompting import prompt
+from remanence.observers.llm.prompt import prompt
 from remanence.protocols import ReflectRequest
 from remanence.server.app import create_app
 from remanence.stores import open_store

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from remanence.notes import render_notes, usual_priority
-from remanence.observers.llm.arrangement import MAX_TOPICS, arrange
-from remanence.observers.llm.trimming import Limits, TrimResult, trim
+from remanence.observers.llm.order import MAX_TOPICS, arrange
+from remanence.observers.llm.trim import Limits, TrimResult, trim
 from remanence.types import Note, Priority, Tag
 
 

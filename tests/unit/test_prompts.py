@@ -5,7 +5,7 @@ import pytest
 
 from remanence.notes.redact import redact
 from remanence.observers.llm.lines import Origin, read_lines
-from remanence.observers.llm.prompting import (
+from remanence.observers.llm.prompt import (
     OBSERVE_VERSION,
     REFLECT_VERSION,
     Entry,

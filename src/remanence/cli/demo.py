@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 
-from remanence.cli.replaying import MEMORY_URL, live_segments
+from remanence.cli.replay import MEMORY_URL, live_segments
 from remanence.cli.tape_clock import TapeClock
 from remanence.cli.transcripts import entries
 from remanence.context.context import Context

@@ -15,7 +15,7 @@ from remanence.cli.documents import (
     stats_document,
 )
 from remanence.cli.output import Printer, shorten, warn, write_json
-from remanence.cli.replaying import live_segments
+from remanence.cli.replay import live_segments
 from remanence.cli.settings import existing, open_existing
 from remanence.context.context import Context
 from remanence.runtime import DEFAULT_TENANT

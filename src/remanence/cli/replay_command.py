@@ -5,7 +5,7 @@ from pathlib import Path
 
 from remanence.cli.documents import context_document, segment_document, stats_document
 from remanence.cli.output import Printer, percent, progress, warn, write_json
-from remanence.cli.replaying import MEMORY_URL, ReplayResult, replay, replay_policy
+from remanence.cli.replay import MEMORY_URL, ReplayResult, replay, replay_policy
 from remanence.cli.transcripts import Transcript, open_transcript
 from remanence.settings import Settings
 

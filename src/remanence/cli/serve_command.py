@@ -34,8 +34,8 @@ def run(settings: Settings, service: Service) -> int:
         InvalidArgument: others can reach the host, and no name is allowed.
     """
     app_module = importlib.import_module("remanence.server.app")
-    serving = importlib.import_module("remanence.server.serving")
-    local = importlib.import_module("remanence.server.local")
+    serving = importlib.import_module("remanence.server.run")
+    local = importlib.import_module("remanence.server.allowed_hosts")
     if not service.allowed_hosts and not serving.is_loopback(service.host):
         raise InvalidArgument(
             f"--host {service.host} is not this machine alone: name with --allowed-host each host "

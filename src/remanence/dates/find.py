@@ -8,8 +8,8 @@ from functools import partial
 from re import Match
 from typing import NamedTuple
 
+from remanence.dates.ambiguity import without_doubtful
 from remanence.dates.clauses import Clauses
-from remanence.dates.doubt import without_doubtful
 from remanence.dates.grammar import Grammar, words_of
 from remanence.dates.language import Rule
 from remanence.dates.meanings import DateReading, calendar_day

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from remanence.dates.keywords import keywords, rare_words
 from remanence.dates.language import LETTERS, Language, Rule
+from remanence.dates.required_words import keywords, rare_words
 
 _NAME = re.compile(r"\{([a-z_]+)\}")
 _SPACE = r"(?:[ \t\u00a0]{1,3}|\n)"

@@ -11,7 +11,7 @@ from remanence.languages.vocabulary import vocabulary_of
 from remanence.notes.redact import redact
 from remanence.observers.extractive.cues import cue_of
 from remanence.observers.extractive.observer import extract
-from remanence.observers.extractive.wording import words
+from remanence.observers.extractive.render import words
 from remanence.pacing import in_slices
 from remanence.protocols import ExtractRequest, ObserveRequest
 from remanence.types import FactDraft, FactType, Note

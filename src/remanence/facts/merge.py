@@ -9,7 +9,7 @@ from functools import lru_cache
 from remanence.clock import Clock
 from remanence.facts.cues import fact_cues
 from remanence.languages.vocabulary import vocabulary_of
-from remanence.observers.extractive.wording import Word, terms, words
+from remanence.observers.extractive.render import Word, terms, words
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 
 _ALIKE = 0.8

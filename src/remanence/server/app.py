@@ -8,9 +8,9 @@ from fastapi import FastAPI
 
 from remanence.chat import ChatSource
 from remanence.memory import Memory
+from remanence.server.allowed_hosts import LOCAL_HOSTS, KnownHosts
 from remanence.server.body import BODY_SECONDS, MAX_BODY_BYTES, BodyLimit
 from remanence.server.chats import Chats
-from remanence.server.local import LOCAL_HOSTS, KnownHosts
 from remanence.server.problems import handle_problems
 from remanence.server.request_log import RequestLog
 from remanence.server.routes import chat, facts, health, memory as memory_routes

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from remanence.observers.extractive.cues import DECIDED
 from remanence.observers.extractive.passage import Passage
-from remanence.observers.extractive.wording import words
+from remanence.observers.extractive.render import words
 from remanence.types import Message
 
 _ITEM = re.compile(

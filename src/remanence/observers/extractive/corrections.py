@@ -6,10 +6,10 @@ from dataclasses import replace
 from itertools import dropwhile, takewhile
 from typing import NamedTuple
 
+from remanence.observers.extractive.correction_frames import superseded_words
 from remanence.observers.extractive.cues import DECIDED, all_cues
 from remanence.observers.extractive.passage import AGENT, Passage
-from remanence.observers.extractive.script_frames import superseded_words
-from remanence.observers.extractive.wording import Word, in_full, terms, wording
+from remanence.observers.extractive.render import Word, in_full, terms, wording
 
 _LOOK_BACK = 40
 _MAX_OLD_WORDS = 6

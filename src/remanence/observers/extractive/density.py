@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.cues import NO_CUE
+from remanence.observers.extractive.filtering import VERDICTS, is_filler, own_words
 from remanence.observers.extractive.passage import AGENT, Passage
+from remanence.observers.extractive.render import OPERATORS, Word, terms
 from remanence.observers.extractive.selection import Candidate
-from remanence.observers.extractive.telling import VERDICTS, is_filler, own_words
-from remanence.observers.extractive.wording import OPERATORS, Word, terms
 from remanence.types import Tag
 
 _DATE = 4.0

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.cues import DONE, NO_CUE, Cue, all_cues, cue_of
+from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentences import ITEM, Span
-from remanence.observers.extractive.wording import Word, words
 from remanence.types import Tag
 
 _MOST_WORDS = 5

@@ -4,11 +4,11 @@ from collections.abc import Generator
 
 from remanence.observers.extractive.corrections import with_corrections
 from remanence.observers.extractive.density import weigh
-from remanence.observers.extractive.grouping import Lines, stretches
+from remanence.observers.extractive.filtering import telling
+from remanence.observers.extractive.note_lines import Lines, stretches
 from remanence.observers.extractive.passages import passages
-from remanence.observers.extractive.questions import with_questions
+from remanence.observers.extractive.question_leads import with_questions
 from remanence.observers.extractive.selection import select
-from remanence.observers.extractive.telling import telling
 from remanence.pacing import in_slices
 from remanence.protocols import ObserveRequest
 from remanence.types import Draft, Note

@@ -6,7 +6,7 @@ from datetime import datetime
 from remanence.dates import DateMention
 from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.cues import NO_CUE, Cue
-from remanence.observers.extractive.wording import Word, wording
+from remanence.observers.extractive.render import Word, wording
 
 AGENT = "assistant"
 """The speaker of what an agent without a name says."""

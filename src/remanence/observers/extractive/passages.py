@@ -11,13 +11,12 @@ from remanence.dates import DateMention, finding_dates
 from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
 from remanence.observers.extractive.choices import Offer, offer_of, with_items
 from remanence.observers.extractive.cues import DONE, NO_CUE, Cue, cue_of, is_request
-from remanence.observers.extractive.dating import format_date
+from remanence.observers.extractive.event_dates import format_date
 from remanence.observers.extractive.lists import NO_LEAD, lead_of, with_leads
 from remanence.observers.extractive.outcomes import outcomes
 from remanence.observers.extractive.passage import AGENT, Passage
 from remanence.observers.extractive.readable import readable_text
-from remanence.observers.extractive.sentences import Span, clauses, sentences
-from remanence.observers.extractive.wording import (
+from remanence.observers.extractive.render import (
     Word,
     content,
     in_full,
@@ -25,6 +24,7 @@ from remanence.observers.extractive.wording import (
     without_address,
     words,
 )
+from remanence.observers.extractive.sentences import Span, clauses, sentences
 from remanence.types import Message
 
 _AFTER_TEXT = 10_000

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary, vocabulary_of
 from remanence.observers.extractive.density import weights
+from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.extractive.selection import Candidate, select
-from remanence.observers.extractive.wording import Word, terms, words
 from remanence.pacing import in_slices
 from remanence.protocols import ReflectRequest
 from remanence.types import Draft, Note, Priority

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from remanence.notes import one_line
 from remanence.notes.redact import redact
-from remanence.observers.llm.arrangement import by_topic
 from remanence.observers.llm.lines import format_line
-from remanence.observers.llm.prompting import Entry
+from remanence.observers.llm.order import by_topic
+from remanence.observers.llm.prompt import Entry
 from remanence.observers.llm.time_headings import TimedEntry, below_days
 from remanence.types import Note
 

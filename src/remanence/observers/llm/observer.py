@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from remanence.notes import render_notes
 from remanence.notes.excerpts import beginning
 from remanence.notes.redact import redact
-from remanence.observers.llm.asking import Question
+from remanence.observers.llm.draft import write_notes
 from remanence.observers.llm.limits import length_limit, output_limit
 from remanence.observers.llm.lines import Origin
-from remanence.observers.llm.prompting import (
+from remanence.observers.llm.prompt import (
     CONTINUED_VERSION,
     OBSERVE_VERSION,
     Entry,
@@ -19,13 +19,13 @@ from remanence.observers.llm.prompting import (
     fill_prompt,
     prompt,
 )
+from remanence.observers.llm.request import Question
 from remanence.observers.llm.task import Task
 from remanence.observers.llm.time_headings import TimedEntry, below_times
 from remanence.observers.llm.transcript import Shown, transcript
-from remanence.observers.llm.trimming import Limits
+from remanence.observers.llm.trim import Limits
 from remanence.observers.llm.values import Piece
 from remanence.observers.llm.writer import ModelWriter
-from remanence.observers.llm.writing import write_notes
 from remanence.protocols import LivePrompt, ObserveRequest
 from remanence.types import ROLES, Draft, Message, Note
 

@@ -8,22 +8,22 @@ from datetime import datetime
 from remanence.errors import ObservationRejected
 from remanence.notes import parse_notes, render_notes
 from remanence.notes.redact import redact
-from remanence.observers.llm.asking import Question
+from remanence.observers.llm.draft import write_notes
 from remanence.observers.llm.limits import length_limit, output_limit
 from remanence.observers.llm.lines import Origin, format_line, in_order
 from remanence.observers.llm.note_entries import note_entries
-from remanence.observers.llm.prompting import (
+from remanence.observers.llm.prompt import (
     REFLECT_VERSION,
     Entry,
     Section,
     fill_prompt,
     prompt,
 )
+from remanence.observers.llm.request import Question
 from remanence.observers.llm.task import Task
-from remanence.observers.llm.trimming import Limits
+from remanence.observers.llm.trim import Limits
 from remanence.observers.llm.values import Piece
 from remanence.observers.llm.writer import ModelWriter
-from remanence.observers.llm.writing import write_notes
 from remanence.protocols import ReflectRequest
 from remanence.types import Draft, Note
 

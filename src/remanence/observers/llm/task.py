@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from remanence.observers.llm.asking import Question
 from remanence.observers.llm.lines import Origin, line_text
-from remanence.observers.llm.trimming import Limits, trim
+from remanence.observers.llm.request import Question
+from remanence.observers.llm.trim import Limits, trim
 from remanence.observers.llm.values import Piece, missing_values, text_of
 from remanence.protocols import CountTokens
 from remanence.types import DroppedLine, Note, NoteFormat

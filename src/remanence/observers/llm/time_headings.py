@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from remanence.observers.llm.prompting import Entry
+from remanence.observers.llm.prompt import Entry
 
 PAUSE_SECONDS = 900.0
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

@@ -8,7 +8,7 @@ from remanence.dates.local_time import local_times
 from remanence.notes import one_line
 from remanence.notes.excerpts import beginning, ending
 from remanence.notes.redact import redact
-from remanence.observers.llm.prompting import Entry
+from remanence.observers.llm.prompt import Entry
 from remanence.protocols import CountTokens
 from remanence.types import (
     FilePart,

@@ -10,7 +10,7 @@ from remanence.notes.excerpts import beginning, ending, parts
 from remanence.notes.literals import Literal, LossReport, find_literals
 from remanence.notes.redact import MARK
 from remanence.observers.llm.lines import line_text
-from remanence.observers.llm.prompting import Entry
+from remanence.observers.llm.prompt import Entry
 from remanence.observers.llm.time_headings import TimedEntry, below_times
 from remanence.types import DroppedLine, Note
 

@@ -4,7 +4,7 @@ import copy
 from typing import Self
 
 from remanence.observers.llm.limits import check_limits
-from remanence.observers.llm.prompting import language_rule
+from remanence.observers.llm.prompt import language_rule
 from remanence.policy.policy import request_tokens
 from remanence.protocols import Model
 

@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 
 from remanence.observers.extractive.passage import AGENT, Passage
-from remanence.observers.extractive.wording import Word, content, terms
+from remanence.observers.extractive.render import Word, content, terms
 
 _SHORT_ANSWER = 4
 _MAX_CONTEXT = 5

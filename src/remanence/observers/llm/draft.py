@@ -3,10 +3,10 @@
 import asyncio
 
 from remanence.errors import ObservationRejected
-from remanence.observers.llm.arrangement import arrange
-from remanence.observers.llm.asking import NOTHING, Answer, ask, check_answer, is_word
 from remanence.observers.llm.lines import line_text, read_lines
+from remanence.observers.llm.order import arrange
 from remanence.observers.llm.repair import repair
+from remanence.observers.llm.request import NOTHING, Answer, ask, check_answer, is_word
 from remanence.observers.llm.task import LineNotes, Task, fit, values_to_ask_for
 from remanence.observers.llm.values import text_of, without_invented
 from remanence.protocols import Model

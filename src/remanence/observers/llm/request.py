@@ -8,7 +8,7 @@ from typing import NamedTuple
 from remanence.errors import ObservationRejected
 from remanence.notes.redact import redact
 from remanence.observers.draft_check import REPEATED_SHARE, repetition
-from remanence.observers.llm.prompting import Entry, Section, prompt, request_text
+from remanence.observers.llm.prompt import Entry, Section, prompt, request_text
 from remanence.protocols import LivePrompt, Model, ModelRequest
 from remanence.types import ConversationRef, Purpose
 

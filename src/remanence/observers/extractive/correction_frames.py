@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from remanence.observers.extractive.wording import Word
+from remanence.observers.extractive.render import Word
 
 _PATTERNS = (
     # Chinese: 不是X而是Y

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from remanence.cli.tape_clock import TapeClock
 from remanence.cli.transcripts import ID_PREFIX, Entry, Transcript
-from remanence.cli.verifying import Verdict, verify
+from remanence.cli.verify import Verdict, verify
 from remanence.context.context import Context
 from remanence.conversation import Conversation
 from remanence.errors import DuplicateMessage

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from remanence.observers.extractive.cues import all_cues
 from remanence.observers.extractive.passage import USER, Passage
-from remanence.observers.extractive.wording import Word, content, terms
+from remanence.observers.extractive.render import Word, content, terms
 from remanence.types import Note, Tag
 
 VERDICTS: frozenset[Tag] = frozenset({"Decision", "Issue", "Outcome"})
