@@ -160,12 +160,13 @@ class ModelServer:
 def _answer_compressed(
     writer: asyncio.StreamWriter, request: Received, dialect: Dialect, step: Compressed
 ) -> None:
-    """The answer behind white space, which compresses to a thousandth."""
+    """The answer behind white space or comments, which compress to a thousandth."""
     streams = request.body.get("stream")
     body = "".join(dialect.events(request.body, step.reply))
     if not streams:
         body = json.dumps(dialect.response(request.body, step.reply))
-    padding = "\n" * step.padding_bytes if streams else " " * step.padding_bytes
+    line = f":{'a' * 9_998}\n" if streams else " " * 10_000
+    padding = line * (step.padding_bytes // len(line) + 1) if step.padding_bytes else ""
     pack = gzip.compress if step.encoding == "gzip" else zlib.compress
     data = pack((padding + body).encode())
     headers = {"content-encoding": step.encoding, "content-length": str(len(data))}

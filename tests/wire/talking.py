@@ -14,7 +14,7 @@ from remanence.providers import ModelOptions
 from remanence.testing import FixedClock
 
 SYSTEM = "You are a travel agent who answers in one sentence."
-ONE_TRY = ModelOptions(attempts=1, timeout_seconds=5)
+ONE_TRY = ModelOptions(attempts=1, timeout_seconds=60)
 SMALL = Policy(
     observe_tokens=400,
     tail_tokens=1_000,
