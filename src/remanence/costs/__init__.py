@@ -8,9 +8,9 @@ __all__ = ["with_list_price"]
 
 
 def with_list_price(usage: Usage) -> Usage:
-    """The usage with the list price where it has none and one is known; what we estimated has none.
+    """Return the usage with its list price, if it has no price and is not an estimate.
 
-    Loads the price list, which takes a while, when it is first asked for one.
+    The first call loads the price list, which takes a while.
     """
     known = usage.cost_usd is not None or usage.estimated
     if known or not (usage.input_tokens or usage.output_tokens):

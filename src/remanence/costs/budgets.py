@@ -1,4 +1,4 @@
-"""What memory may spend: looked at before each observation and reflection."""
+"""Budgets of the memory's own model calls, checked before each observation and reflection."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -19,7 +19,7 @@ _MOST_WARNINGS: Final = 10_000
 class Budgets:
     """The budgets of a memory, measured by its ledger.
 
-    Calls that are under way count when they end: by these a hard limit may be passed.
+    A call counts when it ends, so calls in progress may exceed a hard limit.
     """
 
     def __init__(self, budgets: Sequence[Budget], *, ledger: Ledger, clock: Clock) -> None:
@@ -32,7 +32,7 @@ class Budgets:
         return bool(self._budgets)
 
     async def states(self, ref: ConversationRef, user: str | None) -> tuple[BudgetState, ...]:
-        """Where each budget stands that a conversation draws on."""
+        """Return the state of each budget that applies to a conversation."""
         now = self._clock.now()
         return tuple(
             [
@@ -43,7 +43,7 @@ class Budgets:
         )
 
     async def find_exhausted(self, ref: ConversationRef, user: str | None) -> BudgetState | None:
-        """A budget at its hard limit, if there is one. Limits are told once in the log."""
+        """Return a budget at its hard limit, if any. Each limit is logged once."""
         states = await self.states(ref, user)
         for state in states:
             if state.level != "ok":
@@ -51,7 +51,7 @@ class Budgets:
         return next((state for state in states if state.level == "hard"), None)
 
     def renewal(self, budget: Budget) -> datetime | None:
-        """When a budget begins anew; None if it never does."""
+        """Return the time at which a budget starts over; None if it never does."""
         since = budget.since(self._clock.now())
         return since + timedelta(days=1) if since else None
 
@@ -81,7 +81,7 @@ class Budgets:
 
 
 class BudgetedObserver:
-    """Asks an observer while there is budget left, then *instead*; without one it leaves out."""
+    """Calls an observer while budget is left, then *instead*; without one it skips."""
 
     def __init__(self, observer: Observer, *, instead: Observer | None, budgets: Budgets) -> None:
         self._observer = observer

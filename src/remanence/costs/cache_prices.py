@@ -1,4 +1,4 @@
-"""What a model's input costs with and without its prompt cache, by the installed price list."""
+"""Input prices with and without the prompt cache, from the installed price list."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ import genai_prices
 from remanence.types.prices import CachePrices
 
 LONG_LIFETIME_SECONDS = 3_600.0
-"""How long Anthropic keeps what was written with `ttl: 1h`."""
+"""Seconds that Anthropic keeps a cache entry with `ttl: 1h`."""
 
 _TOKENS = 1_000
 
@@ -15,10 +15,10 @@ _TOKENS = 1_000
 def cache_prices(
     model: str, *, at: datetime, lifetime_seconds: float = 300.0
 ) -> CachePrices | None:
-    """Prices of `model` or `provider:model` at a time; None where the list has none.
+    """Return the prices of `model` or `provider:model` at a time; None if not listed.
 
-    Prices are those of short prompts, where a model has others for long ones. A *lifetime_seconds*
-    of an hour takes the price of writing for an hour, where there is one.
+    Models with other prices for long prompts count as for short ones. A *lifetime_seconds* of an
+    hour uses the price of writing for an hour, if there is one.
     """
     plain = _price(model, at, input_tokens=_TOKENS)
     read = _price(model, at, input_tokens=_TOKENS, cache_read_tokens=_TOKENS)
@@ -42,7 +42,7 @@ def cache_prices(
 
 
 def _price(model: str, at: datetime, **tokens: int) -> float | None:
-    """Dollars for a million."""
+    """Return US dollars per million tokens."""
     provider, _, name = model.rpartition(":")
     try:
         found = genai_prices.calc_price(

@@ -1,4 +1,4 @@
-"""How far our token counts are off for each model that a memory meets, by what providers report."""
+"""Correction factors of our token counts per model, learned from the usage that providers report."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,16 +6,18 @@ from typing import Final
 from remanence.tokens import Calibration
 from remanence.types import Usage
 
-LEAST_TOKENS: Final = 500
-"""Below this a request is mostly frame, and its error says nothing of a large one."""
+MIN_TOKENS: Final = 500
+"""Smaller requests are mostly framing, and their error does not predict that of a large one."""
 
 STEP: Final = 0.05
-"""A factor in use rests until the observed one is so far from it: with each move the place where
-an overfull tail is cut moves too."""
+"""Difference at which the observed factor replaces the one in use.
+
+Each change moves the place where an overfull tail is cut.
+"""
 
 
 class Calibrator:
-    """Compares calls with their estimates. Nothing is kept on disk. For one event loop."""
+    """Compares reported usage with our estimates. In memory only; for one event loop."""
 
     def __init__(self) -> None:
         self._observed = Calibration()
@@ -23,12 +25,12 @@ class Calibrator:
 
     @property
     def factors(self) -> Mapping[str, float]:
-        """What an estimate is multiplied with for each model that was compared."""
+        """Factors by which estimates are multiplied, by model."""
         return self._observed.factors
 
     def compare(self, usage: Usage, estimated_tokens: int) -> None:
-        """Learn from a call whose provider told its tokens."""
-        if usage.estimated or estimated_tokens < LEAST_TOKENS:
+        """Learn from a call whose provider reported its tokens."""
+        if usage.estimated or estimated_tokens < MIN_TOKENS:
             return
         model = usage.model
         self._observed = self._observed.observe(
@@ -39,8 +41,8 @@ class Calibrator:
             self._in_use[model] = factor
 
     def window_factor(self, model: str | None) -> float:
-        """What a context for *model* is multiplied with before it is held against the window.
+        """Return the factor for a context of *model* before it is compared with the window.
 
-        At least 1.0: a window is never filled further because a model counted less so far.
+        At least 1.0: a model that counted fewer tokens so far does not get a fuller window.
         """
         return max(1.0, self._in_use.get(model, 1.0)) if model else 1.0

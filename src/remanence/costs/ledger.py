@@ -1,4 +1,4 @@
-"""The ledger: what each model call took, written while nobody waits for it."""
+"""The ledger: tokens and price of each model call, written in the background."""
 
 import asyncio
 import contextlib
@@ -12,8 +12,8 @@ from remanence.costs import with_list_price
 from remanence.protocols import Store
 from remanence.types import ConversationRef, Usage, UsageTotal
 
-_MOST_ROWS: Final = 500
-_LONGEST_WAIT_SECONDS: Final = 5.0
+_MAX_ROWS: Final = 500
+_MAX_WAIT_SECONDS: Final = 5.0
 
 
 class Ledger:
@@ -29,7 +29,7 @@ class Ledger:
         self._running: asyncio.Task[None] | None = None
 
     def start(self, background: Background) -> None:
-        """Begin to write."""
+        """Start the background task."""
         self._running = background.spawn("ledger", self._run)
 
     def record(self, usage: Usage) -> None:
@@ -52,16 +52,16 @@ class Ledger:
         user: str | None = None,
         since: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
-        """As `Store.usage`, with what was noted before; a store that hangs is waited for briefly."""
+        """As `Store.usage`, including noted calls unless the store does not write them in time."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LONGEST_WAIT_SECONDS):
+            async with asyncio.timeout(_MAX_WAIT_SECONDS):
                 await self.settle()
         return await self._store.usage(
             tenant=tenant, conversation=conversation, user=user, since=since
         )
 
     async def close(self, *, timeout_seconds: float) -> None:
-        """Write what was noted, within the time, and take no more."""
+        """Write the noted calls within the time, and ignore later ones."""
         self._closed = True
         self._queue.put_nowait(None)
         if self._running is None:
@@ -83,9 +83,9 @@ class Ledger:
         self._queue.task_done()
 
     def _drain(self) -> list[Usage]:
-        """What waits now, up to a transaction's worth; the end is left where it is."""
+        """Take the queued calls, up to one transaction's worth; the end marker stays queued."""
         usages: list[Usage] = []
-        while len(usages) < _MOST_ROWS and not self._queue.empty():
+        while len(usages) < _MAX_ROWS and not self._queue.empty():
             usage = self._queue.get_nowait()
             if usage is None:
                 self._queue.put_nowait(None)

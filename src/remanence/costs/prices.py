@@ -1,4 +1,4 @@
-"""What a call costs by the price list that is installed; it is never fetched."""
+"""Prices of model calls from the installed price list, which is never fetched."""
 
 import genai_prices
 
@@ -6,24 +6,24 @@ from remanence.types import Usage
 
 
 def price(model: str, usage: Usage) -> float | None:
-    """The price in US dollars of a call of `provider:model`; None where the list has none.
+    """Return the price of a call of `provider:model` in US dollars; None if not listed.
 
-    *usage* counts cached input as input, too; of a call that was not answered nothing is known.
+    *usage* counts cached input as input, too. An unanswered call has no price.
     """
     provider, separator, name = model.partition(":")
     tokens = usage.input_tokens + usage.output_tokens
     if not (provider and separator and name and tokens):
         return None
-    taken = genai_prices.Usage(
+    counts = genai_prices.Usage(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,
     )
     try:
-        found = genai_prices.calc_price(
-            taken, name, provider_id=provider, genai_request_timestamp=usage.at
+        calculation = genai_prices.calc_price(
+            counts, name, provider_id=provider, genai_request_timestamp=usage.at
         )
     except (LookupError, ValueError):
         return None
-    return float(found.total_price)
+    return float(calculation.total_price)

@@ -1,4 +1,4 @@
-"""How an embedder is reached: by name, or as an async function."""
+"""Embedders from a name or an async function."""
 
 import importlib
 import importlib.util
@@ -15,7 +15,7 @@ EmbedderSource: TypeAlias = "str | Embedder | EmbedFunction"
 
 
 class FunctionEmbedder:
-    """Calls a function from texts to vectors; its name tells its vectors from others'."""
+    """Calls a function from texts to vectors; its name identifies its vectors."""
 
     def __init__(self, function: EmbedFunction) -> None:
         self._function = function
@@ -38,7 +38,7 @@ def open_embedder(source: EmbedderSource) -> Embedder:
 
     Raises:
         MissingExtra: vectors need `remanence[vectors]`, a named embedder `remanence[models]` too.
-        ModelError: `unknown_model` or `auth`; the text says what to write or to set.
+        ModelError: `unknown_model` or `auth`; the message names the remedy.
     """
     if importlib.util.find_spec("numpy") is None:
         raise MissingExtra("vectors", "numpy")
@@ -56,7 +56,7 @@ def open_embedder(source: EmbedderSource) -> Embedder:
         return FunctionEmbedder(source)
     raise ModelError(
         "unknown_model",
-        f"a {type(source).__name__} is no embedder: give a name, an async function or an Embedder",
+        f"a {type(source).__name__} is not an embedder: pass a name, an async function or an Embedder",
     )
 
 

@@ -41,11 +41,11 @@ class ProviderEmbedder:
             failure = to_model_error(error, self._spec)
         else:
             return result.embeddings
-        # Outside of the handler: no traceback shows the provider's own error, which may hold a key.
+        # Outside of the handler: the provider's own error may contain a key and must not be chained.
         raise failure
 
     def _check(self) -> None:
-        """Fail now where a call would fail for want of a key or of such a provider."""
+        """Raise now if a call would fail because the key or the provider is missing."""
         failure: ModelError
         try:
             self._model(self._client())

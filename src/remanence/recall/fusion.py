@@ -1,4 +1,4 @@
-"""What several searches found, as one answer: fused by rank, cut to snippets and to a budget."""
+"""Merging the hits of several searches: fused by rank, cut to snippets and to a budget."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,13 +8,13 @@ from remanence.protocols import CountTokens
 from remanence.types import Fact, Hit
 
 RANK_CONSTANT = 60
-"""Of reciprocal rank fusion: how little the first ranks outweigh the next (Cormack et al., 2009)."""
+"""Constant k of reciprocal rank fusion (Cormack et al., 2009): the higher, the flatter."""
 
 SNIPPET_CHARACTERS = 400
 _WORD = re.compile(r"[^\W_]+")
 _SHORTEST_WORD = 3
 _MAX_QUERY = 400
-"""Characters of a query whose words are looked for in the texts found."""
+"""Characters of a query that snippets are matched against."""
 
 
 def fuse(rankings: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
@@ -31,7 +31,7 @@ def fuse(rankings: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
 
 
 def fact_hit(fact: Fact) -> Hit:
-    """A fact as something found."""
+    """Return a fact as a hit."""
     return Hit(
         kind="fact",
         text=fact.summary,
@@ -45,12 +45,12 @@ def fact_hit(fact: Fact) -> Hit:
 
 
 def with_snippets(hits: Iterable[Hit], query: str) -> tuple[Hit, ...]:
-    """The hits with the part of their text that matches the query."""
+    """Return the hits with the part of their text that matches the query."""
     return tuple(replace(hit, snippet=snippet(hit.text, query)) for hit in hits)
 
 
 def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> str:
-    """A short text whole; of a long one the stretch around the densest words of the query."""
+    """Return a short text whole, and of a long one the stretch densest in words of the query."""
     flat = " ".join(text.split())
     if len(flat) <= characters:
         return flat
@@ -67,7 +67,7 @@ def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> s
 
 
 def within(hits: Sequence[Hit], max_tokens: int | None, count_text: CountTokens) -> tuple[Hit, ...]:
-    """The first hits whose snippets fit together; one that does not is passed over."""
+    """Return the best hits whose snippets fit the budget together, skipping any that does not."""
     if max_tokens is None:
         return tuple(hits)
     kept: list[Hit] = []
@@ -80,7 +80,7 @@ def within(hits: Sequence[Hit], max_tokens: int | None, count_text: CountTokens)
 
 
 def _places(text: str, query: str) -> Iterator[int]:
-    """Where words of the query begin, also as a part of a word, as scripts without spaces need."""
+    """Yield the offsets of the query's words, also inside words for scripts without spaces."""
     for word in dict.fromkeys(_WORD.findall(query[:_MAX_QUERY])):
         if word.isascii() and len(word) < _SHORTEST_WORD:
             continue
@@ -96,7 +96,7 @@ def _pairs(word: str) -> Iterator[str]:
 
 
 def _densest(places: Sequence[int], width: int) -> int:
-    """The first place of the stretch of *width* that holds the most of them; 0 without any."""
+    """Return the start of the stretch of *width* with the most places; 0 without any."""
     best, most, end = 0, 0, 0
     for index, place in enumerate(places):
         while end < len(places) and places[end] < place + width:

@@ -1,4 +1,4 @@
-"""Vectors for what is new, made in the background; no turn waits for them."""
+"""Vectors of new texts, made in the background; no turn waits for them."""
 
 import asyncio
 import contextlib
@@ -17,15 +17,15 @@ from remanence.types import Owner, VectorItem, VectorTask
 
 BATCH_TEXTS = 64
 PROBE = "hello"
-"""A text that every embedder takes."""
+"""A text that every embedder accepts."""
 
 
 class VectorIndexer:
-    """Looks in the store for texts without vectors until there is none; a signal says look again.
+    """Embeds the texts in the store that have no vectors, and looks again at each signal.
 
     A failure writes nothing; the next try comes after a growing wait, or when somebody waits for it.
-    A text that the embedder refuses goes without a vector, so that it holds up no other one, and
-    vectors that were made before a failure are not made again.
+    A text that the embedder refuses is left without a vector, so that it does not block the others,
+    and vectors that were made before a failure are reused.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class VectorIndexer:
         self._forced = False
 
     def start(self, background: Background) -> None:
-        """Begin to work."""
+        """Start the background task."""
         self._running = background.spawn("embedding", self._run)
 
     def signal(self) -> None:
@@ -65,7 +65,7 @@ class VectorIndexer:
         await settled
 
     async def close(self) -> None:
-        """End now: what was under way is found again by the next process."""
+        """Stop at once; the next process finds the remaining texts again."""
         self._closed = True
         if self._running is not None:
             self._running.cancel()
@@ -88,14 +88,14 @@ class VectorIndexer:
                     await self._wait_for_work()
 
     async def _wait_for_work(self) -> None:
-        """Return at a signal; after a failure only when somebody waits for the outcome."""
+        """Wait for a signal; after a failure, for one that somebody awaits."""
         await self._look.wait()
         while not self._forced:
             self._look.clear()
             await self._look.wait()
 
     async def _catch_up(self) -> float | None:
-        """Make what is missing; the seconds until the next try where that failed."""
+        """Make the missing vectors; return the seconds until the next try after a failure."""
         try:
             while (task := await self._store.unembedded(self._embedder.name)) is not None:
                 await self._keep(*await self._vectors(task))
@@ -108,7 +108,7 @@ class VectorIndexer:
         return None
 
     async def _keep(self, task: VectorTask, vectors: Sequence[Sequence[float]]) -> None:
-        """Write the vectors where they belong, and then that this is done."""
+        """Write the vectors, then mark the task as done."""
         if task.subject == "segment" or self._fact_vectors is None:
             await self._store.save_vectors(task, vectors)
             return
@@ -121,7 +121,7 @@ class VectorIndexer:
         await self._store.save_vectors(replace(task, items=()), ())
 
     async def _vectors(self, task: VectorTask) -> tuple[VectorTask, list[Sequence[float]]]:
-        """The task without the texts that the embedder refuses, and the vectors of the others."""
+        """Return the task without the texts that the embedder refuses, and the others' vectors."""
         missing = [item for item in task.items if item.key not in self._made]
         for start in range(0, len(missing), BATCH_TEXTS):
             await self._embed(missing[start : start + BATCH_TEXTS])
@@ -130,7 +130,7 @@ class VectorIndexer:
         return replace(task, items=items), [made[item.key] for item in items]
 
     async def _embed(self, batch: Sequence[VectorItem]) -> None:
-        """Make the vectors of a batch; one that fails for a text of its own is made in halves."""
+        """Make the vectors of a batch; halve a batch that fails because of one of its texts."""
         texts = [item.text for item in batch]
         try:
             vectors = await self._vectors_of(texts)
@@ -148,7 +148,7 @@ class VectorIndexer:
         self._made |= dict(zip((item.key for item in batch), vectors, strict=True))
 
     async def _is_refusal(self, error: Exception) -> bool:
-        """Whether a text is refused rather than the embedder out of order: it takes another one."""
+        """Return whether the embedder still accepts another text, so that only this one is refused."""
         if isinstance(error, OSError | TimeoutError):
             return False
         if isinstance(error, ModelError) and error.reason not in OF_THE_REQUEST:
@@ -167,7 +167,7 @@ class VectorIndexer:
 def check_vectors(
     embedder: Embedder, texts: Sequence[str], vectors: Sequence[Sequence[float]]
 ) -> Sequence[Sequence[float]]:
-    """The vectors, if they are one for each text and of the length that the embedder states."""
+    """Return the vectors if there is one per text, of the embedder's stated length."""
     widths = {len(vector) for vector in vectors}
     right = embedder.dimensions is None or widths == {embedder.dimensions}
     if len(vectors) != len(texts) or len(widths) > 1 or 0 in widths or not right:

@@ -1,10 +1,9 @@
-"""Passages of earlier messages that a turn asks about, from what a search found.
+"""Passages of earlier messages that answer a turn, cut from the hits of a search.
 
-A search ranks whole messages; a long one may share a dozen common words with a question and hold
-nothing of what it asks. So the found texts are cut to passages, and these are ranked by the words
-of the question that they hold. A word weighs more the rarer it is among the found texts, and a name
-or a number weighs more than other words: whom or what a question is about is repeated in any
-wording, what it asks of them is not.
+A search ranks whole messages; a long one may share a dozen common words with a question and not
+answer it. So the hits are cut to passages, and these are ranked by the words of the question that
+they contain. A word weighs more the rarer it is among the hits, and a name or a number weighs more
+than other words: an answer repeats the subject of a question in any wording, but not the rest.
 """
 
 import math
@@ -22,23 +21,23 @@ from remanence.types import Hit
 
 PASSAGE_CHARACTERS: Final = 220
 LONG_TURN: Final = 600
-"""Characters from which a turn asks by its questions, its first and its last sentence alone."""
+"""Characters from which only the questions and the first and last sentence of a turn count."""
 
 QUESTIONS: Final = 4
-"""Of a long turn: so many of its last questions count."""
+"""Questions of a long turn that count, from its end."""
 
 MIN_COVERAGE: Final = 0.25
-"""The share of a question's weight that a passage has to hold."""
+"""Share of a question's weight that a passage needs."""
 
 NAME_WEIGHT: Final = 3.0
 PAIR_WEIGHT: Final = 0.5
-"""Of two words in a row, beside the weights of both."""
+"""Weight of two adjacent words, in addition to their own weights."""
 
 REACH: Final = 120
-"""Characters before and after the found words that a passage may have."""
+"""Characters of context before and after the matched words."""
 
 MIN_PASSAGE: Final = 26
-"""Characters; less is the beginning of a sentence that an abbreviation seems to end, as "no. 12"."""
+"""Characters of a sentence; a shorter one probably ends at an abbreviation, as in "no. 12"."""
 
 _UNSPACED: Final = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _SENTENCE: Final = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
@@ -47,14 +46,14 @@ _WORD: Final = re.compile(r"[^\W_]+")
 _WITH_APOSTROPHE: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _GLUED: Final = re.compile(f"[{_UNSPACED}]")
 _STEM: Final = 4
-"""Letters of a word that stay when its ending is cut off, at least."""
+"""Minimum length of a stem, in letters."""
 
 _LONGEST_TERM: Final = 64
-"""Letters of a word that are looked for: a passage has room for any term."""
+"""Letters of a word that are matched, so that any term fits in a passage."""
 
 
 class Quote(NamedTuple):
-    """A passage of what a search found; `core` is the part of it that holds the query's words."""
+    """A passage of a hit; `core` is the part with the words of the query."""
 
     hit: Hit
     text: str
@@ -69,16 +68,16 @@ class _Place(NamedTuple):
 
 
 def question_of(turn: str) -> str:
-    """A short turn whole; of a long one its questions, its first and its last sentence.
+    """Return a short turn whole, and of a long one the questions, first and last sentence.
 
-    A long one may have a page pasted in, which is not what it asks about.
+    A long turn may contain a pasted page that is not part of the question.
     """
     text = turn.strip()
     return text if len(text) <= LONG_TURN else "\n".join(_asking(text))
 
 
 def telling_words(question: str) -> str:
-    """The words of a question that a text may share because it answers it."""
+    """Return the words of a question that an answer is likely to share."""
     small = vocabulary_of(question).function_words
     words = (
         part
@@ -91,7 +90,7 @@ def telling_words(question: str) -> str:
 
 
 def quotes(hits: Sequence[Hit], query: str) -> tuple[Quote, ...]:
-    """The passages that hold enough of the words of *query*, best first, each once."""
+    """Return the distinct passages with enough of the words of *query*, best first."""
     terms = tuple(dict.fromkeys(_terms(query)))
     texts = [hit.text.casefold() for hit in hits]
     places = [_places(text, terms) for text in texts]
@@ -113,15 +112,15 @@ def by_passage(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
 
 
 def near_quotes(hits: Iterable[Hit], query: str) -> tuple[Quote, ...]:
-    """What is near in meaning, in the order given, whatever words it has."""
+    """Return hits of a vector search as quotes in the same order, whatever their words."""
     texts = ((hit, snippet(hit.text, query, characters=PASSAGE_CHARACTERS)) for hit in hits)
     return tuple(Quote(hit, text, text, hit.score) for hit, text in texts)
 
 
 def merge_quotes(rankings: Iterable[Sequence[Quote]]) -> tuple[Quote, ...]:
-    """The quotes of all rankings by reciprocal rank, one of each message and of what it says.
+    """Fuse rankings by reciprocal rank, with one quote per message.
 
-    A fact and the message that it comes from say the same: the better of them stays.
+    A fact counts as a quote of the message that it comes from; the better of the two stays.
     """
     scores: dict[tuple[str | None, int | str], float] = {}
     best: dict[tuple[str | None, int | str], Quote] = {}
@@ -136,10 +135,10 @@ def merge_quotes(rankings: Iterable[Sequence[Quote]]) -> tuple[Quote, ...]:
 def render_quotes(
     found: Iterable[Quote], *, max_tokens: int, count_text: CountTokens
 ) -> tuple[str, ...]:
-    """Quotes with their places, as many as fit, oldest first.
+    """Render as many quotes as fit, oldest first, each with its source.
 
-    Only the best one goes on with what follows the words of the query: where many passages hold
-    them, more of these are worth more than more of each.
+    Only the best one includes the sentences after the match: where many passages match, more
+    passages are worth more than longer ones.
     """
     kept: list[tuple[int, str]] = []
     for quote in found:
@@ -163,9 +162,9 @@ def _asking(text: str) -> Iterator[str]:
 
 
 def _terms(query: str) -> Iterator[str]:
-    """What to look for: words, two in a row, and pairs of letters in scripts without spaces.
+    """Yield search terms: words, adjacent words, and letter pairs in scripts without spaces.
 
-    A word goes without its ending, unless it is a name or a number.
+    Words are stemmed, except names and numbers.
     """
     words = [word[:_LONGEST_TERM] for word in _WORD.findall(query)]
     for word in words:
@@ -185,7 +184,7 @@ def _stem(word: str) -> str:
 
 
 def _places(text: str, terms: Collection[str]) -> Mapping[str, Sequence[int]]:
-    """Where words of a text begin with each of the terms that it has."""
+    """Map each term of a text to the offsets of the words that begin with it."""
     found = {term: tuple(_beginnings(text, term)) for term in terms}
     return {term: starts for term, starts in found.items() if starts}
 
@@ -202,7 +201,7 @@ def _beginnings(text: str, term: str) -> Iterator[int]:
 def _weights(
     hits: Sequence[Hit], places: Sequence[Mapping[str, Sequence[int]]]
 ) -> Mapping[str, float]:
-    """The weight of each term that was found."""
+    """Return the weight of each term that occurs."""
     passages = sum(len(hit.text) // PASSAGE_CHARACTERS + 1 for hit in hits)
     counts: dict[str, int] = {}
     capitals: dict[str, int] = {}
@@ -225,7 +224,7 @@ def _factor(term: str, capitals: float) -> float:
 
 
 def _passage(hit: Hit, places: Mapping[str, Sequence[int]], weights: Mapping[str, float]) -> Quote:
-    """The stretch of a text that holds most of the query."""
+    """Return the passage of a text that matches the query best."""
     score, first, last = _densest(places, weights)
     start, end = _sentences(hit.text, first, last)
     whole = _line(hit.text[start : _continuation(hit.text, start, end)])
@@ -235,7 +234,7 @@ def _passage(hit: Hit, places: Mapping[str, Sequence[int]], weights: Mapping[str
 def _densest(
     places: Mapping[str, Sequence[int]], weights: Mapping[str, float]
 ) -> tuple[float, int, int]:
-    """The weight of the best stretch, each term counted once, and where it begins and ends."""
+    """Return the weight of the best stretch, each term counted once, with its start and end."""
     counts: dict[str, int] = {}
     stretch: deque[_Place] = deque()
     best = score = 0.0
@@ -260,7 +259,7 @@ def _of_term(term: str, starts: Iterable[int]) -> Iterator[_Place]:
 
 
 def _sentences(text: str, first: int, last: int) -> tuple[int, int]:
-    """Where the sentences around a stretch begin and end, or the words where they are long."""
+    """Extend a stretch to whole sentences, or to whole words where sentences are long."""
     low, high = max(0, first - REACH), min(len(text), last + REACH)
     starts = [joint.end() for joint in _JOINT.finditer(text, low, first)]
     ends = [joint.end() for joint in _JOINT.finditer(text, last, high)]
@@ -270,7 +269,7 @@ def _sentences(text: str, first: int, last: int) -> tuple[int, int]:
 
 
 def _continuation(text: str, start: int, end: int) -> int:
-    """Where the sentences that follow a passage end, as far as there is room for them."""
+    """Return the end of the sentences after a passage that still fit."""
     high = min(len(text), start + PASSAGE_CHARACTERS)
     ends = [joint.end() for joint in _JOINT.finditer(text, end, high)] if high > end else []
     return max([end, *ends, *([high] if high == len(text) else [])])

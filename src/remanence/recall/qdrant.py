@@ -20,7 +20,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 class QdrantFactVectors:
     """A `FactVectors` over a client that the caller opened and closes.
 
-    Each embedder has a collection of its own, named after *collection* and the embedder. It is made
+    Each embedder has its own collection, named after *collection* and the embedder, and created
     with the first vector.
     """
 

@@ -1,4 +1,4 @@
-"""Finding what was said: words and vectors over notes, messages and facts."""
+"""Recall: search by words and vectors over notes, messages and facts."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -21,16 +21,19 @@ from remanence.recall.passages import (
 )
 from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter
 
-LEAST_POOL = 20
+MIN_POOL = 20
 POOL_FACTOR = 4
 QUOTED_POOL = 250
-"""Messages whose passages are compared: in a long one, a few common words outweigh a rare name."""
+"""Minimum number of messages whose passages are compared.
+
+In a long message a few common words outweigh a rare name.
+"""
 
 
 LONG_TEXTS = 20_000
-"""Characters of the texts found from which looking through them leaves the event loop.
+"""Characters of the hits from which they are scanned in a thread, off the event loop.
 
-The query counts for each text: all its words are looked for there.
+The query counts once per text, as all its words are matched against each.
 """
 
 _Found = TypeVar("_Found")
@@ -38,7 +41,7 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """Searches by words, and by meaning where there is an embedder. Holds no state of its own."""
+    """Searches by words, and by meaning if there is an embedder. Stateless."""
 
     store: Store
     embedder: Embedder | None
@@ -55,10 +58,10 @@ class Search:
         only: RecallFilter,
         source: str | None = None,
     ) -> tuple[Hit, ...]:
-        """The best hits, with snippets; facts are the owner's, of conversation *source* if named."""
+        """Return the best hits with snippets; facts are the owner's, of *source* if it is set."""
         if limit < 1 or not query.strip():
             return ()
-        pool = max(LEAST_POOL, POOL_FACTOR * limit)
+        pool = max(MIN_POOL, POOL_FACTOR * limit)
         vector = await self._vector(query)
         worded = await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
         asked = telling_words(question_of(query))
@@ -76,7 +79,7 @@ class Search:
     async def quotes(
         self, ref: ConversationRef | None, owner: Owner | None, turn: str
     ) -> tuple[Quote, ...]:
-        """Passages of messages of *ref*, and facts of *owner*, that answer what a turn asks."""
+        """Return passages of messages of *ref* and facts of *owner* that answer the query."""
         question = question_of(turn)
         query = telling_words(question)
         vector = await self._vector(question) if question else None
@@ -88,21 +91,21 @@ class Search:
                 worded += await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
             if vector is not None and self.embedder is not None:
                 name = self.embedder.name
-                hits = await self.store.nearest(ref, name, vector, limit=LEAST_POOL, only=only)
+                hits = await self.store.nearest(ref, name, vector, limit=MIN_POOL, only=only)
                 near.append(near_quotes(hits, query))
         if owner is not None and question:
-            by_words, *by_meaning = await self._fact_rankings(owner, query, vector, LEAST_POOL)
+            by_words, *by_meaning = await self._fact_rankings(owner, query, vector, MIN_POOL)
             worded += map(fact_hit, by_words)
             near += [near_quotes(map(fact_hit, facts), query) for facts in by_meaning]
         found = await _beside_the_loop(lambda: quotes(worded, query), worded, query)
         return merge_quotes([found, *near])
 
     async def facts(self, owner: Owner, query: str, limit: int) -> tuple[Fact, ...]:
-        """The owner's facts that match best."""
+        """Return the owner's best matching facts."""
         if limit < 1 or not query.strip():
             return ()
         vector = await self._vector(query)
-        pool = max(LEAST_POOL, POOL_FACTOR * limit)
+        pool = max(MIN_POOL, POOL_FACTOR * limit)
         rankings = await self._fact_rankings(owner, query, vector, pool)
         by_id = {fact.id: fact for ranking in rankings for fact in ranking}
         best = fuse([fact_hit(fact) for fact in ranking] for ranking in rankings)
@@ -123,7 +126,7 @@ class Search:
     async def _near(
         self, vectors: FactVectors, owner: Owner, vector: Sequence[float], limit: int
     ) -> tuple[Fact, ...]:
-        """The nearest facts that hold; none while the vectors cannot be reached."""
+        """Return the nearest current facts; none while the vectors are unavailable."""
         assert self.embedder is not None
         try:
             async with asyncio.timeout(self.policy.recall_timeout_seconds):
@@ -135,7 +138,7 @@ class Search:
         return tuple(fact for fact in found if fact is not None and fact.valid_to is None)
 
     async def _vector(self, query: str) -> Sequence[float] | None:
-        """The query's vector; None without an embedder, or where it fails or takes too long."""
+        """Return the query's vector; None without an embedder or if it fails or times out."""
         if self.embedder is None:
             return None
         try:
@@ -148,7 +151,7 @@ class Search:
 
 
 async def _beside_the_loop(look: Callable[[], _Found], hits: Sequence[Hit], query: str) -> _Found:
-    """The result of a look through the texts of *hits*, in a thread where it takes a while."""
+    """Run *look* over the texts of *hits*, in a thread if they are long."""
     if sum(len(hit.text) + len(query) for hit in hits) <= LONG_TEXTS:
         return look()
     return await asyncio.to_thread(look)
