@@ -105,6 +105,26 @@ def replay(
 
 
 @app.command()
+def explain(
+    file: Annotated[
+        Path,
+        typer.Argument(exists=True, dir_okay=False, help="A transcript, as JSON Lines or JSON."),
+    ],
+    score: Annotated[
+        str, typer.Option(metavar="NAME", help="The score whose features are shown.")
+    ] = "worth",
+    strongest: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many features a sentence shows.")
+    ] = 5,
+    as_json: AsJson = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Score the sentences of a transcript, and show the features behind a score."""
+    from remanence.cli import explain_command
+
+    raise typer.Exit(explain_command.run(file, head=score, strongest=strongest, as_json=as_json))
+
+
+@app.command()
 def chat(
     model: Annotated[
         list[str],

@@ -1,0 +1,77 @@
+"""`remanence explain`: scores of the sentences of a transcript, and the features that made them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from remanence.cli.output import Printer, warn, write_json
+from remanence.cli.transcripts import open_transcript
+from remanence.observers.extractive.sentences import sentences
+from remanence.observers.learned.features import Line, Role, Start
+from remanence.observers.learned.score import Explanation, scorer
+from remanence.types import Message, TextPart, ToolResultPart
+
+WRONG_USE = 2
+_OTHERS = 3
+"""Further scores that a line shows, the highest above their cutoffs."""
+
+
+def run(file: Path, *, head: str, strongest: int, as_json: bool) -> int:
+    """Score each sentence of a transcript; 2 where there is no such score."""
+    heads = scorer().weights.heads
+    if head not in heads:
+        warn(f"--score: {head!r} is not a score: choose one of {', '.join(heads)}")
+        return WRONG_USE
+    lines = [line for entry in open_transcript(file).entries() for line in lines_of(entry.message)]
+    explanations = scorer().explain(lines, head=head, limit=strongest)
+    if as_json:
+        write_json({"sentences": [document(one) for one in explanations]})
+    else:
+        for one in explanations:
+            _print(Printer(), one, head)
+    return 0
+
+
+def lines_of(message: Message) -> Iterator[Line]:
+    """The sentences of a message and of its tool results; a system message has none."""
+    if message.role == "system":
+        return
+    for part in message.content:
+        if isinstance(part, TextPart):
+            yield from _split(part.text, _role(message.role))
+        elif isinstance(part, ToolResultPart):
+            yield from _split(part.text, "tool")
+
+
+def document(explanation: Explanation) -> dict[str, object]:
+    """An explanation as JSON."""
+    return {
+        "role": explanation.line.role,
+        "text": explanation.line.text,
+        "scores": explanation.scores,
+        "strongest": [part._asdict() for part in explanation.strongest],
+    }
+
+
+def _role(role: str) -> Role:
+    return "assistant" if role == "assistant" else "tool" if role == "tool" else "user"
+
+
+def _split(text: str, role: Role) -> Iterator[Line]:
+    start: Start = "message"
+    end = 0
+    for span in sentences(text):
+        if start != "message":
+            start = "line" if "\n" in text[end : span.start] else "sentence"
+        yield Line(text=text[span.start : span.end], role=role, start=start)
+        start, end = "sentence", span.end
+
+
+def _print(printer: Printer, explanation: Explanation, head: str) -> None:
+    scores, cutoffs = explanation.scores, scorer().weights.cutoffs
+    over = {name: score - cutoffs[name] for name, score in scores.items() if name != head}
+    others = sorted((name for name in over if over[name] >= 0), key=lambda name: -over[name])
+    labels = "".join(f", {name} {scores[name]:+.1f}" for name in others[:_OTHERS])
+    printer.line(f"{explanation.line.role}: {explanation.line.text}")
+    printer.line(f"  {head} {scores[head]:+.1f}{labels}", style="bold")
+    features = ", ".join(f"[{name}] {amount:+.2f}" for name, amount in explanation.strongest)
+    printer.line(f"  {features}", style="dim")

@@ -1,0 +1,1 @@
+"""Learned scores of sentences: linear weights over character n-grams, grammar and place."""

@@ -1,0 +1,63 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+Cli = Callable[..., CompletedProcess[str]]
+
+MESSAGES = [
+    {"role": "system", "content": "You are a helpful assistant."},
+    {"role": "user", "content": "Good morning! I moved from Lisbon to Porto in January."},
+    {
+        "role": "assistant",
+        "content": "I look it up.",
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "3 rows\nrow 1 ok"},
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps(MESSAGES))
+    return path
+
+
+def test_explain_scores_every_sentence_but_those_of_the_system(cli: Cli, file: Path) -> None:
+    run = cli("explain", file, "--json")
+
+    assert run.returncode == 0, run.stderr
+    shown = json.loads(run.stdout)["sentences"]
+    assert [(one["role"], one["text"]) for one in shown] == [
+        ("user", "Good morning!"),
+        ("user", "I moved from Lisbon to Porto in January."),
+        ("assistant", "I look it up."),
+        ("tool", "3 rows"),
+        ("tool", "row 1 ok"),
+    ]
+    assert max(shown, key=lambda one: one["scores"]["worth"]) == shown[1]
+    assert all(len(one["strongest"]) == 5 for one in shown)
+
+
+def test_explain_shows_the_features_behind_the_score_that_is_asked_for(
+    cli: Cli, file: Path
+) -> None:
+    run = cli("explain", file, "--score", "personal", "--strongest", 2)
+
+    assert run.returncode == 0, run.stderr
+    assert "user: I moved from Lisbon to Porto in January." in run.stdout
+    assert "personal +" in run.stdout or "personal -" in run.stdout
+
+
+def test_a_score_that_does_not_exist_is_wrong_use_and_the_known_ones_are_named(
+    cli: Cli, file: Path
+) -> None:
+    run = cli("explain", file, "--score", "mood")
+
+    assert run.returncode == 2
+    assert "'mood' is not a score: choose one of worth, " in run.stderr

@@ -1,0 +1,301 @@
+"""Fit the weights of `remanence.observers.learned` to the labelled sentences of `data/notes`.
+
+`python tools/train_notes.py` prints cross-validated figures over conversations, `--by-register` over
+registers left out whole, which imitates a register that was never seen. `--final` writes the weights
+and prints the figures of what is set aside; the set-aside part chooses nothing. Needs scikit-learn
+(the `dev` extra). The same data and versions give the same weights.
+"""
+
+import argparse
+import hashlib
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
+
+sys.path.insert(0, str(Path(__file__).parent))
+import notes_corpus
+
+from remanence.observers.learned import weights as stored
+from remanence.observers.learned.features import Line, Role, Start, features, word_grams
+from remanence.observers.learned.score import ABSENT, NEIGHBOURS, STEPS, Scorer, neighbours_of
+
+TARGET = Path(stored.__file__).with_name(stored.FILE)
+BUCKETS = 1 << 16
+OUTER, INNER = 5, 4
+TEXT_C, CONTEXT_C = 5.0, 0.002
+OWN = 10.0
+"""How much less a head's own first score is regularised than the others, by its root."""
+MIN_FOUND = 10
+"""Sentences above a strict cutoff, for it to be believed."""
+
+Corpus = list[list[notes_corpus.Sentence]]
+Matrix = sparse.csr_matrix
+Floats = NDArray[np.float64]
+Truth = Callable[[notes_corpus.Sentence], bool]
+SPEAKERS: dict[str, Role] = {"u": "user", "a": "assistant", "t": "tool"}
+STARTS: dict[str, Start] = {"+": "sentence", "/": "line"}
+
+
+def labelled(*names: str) -> Truth:
+    return lambda sentence: not sentence.labels.isdisjoint(names)
+
+
+HEADS: dict[str, Truth] = {
+    "worth": lambda sentence: sentence.worth >= 2,
+    "vital": lambda sentence: sentence.worth == 3,
+    "personal": lambda sentence: sentence.slot is not None,
+    "quoted": labelled("quote", "trans", "fiction"),
+    **{
+        name: labelled(name)
+        for name in (*notes_corpus.TAGS, "person", "advice", "world", *notes_corpus.FLAGS)
+    },
+    **{name: labelled(name) for name in notes_corpus.TIMES},
+}
+
+
+def conversations(*, held: bool) -> Corpus:
+    """Units of the part to fit, or of the part set aside, each with its sentences."""
+    sentences = notes_corpus.read()
+    apart = notes_corpus.held_out(sentences)
+    units = [list(group) for _, group in groupby(sentences, key=notes_corpus.unit)]
+    return [unit for unit in units if (notes_corpus.unit(unit[0]) in apart) == held]
+
+
+def lines_of(unit: Sequence[notes_corpus.Sentence]) -> list[Line]:
+    return [
+        Line(text=s.text, role=SPEAKERS[s.speaker], start=STARTS.get(s.kind, "message"))
+        for s in unit
+    ]
+
+
+def truth_of(units: Corpus) -> NDArray[np.bool_]:
+    return np.array([[is_true(s) for is_true in HEADS.values()] for unit in units for s in unit])
+
+
+def matrix_of(units: Corpus) -> Matrix:
+    """A row per sentence, a column per bucket; each group of features divided as in `Scorer`."""
+    empty = stored.Layer(rows=bytes(BUCKETS), scales=(1.0,), biases=(0.0,))
+    bucket = stored.Weights(heads=("any",), text=empty, context=empty).bucket
+    buckets: dict[str, int] = {}
+    rows, columns, values = [], [], []
+    found = (one for unit in units for one in features(lines_of(unit)))
+    for row, one in enumerate(found):
+        grams = [*one.edges, *(gram for word in one.words for gram in word_grams(word))]
+        for group in (grams, one.grammar, one.place):
+            for name in group:
+                if name not in buckets:
+                    buckets[name] = bucket(name)
+                rows.append(row)
+                columns.append(buckets[name])
+                values.append(1 / sqrt(len(group)))
+    matrix = sparse.csr_matrix((values, (rows, columns)), shape=(max(rows) + 1, BUCKETS))
+    matrix.sum_duplicates()
+    return matrix
+
+
+def logistic(inputs: Matrix | Floats, truth: NDArray[np.bool_], *, c: float) -> LogisticRegression:
+    if sparse.issparse(inputs):
+        model = LogisticRegression(
+            C=c, solver="liblinear", dual=True, tol=0.01, max_iter=300, random_state=0
+        )
+    else:
+        model = LogisticRegression(C=c, solver="newton-cholesky")
+    return model.fit(inputs, truth)
+
+
+def fit_text(inputs: Matrix, truth: NDArray[np.bool_]) -> stored.Layer:
+    return layer_of([logistic(inputs, column, c=TEXT_C) for column in truth.T])
+
+
+def fit_context(inputs: Floats, truth: NDArray[np.bool_]) -> stored.Layer:
+    """Weights of the second scores, drawn towards the first score of the same head, not to zero."""
+    models = []
+    for at, column in enumerate(truth.T):
+        eased = inputs.copy()
+        eased[:, at] *= OWN
+        model = logistic(eased, column, c=CONTEXT_C)
+        model.coef_[0, at] *= OWN
+        models.append(model)
+    return layer_of(models)
+
+
+def layer_of(models: Sequence[LogisticRegression]) -> stored.Layer:
+    """Coefficients of a model per head, rounded to signed bytes."""
+    scales = [float(np.abs(model.coef_).max()) / 127 or 1.0 for model in models]
+    columns = [
+        np.rint(model.coef_[0] / scale).astype(np.int8)
+        for model, scale in zip(models, scales, strict=True)
+    ]
+    return stored.Layer(
+        rows=np.stack(columns, axis=1).tobytes(),
+        scales=tuple(scales),
+        biases=tuple(float(model.intercept_[0]) for model in models),
+    )
+
+
+def text_steps(layer: stored.Layer, inputs: Matrix) -> Floats:
+    """First scores in the steps of `Scorer`."""
+    numbers = np.frombuffer(layer.rows, dtype=np.int8).reshape(len(layer), -1).astype(float)
+    scores = (inputs @ numbers) * np.array(layer.scales) + np.array(layer.biases)
+    return np.clip(np.rint(scores * STEPS), -127, 127)
+
+
+def context_inputs(units: Corpus, steps: Floats) -> Floats:
+    """First scores of each sentence and its neighbours, side by side."""
+    padded = np.vstack([steps, np.full(steps.shape[1], ABSENT)])
+    places, start = [], 0
+    for unit in units:
+        places += [
+            [start + at if at >= 0 else len(steps) for at in around]
+            for around in neighbours_of(lines_of(unit))
+        ]
+        start += len(unit)
+    places_of = np.array(places)
+    return np.hstack([padded[places_of[:, part]] for part in range(len(NEIGHBOURS))])
+
+
+def fit(units: Corpus, inputs: Matrix) -> stored.Weights:
+    """Weights of both layers; the second sees scores of sentences that the first was not fitted to."""
+    truth = truth_of(units)
+    folds = np.repeat([fold(unit, INNER, "inner") for unit in units], list(map(len, units)))
+    steps = np.zeros(truth.shape)
+    for number in range(INNER):
+        rest = folds != number
+        layer = fit_text(inputs[rest], truth[rest])
+        steps[~rest] = text_steps(layer, inputs[~rest])
+    context = fit_context(context_inputs(units, steps) / STEPS, truth)
+    return stored.Weights(
+        heads=tuple(HEADS),
+        text=fit_text(inputs, truth),
+        context=replace(context, scales=tuple(scale / STEPS for scale in context.scales)),
+    )
+
+
+def fold(unit: Sequence[notes_corpus.Sentence], count: int, salt: str) -> int:
+    name = f"{salt} {notes_corpus.unit(unit[0])}"
+    return hashlib.sha256(name.encode()).digest()[0] % count
+
+
+def scores_of(weights: stored.Weights, units: Corpus) -> Floats:
+    """Scores by the code that ships, a column per head."""
+    scorer = Scorer(weights)
+    scores = [score for unit in units for score in scorer.score(lines_of(unit))]
+    return np.array([[score[head] for head in HEADS] for score in scores])
+
+
+def cross_validate(units: Corpus, key: Callable[[list[notes_corpus.Sentence]], object]) -> Floats:
+    """Scores of each unit under weights fitted to units with another key."""
+    inputs = matrix_of(units)
+    keys = [key(unit) for unit in units]
+    by_unit: dict[int, Floats] = {}
+    for left_out in sorted(set(keys), key=str):
+        rest = [unit for unit, k in zip(units, keys, strict=True) if k != left_out]
+        rows = np.repeat([k != left_out for k in keys], list(map(len, units)))
+        weights = fit(rest, inputs[rows])
+        for at, unit in enumerate(units):
+            if keys[at] == left_out:
+                by_unit[at] = scores_of(weights, [unit])
+        print(f"fitted without {left_out}", file=sys.stderr)
+    return np.vstack([by_unit[at] for at in range(len(units))])
+
+
+def cutoffs(truth: NDArray[np.bool_], scores: Floats) -> tuple[dict[str, float], dict[str, float]]:
+    """By head, the score of the best F1, and the lowest one with a precision of 0.9."""
+    balanced, strict = {}, {}
+    for at, head in enumerate(HEADS):
+        precision, recall, bounds = precision_recall_curve(truth[:, at], scores[:, at])
+        f1 = 2 * precision * recall / np.maximum(precision + recall, 1e-9)
+        balanced[head] = float(bounds[f1[:-1].argmax()])
+        enough = recall[:-1] * truth[:, at].sum() >= MIN_FOUND
+        good = np.flatnonzero((precision[:-1] >= 0.9) & enough)
+        if good.size:
+            strict[head] = float(bounds[good[0]])
+    return balanced, strict
+
+
+def print_heads(title: str, truth: NDArray[np.bool_], scores: Floats, at: dict[str, float]) -> None:
+    """A row per head: area under the curve, average precision, points of the curve, the cutoff."""
+    print(f"\n{title}: {len(truth):,} sentences")
+    print(f"{'head':9} {'n':>5}   AUC    AP  P at R=.5 .8   R at P=.9 .95   at cutoff P    R")
+    for number, head in enumerate(HEADS):
+        is_true, score = truth[:, number], scores[:, number]
+        if not 0 < is_true.sum() < len(is_true):
+            continue
+        precision, recall, _ = precision_recall_curve(is_true, score)
+        taken = score >= at[head]
+        right = (taken & is_true).sum()
+        print(
+            f"{head:9} {is_true.sum():5}  {roc_auc_score(is_true, score):.3f} "
+            f"{average_precision_score(is_true, score):.3f}"
+            f"    {precision[recall >= 0.5].max():.2f}    {precision[recall >= 0.8].max():.2f}"
+            f"   {recall[precision >= 0.9].max():.2f}    {recall[precision >= 0.95].max():.2f}"
+            f"       {right / max(taken.sum(), 1):.2f} {right / is_true.sum():.2f}"
+        )
+
+
+def print_languages(
+    units: Corpus, truth: NDArray[np.bool_], scores: Floats, at: dict[str, float]
+) -> None:
+    """A row per language: area under the curve of four heads, precision and recall at cutoffs."""
+    languages = np.array([s.language for unit in units for s in unit])
+    shown = ("worth", "personal", "dec", "quoted", "inst")
+    print(f"{'':3}" + "".join(f" {head:>9} AUC    P    R" for head in shown))
+    for language in sorted(set(languages)):
+        here, cells = languages == language, []
+        for head in shown:
+            number = list(HEADS).index(head)
+            is_true, score = truth[here, number], scores[here, number]
+            if not is_true.any():
+                cells.append(" " * 24)
+                continue
+            taken = score >= at[head]
+            right = (taken & is_true).sum()
+            area = roc_auc_score(is_true, score)
+            cells.append(
+                f" {is_true.sum():9} {area:.2f} {right / max(taken.sum(), 1):.2f} {right / is_true.sum():.2f}"
+            )
+        print(f"{language:3}{''.join(cells)}")
+
+
+def report_set_aside(weights: stored.Weights) -> None:
+    units = conversations(held=True)
+    for title, unseen in (("set aside, registers seen", False), ("registers unseen", True)):
+        part = [u for u in units if (u[0].register in notes_corpus.UNSEEN_REGISTERS) == unseen]
+        truth, scores = truth_of(part), scores_of(weights, part)
+        print_heads(title, truth, scores, weights.cutoffs)
+        print_languages(part, truth, scores, weights.cutoffs)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--by-register", action="store_true", help="leave out a register at a time")
+    parser.add_argument("--final", action="store_true", help="write weights, measure what is apart")
+    options = parser.parse_args()
+    units = conversations(held=False)
+    if options.by_register:
+        scores = cross_validate(units, lambda unit: unit[0].register)
+    else:
+        scores = cross_validate(units, lambda unit: fold(unit, OUTER, "outer"))
+    truth = truth_of(units)
+    balanced, strict = cutoffs(truth, scores)
+    print_heads("cross-validated", truth, scores, balanced)
+    print_languages(units, truth, scores, balanced)
+    if options.final:
+        weights = replace(fit(units, matrix_of(units)), cutoffs=balanced, strict=strict)
+        TARGET.write_bytes(stored.dump(weights))
+        print(f"\n{TARGET.name}: {TARGET.stat().st_size:,} bytes")
+        report_set_aside(weights)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
