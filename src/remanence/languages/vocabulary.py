@@ -1,4 +1,4 @@
-"""What the words of a language are good for in a note: tables written for this package."""
+"""Word tables per language: the role of each small word in a note."""
 
 import json
 import re
@@ -18,20 +18,34 @@ _SCRIPTS: tuple[tuple[str, str], ...] = (
 )
 _SCRIPT_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _SCRIPTS)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-_SAMPLE = 2000
+_SAMPLE_CHARS = 2000
 _OPENINGS = ("filler", "narration")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Vocabulary:
-    """The small words of a language; each table is there once, so that identity is equality.
+    """The small words of a language, one instance per table: compared by identity.
 
-    `drop` stands in no telegraphic line, `glue` is kept but tells nothing by itself, `weak` tells
-    little. A dropped word that is `held` stays after one that `holds`: "to be", "not you". `joins`
-    open a clause that goes on from the one before; `light` ones may go where no value follows and nothing `binds` them, `plain` ones stay in a
-    clause that decides. What `leans` on an earlier clause says little without it. `first` and `second` are the pronouns of who speaks and who is spoken to, `caption` the
-    verbs of a shared picture, `filler` the openings of clauses that are courtesy, `narration` of those
-    that tell what somebody is about to look at, `small` the characters of a script without spaces that tell nothing.
+    Attributes:
+        language: Code of the language, "" for the empty table.
+        drop: Left out of a telegraphic line.
+        glue: Kept, but without meaning of their own.
+        weak: Kept, with little meaning.
+        first: Pronouns of the speaker.
+        second: Pronouns of the person spoken to.
+        caption: Verbs that describe a shared picture.
+        filler: Openings of clauses of mere courtesy.
+        narration: Openings of clauses that announce the next step of work.
+        small: Function characters of a script without spaces.
+        holds: Words after which a `held` word is kept although `drop` has it.
+        held: Words that a preceding `holds` word keeps: "to be", "not you".
+        joins: Conjunctions left out at the start of a clause.
+        light: Words that a plain clause may leave out, unless a value follows.
+        binds: Words after which a `light` word is kept.
+        plain: Dropped words that a decision or correction keeps.
+        leans: Anaphoric words: a clause that opens with one depends on the clause before.
+        function_words: `drop` and `glue` together.
+        slight: `glue` and `weak` together.
     """
 
     language: str
@@ -52,29 +66,27 @@ class Vocabulary:
     plain: frozenset[str] = frozenset()
     leans: frozenset[str] = frozenset()
     function_words: frozenset[str] = frozenset()
-    """`drop` and `glue` together."""
     slight: frozenset[str] = frozenset()
-    """`glue` and `weak` together."""
 
 
 NO_VOCABULARY = Vocabulary(language="")
 
 
 def vocabulary_of(text: str) -> Vocabulary:
-    """The table of the language that a text is written in; an empty one if none fits."""
-    sample = text[:_SAMPLE]
+    """Return the table of the language a text is written in, `NO_VOCABULARY` if none fits."""
+    sample = text[:_SAMPLE_CHARS]
     if not sample.isascii():
         for name, pattern in _SCRIPT_PATTERNS:
             if len(pattern.findall(sample)) * 5 > len(sample):
                 return _table(name)
-    found = " ".join(_WORD.findall(sample)).lower().replace("’", "'").split(" ")
-    best, most = NO_VOCABULARY, len(found) / 8
+    tokens = " ".join(_WORD.findall(sample)).lower().replace("’", "'").split(" ")
+    best, most_hits = NO_VOCABULARY, len(tokens) / 8
     for name in _ALPHABETIC:
-        known = _table(name).function_words
-        hits = sum(map(known.__contains__, found))
-        if hits > most:
-            best, most = _table(name), hits
-        if hits * 3 > len(found):
+        function_words = _table(name).function_words
+        hits = sum(map(function_words.__contains__, tokens))
+        if hits > most_hits:
+            best, most_hits = _table(name), hits
+        if hits * 3 > len(tokens):
             break
     return best
 

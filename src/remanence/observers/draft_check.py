@@ -1,4 +1,4 @@
-"""Whether an answer is fit to be kept. Nothing here looks at the clock or the database."""
+"""Checks that a draft must pass before it is stored. Pure: no clock, no database."""
 
 from collections.abc import Sequence
 
@@ -6,16 +6,16 @@ from remanence.errors import ObservationRejected
 from remanence.types import Draft
 
 REPEATED_SHARE = 0.5
-LEAST_PIECES = 8
-RUN = 5
+MIN_PIECES = 8
+RUN_WORDS = 5
 
 
 def check_draft(
     draft: Draft, text: str, *, tokens: int, limit_tokens: int, source_text: str
 ) -> None:
-    """Raise `ObservationRejected` unless *text*, the rendered *draft*, may stand for its source.
+    """Raise `ObservationRejected` unless *text*, the rendered *draft*, may replace its source.
 
-    Refused are answers that were cut off, are empty without saying that nothing was worth noting,
+    Rejects answers that were cut off, are empty without declaring that nothing was worth noting,
     exceed their source or budget, or repeat themselves more than the source does.
     """
     if not draft.complete:
@@ -27,7 +27,7 @@ def check_draft(
     if not text.strip():
         if draft.nothing:
             return
-        raise ObservationRejected("empty", f"{draft.made_by} gave no notes")
+        raise ObservationRejected("empty", f"{draft.made_by} returned no notes")
     if tokens > limit_tokens:
         raise ObservationRejected(
             "too_large",
@@ -42,14 +42,14 @@ def check_draft(
 
 
 def repetition(text: str) -> float:
-    """The share of a text's lines, or of its runs of five words, that stood before, 0 to 1."""
+    """Return the share, 0 to 1, of lines or of five-word runs that repeat earlier ones."""
     words = text.split()
-    runs = [" ".join(words[start : start + RUN]) for start in range(len(words) - RUN + 1)]
+    runs = [" ".join(words[i : i + RUN_WORDS]) for i in range(len(words) - RUN_WORDS + 1)]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return max(_find_repetition(lines), _find_repetition(runs))
 
 
 def _find_repetition(pieces: Sequence[str]) -> float:
-    if len(pieces) < LEAST_PIECES:
+    if len(pieces) < MIN_PIECES:
         return 0.0
     return 1 - len(set(pieces)) / len(pieces)

@@ -1,4 +1,4 @@
-"""What of a conversation may be observed: not the memory itself, nor the host's control text."""
+"""The observable part of a conversation, without injected memory and the host's control text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ _CONTROL = re.compile(rf"<({VOLATILE_TAG}|system-reminder)>")
 
 
 def observable(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """What people, models and tools wrote, without injected memory, reminders and secrets."""
+    """Return the messages of people, models and tools without memory, reminders and secrets."""
     return tuple(_observable(messages))
 
 

@@ -1,4 +1,4 @@
-"""What may be observed of messages, made without holding up the event loop."""
+"""Prepares messages for observation without blocking the event loop."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,17 +8,17 @@ from remanence.pacing import Pacer
 from remanence.types import Message
 
 LONG_TEXT = 5_000
-"""Characters from which looking for secrets leaves the event loop."""
+"""Characters from which secrets are looked for in a thread."""
 
 
 async def observable_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages without what may not be observed, made one by one so that others go on."""
-    seen: list[Message] = []
+    """Return the observable messages, prepared one by one so that other tasks get their turn."""
+    prepared: list[Message] = []
     pacer = Pacer()
     for message in messages:
         if len(message.full_text) > LONG_TEXT:
-            seen += await asyncio.to_thread(observable, (message,))
+            prepared += await asyncio.to_thread(observable, (message,))
         else:
-            seen += observable((message,))
+            prepared += observable((message,))
         await pacer.pause()
-    return tuple(seen)
+    return tuple(prepared)
