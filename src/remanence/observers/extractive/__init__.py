@@ -1,4 +1,4 @@
-"""Notes without a model: the observer and the reflector that are always there."""
+"""The embedded observer and reflector, which need no model."""
 
 from remanence.observers.extractive.observer import ExtractiveObserver
 from remanence.observers.extractive.reflector import ExtractiveReflector

@@ -1,4 +1,4 @@
-"""What a number stands for: "option 2" and "2 not yet" mean an item of the message before."""
+"""Answers by number: "option 2" and "2 not yet" refer to an item of an earlier message."""
 
 import json
 import re
@@ -19,23 +19,23 @@ _ITEM = re.compile(
 )
 _ROWS = re.compile(r"^[ \t]*\|[ :|-]++[ \t]*+\n((?:[ \t]*+\|.++\n?)++)", re.MULTILINE)
 _ANSWER = re.compile(r"(?:^|[.!?…]\s++|\n)[ \t]*+(\d{1,2})[.):]?[ \t]+(?=(\S.{3}))")
-_LOOKED_AT = 20_000
-"""Characters of a message that offers or answers."""
-_MOST_CHARS = 40
+_MAX_MESSAGE_CHARS = 20_000
+"""Characters searched in a message that offers or answers."""
+_MAX_CHOICE_CHARS = 40
 _MAX_WORDS = 6
 _ITEM_CHARS = 300
-"""Of an item: its first words."""
+"""Characters of an item from which its first words are taken."""
 
 
 class _Names(NamedTuple):
-    """Patterns of a clause that names an item, by its number or by its place."""
+    """Patterns of a clause that names an item by its number or by its position."""
 
     number: re.Pattern[str]
     place: re.Pattern[str]
 
 
 class Offer(NamedTuple):
-    """A message with its items, by the number or letter that they bear, or rows of a table."""
+    """A message with its items by number or letter; the rows of a table count as items."""
 
     message: Message
     items: Mapping[str, str]
@@ -43,8 +43,8 @@ class Offer(NamedTuple):
 
 
 def offer_of(message: Message) -> Offer | None:
-    """What a message offers to choose from or asks one by one; None if it has no such items."""
-    text = message.text[:_LOOKED_AT]
+    """Return the items that a message offers or asks about, or None if it has no such items."""
+    text = message.text[:_MAX_MESSAGE_CHARS]
     numbered = items_by_number(text)
     items = numbered or rows_of(text)
     return Offer(message, items, bool(numbered)) if items else None
@@ -53,8 +53,11 @@ def offer_of(message: Message) -> Offer | None:
 def with_items(
     said: Iterator[Passage | None], text: str, offers: Sequence[Offer]
 ) -> Generator[Passage | None, None, None]:
-    """The passages, those that name an item of the latest offer that has it led by its words."""
-    answers = answers_by_number(text[:_LOOKED_AT])
+    """Yield the passages; one that names an item of an offer is led by the item's first words.
+
+    If several offers have the item, the latest counts.
+    """
+    answers = answers_by_number(text[:_MAX_MESSAGE_CHARS])
     for p in said:
         if p is None or p.is_question:
             yield p
@@ -69,14 +72,14 @@ def _with_item(p: Passage, number: str, offers: Sequence[Offer], *, chooses: boo
         if not (chooses or offer.is_numbered):
             continue
         item = words(offer.items.get(number, "")[:_ITEM_CHARS], p.vocabulary, opens=True)
-        if told := tuple(word for word in item if not word.dropped)[:_MAX_WORDS]:
+        if lead := tuple(word for word in item if not word.dropped)[:_MAX_WORDS]:
             cue = DECIDED if chooses else p.cue
-            return replace(p, context=told, first_seq=offer.message.seq, cue=cue)
+            return replace(p, context=lead, first_seq=offer.message.seq, cue=cue)
     return p
 
 
 def items_by_number(text: str) -> dict[str, str]:
-    """The items of a message by the number or letter that they bear; the first that bears it."""
+    """Return the items of a message by number or letter; the first of a number counts."""
     items: dict[str, str] = {}
     for number, item in _ITEM.findall(text):
         items.setdefault(number.lower(), item)
@@ -84,7 +87,7 @@ def items_by_number(text: str) -> dict[str, str]:
 
 
 def rows_of(text: str) -> dict[str, str]:
-    """The rows of the first table of a message below its head, numbered from 1."""
+    """Return the rows of the first table of a message below its head, numbered from 1."""
     table = _ROWS.search(text)
     rows = table[1].splitlines() if table else ()
     return {
@@ -94,8 +97,8 @@ def rows_of(text: str) -> dict[str, str]:
 
 
 def choice_of(clause: str) -> str | None:
-    """The number or letter that a short clause names as one of several."""
-    if len(clause) > _MOST_CHARS:
+    """Return the number or letter that a short clause chooses, or None."""
+    if len(clause) > _MAX_CHOICE_CHARS:
         return None
     names = _names()
     if named := names.number.search(clause):
@@ -105,14 +108,14 @@ def choice_of(clause: str) -> str | None:
 
 
 def answers_by_number(text: str) -> Mapping[str, str]:
-    """The numbers of the items that a message answers one by one, by how each answer begins.
+    """Map the first characters of each numbered answer to its number.
 
-    None unless they count up: "3 times" answers nothing.
+    Empty unless the numbers count up from 1: "3 times" is not an answer.
     """
-    found: list[tuple[str, str]] = _ANSWER.findall(text)
-    numbers = [int(number) for number, _ in found]
+    answers: list[tuple[str, str]] = _ANSWER.findall(text)
+    numbers = [int(number) for number, _ in answers]
     counts_up = len(numbers) > 1 and numbers[0] == 1 and numbers == sorted(set(numbers))
-    return {start: number for number, start in found} if counts_up else {}
+    return {start: number for number, start in answers} if counts_up else {}
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What a clause gives up in a script whose small words hang on others: "X 말고 Y", "不是X而是Y"."""
+"""Corrections in scripts whose function words are affixes: "X 말고 Y", "不是X而是Y"."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,9 +9,9 @@ from remanence.observers.extractive.render import Word
 _PATTERNS = (
     # Chinese: 不是X而是Y
     re.compile(r"并?不是\s?(?P<old>[^，。；、]{1,15}?)\s?[，、]?\s?而(?=是)"),
-    # Japanese: XじゃなくてY, XではなくY; what stands before a particle is not X
+    # Japanese: XじゃなくてY, XではなくY; text before a particle is not part of X
     re.compile(r"(?P<old>[^、。，；\sはがをにのも]{1,15})(?:じゃなくて|ではなくて?)[、，]?"),
-    # Korean: X 말고 Y, X(이) 아니라 Y; words before one with a particle are not X
+    # Korean: X 말고 Y, X(이) 아니라 Y; words up to one with a particle are not part of X
     re.compile(
         r"(?<!\S)(?P<old>(?:[^\s,.;]*[^\s,.;은는을를이가도에서로]\s){0,2}[^\s,.;]{1,12}?)"
         r"(?:\s?말고|(?:이|가)?\s아니(?:라|고))(?:,|(?=\s)|$)"
@@ -20,26 +20,26 @@ _PATTERNS = (
 
 
 class GivenUp(NamedTuple):
-    """The words that stay, and the text of what they replace."""
+    """The words kept, and the text that they replace."""
 
     words: tuple[Word, ...]
     old: str
 
 
 def superseded_words(words: Sequence[Word]) -> GivenUp | None:
-    """What the words give up in such a frame; none where there is no frame, or nothing beside it."""
+    """Split the words at such a frame; None without a frame or without words outside it."""
     text, starts = _join(words)
     if text.isascii():
         return None
     for pattern in _PATTERNS:
-        found = pattern.search(text)
-        if found is not None and text[found.end() :].strip():
-            return GivenUp(tuple(_without(words, starts, *found.span())), found["old"])
+        frame = pattern.search(text)
+        if frame is not None and text[frame.end() :].strip():
+            return GivenUp(tuple(_without(words, starts, *frame.span())), frame["old"])
     return None
 
 
 def _join(words: Sequence[Word]) -> tuple[str, list[int]]:
-    """The words as one text, and where each of them begins."""
+    """Return the words as one text, and the offset of each word."""
     text, starts = "", []
     for word in words:
         text += " " if text and word.text and not word.glued else ""

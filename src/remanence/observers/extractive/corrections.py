@@ -1,4 +1,4 @@
-"""A changed mind: what a clause takes back, so that a note keeps the new value and marks the old."""
+"""Detects corrections, so that a note keeps the new value and marks the old one."""
 
 import re
 from collections.abc import Generator, Sequence
@@ -17,7 +17,7 @@ _SHARED = 1 / 3
 
 
 class _Frame(NamedTuple):
-    """The words that open what is given up, and those that close it; without any, the clause does."""
+    """The words before and after a withdrawn value; without `closing` it ends with the clause."""
 
     opening: tuple[str, ...]
     closing: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class _Value(NamedTuple):
 
 
 def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Passage, ...]]:
-    """The same passages; those that take something back say what, and the others that they fell."""
+    """Return the passages with corrections and what they supersede marked; yields in between."""
     corrected = list(found)
     decided: list[tuple[int, frozenset[str]]] = []
     for index, p in enumerate(found):
@@ -88,7 +88,7 @@ def with_corrections(found: Sequence[Passage]) -> Generator[None, None, tuple[Pa
 
 
 def _index_of_denied(p: Passage, decided: Sequence[tuple[int, frozenset[str]]]) -> int | None:
-    """The place of the latest decision for a name that is denied now: "no Redis, we ..."."""
+    """Return the index of the latest decision for a name now rejected: "no Redis, we ..."."""
     if not decided:
         return None
     cues = all_cues()
@@ -104,10 +104,10 @@ def _index_of_denied(p: Passage, decided: Sequence[tuple[int, frozenset[str]]]) 
 
 
 def _apply_frame(p: Passage) -> Passage | None:
-    """Of "Y instead of X", X leaves the words and becomes what is superseded.
+    """Move X of "Y instead of X" from the words to `supersedes`.
 
-    Only where both sides are of one kind, or the clause decides: "widens the race instead of
-    fixing anything" takes nothing back.
+    Only if both sides are of one kind or the clause is a decision: "widens the race instead of
+    fixing anything" withdraws nothing.
     """
     keys = [word.key for word in p.words]
     if _OPENERS.isdisjoint(keys):
@@ -127,25 +127,25 @@ def _apply_frame(p: Passage) -> Passage | None:
 
 
 def _superseded_in(found: Sequence[Passage], index: int) -> Passage | None:
-    """The same of "不是X而是Y" and the like, where X was said before or Y is of its kind."""
+    """Do so for "不是X而是Y" and the like, if X was mentioned before or Y is of its kind."""
     p = found[index]
-    given = superseded_words(in_full(p.words, p.vocabulary)) if p.cue.corrects else None
-    if given is None:
+    correction = superseded_words(in_full(p.words, p.vocabulary)) if p.cue.corrects else None
+    if correction is None:
         return None
     earlier = found[max(0, index - _LOOK_BACK) : index]
-    said = any(given.old in other.source for other in earlier)
-    if not said and not _same_kind(given.old, wording(given.words)):
+    is_mentioned = any(correction.old in other.source for other in earlier)
+    if not is_mentioned and not _same_kind(correction.old, wording(correction.words)):
         return None
-    return replace(p, words=given.words, supersedes=given.old)
+    return replace(p, words=correction.words, supersedes=correction.old)
 
 
 def _same_kind(old: str, new: str) -> bool:
-    """Whether both name a number: "13명", "15명"."""
+    """Return whether both contain a number: "13명", "15명"."""
     return _DIGIT.search(old) is not None and _DIGIT.search(new) is not None
 
 
 def _superseded_words(p: Passage, keys: Sequence[str], frame: _Frame) -> range | None:
-    """The words of the frame and of what stands in it."""
+    """Return the range of the frame's words and those inside it, or None."""
     start = _find(keys, frame.opening, 0)
     inside = start + len(frame.opening)
     if start < 0 or (frame.after_comma and not _ends_in_comma(p, start - 1)):
@@ -160,7 +160,7 @@ def _superseded_words(p: Passage, keys: Sequence[str], frame: _Frame) -> range |
 
 
 def _is_evident(p: Passage, kept: Sequence[Word], old: Sequence[Word]) -> bool:
-    """Whether the old words are taken back by the ones kept."""
+    """Return whether the kept words clearly replace the old ones."""
     if not wording(old) or not wording(kept) or len(wording(old).split()) > _MAX_OLD_WORDS:
         return False
     if any(w.key.isalpha() and w.key.endswith("ing") for w in old[:1]):
@@ -195,7 +195,10 @@ def _clause_end(p: Passage, start: int) -> int:
 
 
 def _find_replaced(found: Sequence[Passage], index: int) -> tuple[int, str] | None:
-    """The latest earlier passage about the same with another value of the same kind, and that value."""
+    """Find the latest passage on the same subject with another value of the same kind.
+
+    Returns its index and that value.
+    """
     p = found[index]
     mine = [value for word in p.words if (value := _value(word)) is not None]
     about = _about(p)

@@ -1,4 +1,4 @@
-"""What a clause is: decision, issue, plan, preference, outcome, correction; by words that tell."""
+"""Classifies clauses by cue words: decision, issue, plan, preference, outcome, correction."""
 
 import json
 import re
@@ -12,15 +12,15 @@ from remanence.types import Priority, Tag
 
 _ORDER: tuple[Tag, ...] = ("Decision", "Outcome", "Issue", "NextStep", "Preference")
 DONE: frozenset[Tag] = frozenset({"Decision", "Outcome"})
-"""What a clause is not that denies it or makes a condition of it."""
+"""Tags that a negated or conditional clause cannot have."""
 _REACH = 4
 _WORD = re.compile(r"\w+")
 
 
 class Cue(NamedTuple):
-    """The tag and priority of a clause, and whether it takes back something said before.
+    """The tag and priority of a clause, and whether it corrects an earlier one.
 
-    What is decided, asked for good, or still open stands until it is taken back.
+    `stands` marks a decision, a standing request or an open point: valid until withdrawn.
     """
 
     tag: Tag = "Fact"
@@ -41,7 +41,7 @@ _SOME_FAILED = re.compile(
 
 
 class Pattern(NamedTuple):
-    """A cue that words alone do not tell; only a text with one of its `words` is searched."""
+    """A cue given by a regular expression, which is tried on texts with one of its `words`."""
 
     words: tuple[str, ...]
     name: str
@@ -56,9 +56,9 @@ class _Phrase(NamedTuple):
 
 
 def cue_of(text: str, keys: Sequence[str], *, is_question: bool, for_agent: bool = False) -> Cue:
-    """The cue of a clause of these words; a question decides nothing.
+    """Return the cue of a clause with the words *keys*; a question is never a decision.
 
-    What somebody wants or concludes is decided where he says it to an agent, who acts by it.
+    A wish or a conclusion is a decision if it is addressed to an agent, who acts on it.
     """
     if is_question:
         return NO_CUE
@@ -82,12 +82,12 @@ def cue_of(text: str, keys: Sequence[str], *, is_question: bool, for_agent: bool
 
 
 def is_request(text: str) -> bool:
-    """Whether a question asks for something to be done: "can you send it?"."""
+    """Return whether a question asks for an action: "can you send it?"."""
     return "Request" in matches(_plain(text), all_cues().requests)
 
 
 def _concludes(text: str) -> bool:
-    """Whether a clause tells what somebody wants, or what follows for him."""
+    """Return whether a clause states a wish or a conclusion."""
     cues = all_cues()
     if "Conclusion" in matches(_plain(text), cues.conclusions):
         return True
@@ -95,7 +95,7 @@ def _concludes(text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The text as patterns are written."""
+    """Return the text in the spelling of the patterns: lower case, straight apostrophes."""
     return text.replace("’", "'").lower()
 
 
@@ -110,13 +110,13 @@ def _names(text: str, keys: Sequence[str]) -> set[str]:
     }
     names |= matches(_plain(text), cues.patterns)
     if not text.isascii():
-        found = {name for name, pattern in cues.parts.items() if pattern.search(text)}
-        names |= found - DONE if cues.unless.search(text) else found
+        parts = {name for name, pattern in cues.parts.items() if pattern.search(text)}
+        names |= parts - DONE if cues.unless.search(text) else parts
     return names
 
 
 def matches(text: str, patterns: Mapping[str, Sequence[Pattern]]) -> set[str]:
-    """The names of the patterns that a text in lower case matches."""
+    """Return the names of the patterns that match a lower-case text."""
     names: set[str] = set()
     for word in set(_WORD.findall(text)):
         for pattern in patterns.get(word, ()):
@@ -126,10 +126,11 @@ def matches(text: str, patterns: Mapping[str, Sequence[Pattern]]) -> set[str]:
 
 
 class Cues(NamedTuple):
-    """Phrases by their first word, patterns by each word that lets them match, and patterns for scripts without spaces.
+    """The cue table: phrases by their first word, patterns by each word that triggers them.
 
-    After `denials`, and in a text with `unless`, nothing is done or decided. `refusals` rule out
-    the name that follows them, `links` between the two aside.
+    `parts` are patterns for scripts without spaces. After one of `denials`, and in a text that
+    matches `unless`, nothing counts as done or decided. `refusals` reject the name that follows
+    them, with `links` allowed in between.
     """
 
     phrases: Mapping[str, Sequence[_Phrase]]
@@ -146,21 +147,21 @@ class Cues(NamedTuple):
     concluded: re.Pattern[str]
 
     def deny(self, before: Sequence[str]) -> bool:
-        """Whether the words before a cue say that it did not come to be."""
+        """Return whether the words before a cue negate it."""
         return any(key in self.denials or key.endswith("n't") for key in before)
 
     def propose(self, text: str, keys: Sequence[str]) -> bool:
-        """Whether a line before a list says that its items are to be chosen from."""
+        """Return whether a line before a list introduces its items as alternatives."""
         return not self.proposals.isdisjoint(keys) or self.proposed.search(text) is not None
 
 
 @cache
 def all_cues() -> Cues:
-    """The cues of the table `cues.json`."""
+    """Return the cues of `cues.json`."""
     folder = resources.files("remanence.observers.extractive")
     data: dict[str, dict[str, Any]] = json.loads((folder / "cues.json").read_text("utf-8"))
-    apart = ("NotDone", "Refusal", "Request", "Proposal", "Conclusion")
-    not_done, refusal, request, proposal, conclusion = (data.pop(name) for name in apart)
+    special = ("NotDone", "Refusal", "Request", "Proposal", "Conclusion")
+    not_done, refusal, request, proposal, conclusion = (data.pop(name) for name in special)
     phrases: dict[str, list[_Phrase]] = {}
     for name, cues in data.items():
         for phrase in cues["words"].split("|"):
@@ -183,11 +184,11 @@ def all_cues() -> Cues:
 
 
 def _patterns(data: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Sequence[Pattern]]:
-    found: dict[str, list[Pattern]] = {}
+    by_word: dict[str, list[Pattern]] = {}
     for name, cues in data.items():
         table: Mapping[str, str] = cues.get("patterns", {})
         for needed, regex in table.items():
             pattern = Pattern(tuple(needed.split("|")), name, re.compile(regex))
             for word in pattern.words:
-                found.setdefault(word, []).append(pattern)
-    return found
+                by_word.setdefault(word, []).append(pattern)
+    return by_word
