@@ -13,7 +13,7 @@ from remanence.errors import ObservationSkipped
 from remanence.protocols import Observer, ObserveRequest, Reflector, ReflectRequest
 from remanence.types import Budget, BudgetState, ConversationRef, Draft, UsageTotal
 
-_MOST_WARNINGS: Final = 10_000
+_MAX_WARNINGS: Final = 10_000
 
 
 class Budgets:
@@ -72,7 +72,7 @@ class Budgets:
         key = (state.budget, subject, state.budget.since(self._clock.now()), state.level)
         if key in self._warned:
             return
-        if len(self._warned) >= _MOST_WARNINGS:
+        if len(self._warned) >= _MAX_WARNINGS:
             self._warned.clear()
         self._warned.add(key)
         telemetry.budget_reached(

@@ -1,4 +1,4 @@
-"""Accounts of failed steps: the reason is kept, and the next try waits ever longer."""
+"""Failed steps: the reason is recorded, and the wait before the next try grows."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -19,12 +19,12 @@ from remanence.policy.schedule import (
 from remanence.protocols import Store
 from remanence.types import FailedStretch, Failure, MemoryState, Message
 
-LONGEST_ERROR = 500
+MAX_ERROR = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Records why a step failed or was left out, and when it may be tried again."""
+    """Records the failures and skips of steps, and the time of the next try."""
 
     store: Store
     policy: Policy
@@ -32,7 +32,7 @@ class Backoff:
     jitter: Callable[[], float] = random.random
 
     def until_next_try(self, state: MemoryState, failure: Failure | None) -> Step:
-        """The wait after a failure; none where only new messages allow another try."""
+        """Return the wait after a failure; none if only new messages allow another try."""
         if failure is None or is_latched(self.policy, state, failure):
             return IDLE
         return wait(failure.next_attempt_at)
@@ -40,7 +40,7 @@ class Backoff:
     async def record(
         self, name: StepName, state: MemoryState, error: Exception, *, made_by: str
     ) -> Step:
-        """Keep what a step of *made_by* raised as its failure."""
+        """Record the error of a step of *made_by* as its failure."""
         before = failure_of(state, name)
         if before is not None and before.made_by not in ("", made_by):
             before = None
@@ -62,10 +62,10 @@ class Backoff:
     def last_straw(
         self, state: MemoryState, messages: Sequence[Message], error: Exception, *, observer: str
     ) -> FailedStretch | None:
-        """What to record of messages that are not tried again; None where they are.
+        """Return the failed stretch to record if the messages are given up, else None.
 
-        That is a single run after which the observer failed more than `max_failures` times, each
-        time for another reason than an outage.
+        A stretch is given up when it is a single run, and the observer failed on it more than
+        `max_failures` times, not counting outages.
         """
         rejections = observe_rejections(state, observer)
         reason, message = self._cause(error)
@@ -74,14 +74,14 @@ class Backoff:
         if rejections < self.policy.max_failures or not is_single_run(messages):
             return None
         telemetry.step_failed("observe", state.ref.id, reason, message, rejections + 1)
-        return FailedStretch(messages[0].seq, messages[-1].seq, reason, message[:LONGEST_ERROR])
+        return FailedStretch(messages[0].seq, messages[-1].seq, reason, message[:MAX_ERROR])
 
     def log(self, state: MemoryState, error: Exception) -> None:
-        """Log a failed try to observe what was given up."""
+        """Log a failed try to observe a stretch that was given up."""
         telemetry.step_failed("observe", state.ref.id, *self._cause(error), 1)
 
     def _cause(self, error: Exception) -> tuple[str, str]:
-        """A short code and a text that say why a try failed."""
+        """Return a short code and a message for the error of a try."""
         match error:
             case TimeoutError():
                 return "timeout", f"no answer within {self.policy.observe_timeout_seconds:g} s"
@@ -110,7 +110,7 @@ class Backoff:
         return Failure(
             step=name,
             reason=reason,
-            message=message[:LONGEST_ERROR],
+            message=message[:MAX_ERROR],
             at=now,
             next_attempt_at=now + delay,
             failures=failures,
@@ -134,7 +134,7 @@ class Backoff:
         return Failure(
             step=name,
             reason=skip.reason,
-            message=str(skip)[:LONGEST_ERROR],
+            message=str(skip)[:MAX_ERROR],
             at=now,
             next_attempt_at=again_at,
             failures=0,
@@ -145,7 +145,7 @@ class Backoff:
 
 
 def failure_of(state: MemoryState, name: StepName) -> Failure | None:
-    """The failure that a step has behind it."""
+    """Return the latest failure of a step, if any."""
     match name:
         case "observe":
             return state.observe_failure
@@ -156,6 +156,6 @@ def failure_of(state: MemoryState, name: StepName) -> Failure | None:
 
 
 def maker_name(maker: object) -> str:
-    """What tells an observer, reflector or extractor from another one: its model, or its type."""
+    """Return the name of an observer, reflector or extractor: its model or its type."""
     name = getattr(maker, "name", None)
     return name if isinstance(name, str) else type(maker).__qualname__

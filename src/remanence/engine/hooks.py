@@ -1,4 +1,4 @@
-"""What an application may do before and after an observation or reflection."""
+"""Callbacks of an application before and after an observation or reflection."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,10 +23,10 @@ NOTHING = Draft(notes=(), made_by="nothing", nothing=True)
 class Hooks:
     """Async functions that see each request and each draft, and may change or veto it.
 
-    A hook returns what is to be used, changed or not, or None as a veto: then nothing is written,
-    which is no failure, and the stretch is looked at again later. One that raises, or takes longer
-    than `timeout_seconds`, makes the step fail. What `before_*` takes out of a request is known to
-    no observer, note or loss report.
+    A hook returns the request or draft to use, changed or not, or None as a veto: then nothing is
+    written, no failure is recorded, and the stretch is looked at again later. A hook that raises, or
+    takes longer than `timeout_seconds`, makes the step fail. Whatever `before_*` removes from a
+    request is unknown to observers, notes and loss reports.
     """
 
     before_observe: BeforeObserve | None = None
@@ -42,10 +42,10 @@ NO_HOOKS = Hooks()
 async def observe(
     observer: Observer, request: ObserveRequest, hooks: Hooks
 ) -> tuple[ObserveRequest, Draft]:
-    """The request that was made in the end, and the draft that came of it."""
+    """Return the request after the hooks, and the resulting draft."""
     if before := hooks.before_observe:
         changed = await _call_hook("before_observe", before(request), hooks)
-        # What the hook took out of the request would still stand in the prompt.
+        # Content that the hook removed from the request would still be in the live prompt.
         request = replace(_of_type("before_observe", changed, ObserveRequest), live=None)
     draft = await observer.observe(request) if request.messages else NOTHING
     if after := hooks.after_observe:
@@ -57,7 +57,7 @@ async def observe(
 async def reflect(
     reflector: Reflector, request: ReflectRequest, hooks: Hooks
 ) -> tuple[ReflectRequest, Draft]:
-    """The request that was made in the end, and the draft that came of it."""
+    """Return the request after the hooks, and the resulting draft."""
     if before := hooks.before_reflect:
         changed = await _call_hook("before_reflect", before(request), hooks)
         request = _of_type("before_reflect", changed, ReflectRequest)
@@ -69,7 +69,7 @@ async def reflect(
 
 
 async def _call_hook(name: str, answer: Awaitable[T | None], hooks: Hooks) -> T:
-    """What a hook returns.
+    """Return the result of a hook.
 
     Raises:
         ObservationSkipped: it vetoed.
@@ -92,10 +92,10 @@ async def _call_hook(name: str, answer: Awaitable[T | None], hooks: Hooks) -> T:
     return value
 
 
-def _of_type(name: str, value: object, wanted: type[T]) -> T:
-    if isinstance(value, wanted):
+def _of_type(name: str, value: object, kind: type[T]) -> T:
+    if isinstance(value, kind):
         return value
     raise ObservationRejected(
         "hook_failed",
-        f"hook {name} returned a {type(value).__name__}: return a {wanted.__name__}, or None",
+        f"hook {name} returned a {type(value).__name__}: return a {kind.__name__}, or None",
     )

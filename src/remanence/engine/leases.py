@@ -1,4 +1,4 @@
-"""Who works on a conversation: a short lease keeps two processes from paying for one call."""
+"""Leases on conversations: short, so that two processes do not pay for the same call."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ class Leases:
 
     @asynccontextmanager
     async def hold(self, state: MemoryState) -> AsyncIterator[bool]:
-        """Hold a conversation's lease within; gives whether it is ours."""
+        """Hold a conversation's lease within the block; yields whether it was acquired."""
         if not await self._take(state):
             yield False
             return
@@ -39,16 +39,16 @@ class Leases:
             await self.store.release(state, owner=self.owner)
 
     def free_at(self, look: Look, *, now: datetime) -> datetime:
-        """When a planned look may be taken: not while another owner works on the conversation.
+        """Return the time from which a planned look may start: after another owner's lease.
 
-        The end of a lease is believed no further than one lease length.
+        A lease that ends later than one lease length from *now* counts as ending then.
         """
         if look.lease_until is None or look.lease_owner in (None, self.owner):
             return look.at
         return max(look.at, min(look.lease_until, now + timedelta(seconds=self.seconds)))
 
     async def is_still_due(self, state: MemoryState) -> bool:
-        """Whether nobody did the work between the look that found it and the lease."""
+        """Return whether the work is still undone, as another owner may have done it meanwhile."""
         current = await self.store.state(state.ref)
         return current is not None and _cursors(current) == _cursors(state)
 
@@ -58,7 +58,7 @@ class Leases:
         return await self.store.lease(state, owner=self.owner, now=now, until=until)
 
     async def _prolong(self, state: MemoryState) -> None:
-        """Keep the lease while a step runs; after a crash it soon ends by itself."""
+        """Prolong the lease while a step runs; after a crash it soon expires."""
         while True:
             await asyncio.sleep(self.seconds / 3)
             try:

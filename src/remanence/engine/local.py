@@ -15,9 +15,9 @@ from remanence.policy.schedule import longest_wait
 from remanence.types import ConversationRef
 
 RETRY_SECONDS = 30.0
-"""The wait after an error that no step accounts for, such as one of the store."""
+"""Seconds to wait after an error outside of the steps, such as one of the store."""
 RESCAN_SECONDS = 60.0
-"""The longest time between two scans: other processes plan looks, too, and may die before them."""
+"""Seconds between scans at most: another process may plan a look and die before it."""
 LEASE_POLL_SECONDS = 0.1
 SCAN_PAGE = 500
 LAST_KEY = 2**63 - 1
@@ -58,7 +58,7 @@ class LocalEngine:
         self._scanning: asyncio.Task[None] | None = None
 
     def start(self, background: Background) -> None:
-        """Begin to work; without workers nothing is done but in `settle`."""
+        """Start the workers; with none, only `settle` does work."""
         if not self._workers:
             return
         self._scanning = background.spawn("scan", self._watch)
@@ -71,7 +71,7 @@ class LocalEngine:
             self._enqueue(ref)
 
     async def settle(self, ref: ConversationRef, *, everything: bool = False) -> None:
-        """Return when nothing is due for a conversation, or what is due has to wait.
+        """Return when nothing is due for a conversation, or all that is due has to wait.
 
         *everything* also does what is not due yet.
 
@@ -96,7 +96,7 @@ class LocalEngine:
                 raise closed_error()
 
     async def progress(self, ref: ConversationRef) -> None:
-        """Return after the next look at a conversation, whatever came of it."""
+        """Return after the next look at a conversation, whatever its outcome."""
         if self._closed:
             raise closed_error()
         if not self._workers:
@@ -107,13 +107,13 @@ class LocalEngine:
         await looked
 
     async def _work_off(self, ref: ConversationRef) -> None:
-        """Do what is due here and now; without workers nobody else does."""
+        """Do what is due in the calling task, for an engine without workers."""
         while (await self._step(ref)).outcome is Outcome.PROGRESS:
             self._progressed()
         self._everything.discard(ref)
 
     async def close(self, *, timeout_seconds: float) -> None:
-        """Take no new signals, and do within the time what those before have asked for."""
+        """Accept no new signals, and work off the earlier ones within the time."""
         self._closed = True
         if self._scanning is not None:
             self._scanning.cancel()
@@ -136,7 +136,7 @@ class LocalEngine:
         self._queue.put_nowait(ref)
 
     def _end_if_drained(self) -> None:
-        """Let the workers of a closed engine go home when nothing is left to do."""
+        """Stop the workers of a closed engine when nothing is left to do."""
         if self._closed and not self._queued and not self._busy:
             for _ in range(self._workers):
                 self._queue.put_nowait(None)
@@ -153,7 +153,7 @@ class LocalEngine:
                 await self._use_our_rules()
                 seconds = await self._scan()
                 pauses.reset()
-            except Exception as error:  # noqa: BLE001 - what is due must be found all the same
+            except Exception as error:  # noqa: BLE001 - the watch must survive any error
                 seconds = pauses.after("scan", error)
             self._next_scan = loop.time() + seconds
             with contextlib.suppress(TimeoutError):
@@ -161,16 +161,16 @@ class LocalEngine:
                     await self._rescan.wait()
 
     async def _use_our_rules(self) -> None:
-        """Look at everything once, where other rules said when something is due."""
+        """Plan a look at every conversation if the rules for due work have changed."""
         if not self._rules_known:
             reconciler = self._reconciler
             await reconciler.store.use_look_rules(reconciler.digest(), at=reconciler.clock.now())
             self._rules_known = True
 
     async def _scan(self) -> float:
-        """Signal the conversations that are due; the seconds until more will be.
+        """Signal the conversations that are due; return the seconds until the next one is.
 
-        A look that is planned later than anything may wait comes from a wrong clock, and is due.
+        A look planned later than the longest possible wait comes from a wrong clock, and is due.
         """
         store, now = self._reconciler.store, self._reconciler.clock.now()
         next_at = now + timedelta(seconds=RESCAN_SECONDS)
@@ -217,7 +217,7 @@ class LocalEngine:
             return IDLE
 
     def _follow(self, ref: ConversationRef, step: Step) -> None:
-        """Queue the conversation again where there is more to do; else it has settled."""
+        """Queue the conversation again if there is more to do; else it has settled."""
         again = ref in self._again
         self._again.discard(ref)
         if ref in self._watching and (step.outcome is Outcome.PROGRESS or not again):

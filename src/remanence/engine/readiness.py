@@ -1,4 +1,4 @@
-"""Whether a memory does its work: the store can be read, and background work keeps up."""
+"""Readiness of a memory: the store can be read, and background work keeps up."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -10,20 +10,20 @@ from remanence.protocols import Store
 from remanence.types import Unready
 
 STORE_SECONDS: Final = 5.0
-"""How long the store may take to answer."""
+"""Seconds within which the store has to answer."""
 
 OVERDUE: Final = timedelta(minutes=5)
-"""How long work may wait beyond its time: scans are a minute apart, and a backlog takes a while."""
+"""Tolerated delay of due work: scans are a minute apart, and a backlog takes a while."""
 
 FAILING_STEPS: Final = 3
 FAILING_WITHIN: Final = timedelta(minutes=15)
-"""As many steps in a row that failed within this time, of any conversation, are no accident."""
+"""Consecutive failed steps within this time, over all conversations, that make a memory unready."""
 
 _PAGE: Final = 500
 
 
 async def find_unready(store: Store, *, clock: Clock, works: bool) -> tuple[Unready, ...]:
-    """The reasons why a memory is not ready; *works* where its background work is on."""
+    """Return the reasons why a memory is not ready; *works* if its background work is on."""
     now = clock.now()
     try:
         async with asyncio.timeout(STORE_SECONDS):
@@ -34,12 +34,12 @@ async def find_unready(store: Store, *, clock: Clock, works: bool) -> tuple[Unre
         return (Unready(code="store", detail=detail),)
     except StoreError as error:
         return (Unready(code="store", detail=f"the store cannot be read: {error}"),)
-    found = (overdue, failing) if works else ()
-    return tuple(reason for reason in found if reason is not None)
+    reasons = (overdue, failing) if works else ()
+    return tuple(reason for reason in reasons if reason is not None)
 
 
 async def _overdue(store: Store, now: datetime) -> Unready | None:
-    """The oldest planned look that nobody took; one at which an owner is at work is no delay."""
+    """Return the oldest overdue look; one whose conversation is leased does not count."""
     for look in await store.looks(after=None, limit=_PAGE):
         if look.at > now - OVERDUE:
             break
@@ -55,7 +55,7 @@ async def _failing(store: Store, now: datetime) -> Unready | None:
     outcomes = await store.outcomes(since=now - FAILING_WITHIN, limit=FAILING_STEPS)
     if len(outcomes) < FAILING_STEPS or any(each.kind != "failed" for each in outcomes):
         return None
-    # Step and reason: the rest of a message may repeat what was said.
+    # Step and reason only: the rest may repeat text of the conversation.
     last = ": ".join(outcomes[0].detail.split(": ")[:2])
     detail = f"the last {FAILING_STEPS} steps of background work failed, the newest with {last}"
     return Unready(code="failing", detail=detail)

@@ -48,7 +48,7 @@ _STEPS: tuple[StepName, ...] = ("observe", "reflect", "facts")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciler:
-    """Does the next thing that is due for a conversation. Holds no state of its own."""
+    """Runs the next step that is due for a conversation. Stateless."""
 
     store: Store
     policy: Policy
@@ -60,24 +60,24 @@ class Reconciler:
 
     @property
     def maker_names(self) -> tuple[str, str, str]:
-        """The names of the observer, the reflector and the extractor."""
+        """Names of the observer, the reflector and the extractor."""
         segment_writer, extraction = self.segment_writer, self.conversation_facts.extraction
         makers = (segment_writer.observer, segment_writer.reflector, extraction.extractor)
         observer, reflector, extractor = (maker_name(maker) for maker in makers)
         return observer, reflector, extractor
 
     def digest(self) -> str:
-        """The digest of all that decides when something is due."""
+        """Return the digest of all settings that decide when something is due."""
         rules = repr((self.policy, self.maker_names))
         return hashlib.sha256(rules.encode()).hexdigest()[:16]
 
     async def step(
         self, ref: ConversationRef, *, everything: bool = False, eager: bool = False
     ) -> Step:
-        """Look once and do at most one thing; *everything* does also what is not due yet.
+        """Look once and run at most one step; *everything* includes steps that are not due yet.
 
-        An observation waits for the end of a turn, unless it is *eager*, as where somebody waits.
-        Where nothing is due, the next look is planned.
+        An observation waits for the end of a turn unless *eager*, for when somebody waits for it.
+        If nothing is due, the next look is planned.
         """
         if not self.policy.enabled:
             return IDLE
@@ -103,7 +103,7 @@ class Reconciler:
         return await self._rest(snapshot.state, soonest((observing, reflecting, remembering)), now)
 
     async def roll_up(self, ref: ConversationRef) -> None:
-        """Condense all notes of a conversation that ends, where observations are among them.
+        """Condense all notes of a conversation that ends, if observations are among them.
 
         A failure is recorded, as that of any step; the notes stay as they are.
         """
@@ -123,7 +123,7 @@ class Reconciler:
         )
 
     async def _rest(self, state: MemoryState, step: Step, now: datetime) -> Step:
-        """Plan the next look; where the conversation changed meanwhile, that is now."""
+        """Plan the next look; look again at once if the conversation changed meanwhile."""
         at = None if step.until is None else min(step.until, now + longest_wait(self.policy))
         tokens = look_tokens(self.policy, state)
         if (at, tokens) == (state.look_at, state.look_tokens):
@@ -137,12 +137,12 @@ class Reconciler:
     async def activate_if_due(
         self, snapshot: Snapshot, *, now: datetime, model_changed: bool = False
     ) -> MemoryState | None:
-        """Move `active_seq` where it is due; no model is called."""
+        """Move `active_seq` if an activation is due; never calls a model."""
         active_seq = activation(self.policy, snapshot, now=now, model_changed=model_changed)
         return await self._activate(snapshot, active_seq) if active_seq is not None else None
 
     async def _activate(self, snapshot: Snapshot, active_seq: int) -> MemoryState | None:
-        """Move `active_seq` or the tail; None where they are there already, or another was first."""
+        """Move `active_seq` or the tail; None if neither moves or another process was first."""
         state = snapshot.state
         start = tail_start(self.policy, snapshot.tail, active_seq)
         if active_seq <= state.active_seq and start <= state.tail_seq:
@@ -172,7 +172,7 @@ class Reconciler:
         return await self._run_leased("observe", state, lambda: self._observe(snapshot, messages))
 
     async def _observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
-        """Commit an observation; where all tries on the same messages failed, one without notes."""
+        """Commit an observation, without notes if all tries on the same messages failed."""
         state = snapshot.state
         observer, _, _ = self.maker_names
         try:
@@ -186,16 +186,16 @@ class Reconciler:
         return await self.segment_writer.leave_out(state, messages, why, observer=observer)
 
     async def observe_again(self, ref: ConversationRef) -> bool:
-        """Try once more to observe what could not be observed; whether any of it succeeded."""
+        """Retry the failed stretches; return whether any of them could be observed."""
         snapshot = await self._snapshot(ref) if self.policy.enabled else None
         if snapshot is None:
             return False
         failed = [s for s in snapshot.segments if s.failed and s.generation == 0]
-        made = [await self._try_again(snapshot, segment) for segment in failed]
-        return any(made)
+        outcomes = [await self._try_again(snapshot, segment) for segment in failed]
+        return any(outcomes)
 
     async def _try_again(self, snapshot: Snapshot, failed: Segment) -> bool:
-        """Observe one such stretch; a failure leaves it as it is."""
+        """Observe one failed stretch; another failure changes nothing."""
         state = snapshot.state
         async with self.leases.hold(state) as is_ours:
             try:

@@ -1,4 +1,4 @@
-"""Making and committing segments: observations of messages, reflections of segments."""
+"""Segments and their commits: observations of messages, reflections of segments."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -45,18 +45,18 @@ from remanence.types import (
 KNOWN_NOTES = 100
 LOST_LITERALS = 200
 SLICE_CHARACTERS = 1_000
-LEAST_LIMIT_TOKENS = 32
-"""Notes of a source of a few words may be longer than it, with their date and speaker."""
+MIN_LIMIT_TOKENS = 32
+"""Minimum size limit of notes: with date and speaker they may exceed a source of a few words."""
 
 
 def source_limit(observer: object) -> int | None:
-    """What an observer says of the most tokens that it reads at a time; None where it says nothing."""
+    """Return the `max_source_tokens` of an observer; None if it has none."""
     limit = getattr(observer, "max_source_tokens", None)
     return limit if isinstance(limit, int) else None
 
 
 class Source(NamedTuple):
-    """What a segment is made from: its range, the texts its maker read, the most it may take."""
+    """The source of a segment: its range, the texts its maker read, and its size limit."""
 
     first_seq: int
     last_seq: int
@@ -68,7 +68,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentWriter:
-    """Asks observer and reflector, checks what they made, and commits it. Holds no state."""
+    """Calls observer and reflector, checks their drafts and commits them. Stateless."""
 
     store: Store
     policy: Policy
@@ -86,7 +86,7 @@ class SegmentWriter:
         return await self._commit_notes(state, draft, messages, seen=seen)
 
     async def observe_again(self, snapshot: Snapshot, failed: Segment) -> bool:
-        """Make the observation of a stretch that could not be observed; false if it is gone."""
+        """Observe a failed stretch in place of its segment; false if that is gone."""
         state = snapshot.state
         messages = await self.store.messages(
             state.ref, after=failed.first_seq - 1, limit=failed.last_seq - failed.first_seq + 1
@@ -125,7 +125,7 @@ class SegmentWriter:
     async def _draft(
         self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
     ) -> tuple[Draft, Sequence[Message]]:
-        """The observer's notes of *messages*, and what it was shown of them."""
+        """Return the observer's notes of *messages*, and the part of them that it was shown."""
         source_tokens = sum(message.tokens for message in messages)
         seen = await observable_messages(messages)
         request = ObserveRequest(
@@ -146,7 +146,7 @@ class SegmentWriter:
     async def adopt(
         self, state: MemoryState, draft: Draft, *, last_seq: int, created_at: datetime
     ) -> bool:
-        """Commit notes that were made elsewhere, at *created_at*, of the messages after `observed_seq`.
+        """Commit notes of the messages after `observed_seq` that were made elsewhere at *created_at*.
 
         Raises:
             ObservationRejected: they are larger than their source, or unfit otherwise.
@@ -184,7 +184,7 @@ class SegmentWriter:
         sum_tokens: int,
         created_at: datetime | None = None,
     ) -> Segment:
-        """The segment of *draft*; *sum_tokens* counts the tape before it."""
+        """Return the segment of *draft*; *sum_tokens* counts the tape before it."""
         source_tokens = sum(message.tokens for message in messages)
         return await self._segment(
             draft,
@@ -195,7 +195,7 @@ class SegmentWriter:
                 last_seq=messages[-1].seq,
                 limit_tokens=max(
                     source_tokens,
-                    LEAST_LIMIT_TOKENS,
+                    MIN_LIMIT_TOKENS,
                     observation_target(self.policy, source_tokens),
                 ),
                 texts=tuple(message.full_text for message in seen),
@@ -249,7 +249,7 @@ class SegmentWriter:
         await pacer.pause()
         tokens = self.count_text(text)
         await pacer.pause()
-        # Comparing with a long source takes a while: the event loop goes on meanwhile.
+        # Comparing with a long source takes a while and must not block the event loop.
         await asyncio.to_thread(
             check_draft,
             draft,
@@ -286,7 +286,7 @@ class SegmentWriter:
 
 
 async def _loss_report(texts: tuple[str, ...], note_text: str) -> tuple[str, ...]:
-    """The loss report, made in slices so that the event loop goes on."""
+    """Return the loss report, made in slices so as not to block the event loop."""
     report = LossReport(note_text)
     pacer = Pacer()
     for text in texts:

@@ -1,4 +1,4 @@
-"""What a step of the engine came to."""
+"""Outcomes of the engine's steps."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,7 +9,7 @@ StepName: TypeAlias = Literal["observe", "reflect", "facts"]
 
 
 class Outcome(Enum):
-    """What a step came to: look again, nothing due, due later, or being done by another process."""
+    """The outcome of a step: look again, nothing due, due later, or done by another process."""
 
     PROGRESS = "progress"
     IDLE = "idle"
@@ -25,7 +25,7 @@ class Step(NamedTuple):
 
     @property
     def did_nothing(self) -> bool:
-        """Whether the next kind of step may be looked at."""
+        """True if the next kind of step may be tried."""
         return self.outcome in (Outcome.IDLE, Outcome.WAIT)
 
 
@@ -40,6 +40,6 @@ def wait(until: datetime) -> Step:
 
 
 def soonest(steps: Sequence[Step]) -> Step:
-    """Of steps that did nothing, the one that is due first."""
+    """Return the earliest due of several steps that did nothing."""
     times = [step.until for step in steps if step.until is not None]
     return wait(min(times)) if times else IDLE

@@ -1,4 +1,4 @@
-"""One turn at a time: a conversation's turns wait for one another, also those of other processes."""
+"""Turns of a conversation, one at a time across all processes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,11 +20,10 @@ POLL_SECONDS: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """Turns that keep others waiting for at most `wait_seconds`, by leases of `lease_seconds`.
+    """Grants turns by leases of `lease_seconds`; others wait for at most `wait_seconds`.
 
-    In this process turns are served in the order in which they came. A lease of another process
-    ends with its time, or, whatever the clocks say, when it was not prolonged for as long as it
-    lasts.
+    Within this process turns are served in order of arrival. A lease of another process ends with
+    its time, or, if the clocks differ, when it was not prolonged for `lease_seconds`.
     """
 
     store: Store
@@ -32,14 +31,14 @@ class Turns:
     background: Background
     lease_seconds: float
     wait_seconds: float
-    # Each protects the turns of one conversation in this process; it lives while it is waited for.
+    # One lock per conversation for the turns of this process; it lives while somebody waits.
     _locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = field(
         default_factory=WeakValueDictionary
     )
 
     @asynccontextmanager
     async def hold(self, ref: ConversationRef) -> AsyncIterator[str]:
-        """Hold the turn of a conversation within; gives the name under which it is held.
+        """Hold the turn of a conversation within the block; yields the name of its owner.
 
         Raises:
             TurnTaken: another turn did not end in time.
@@ -52,7 +51,7 @@ class Turns:
             async with asyncio.timeout_at(deadline):
                 await lock.acquire()
         except TimeoutError:
-            raise self._acquire(ref) from None
+            raise self._timeout_error(ref) from None
         try:
             await self._take_before(deadline, ref, turn)
             prolonging = self.background.run("turn", self._prolong(ref, turn))
@@ -70,7 +69,7 @@ class Turns:
         until = seen
         while until is not None:
             if loop.time() >= deadline:
-                raise self._acquire(ref)
+                raise self._timeout_error(ref)
             await asyncio.sleep(POLL_SECONDS)
             is_dead = loop.time() - seen_at >= self.lease_seconds
             until = await self._take(ref, turn, dead=seen if is_dead else None)
@@ -87,7 +86,7 @@ class Turns:
         return self.clock.now() + timedelta(seconds=self.lease_seconds)
 
     async def _prolong(self, ref: ConversationRef, turn: str) -> None:
-        """Keep the turn while it goes on; where it is lost, what it appends is refused."""
+        """Prolong the turn while it lasts; once it is lost, its appends are refused."""
         while True:
             await asyncio.sleep(self.lease_seconds / 3)
             try:
@@ -97,12 +96,12 @@ class Turns:
 
     async def _end(self, ref: ConversationRef, turn: str) -> None:
         try:
-            # Whoever cancels twice must not leave the turn to others for as long as its lease lasts.
+            # Shielded, so that a second cancellation does not block others until the lease ends.
             await asyncio.shield(self.store.end_turn(ref, owner=turn))
-        except (StoreError, Closed) as error:  # it ends by itself
+        except (StoreError, Closed) as error:  # the lease expires
             telemetry.turn_not_ended(ref.id, str(error))
 
-    def _acquire(self, ref: ConversationRef) -> TurnTaken:
+    def _timeout_error(self, ref: ConversationRef) -> TurnTaken:
         return TurnTaken(
             f"another turn of conversation {ref.id!r} did not end within {self.wait_seconds:g} s: "
             "wait for its answer and send again, or raise turn_wait_seconds"

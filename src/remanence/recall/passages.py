@@ -48,7 +48,7 @@ _GLUED: Final = re.compile(f"[{_UNSPACED}]")
 _STEM: Final = 4
 """Minimum length of a stem, in letters."""
 
-_LONGEST_TERM: Final = 64
+_MAX_TERM: Final = 64
 """Letters of a word that are matched, so that any term fits in a passage."""
 
 
@@ -166,7 +166,7 @@ def _terms(query: str) -> Iterator[str]:
 
     Words are stemmed, except names and numbers.
     """
-    words = [word[:_LONGEST_TERM] for word in _WORD.findall(query)]
+    words = [word[:_MAX_TERM] for word in _WORD.findall(query)]
     for word in words:
         if _GLUED.search(word):
             yield from (word[place : place + 2] for place in range(max(1, len(word) - 1)))
