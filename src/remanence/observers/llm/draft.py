@@ -1,4 +1,4 @@
-"""From a question to a draft: asked, read, checked, made to fit, and repaired."""
+"""Turning a task into a draft: ask the model, then parse, check, trim and repair its answer."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from remanence.types import Draft, DroppedLine, Note
 
 
 async def write_notes(model: Model, task: Task) -> Draft:
-    """The draft that a model gives for a task.
+    """Return the draft that a model writes for a task.
 
     Raises:
         ObservationRejected: the answer is a refusal, empty, degenerate, or made up.
@@ -24,7 +24,7 @@ async def write_notes(model: Model, task: Task) -> Draft:
     made_by = f"{answer.model} {task.version}"
     if not answer.complete:
         return Draft(notes=(), made_by=made_by, complete=False)
-    # Reading and checking take long enough for a turn of another conversation to notice.
+    # Parsing and checking would block the event loop long enough to delay other conversations.
     made, values = await asyncio.to_thread(_read, answer, task)
     if values:
         made = await repair(model, task, made, values)
@@ -32,9 +32,9 @@ async def write_notes(model: Model, task: Task) -> Draft:
 
 
 def _read(answer: Answer, task: Task) -> tuple[LineNotes, tuple[str, ...]]:
-    """The notes of an answer that fit, and the values that matter and that they miss.
+    """Return the notes of an answer that fit, and the important values that they lack.
 
-    A line that has one of these is kept before others rather than asked for again.
+    A line of the answer that has such a value is kept before others, which saves a repair call.
     """
     checked = _check(answer, task)
     wanted: list[Note] = []
@@ -53,7 +53,7 @@ def _read(answer: Answer, task: Task) -> tuple[LineNotes, tuple[str, ...]]:
 
 
 def _check(answer: Answer, task: Task) -> LineNotes:
-    """The notes of an answer; none if it says that nothing is worth noting."""
+    """Return the notes of an answer; none if it says that nothing is worth noting."""
     if task.allows_nothing and is_word(answer.text, NOTHING):
         return LineNotes((), ())
     read = read_lines(answer.text, task.origin)
@@ -84,6 +84,6 @@ def _check(answer: Answer, task: Task) -> LineNotes:
 
 
 def _key(note: Note) -> tuple[str | None, str, str | None, str]:
-    """What two notes share that say the same on the same day."""
+    """Return the key by which two notes of the same day count as equal."""
     day = note.observed_at.date().isoformat() if note.observed_at else ""
     return note.speaker, note.text.casefold(), note.supersedes, day

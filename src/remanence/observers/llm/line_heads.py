@@ -1,8 +1,8 @@
-"""The head of a line: the numbers of the messages it comes from, its tag and its priority.
+"""The head of a line: the numbers of its source messages, its tag and its priority.
 
-`#12-14 [IMPORTANT Decision] text` is the form that models are asked for. Of a line that does not
-begin with numbers, heads of other shapes are read in any order, as models vary them; a line without
-any is text from its first character to its last.
+Prompts ask for the form `#12-14 [IMPORTANT Decision] text`. Because models vary it, a line that
+does not begin with numbers may have the parts of its head in other shapes and in any order. A line
+without a head is all text.
 """
 
 import re
@@ -37,7 +37,7 @@ _SOURCE_AT_END = re.compile(rf"\s*(?:{_BRACED})\.?$")
 
 
 class Stamp(NamedTuple):
-    """A day, perhaps a time, and the text in which they stood."""
+    """A day, an optional time, and the text they were read from."""
 
     day: str
     time: str | None
@@ -45,7 +45,7 @@ class Stamp(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The parts of a line; `rest` is its text. A line that has none of the parts is not `formed`."""
+    """The parts of a line's head; `rest` is the text after it. A line without a head is not `formed`."""
 
     rest: str
     numbers: tuple[int, ...] = ()
@@ -59,9 +59,9 @@ class Head(NamedTuple):
 
 
 def read_head(line: str, *, first_seq: int, last_seq: int) -> Head:
-    """Take the head off a line.
+    """Split a line into its head and its text.
 
-    `#3` without braces is one only if there is such a message, or if a tag or a priority follows.
+    `#3` without braces counts as a head only if message 3 exists or a tag or priority follows.
     """
     seqs = range(first_seq, last_seq + 1)
     found = _NUMBERS.match(line)
@@ -76,12 +76,12 @@ def read_head(line: str, *, first_seq: int, last_seq: int) -> Head:
 
 
 def begins_with_head(text: str) -> bool:
-    """Whether the beginning of a text would be read as a tag or a priority behind numbers."""
+    """Return whether a text behind numbers would be parsed as beginning with a tag or priority."""
     return _with_brackets(Head(text)).formed
 
 
 def _with_brackets(head: Head) -> Head:
-    """Take off what stands in brackets, until tag and priority are known or a word is another."""
+    """Read bracketed tags and priorities until both are known or another word appears."""
     while head.priority is None or head.tag is None:
         bare = _BARE_PRIORITY.match(head.rest)
         text = head.rest[bare.end() :] if bare else head.rest
@@ -101,7 +101,7 @@ def _with_brackets(head: Head) -> Head:
 
 
 def _words(text: str) -> tuple[Priority | None, Tag | None] | None:
-    """A priority, a tag, or both; None where there is any other word, or two of a kind."""
+    """Return a priority, a tag, or both; None if there is any other word, or two of a kind."""
     plain = re.sub(r"next[ _-]step", "nextstep", text.lower())
     words = re.split(r"[ ,/]+", plain.strip())
     priorities = [_PRIORITIES[word] for word in words if word in _PRIORITIES]
@@ -116,13 +116,13 @@ def _has_more(text: str) -> bool:
 
 
 def _numbers(plain: str | None, braced: str | None, seqs: range) -> tuple[int, ...]:
-    """The numbers of messages; without braces none, unless one of them is that of a message."""
+    """Return message numbers; without braces, only if at least one of them is in *seqs*."""
     numbers = tuple(int(digits) for digits in re.findall(r"[0-9]+", plain or braced or ""))
     return numbers if braced or any(number in seqs for number in numbers) else ()
 
 
 def _in_any_order(line: str, seqs: range) -> Head:
-    """The head of a line in a form of the model's own; it counts only with a source or a time."""
+    """Return a head of another shape; it counts only if it has a source or a time."""
     head = Head(line)
     found = True
     while found:
@@ -141,7 +141,7 @@ def _in_any_order(line: str, seqs: range) -> Head:
 
 
 def _is_prose(head: Head, match: re.Match[str]) -> bool:
-    """Whether a bare word such as NOTE is the first of a text: no other part of a head is beside it."""
+    """Return whether a bare word such as NOTE is text: no other part of a head is beside it."""
     following = match.string[match.end() :].lstrip()
     return bool(match[1]) and head.stamp is None and not following.startswith(("[", "(", "{"))
 

@@ -1,8 +1,8 @@
 """Notes as the lines that a model reads and writes, and back.
 
-`#3-5 [CRITICAL Decision] Ana: text (was: earlier value)`. The tag is left out where it is Fact, the
-priority where it is the usual one of its tag. A line `## topic` stands above the lines of a topic.
-A line's text is never changed, save that secrets are taken out of it.
+`#3-5 [CRITICAL Decision] Ana: text (was: earlier value)`. The tag Fact and the usual priority of a
+tag are left out. A heading `## topic` precedes the lines of a topic. The text of a line is never
+changed, except that secrets are redacted.
 """
 
 import re
@@ -36,7 +36,7 @@ _BREAKS = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What lines may refer to: message numbers with their times, and names of speakers."""
+    """The message numbers, times and speaker names that lines may refer to."""
 
     first_seq: int
     last_seq: int
@@ -45,28 +45,28 @@ class Origin:
 
 
 class ReadLine(NamedTuple):
-    """A note, and whether its line had anything of the form that was asked for."""
+    """A note, and whether its line had a head (`formed`)."""
 
     note: Note
     formed: bool
 
 
 class LineReading(NamedTuple):
-    """The lines of an answer as notes, and the lines that became none."""
+    """The notes parsed from an answer, and the dropped lines."""
 
     lines: tuple[ReadLine, ...]
     dropped: tuple[DroppedLine, ...]
 
 
 def line_text(note: Note) -> str:
-    """The note as a line without its head: who it is about, its text, and the earlier value."""
+    """Return a note as a line without its head: the speaker, the text and the earlier value."""
     who = f"{one_line(note.speaker)}: " if note.speaker else ""
     was = f" (was: {note.supersedes})" if note.supersedes else ""
     return " ".join(_BREAKS.split(f"{who}{note.text}{was}"))
 
 
 def format_line(note: Note) -> str:
-    """The note as a line of the form that a model is asked to write."""
+    """Return a note as a line in the form that prompts ask for."""
     numbers = f"#{note.first_seq}"
     if note.last_seq != note.first_seq:
         numbers += f"-{note.last_seq}"
@@ -81,10 +81,10 @@ def format_line(note: Note) -> str:
 
 
 def read_lines(text: str, origin: Origin) -> LineReading:
-    """The notes that an answer holds, in order of their days; never fails.
+    """Parse the notes of an answer, sorted by day; never fails.
 
-    A line without a head is a note on the whole range, save an introduction (`Here are the notes:`)
-    before the first line that has one. What is said twice of a day counts once.
+    A line without a head becomes a note on the whole range, except for an introduction (`Here are
+    the notes:`) before the first line with a head. Repeated lines of the same day are dropped.
     """
     lines = list(_lines(text, origin))
     first = next((index for index, line in enumerate(lines) if line.formed), len(lines))
@@ -103,7 +103,7 @@ def read_lines(text: str, origin: Origin) -> LineReading:
 
 
 def in_order(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """The notes by the day of their observation; those of one day keep their order."""
+    """Return the notes sorted by the day of their observation; the sort is stable."""
     return tuple(sorted(notes, key=lambda note: _day(note.observed_at)))
 
 
@@ -126,7 +126,7 @@ def _lines(text: str, origin: Origin) -> Iterator[ReadLine]:
 
 
 def _topic(title: str, origin: Origin) -> str | None:
-    """The title of a topic; one that only names a speaker says nothing more than the lines do."""
+    """Return the title of a topic; None if it only repeats a speaker or a generic word."""
     name = one_line(redact(title))
     is_plain = name.lower() in _PLAIN_TITLES or name.casefold() in origin.speakers
     return None if is_plain else name
@@ -162,10 +162,10 @@ def _range(numbers: tuple[int, ...], origin: Origin) -> tuple[int, int]:
 
 
 def _observed_at(head: Head, origin: Origin, first: int, last: int) -> tuple[datetime | None, str]:
-    """When it was said, which the messages know; a stamp of another day belongs to the text."""
+    """Return the time from the messages, and the stamp, for the text, if they contradict it."""
     said = sorted(at for seq, at in origin.times.items() if first <= seq <= last)
     if not said:
-        # A number within a note's range has no time of its own: that of the note before it holds.
+        # A number inside a note's range has no time of its own, so use that of the note before it.
         earlier = [seq for seq in origin.times if seq < first]
         said = [origin.times[max(earlier)]] if earlier else []
     stamped = _moment(head)
@@ -197,9 +197,9 @@ def _was(text: str) -> tuple[str, str | None]:
 
 
 def _referenced_at(note: Note) -> str | None:
-    """The first day, month or year that the text names besides the day on which it was said.
+    """Return the first day or month in the text other than the day of the observation.
 
-    A date that the model left relative is counted from when it was said.
+    Relative dates left by the model are resolved from the time of the observation.
     """
     said = _day(note.observed_at)
     for match in _ISO_DATE.finditer(note.text):

@@ -1,4 +1,4 @@
-"""Notes as the data of a request: below their days and topics, each as a line."""
+"""Notes as the data of a request: one line each, under headings for days and topics."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,11 +11,11 @@ from remanence.observers.llm.time_headings import TimedEntry, below_days
 from remanence.types import Note
 
 NO_TOPIC = "other"
-"""Ends the lines of a topic."""
+"""Heading for lines without a topic that follow those of one."""
 
 
 def note_entries(notes: Sequence[Note]) -> tuple[Entry, ...]:
-    """The notes by day and topic, without secrets."""
+    """Return the notes by day and topic, without secrets."""
     return tuple(below_days(_with_times(by_topic(notes))))
 
 

@@ -29,24 +29,24 @@ from remanence.observers.llm.writer import ModelWriter
 from remanence.protocols import LivePrompt, ObserveRequest
 from remanence.types import ROLES, Draft, Message, Note
 
-LEAST_KNOWN_TOKENS, MOST_KNOWN_TOKENS = 100, 600
+MIN_KNOWN_TOKENS, MAX_KNOWN_TOKENS = 100, 600
 KNOWN_SHARE = 8
-"""Known notes have at most an eighth of the tokens of the messages, within these bounds."""
+"""Known notes get at most an eighth of the tokens of the messages, within these bounds."""
 
 INSTRUCTION_TOKENS = 1_448
-"""What the instructions of a request take at most, beside known notes and messages."""
+"""Upper bound on the instructions of a request, without known notes and messages."""
 
 MESSAGE_SHARE = 4
-"""One message takes at most a quarter of the input."""
+"""One message gets at most a quarter of the input."""
 
 BEGINNING = 60
-"""Characters by which a message is known again in a prompt that holds it."""
+"""Characters that identify a message in a prompt that already contains it."""
 
-TOLD_LINES, TOLD_CHARACTERS = 20, 4_000
-"""A longer text of a user is pasted rather than said; its values are not asked for."""
+MAX_TYPED_LINES, MAX_TYPED_CHARACTERS = 20, 4_000
+"""A longer text of a user is taken as pasted; its missing values are not asked for."""
 
 SAMPLE_CHARACTERS = 1_500
-"""What users said is a sample of how they write if it is no shorter."""
+"""Text of users of at least this length is enough to sample how they write."""
 
 OVERRUN, LASTING_OVERRUN = 1.25, 1.5
 OVERRUN_TOKENS = 16
@@ -54,15 +54,15 @@ _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
 class ModelObserver(ModelWriter):
-    """Notes that a language model writes, checked against the messages.
+    """Writes notes with a language model and checks them against the messages.
 
     Args:
-        model: what is asked; `Draft.made_by` names it beside the version of the prompts.
-        language: of the notes: `conversation`, or the name of a language such as `German`.
-        repair: whether a second, short call asks for exact values that the notes lost.
-        max_output_tokens: the most that one answer may have.
-        max_input_tokens: the most that one request may have; longer messages are shown in part. By
-            default three eighths of the model's window, by its name.
+        model: the model to ask; `Draft.made_by` records its name and the version of the prompts.
+        language: the language of the notes: `conversation`, or a name such as `German`.
+        repair: whether to ask for exact values that the notes lost in a second, short call.
+        max_output_tokens: the limit for one answer.
+        max_input_tokens: the limit for one request; longer messages are excerpted. Defaults to
+            three eighths of the model's context window, looked up by its name.
 
     Raises:
         InvalidPolicy: a limit is too small to work with.
@@ -70,8 +70,8 @@ class ModelObserver(ModelWriter):
 
     @property
     def max_source_tokens(self) -> int:
-        """The tokens of messages that one request has room for."""
-        return self._max_input_tokens - INSTRUCTION_TOKENS - MOST_KNOWN_TOKENS
+        """The tokens of messages that fit into one request."""
+        return self._max_input_tokens - INSTRUCTION_TOKENS - MAX_KNOWN_TOKENS
 
     async def observe(self, request: ObserveRequest) -> Draft:
         if not request.messages:
@@ -140,7 +140,7 @@ class ModelObserver(ModelWriter):
 
 
 def _shows(live: LivePrompt | None, messages: Sequence[Message]) -> bool:
-    """Whether a prompt holds all of the messages word for word."""
+    """Return whether a prompt contains all of the messages verbatim."""
     if live is None:
         return False
     shown = {message.seq: message.content for message in live.messages}
@@ -148,7 +148,7 @@ def _shows(live: LivePrompt | None, messages: Sequence[Message]) -> bool:
 
 
 def _live_text(live: LivePrompt | None) -> str:
-    """All that a model sees of a prompt that it goes on from."""
+    """Return all that a model sees of the prompt that it continues."""
     return json.dumps(live.to_anthropic(), ensure_ascii=False) if live else ""
 
 
@@ -159,9 +159,9 @@ def _beginning(shown: Shown) -> Entry:
 
 
 def _render_known(request: ObserveRequest) -> str:
-    """The newest of the known notes as text, without secrets."""
+    """Return the newest of the known notes as text, without secrets."""
     share = _source_tokens(request) // KNOWN_SHARE
-    limit = min(MOST_KNOWN_TOKENS, max(LEAST_KNOWN_TOKENS, share))
+    limit = min(MAX_KNOWN_TOKENS, max(MIN_KNOWN_TOKENS, share))
     known: Sequence[Note] = request.known
     text = render_notes(known, "prose")
     while known and request.count_tokens(text) > limit:
@@ -171,21 +171,23 @@ def _render_known(request: ObserveRequest) -> str:
 
 
 def _talk(messages: Sequence[Message]) -> str:
-    """What people said, or where they said little, all that was said."""
-    told = "\n".join(_CODE.sub("", message.text) for message in messages if message.role == "user")
-    return told if len(told) >= SAMPLE_CHARACTERS else "\n".join(m.text for m in messages)
+    """Return the text of users, or of all messages if users wrote little."""
+    text = "\n".join(_CODE.sub("", message.text) for message in messages if message.role == "user")
+    return text if len(text) >= SAMPLE_CHARACTERS else "\n".join(m.text for m in messages)
 
 
 def _piece(shown: Shown) -> Piece:
     is_user = shown.message.role == "user"
-    told = _CODE.sub("", shown.said) if is_user else shown.said
+    text = _CODE.sub("", shown.said) if is_user else shown.said
     return Piece(
         first_seq=shown.message.seq,
         last_seq=shown.message.seq,
         at=shown.at,
-        text=told,
+        text=text,
         entry=shown.entry,
-        telling=is_user and len(told) <= TOLD_CHARACTERS and told.count("\n") < TOLD_LINES,
+        telling=is_user
+        and len(text) <= MAX_TYPED_CHARACTERS
+        and text.count("\n") < MAX_TYPED_LINES,
     )
 
 
@@ -200,7 +202,7 @@ def _origin(shown: Sequence[Shown]) -> Origin:
 
 
 def _limits(request: ObserveRequest) -> Limits:
-    """What the notes may have: a little more than asked for, but less than their source."""
+    """Return the token limits of the notes: slightly above the target, but below the source."""
     target, source = request.target_tokens, _source_tokens(request)
     ordinary, lasting = (
         max(target, min(int(target * share) + OVERRUN_TOKENS, source))

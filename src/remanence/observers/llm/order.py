@@ -1,4 +1,4 @@
-"""The order of a model's notes, and the headings that they share."""
+"""Order a model's notes and group them under shared headings."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,18 +8,18 @@ from datetime import UTC, datetime
 from remanence.types import Note, NoteFormat
 
 MAX_TOPICS = 5
-"""More headings than that cost more than they tell."""
+"""More headings than this cost more tokens than they are worth."""
 
-LEAST_LINES = 2
-"""A line that is alone below a heading is understood without it."""
+MIN_LINES = 2
+"""A single line needs no heading."""
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 def arrange(notes: Sequence[Note], note_format: NoteFormat) -> tuple[Note, ...]:
-    """The notes in the order of their days; within a day grouped where the format has headings.
+    """Return the notes sorted by day, and grouped within a day if the format has headings.
 
-    Of the topics only those with the most lines are kept. Lines without a heading come first, as
+    Only the topics with the most lines are kept. Lines without a heading come first, because
     nothing could end the group before them.
     """
     if note_format != "compact":
@@ -33,7 +33,7 @@ def arrange(notes: Sequence[Note], note_format: NoteFormat) -> tuple[Note, ...]:
 
 
 def by_topic(notes: Sequence[Note]) -> tuple[Note, ...]:
-    """The notes in the order of their days, and within the topics of a day of their messages."""
+    """Return the notes sorted by day, then by topic, then by message."""
     headed = _with_few_topics(notes)
     topics = _places(note.topic for note in headed)
     return tuple(sorted(headed, key=lambda note: (_day(note), topics[note.topic], note.first_seq)))
@@ -43,19 +43,18 @@ def _with_few_topics(notes: Sequence[Note]) -> list[Note]:
     lines = Counter((_day(note), note.topic) for note in notes if note.topic)
     sizes = Counter[str]()
     for (_, topic), count in lines.items():
-        sizes[topic or ""] += count if count >= LEAST_LINES else 0
+        sizes[topic or ""] += count if count >= MIN_LINES else 0
     kept = {topic for topic, count in sizes.most_common(MAX_TOPICS) if count}
     return [
         note
-        if note.topic is None
-        or (note.topic in kept and lines[_day(note), note.topic] >= LEAST_LINES)
+        if note.topic is None or (note.topic in kept and lines[_day(note), note.topic] >= MIN_LINES)
         else replace(note, topic=None)
         for note in notes
     ]
 
 
 def _places(labels: Iterable[str | None]) -> dict[str | None, int]:
-    """Each label with its place of first use; none comes first."""
+    """Map each label to the order of its first use; None comes first."""
     return {label: place for place, label in enumerate(dict.fromkeys((None, *labels)))}
 
 

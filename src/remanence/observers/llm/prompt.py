@@ -1,4 +1,4 @@
-"""Requests as text: the prompts of this package, and data that cannot break out of its fence."""
+"""Requests as text: the prompts of this package, and data in fences that it cannot close."""
 
 import functools
 import re
@@ -10,15 +10,15 @@ from typing import NamedTuple
 OBSERVE_VERSION = "observe/2"
 CONTINUED_VERSION = "observe-continued/2"
 REFLECT_VERSION = "reflect/2"
-"""A changed prompt gets another version: it stands in each segment that was made by it."""
+"""Change the version with the prompt: each segment records the version that made it."""
 
 _MARKS = re.compile(r"data-([0-9]{1,9})", re.IGNORECASE)
 
 
 class Entry(NamedTuple):
-    """A piece of data that begins with a head, such as a message with its number and speaker.
+    """A piece of data with a head, such as a message with its number and speaker.
 
-    A body without a head is written as it is; below a head its further lines are indented.
+    Without a head the body is rendered verbatim; with one, its further lines are indented.
     """
 
     head: str
@@ -26,10 +26,10 @@ class Entry(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The entry as a request shows it."""
+        """The entry as rendered in a request."""
         if not self.head:
             return self.body
-        # Every kind of line break, so that no text can pose as the head of another entry.
+        # Split at every kind of line break, so that no text can pose as the head of an entry.
         return " ".join([self.head, "\n ".join(self.body.splitlines())]).rstrip()
 
 
@@ -42,26 +42,26 @@ class Section(NamedTuple):
 
 @functools.cache
 def prompt(name: str) -> str:
-    """The text of a prompt of this package."""
+    """Return a prompt of this package by its name."""
     return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 
 def fill_prompt(name: str, **values: object) -> str:
-    """A prompt with its placeholders filled."""
+    """Return a prompt with its placeholders filled."""
     return Template(prompt(name)).substitute(values).strip()
 
 
 def language_rule(language: str) -> str:
-    """The sentence that says in which language notes are written."""
+    """Return the sentence that sets the language of the notes."""
     name = "the language of the conversation" if language == "conversation" else language
     return fill_prompt("language", language=name)
 
 
 def request_text(sections: Sequence[Section], task: str) -> str:
-    """The data in their fences, and after them what is to be done with them.
+    """Return the data in fences, followed by the task.
 
-    The number of the fence is the smallest that nothing in the data begins to spell, so that the
-    same data give the same text and no text can close the fence.
+    The fence gets the smallest number that does not occur in the data, not even as a prefix, so
+    that no text can close it and the same data always yield the same text.
     """
     shown = [section for section in sections if section.entries]
     mark = _free_mark(text for section in shown for entry in section.entries for text in entry)

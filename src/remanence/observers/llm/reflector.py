@@ -27,20 +27,20 @@ from remanence.observers.llm.writer import ModelWriter
 from remanence.protocols import ReflectRequest
 from remanence.types import Draft, Note
 
-LAID_DOWN = frozenset({"Decision", "Preference"})
-"""Values of these are asked for when they are lost; which of the others to keep is the model's choice."""
+REPAIRED_TAGS = frozenset({"Decision", "Preference"})
+"""Lost values of these tags are asked for; the model may choose among the others."""
 
 TASK_TOKENS = 300
 HEADING_TOKENS = 8
-"""A line break, and a share of the days and topics that stand above the lines."""
+"""A line break, and a share of the headings for days and topics."""
 
 OVERRUN = 1.25
 
 
 class ModelReflector(ModelWriter):
-    """Notes that a language model condensed; CRITICAL ones stay word for word.
+    """Condenses notes with a language model; CRITICAL ones are kept verbatim.
 
-    The arguments are those of `ModelObserver`.
+    Takes the same arguments as `ModelObserver`.
     """
 
     async def reflect(self, request: ReflectRequest) -> Draft:
@@ -59,7 +59,7 @@ class ModelReflector(ModelWriter):
         return [self._task(request, notes) for notes in self._portions(request)]
 
     def _portions(self, request: ReflectRequest) -> Iterator[tuple[Note, ...]]:
-        """The notes of the segments, in as many portions as the input limit asks for."""
+        """Yield the notes of the segments in portions that fit the input limit."""
         room = self._max_input_tokens - request.count_tokens(prompt("reflect")) - TASK_TOKENS
         portion: list[Note] = []
         tokens = 0
@@ -114,9 +114,10 @@ class ModelReflector(ModelWriter):
 
 
 def with_critical(made: Sequence[Note], source: Sequence[Note]) -> tuple[Note, ...]:
-    """The notes in which each CRITICAL note of the source stands word for word.
+    """Return the notes with each CRITICAL note of the source verbatim.
 
-    One that the model worded anew gives way to it. Left out are those that a later note replaced.
+    The original replaces the model's rewording. Originals that a later note superseded are left
+    out.
     """
     critical = [
         note
@@ -143,7 +144,7 @@ def _is_replaced(note: Note, later: Sequence[Note]) -> bool:
 
 
 def _source_notes(request: ReflectRequest) -> Iterator[Note]:
-    """The notes of the segments by their messages, without secrets; without notes, the lines."""
+    """Yield the notes of the segments by message, redacted; parse the text if there are none."""
     for segment in request.segments:
         notes = segment.notes or parse_notes(
             segment.text,
@@ -160,20 +161,20 @@ def _redact(note: Note) -> Note:
 
 
 def _piece(note: Note, later: Sequence[Note]) -> Piece:
-    is_laid_down = note.tag in LAID_DOWN and note.priority != "NOTE"
+    is_repaired = note.tag in REPAIRED_TAGS and note.priority != "NOTE"
     return Piece(
         first_seq=note.first_seq,
         last_seq=note.last_seq,
         at=note.observed_at,
         text=note.text,
         entry=Entry("", format_line(note)),
-        telling=is_laid_down and not _is_replaced(note, later),
+        telling=is_repaired and not _is_replaced(note, later),
     )
 
 
 def _origin(notes: Sequence[Note]) -> Origin:
     names = dict.fromkeys(note.speaker for note in notes if note.speaker)
-    # A note has the time of its first message; that of its last one may be known from another note.
+    # A note has the time of its first message; another note may have that of its last one.
     times: dict[int, datetime] = {}
     for seqs in ([note.first_seq for note in notes], [note.last_seq for note in notes]):
         for seq, note in zip(seqs, notes, strict=True):

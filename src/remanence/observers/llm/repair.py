@@ -1,4 +1,4 @@
-"""Values that matter and that notes lost: asked for in one call, or put into a line of their own."""
+"""Restore important values that notes lost, with one model call or as a line of values."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,10 +20,9 @@ ADDED_VALUES = 5
 
 
 async def repair(model: Model, task: Task, made: LineNotes, values: Sequence[str]) -> LineNotes:
-    """The notes with lines for *values*, asked for in one call.
+    """Return the notes with lines for *values*, asked for in one call.
 
-    A call that fails costs these lines only: the notes are there. The values then stand in a line
-    of their own, as they do where no call may be made.
+    If the call fails, or repair is turned off, one line that lists the values is added instead.
     """
     if not task.repair:
         return await asyncio.to_thread(_add_values, task, made, values)
@@ -40,7 +39,7 @@ async def repair(model: Model, task: Task, made: LineNotes, values: Sequence[str
 def _add_lines(
     task: Task, made: LineNotes, values: Sequence[str], answer: Answer, question: Question
 ) -> LineNotes:
-    """The notes and those lines of the answer that have one of the values."""
+    """Return the notes with those lines of the answer that have one of the values."""
     whole = answer.text if answer.complete else answer.text.rpartition("\n")[0]
     read = read_lines(whole, task.origin)
     lines = [line.note for line in read.lines]
@@ -88,7 +87,7 @@ def _repair_question(task: Task, notes: Sequence[Note], values: Sequence[str]) -
 
 
 def _add_values(task: Task, made: LineNotes, values: Sequence[str]) -> LineNotes:
-    """The notes and, as far as it fits, a line with the first of the values."""
+    """Return the notes with a line of the first values, as many as fit."""
     if not made.notes:
         return made
     for number in range(min(ADDED_VALUES, len(values)), 0, -1):

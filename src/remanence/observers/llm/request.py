@@ -1,4 +1,4 @@
-"""Asking a model for notes: whole answers only, and no refusals."""
+"""Ask a model for notes; continue truncated answers and reject refusals."""
 
 import re
 import zlib
@@ -15,8 +15,8 @@ from remanence.types import ConversationRef, Purpose
 NOTHING = "NOTHING"
 SKIP = "SKIP"
 LONG_CHARACTERS = 1_000
-LEAST_COMPRESSED = 0.04
-"""Answers that shrink below this share of their size are one phrase over and over."""
+MIN_COMPRESSED = 0.04
+"""Answers that compress below this ratio repeat one phrase."""
 
 _THOUGHTS = re.compile(r"<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _WORD = re.compile(r"[\W_]*(\w+)[\W_]*")
@@ -36,9 +36,9 @@ _REFUSALS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a model is asked: instructions that never change, data, and the task at their end.
+    """A request for notes: constant instructions, data, and the task at the end.
 
-    With `live` all that stands behind that prompt, and `live_text` is the part of it in question.
+    With `live`, the request continues that prompt, and `live_text` is the part to be noted.
     """
 
     purpose: Purpose
@@ -53,13 +53,13 @@ class Question:
 
     @property
     def text(self) -> str:
-        """The data that the model is shown."""
+        """The data shown to the model."""
         entries = [entry for section in self.sections for entry in section.entries]
         return "\n".join([self.live_text, *(text for entry in entries for text in entry)])
 
 
 class Answer(NamedTuple):
-    """A model's text without its thoughts, whether it is whole, and which model wrote it."""
+    """A model's text without its thoughts, whether it is complete, and the name of the model."""
 
     text: str
     complete: bool
@@ -67,7 +67,7 @@ class Answer(NamedTuple):
 
 
 async def ask(model: Model, question: Question) -> Answer:
-    """One call, and where its answer is cut off a second one that goes on after its last line."""
+    """Call the model; if the answer is truncated, call it once more for the rest."""
     answer = await ask_once(model, question)
     if answer.complete:
         return answer
@@ -75,18 +75,18 @@ async def ask(model: Model, question: Question) -> Answer:
     if not whole_lines:
         return answer
     written = Section("lines that you wrote", (Entry("", redact(whole_lines)),))
-    going_on = replace(
+    continuation = replace(
         question,
         sections=(*question.sections, written),
         task=f"{question.task}\n\n{prompt('continue').strip()}",
     )
-    rest = await ask_once(model, going_on)
+    rest = await ask_once(model, continuation)
     more = "" if is_word(rest.text, SKIP) or is_word(rest.text, NOTHING) else rest.text
     return Answer(f"{whole_lines}\n{more}", rest.complete, answer.model)
 
 
 async def ask_once(model: Model, question: Question) -> Answer:
-    """One call."""
+    """Call the model once."""
     answer = await model.complete(
         ModelRequest(
             stable=_instructions(question),
@@ -109,7 +109,7 @@ def _instructions(question: Question) -> str:
 
 
 def is_word(text: str, word: str) -> bool:
-    """Whether an answer is nothing but the agreed *word*."""
+    """Return whether an answer consists only of *word*, such as `NOTHING`."""
     match = _WORD.fullmatch(text[:100]) if len(text) < 100 else None
     return match is not None and match[1].upper() == word
 
@@ -117,7 +117,7 @@ def is_word(text: str, word: str) -> bool:
 def check_answer(answer: Answer, *, source_text: str, lines: int) -> None:
     """Raise `ObservationRejected` for an answer that is empty, a refusal, or repeats itself.
 
-    *lines* counts those that have the form that was asked for: an answer with such is no refusal.
+    *lines* is the number of lines with a head: an answer that has any is not a refusal.
     """
     text = answer.text
     if not text:
@@ -129,16 +129,16 @@ def check_answer(answer: Answer, *, source_text: str, lines: int) -> None:
         raise ObservationRejected(
             "degenerate", f"{repeated:.0%} of the answer of {answer.model} repeats itself"
         )
-    if _compression(text) < min(LEAST_COMPRESSED, _compression(source_text) / 2):
+    if _compression(text) < min(MIN_COMPRESSED, _compression(source_text) / 2):
         raise ObservationRejected("degenerate", f"the answer of {answer.model} says one thing only")
 
 
 def _storable(text: str) -> str:
-    """The text without NUL and lone surrogates, which no tape may hold."""
+    """Return the text without NUL and lone surrogates, which stores cannot write."""
     return text.replace("\0", "").encode(errors="replace").decode()
 
 
 def _compression(text: str) -> float:
-    """The share of its size to which a long text shrinks, 1.0 for others."""
+    """Return the compression ratio of a long text, 1.0 for a short one."""
     data = text[:20_000].encode(errors="replace")
     return len(zlib.compress(data)) / len(data) if len(data) >= LONG_CHARACTERS else 1.0

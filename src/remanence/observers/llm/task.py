@@ -1,4 +1,4 @@
-"""What a model is asked for, and how its notes are made to fit."""
+"""The task given to a model, and the limits that its notes must fit."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ TOKENS_A_VALUE = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A question, and what its answer is measured by.
+    """A question, and the criteria for its answer.
 
-    `shown_text` is what the model was shown, beside the question's own data. `known` is noted
-    already, and `allows_nothing` says whether nothing may be worth noting. `keep` puts in what must
-    not be missing, whatever the model wrote.
+    `shown_text` is what the model saw besides the data of the question. `known` are earlier notes,
+    not to be repeated. `allows_nothing` permits an answer without notes. `keep` restores the notes
+    that must not be lost.
     """
 
     question: Question
@@ -41,14 +41,14 @@ class Task:
 
 
 class LineNotes(NamedTuple):
-    """Notes that were made of an answer, and its lines that became none."""
+    """The notes made from an answer, and its dropped lines."""
 
     notes: tuple[Note, ...]
     dropped: tuple[DroppedLine, ...]
 
 
 def fit(task: Task, made: LineNotes, wanted: Collection[Note] = ()) -> LineNotes:
-    """The notes that fit, the *wanted* ones before others."""
+    """Drop the notes that do not fit; *wanted* ones are kept before others."""
     kept, dropped = trim(
         made.notes,
         task.limits,
@@ -66,7 +66,7 @@ def fit(task: Task, made: LineNotes, wanted: Collection[Note] = ()) -> LineNotes
 
 
 def values_to_ask_for(task: Task, notes: Sequence[Note]) -> tuple[str, ...]:
-    """What matters and is neither in the notes nor known, as much as there is room for."""
+    """Return important values that are missing from *notes* and known notes, up to a limit."""
     return missing_values(
         task.pieces,
         text_of((*notes, *task.known)),

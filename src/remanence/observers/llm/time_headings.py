@@ -1,4 +1,4 @@
-"""Lines that say when what stands below them was said."""
+"""Headings with the day and time of the entries below them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -11,16 +11,16 @@ _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 class TimedEntry(NamedTuple):
-    """A piece of data and its time, by the clock of the person concerned."""
+    """A piece of data and its time in the user's time zone."""
 
     at: datetime | None
     entry: Entry
 
 
 def below_times(items: Iterable[TimedEntry]) -> Iterator[Entry]:
-    """The entries, with a heading where a day begins and another time after each longer pause.
+    """Yield the entries with a heading at the start of each day and after each longer pause.
 
-    The UTC offset stands in the first heading, and again where it changes.
+    The first heading has the UTC offset, and so has each one where it changes.
     """
     earlier: datetime | None = None
     for at, entry in items:
@@ -32,7 +32,7 @@ def below_times(items: Iterable[TimedEntry]) -> Iterator[Entry]:
 
 
 def below_days(items: Iterable[TimedEntry]) -> Iterator[Entry]:
-    """The entries, with a heading where another day begins."""
+    """Yield the entries with a heading at the start of each day."""
     day = ""
     for at, entry in items:
         if at is not None and (today := day_heading(at)) != day:
@@ -42,7 +42,7 @@ def below_days(items: Iterable[TimedEntry]) -> Iterator[Entry]:
 
 
 def day_heading(at: datetime) -> str:
-    """For example `Fri 2026-05-08`."""
+    """Return a heading such as `Fri 2026-05-08`."""
     return f"{_WEEKDAYS[at.weekday()]} {at.date().isoformat()}"
 
 

@@ -1,4 +1,4 @@
-"""Messages as a model reads them: numbered, dated, without secrets, and cut to fit."""
+"""Messages as shown to a model: numbered, dated, redacted and shortened to fit."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -23,19 +23,19 @@ from remanence.types import (
 from remanence.wire.parts import ROLES
 
 RESULT_TOKENS = 500
-"""Of a longer tool result the head and the tail are shown: its outcome is wanted, not its bulk."""
+"""Longer tool results are shortened to their head and tail."""
 
 ARGUMENT_TOKENS = 200
-LEAST_TOKENS = 16
-_WIDEST = 16
-_LEAST_CHARACTERS = 48
-_LONGEST_NAME = 80
+MIN_TOKENS = 16
+_MAX_TOKEN_CHARACTERS = 16
+_MIN_CHARACTERS = 48
+_MAX_NAME_CHARACTERS = 80
 _HEADING_TOKENS = 4
-"""A time heading stands above some messages only."""
+"""An average: only some messages have a time heading."""
 
 
 class Shown(NamedTuple):
-    """A message as it is shown, its time by the user's clock, and what a person or model wrote."""
+    """A message with its local time, its entry, and its text and tool calls (`said`)."""
 
     message: Message
     at: datetime | None
@@ -46,14 +46,14 @@ class Shown(NamedTuple):
 def transcript(
     messages: Sequence[Message], *, message_tokens: int, room_tokens: int, count: CountTokens
 ) -> tuple[Shown, ...]:
-    """The messages within *room_tokens*, one of them within *message_tokens*.
+    """Shorten the messages to *room_tokens* in all and *message_tokens* each.
 
-    What is too long is shown as a marked excerpt of its head and tail; where all together are too
-    long, the longest give way first. Each message keeps at least `LEAST_TOKENS`.
+    A message that is too long becomes a marked excerpt of its head and tail. If they are too long
+    together, the longest are shortened first. Each message keeps at least `MIN_TOKENS`.
     """
     whole = tuple(_whole(messages, message_tokens, count))
     room = room_tokens - sum(
-        count(shown.entry.head) + _HEADING_TOKENS + LEAST_TOKENS // 2 for shown in whole
+        count(shown.entry.head) + _HEADING_TOKENS + MIN_TOKENS // 2 for shown in whole
     )
     level = _level([count(shown.entry.body) for shown in whole], room)
     return tuple(
@@ -66,7 +66,7 @@ def _whole(messages: Sequence[Message], most_tokens: int, count: CountTokens) ->
     times = local_times(messages)
     tools: dict[str, str] = {}
     for message, head in zip(messages, _heads(messages), strict=True):
-        # Ids of calls may come again: a result belongs to the latest call before it.
+        # Call ids may be reused: a result belongs to the latest call before it.
         tools.update((call.id, call.name) for call in message.tool_calls)
         parts = [(part, _part(part, tools, most_tokens, count)) for part in message.content]
         said = "\n".join(text for part, text in parts if isinstance(part, TextPart | ToolCallPart))
@@ -75,10 +75,10 @@ def _whole(messages: Sequence[Message], most_tokens: int, count: CountTokens) ->
 
 
 def shorten(text: str, most_tokens: int, count: CountTokens) -> str:
-    """The text without secrets, above *most_tokens* only its head and tail with a mark between."""
-    reach = most_tokens * _WIDEST
+    """Redact a text and, above *most_tokens*, reduce it to its head and tail with a mark between."""
+    reach = most_tokens * _MAX_TOKEN_CHARACTERS
     if len(text) > 2 * reach:
-        # A secret cut in half where these pieces end is no longer found, but not shown either.
+        # A secret cut in half at the edge of these pieces goes undetected, but is not shown either.
         head, tail = redact(text[:reach]), redact(text[-reach:])
         characters = reach // 2
     else:
@@ -90,10 +90,10 @@ def shorten(text: str, most_tokens: int, count: CountTokens) -> str:
     while True:
         short = _head_and_tail(head, tail, len(text), characters)
         tokens = count(short)
-        if tokens <= most_tokens or characters <= _LEAST_CHARACTERS:
+        if tokens <= most_tokens or characters <= _MIN_CHARACTERS:
             return short
         shrunk = int(characters * min(0.8, most_tokens / tokens))
-        characters = max(_LEAST_CHARACTERS, shrunk)
+        characters = max(_MIN_CHARACTERS, shrunk)
 
 
 def _head_and_tail(head: str, tail: str, length: int, characters: int) -> str:
@@ -104,18 +104,18 @@ def _head_and_tail(head: str, tail: str, length: int, characters: int) -> str:
 
 
 def _level(sizes: Sequence[int], room: int) -> int:
-    """The size under which *sizes*, cut to it, fit *room*; at least `LEAST_TOKENS`."""
+    """Return the limit that makes *sizes* fit *room* when each is cut to it; at least `MIN_TOKENS`."""
     ascending = sorted(sizes)
     for index, size in enumerate(ascending):
         share = room // (len(ascending) - index)
         if size > share:
-            return max(LEAST_TOKENS, share)
+            return max(MIN_TOKENS, share)
         room -= size
-    return max(LEAST_TOKENS, ascending[-1] if ascending else 0)
+    return max(MIN_TOKENS, ascending[-1] if ascending else 0)
 
 
 def _heads(messages: Sequence[Message]) -> Iterator[str]:
-    """The number and speaker of each message; a name has its role with it where it first stands."""
+    """Yield the number and speaker of each message; a name first appears with its role."""
     introduced: dict[str, str] = {}
     for message in messages:
         who: str = message.role
@@ -128,7 +128,7 @@ def _heads(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def _label(name: str) -> str:
-    return one_line(redact(name[: 2 * _LONGEST_NAME]))[:_LONGEST_NAME]
+    return one_line(redact(name[: 2 * _MAX_NAME_CHARACTERS]))[:_MAX_NAME_CHARACTERS]
 
 
 def _part(part: Part, tools: Mapping[str, str], most_tokens: int, count: CountTokens) -> str:

@@ -1,4 +1,4 @@
-"""Making notes fit: the lines that matter least go first."""
+"""Trim notes to their limits; the least important lines are dropped first."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,20 @@ from remanence.protocols import CountTokens
 from remanence.types import Note, NoteFormat
 
 LASTING_TAGS = frozenset({"Decision", "Preference", "Issue", "NextStep"})
-"""What people laid down and what is still open; facts and outcomes go before it."""
+"""Tags of decisions, preferences and open points; facts and outcomes are dropped before them."""
 
 CERTAIN_SHARE = 0.9
-"""Of its own tokens a line adds at least these to rendered notes; what cannot fit is not rendered."""
+"""Lower bound on the share of its own tokens that a line adds, so that notes which cannot fit need
+no rendering."""
 
 _PRIORITIES = ("NOTE", "IMPORTANT", "CRITICAL")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The tokens of notes above which no more lines of a kind are kept.
+    """The total tokens up to which lines of each kind are kept.
 
-    `lasting` is for decisions, preferences and open points that the model did not call minor.
+    `lasting` is for decisions, preferences and open points that the model did not mark as NOTE.
     """
 
     ordinary: int
@@ -30,7 +31,7 @@ class Limits:
     critical: int
 
     def of(self, note: Note) -> int:
-        """The limit for a note."""
+        """Return the limit for a note."""
         if note.priority == "CRITICAL":
             return self.critical
         is_minor = note.priority == "NOTE" and usual_priority(note.tag) != "NOTE"
@@ -38,7 +39,7 @@ class Limits:
 
 
 class TrimResult(NamedTuple):
-    """The notes that fit, in their order, and those that do not."""
+    """The notes that fit and those that do not, in their order."""
 
     kept: tuple[Note, ...]
     dropped: tuple[Note, ...]
@@ -52,11 +53,10 @@ def trim(
     count: CountTokens,
     wanted: Collection[Note] = (),
 ) -> TrimResult:
-    """The notes within the limits as rendered, at least one of them.
+    """Drop notes until the rest fits the limits when rendered; keep at least one.
 
-    The *wanted* ones are kept before all others, then CRITICAL ones, then decisions, preferences
-    and open points, then IMPORTANT ones; of equals those with the most exact values for their
-    length.
+    The *wanted* ones are kept first, then CRITICAL ones, then decisions, preferences and open
+    points, then IMPORTANT ones. Ties go to the note with the most exact values for its length.
     """
 
     def size(indices: Collection[int]) -> int:

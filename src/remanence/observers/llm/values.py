@@ -1,4 +1,4 @@
-"""Exact values between a source and its notes: which are missing, and which were made up."""
+"""Compare the exact values of a source and its notes: find missing and invented ones."""
 
 import re
 import unicodedata
@@ -14,32 +14,32 @@ from remanence.observers.llm.prompt import Entry
 from remanence.observers.llm.time_headings import TimedEntry, below_times
 from remanence.types import DroppedLine, Note
 
-LEAST_DIGITS = 3
-"""Smaller numbers may be counted ("three runs" is "3 runs"); larger ones come from a source."""
+MIN_DIGITS = 3
+"""Shorter numbers may be counts ("three runs" becomes "3 runs"); longer ones need a source."""
 
 PASSAGE_CHARACTERS = 160
 SLICE_CHARACTERS = 1_000
-"""One scan holds the interpreter, so a long text is scanned in slices."""
+"""A scan does not release the GIL, so a long text is scanned in slices."""
 
 _KINDS = frozenset({"id", "path", "url", "number"})
 _YEARS = re.compile(r"(?:19|20)[0-9]{2}")
 _MEASURE = re.compile(
     r"[0-9]+(?:-[a-z]+)+|[a-z]+(?:-[a-z]+)*-[0-9]{1,4}|[0-9]{1,2}[ap]m|[0-9]{2,4}s"
 )
-"""Ages, hours and the like, such as `3-year-old` and `10am`, which have the form of an id."""
+"""Ages, times and the like, such as `3-year-old` and `10am`, which look like ids."""
 
 _AMOUNT = re.compile(r"[€$£¥₩%]|[0-9][.,][0-9]")
 _PRODUCT = re.compile(r"[A-Z]\w*\.(?:js|io|ai|net)")
-"""Names such as Node.js, which have the form of a file name."""
+"""Names such as Node.js, which look like file names."""
 
 _NO_CENTS = re.compile(r"[.,]0{1,2}$")
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
 class Piece(NamedTuple):
-    """A part of the source: its `text`, and the entry that shows it, said at a time.
+    """A part of the source: its text, its time, and the entry that shows it.
 
-    Values of a part that is not `telling` may be missing: what a tool printed, say.
+    Only the values of `telling` parts must be noted, not those of tool output, for example.
     """
 
     first_seq: int
@@ -53,17 +53,17 @@ class Piece(NamedTuple):
 def missing_values(
     pieces: Sequence[Piece], noted_text: str, *, names: Iterable[str], limit: int
 ) -> tuple[str, ...]:
-    """Ids, amounts, URLs and paths of telling pieces that *noted_text* does not have.
+    """Return the ids, amounts, URLs and paths of telling pieces that *noted_text* lacks.
 
-    *names* are known anyway.
+    *names* never count as missing.
     """
-    told = _missing((piece.text for piece in pieces if piece.telling), noted_text)
+    values = _missing((piece.text for piece in pieces if piece.telling), noted_text)
     known = {name.casefold() for name in names}
-    return tuple(value for value in told if value.casefold() not in known)[:limit]
+    return tuple(value for value in values if value.casefold() not in known)[:limit]
 
 
 def passages(pieces: Sequence[Piece], values: Sequence[str]) -> tuple[Entry, ...]:
-    """The places of the pieces where the values first stand, below the times of these pieces."""
+    """Return excerpts around the first occurrence of each value, under time headings."""
     shown: dict[int, list[str]] = {}
     for value in values:
         for index, piece in enumerate(pieces):
@@ -80,7 +80,7 @@ def passages(pieces: Sequence[Piece], values: Sequence[str]) -> tuple[Entry, ...
 
 
 def values_note(pieces: Sequence[Piece], values: Sequence[str], like: Note) -> Note:
-    """A note of nothing but the values, from the pieces where they stand, at the time of *like*."""
+    """Return a note that lists the values, with their source messages and the time of *like*."""
     sources = [piece for piece in pieces if any(value in piece.text for value in values)]
     return Note(
         text=f"Exact values: {'; '.join(values)}",
@@ -93,9 +93,9 @@ def values_note(pieces: Sequence[Piece], values: Sequence[str], like: Note) -> N
 def without_invented(
     notes: Iterable[Note], shown_text: str
 ) -> tuple[tuple[Note, ...], tuple[DroppedLine, ...]]:
-    """The notes, and as dropped those that name an id, path, URL or number that was not shown.
+    """Drop the notes with an id, path, URL or number that does not occur in *shown_text*.
 
-    Dates and years may be reckoned, so they are not looked at; nor do spaces and punctuation count.
+    Dates and years may be computed, so they are not checked. Spaces and punctuation are ignored.
     """
     shown = _squeeze(shown_text)
     kept: list[Note] = []
@@ -110,7 +110,7 @@ def without_invented(
 
 
 def text_of(notes: Iterable[Note]) -> str:
-    """All that the notes say, as one text."""
+    """Return the text, speakers, topics and earlier values of the notes as one text."""
     return "\n".join(
         " ".join(filter(None, (note.speaker, note.topic, note.text, note.supersedes)))
         for note in notes
@@ -122,14 +122,14 @@ def _invented_values(note: Note, shown: str) -> Iterator[str]:
         if literal.kind not in _KINDS or _PRODUCT.fullmatch(literal.text):
             continue
         squeezed = _squeeze(literal.text)
-        if literal.kind in ("id", "number") and _digits(_YEARS.sub("", squeezed)) < LEAST_DIGITS:
+        if literal.kind in ("id", "number") and _digits(_YEARS.sub("", squeezed)) < MIN_DIGITS:
             continue
         if squeezed not in shown and _squeeze(_NO_CENTS.sub("", literal.text)) not in shown:
             yield literal.text
 
 
 def _missing(texts: Iterable[str], noted_text: str) -> tuple[str, ...]:
-    """Values of the texts that matter by their form and that *noted_text* does not have."""
+    """Return the values of the texts that look important and are missing from *noted_text*."""
     report = LossReport(noted_text)
     for text in texts:
         for part in parts(text, SLICE_CHARACTERS):
@@ -143,7 +143,7 @@ def _missing(texts: Iterable[str], noted_text: str) -> tuple[str, ...]:
 
 
 def _stands_in(value: str, text: str) -> bool:
-    """Whether a text has the value, be it with letters around it: `2.14.0` stands in `v2.14.0`."""
+    """Return whether a text has the value, even next to letters: `v2.14.0` has `2.14.0`."""
     return re.search(rf"(?<![0-9]){re.escape(value)}(?![0-9])", text) is not None
 
 
@@ -157,7 +157,7 @@ def _matters(literal: Literal) -> bool:
         case "id":
             return not _MEASURE.fullmatch(text)
         case "number":
-            is_long = _digits(text) >= LEAST_DIGITS and not _YEARS.fullmatch(text)
+            is_long = _digits(text) >= MIN_DIGITS and not _YEARS.fullmatch(text)
             return is_long or bool(_AMOUNT.search(text))
         case _:
             return False
@@ -168,7 +168,7 @@ def _digits(text: str) -> int:
 
 
 def _around(text: str, at: int, length: int) -> str:
-    """The value and what stands around it, on one line."""
+    """Return the value with the text around it, on one line."""
     value, left, right = text[at : at + length], text[:at], text[at + length :]
     before = ending(left, PASSAGE_CHARACTERS // 2)
     after = beginning(right, PASSAGE_CHARACTERS // 2)

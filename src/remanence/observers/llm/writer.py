@@ -1,4 +1,4 @@
-"""What a model is asked with, be it to observe or to reflect."""
+"""Settings shared by the observer and the reflector that use a model."""
 
 import copy
 from typing import Self
@@ -10,7 +10,7 @@ from remanence.protocols import Model
 
 
 class ModelWriter:
-    """A model, and how it is asked for notes."""
+    """A model with the language and the limits of its notes."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class ModelWriter:
         self._max_input_tokens = max_input_tokens
 
     def asking(self, model: Model) -> Self:
-        """The same with another model."""
+        """Return a copy that asks another model."""
         other = copy.copy(self)
         other._model = model
         return other
@@ -43,5 +43,5 @@ class ModelWriter:
 
     @property
     def model(self) -> Model:
-        """What is asked."""
+        """The model that writes the notes."""
         return self._model
