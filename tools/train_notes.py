@@ -83,8 +83,6 @@ def truth_of(units: Corpus) -> NDArray[np.bool_]:
 
 def matrix_of(units: Corpus) -> Matrix:
     """A row per sentence, a column per bucket; each group of features divided as in `Scorer`."""
-    empty = stored.Layer(rows=bytes(BUCKETS), scales=(1.0,), biases=(0.0,))
-    bucket = stored.Weights(heads=("any",), text=empty, context=empty).bucket
     buckets: dict[str, int] = {}
     rows, columns, values = [], [], []
     found = (one for unit in units for one in features(lines_of(unit)))
@@ -93,7 +91,7 @@ def matrix_of(units: Corpus) -> Matrix:
         for group in (grams, one.grammar, one.place):
             for name in group:
                 if name not in buckets:
-                    buckets[name] = bucket(name)
+                    buckets[name] = stored.bucket(name, BUCKETS)
                 rows.append(row)
                 columns.append(buckets[name])
                 values.append(1 / sqrt(len(group)))

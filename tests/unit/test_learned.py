@@ -84,6 +84,24 @@ def test_a_conversation_scores_alike_in_every_process() -> None:
     assert runs.pop().decode().strip() == str(scorer().score(CONVERSATION))
 
 
+@pytest.mark.parametrize(
+    ("text", "worth", "personal", "inst", "forget"),
+    [
+        ("I moved from Lisbon to Porto in January.", 0.691, 1.533, -4.565, -5.738),
+        ("ab jetzt bitte immer auf Deutsch antworten", 1.45, 0.084, -0.773, -4.271),
+        ("我对花生过敏", -1.482, -0.481, -7.083, -4.571),
+        ("olvida mi dirección antigua, por favor", -1.055, -1.689, -2.248, -0.585),
+    ],
+)
+def test_a_sentence_has_the_scores_that_the_shipped_weights_give_it_everywhere(
+    text: str, worth: float, personal: float, inst: float, forget: float
+) -> None:
+    (scores,) = scorer().score([said(text)])
+
+    assert (scores["worth"], scores["personal"]) == (worth, personal)
+    assert (scores["inst"], scores["forget"]) == (inst, forget)
+
+
 def test_scores_tell_what_is_worth_noting_from_courtesy() -> None:
     scores = scorer().score(CONVERSATION)
     worth = [one["worth"] for one in scores]

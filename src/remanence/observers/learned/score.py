@@ -1,7 +1,7 @@
 """Scores of sentences by the fitted weights, and the features that made them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -9,7 +9,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from remanence.observers.learned.features import Features, Line, features, word_grams
-from remanence.observers.learned.weights import Weights, load, unpack
+from remanence.observers.learned.weights import PackedRows, Weights, bucket, load, unpack
 
 STEPS = 16
 """Steps of a first score per unit, when it is an input of the second."""
@@ -17,7 +17,7 @@ _MAX_STEPS = 127
 ABSENT = -3 * STEPS
 """Input of a neighbour that does not exist."""
 NEIGHBOURS = ("own", "previous", "next", "opening", "reply to", "reply")
-_MAX_CACHED = 50_000
+_MAX_CACHED = 1 << 17
 _DIGITS = 3
 
 
@@ -42,7 +42,7 @@ class Scorer:
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
-        self._rows: dict[str, int] = {}
+        self._rows = PackedRows(weights.text)
         self._words: dict[str, tuple[int, int]] = {}
         self._context = tuple(map(weights.context.packed, range(len(weights.context))))
 
@@ -76,6 +76,9 @@ class Scorer:
 
     def _steps(self, found: Features) -> tuple[int, ...]:
         """First scores of a line in `STEPS`, in the order of the heads."""
+        for known in (self._rows, self._words):
+            if len(known) > _MAX_CACHED:
+                known.clear()
         layer, width = self.weights.text, len(self.weights.heads)
         totals = [0.0] * width
         for packed, size in self._groups(found):
@@ -88,33 +91,20 @@ class Scorer:
 
     def _groups(self, found: Features) -> Iterator[tuple[int, int]]:
         """Sum of the rows of each group of features, and its size."""
-        packed, size = self._sum(found.edges), len(found.edges)
+        packed, size = self._rows.total(found.edges), len(found.edges)
         for word in found.words:
             row, grams = self._word(word)
             packed += row
             size += grams
         yield packed, size
-        yield self._sum(found.grammar), len(found.grammar)
-        yield self._sum(found.place), len(found.place)
-
-    def _sum(self, names: Iterable[str]) -> int:
-        return sum(map(self._row, names))
-
-    def _row(self, name: str) -> int:
-        row = self._rows.get(name)
-        if row is None:
-            if len(self._rows) > _MAX_CACHED:
-                self._rows.clear()
-            row = self._rows[name] = self.weights.text.packed(self.weights.bucket(name))
-        return row
+        yield self._rows.total(found.grammar), len(found.grammar)
+        yield self._rows.total(found.place), len(found.place)
 
     def _word(self, word: str) -> tuple[int, int]:
         known = self._words.get(word)
         if known is None:
-            if len(self._words) > _MAX_CACHED:
-                self._words.clear()
             grams = word_grams(word)
-            known = self._words[word] = self._sum(grams), len(grams)
+            known = self._words[word] = self._rows.total(grams), len(grams)
         return known
 
     def _second(
@@ -145,12 +135,12 @@ class Scorer:
 
     def _own(self, found: Features, head: str) -> Iterator[Contribution]:
         """What each feature of a line adds to its score through its own first scores."""
-        factors = self._factors(0, head)
+        factors, layer = self._factors(0, head), self.weights.text
         names = [*found.edges, *(gram for word in sorted(found.words) for gram in word_grams(word))]
         for group in (names, found.grammar, found.place):
             amounts: dict[str, float] = defaultdict(float)
             for name in group:
-                row = self.weights.text.row(self.weights.bucket(name))
+                row = layer.row(bucket(name, len(layer)))
                 amounts[name] += sum(f * n for f, n in zip(factors, row, strict=True)) / sqrt(
                     len(group)
                 )

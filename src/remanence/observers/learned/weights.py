@@ -7,7 +7,7 @@ all heads at once, exactly and alike on every machine.
 import json
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -16,6 +16,10 @@ LANE = 32
 FORMAT = 1
 FILE = "weights.bin"
 _LENGTH = struct.Struct("<I")
+_LANE_BYTES = LANE // 8
+_LIFT = 128
+_LIFTED = bytes((byte + _LIFT) % 256 for byte in range(256))
+"""By the byte of a signed number, that number plus `_LIFT`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,29 @@ class Layer:
         return pack(self.row(index))
 
 
+class PackedRows(dict[str, int]):
+    """Rows of a layer as integers, by the name of their feature."""
+
+    def __init__(self, layer: Layer) -> None:
+        super().__init__()
+        width = len(layer.scales)
+        self._stride = width * _LANE_BYTES
+        self._buckets = len(layer)
+        self._zero = pack([_LIFT] * width)
+        self._spread = bytearray(self._stride * self._buckets)
+        self._spread[::_LANE_BYTES] = layer.rows.translate(_LIFTED)
+
+    def __missing__(self, name: str) -> int:
+        start = bucket(name, self._buckets) * self._stride
+        lifted = int.from_bytes(self._spread[start : start + self._stride], "little")
+        row = self[name] = lifted - self._zero
+        return row
+
+    def total(self, names: Iterable[str]) -> int:
+        """Sum of the rows of features."""
+        return sum(map(self.__getitem__, names))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Weights:
     """Weights of all heads.
@@ -55,9 +82,10 @@ class Weights:
     strict: dict[str, float] = field(default_factory=dict)
     """By head, the score from which nine of ten are right; heads that do not reach it are missing."""
 
-    def bucket(self, feature: str) -> int:
-        """The row of a feature in `text`."""
-        return zlib.crc32(feature.encode("utf-8", "surrogatepass")) % len(self.text)
+
+def bucket(feature: str, buckets: int) -> int:
+    """The row of a feature in a table of so many rows."""
+    return zlib.crc32(feature.encode("utf-8", "surrogatepass")) % buckets
 
 
 def pack(row: Sequence[int]) -> int:
@@ -70,13 +98,13 @@ def pack(row: Sequence[int]) -> int:
 
 def unpack(packed: int, width: int) -> tuple[int, ...]:
     """The numbers of a packed row, or of a sum of packed rows."""
-    half = 1 << (LANE - 1)
-    lifted = (packed + _lift(width)).to_bytes(width * LANE // 8, "little")
-    return tuple(number - half for number in struct.unpack(f"<{width}I", lifted))
+    signs = _signs(width)
+    signed = (packed + signs) ^ signs  # each lane in two's complement
+    return struct.unpack(f"<{width}i", signed.to_bytes(width * _LANE_BYTES, "little"))
 
 
 @cache
-def _lift(width: int) -> int:
+def _signs(width: int) -> int:
     return pack([1 << (LANE - 1)] * width)
 
 
