@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from remanence.notes.redact import MARK, redact
-from remanence.notes.substitution import LONGEST_RUN, REACH, WINDOW, substitute
+from remanence.notes.substitution import MAX_RUN, REACH, WINDOW, substitute
 
 NUMBER = re.compile(r"\bno (\d{3} ){2}\w+\b")
 
@@ -24,7 +24,7 @@ def test_a_match_across_windows_is_found(before: int, filler: str) -> None:
 
 
 def test_a_run_that_goes_on_beyond_a_window_is_taken_whole() -> None:
-    run = "ab.c-" * (LONGEST_RUN // 5 - 10)
+    run = "ab.c-" * (MAX_RUN // 5 - 10)
     text = f"{'x ' * (WINDOW // 2 - 5)}no 123 456 {run} end"
 
     found = substitute(re.compile(r"no (?:\d{3} ){2}[\w.-]+"), lambda _: "found", text)
@@ -50,7 +50,7 @@ def test_no_step_looks_further_than_a_window(filler: str) -> None:
 
     substitute(recorder, in_brackets, filler * 200_000)  # type: ignore[arg-type]  # as a pattern
 
-    assert 0 < recorder.longest <= WINDOW + LONGEST_RUN + REACH
+    assert 0 < recorder.longest <= WINDOW + MAX_RUN + REACH
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a conversation leaves behind about its user: made from notes, merged, rendered."""
+"""Facts about users that outlive a conversation: their extraction, merging and rendering."""
 
 from remanence.facts.extractive import ExtractiveFacts
 from remanence.facts.llm import ModelFacts

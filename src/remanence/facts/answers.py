@@ -1,4 +1,4 @@
-"""A model's list of facts, read leniently: JSON with or without a fence, an introduction, or flaws."""
+"""Parse a model's list of facts leniently: JSON, perhaps in a fence, introduced or malformed."""
 
 import json
 import re
@@ -9,13 +9,13 @@ from remanence.notes.redact import redact
 from remanence.types import FactType
 
 _TRAILING_COMMA = re.compile(r",(?=\s*[\]}])")
-_MOST_TAGS = 8
-_LONGEST = 1_000
+_MAX_TAGS = 8
+_MAX_SUMMARY_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredFact:
-    """One element of the answer: `source` are message numbers, `replaces` that of a known fact."""
+    """One element of an answer: `source` has message numbers, `replaces` that of a known fact."""
 
     summary: str
     type: FactType
@@ -25,9 +25,9 @@ class AnsweredFact:
 
 
 def read_facts(text: str) -> tuple[AnsweredFact, ...] | None:
-    """The facts of an answer; None for one that is no list of facts at all.
+    """Return the facts of an answer; None if it is not a list of facts.
 
-    An object that cannot be read is left out, and so is what stands around them.
+    Malformed objects and the text around objects are skipped.
     """
     objects = list(_objects(_TRAILING_COMMA.sub("", text)))
     facts = tuple(fact for item in objects if (fact := _fact(item)) is not None)
@@ -50,7 +50,7 @@ def _objects(text: str) -> Iterator[Mapping[str, object]]:
 
 
 def _flat(value: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    """The object itself, or the objects of a list that it wraps."""
+    """Yield the object itself, or the objects of the lists in it."""
     lists = [item for item in value.values() if isinstance(item, list)]
     if "summary" in value or not lists:
         yield value
@@ -64,7 +64,7 @@ def _fact(item: Mapping[str, object]) -> AnsweredFact | None:
         return None
     kind = str(item.get("type", "")).strip().lower()
     return AnsweredFact(
-        summary=redact(" ".join(summary.split()))[:_LONGEST],
+        summary=redact(" ".join(summary.split()))[:_MAX_SUMMARY_CHARACTERS],
         type=_type(kind),
         tags=_tags(item.get("tags")),
         source=_numbers(item.get("source")),
@@ -89,11 +89,11 @@ def _tags(value: object) -> tuple[str, ...]:
     elif isinstance(value, list):
         items = value
     tags = (" ".join(item.split()).lower() for item in items if isinstance(item, str))
-    return tuple(dict.fromkeys(tag for tag in tags if tag))[:_MOST_TAGS]
+    return tuple(dict.fromkeys(tag for tag in tags if tag))[:_MAX_TAGS]
 
 
 def _numbers(value: object) -> tuple[int, ...]:
-    """The whole numbers of a number, a text or a list of them."""
+    """Return the integers of a number, a text or a list of these."""
     items = value if isinstance(value, list) else [value]
     return tuple(
         int(digits)

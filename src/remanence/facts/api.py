@@ -1,4 +1,4 @@
-"""The facade of facts: what a memory knows about its users beyond their conversations."""
+"""The facade of facts, which a memory keeps about its users across conversations."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
@@ -20,13 +20,13 @@ from remanence.protocols import FactVectors, Store
 from remanence.types import Fact, FactChanges, FactDraft, FactType, Owner
 
 TRIES = 5
-LONGEST_SUMMARY = 4_000
+MAX_SUMMARY_CHARACTERS = 4_000
 
 Search = Callable[[Owner, str, int], Awaitable[tuple[Fact, ...]]]
 
 
 class Facts:
-    """Facts by user: each call names a user of a tenant, and sees nobody else's."""
+    """The facts of users; each call names one user of one tenant and sees only their facts."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Facts:
     async def search(
         self, query: str, *, user: str, tenant: str = "default", limit: int = 5
     ) -> tuple[Fact, ...]:
-        """The user's facts that hold and match *query*, best first."""
+        """Return the user's current facts that match *query*, best first."""
         require_text(query=query)
         require_count(limit=limit)
         return await self._search(self._owner(tenant, user), query, limit)
@@ -65,9 +65,9 @@ class Facts:
         valid_from: datetime | None = None,
         replaces: str | None = None,
     ) -> Fact:
-        """Keep a fact; the one that says the same is returned where it is known already.
+        """Save a fact, or return the known one that says the same.
 
-        A fact that it contradicts, or the one with the id *replaces*, is superseded by it.
+        It supersedes a fact that it contradicts, and the one with the id *replaces*.
 
         Raises:
             InvalidMessage: the summary is empty or too long, or the type unknown.
@@ -97,10 +97,12 @@ class Facts:
             if saved is not None:
                 self._changed()
                 return saved[0]
-        raise StoreError(f"the facts of user {user!r} changed {TRIES} times meanwhile: save again")
+        raise StoreError(
+            f"the facts of user {user!r} changed concurrently {TRIES} times: save again"
+        )
 
     async def forget(self, fact_id: str, *, user: str, tenant: str = "default") -> bool:
-        """Erase a fact and the earlier ones that it superseded; false if there is none."""
+        """Erase a fact and the earlier ones that it superseded; False if there is none."""
         owner = self._owner(tenant, user)
         require_text(fact_id=fact_id)
         before = await self._store.facts(owner, history=True) if self._vectors else ()
@@ -119,12 +121,12 @@ class Facts:
         history: bool = False,
         limit: int | None = None,
     ) -> tuple[Fact, ...]:
-        """The user's facts, the newest first: those that hold, with *history* superseded ones too."""
+        """Return the user's current facts, newest first; with *history*, superseded ones too."""
         require_count(limit=limit, optional=True)
         return await self._store.facts(self._owner(tenant, user), history=history, limit=limit)
 
     async def get(self, fact_id: str, *, user: str, tenant: str = "default") -> Fact | None:
-        """The user's fact of this id, also one that holds no more."""
+        """Return the user's fact with this id, even if it is superseded."""
         require_text(fact_id=fact_id)
         return await self._store.fact(self._owner(tenant, user), fact_id)
 
@@ -135,7 +137,7 @@ class Facts:
         return Owner(tenant, user)
 
     async def _the_same(self, owner: Owner, draft: FactDraft) -> Fact:
-        """The known fact that says what a draft says."""
+        """Return the known fact that says the same as a draft."""
         known = await self._store.facts(owner, limit=KNOWN_FACTS)
         for fact in known:
             again = merge_facts(
@@ -143,16 +145,16 @@ class Facts:
             )
             if again == FactChanges():
                 return fact
-        raise StoreError(f"the facts of user {owner.user!r} changed meanwhile: save again")
+        raise StoreError(f"the facts of user {owner.user!r} changed concurrently: save again")
 
 
 def _check_summary(summary: str) -> str:
     text = " ".join(summary.replace("\0", "").encode(errors="replace").decode().split())
     if not text:
-        raise InvalidMessage("the fact is empty: say what is to be remembered")
-    if len(text) > LONGEST_SUMMARY:
+        raise InvalidMessage("the fact is empty: pass the text to remember")
+    if len(text) > MAX_SUMMARY_CHARACTERS:
         raise InvalidMessage(
-            f"the fact has {len(text):,} characters, more than {LONGEST_SUMMARY:,}: a fact is a "
+            f"the fact has {len(text):,} characters, more than {MAX_SUMMARY_CHARACTERS:,}: a fact is a "
             "sentence; keep the rest elsewhere and name it"
         )
     return redact(text)

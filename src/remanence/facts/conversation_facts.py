@@ -1,4 +1,4 @@
-"""Which facts about the user a conversation gives, and which of them it shows."""
+"""Extract facts about the user from a conversation, and choose those that its context shows."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,17 +16,20 @@ from remanence.types import FactChanges, FactsPin, MemoryState, Note, Owner, Seg
 
 SHOWN_FACTS = 1_000
 EXTRACT_TOKENS = 8_000
-"""Messages of one extraction, where the policy names no size of an observation."""
+"""Tokens of messages per extraction, if the policy does not set `observe_max_tokens`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationFacts:
-    """Makes facts of a conversation's messages. Holds no state of its own."""
+    """Makes facts from the messages of a conversation; stateless."""
 
     extraction: Extraction
 
     async def remember(self, snapshot: Snapshot, end: int) -> bool:
-        """Extract and commit the facts of the next messages up to *end*; false if another was first."""
+        """Extract and commit the facts of the next messages up to *end*.
+
+        Returns False if there are no messages, or if another worker committed first.
+        """
         state, store = snapshot.state, self.extraction.store
         messages = await store.messages(
             state.ref,
@@ -51,7 +54,7 @@ class ConversationFacts:
 
 
 def owner_of(state: MemoryState) -> Owner | None:
-    """Whose facts a conversation may see: those of the user that its tape names."""
+    """Return the owner of the facts that a conversation may see; None if its tape has no user."""
     return Owner(state.ref.tenant, state.user) if state.user else None
 
 
@@ -65,10 +68,10 @@ async def facts_block(
     count_text: CountTokens,
     curated: Callable[[], Awaitable[str]],
 ) -> str:
-    """The block of facts for a context: the same bytes until the prefix changes anyway.
+    """Return the block of facts for a context; its bytes stay the same while the prefix does.
 
-    It is chosen anew when what a context shows of the notes has changed, and when the prompt cache
-    is cold. What *curated* gives, a text that the user keeps by hand, stands before the facts.
+    The facts are chosen anew when the reflections of the context have changed or the prompt cache
+    is cold. The text from *curated*, which the user maintains by hand, precedes the facts.
     """
     state = snapshot.state
     marker, pin = prefix_marker(state, snapshot.segments), snapshot.facts
@@ -87,14 +90,14 @@ async def facts_block(
         count_text=count_text,
     )
     text = "\n\n".join(text for text in (by_hand, known) if text)
-    if state.key:  # before its first message a conversation has nothing to hold a pin
+    if state.key:  # a conversation without messages has no row to pin to
         pin = FactsPin(marker=marker, text=text, at=now)
         await write_if_possible(store.pin_facts(state, owner, pin))
     return text
 
 
 def _notes(segments: Sequence[Segment], *, after: int, last_seq: int) -> Iterator[Note]:
-    """The notes whose messages end in the range."""
+    """Yield the notes whose last message is in the range."""
     for segment in segments:
         if segment.last_seq > after and segment.first_seq <= last_seq:
             yield from (note for note in segment.notes if after < note.last_seq <= last_seq)

@@ -1,4 +1,4 @@
-"""Words that tell what a clause says of a person: who they are, what they do, what they can."""
+"""Cue words for clauses about a person: their profile, behaviour and skills."""
 
 import json
 import re
@@ -10,7 +10,7 @@ FactCue: TypeAlias = Literal["profile", "behavior", "skill", "single", "home"]
 
 
 def fact_cues(text: str) -> dict[FactCue, str]:
-    """The cues in a text, each with the first words that gave it."""
+    """Return the cues in a text, each with its first match."""
     plain = text.replace("’", "'").casefold()
     found: dict[FactCue, str] = {}
     for name, pattern in _patterns().items():

@@ -1,4 +1,4 @@
-"""Asking for the facts of messages, and finding what is new in them."""
+"""Extract facts from messages and merge them with the known ones."""
 
 import asyncio
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from remanence.protocols import ExtractRequest, FactExtractor, Store
 from remanence.types import ConversationRef, FactChanges, Message, Note, Owner
 
 KNOWN_FACTS = 2_000
-"""Facts of one owner that new ones are compared with."""
+"""The number of an owner's facts that new ones are compared with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """Asks an extractor, and compares its answer with what is known. Holds no state of its own."""
+    """Runs an extractor and compares its facts with the known ones; stateless."""
 
     store: Store
     policy: Policy
@@ -31,7 +31,7 @@ class Extraction:
         messages: Sequence[Message],
         notes: Sequence[Note],
     ) -> FactChanges:
-        """What the messages tell of their user that is new, and what it replaces."""
+        """Return the new facts in the messages, and the known ones that they replace."""
         known = await self.store.facts(owner, limit=KNOWN_FACTS)
         request = ExtractRequest(
             conversation=source,
@@ -43,7 +43,7 @@ class Extraction:
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             drafts = await self.extractor.extract(request)
-        # Comparing with thousands of facts takes a while: the event loop goes on meanwhile.
+        # Comparing with thousands of facts would block the event loop.
         return await asyncio.to_thread(
             merge_facts,
             drafts,

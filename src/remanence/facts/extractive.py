@@ -1,4 +1,4 @@
-"""The embedded extractor: clauses that speak of a person, a decision or a dated event."""
+"""The embedded extractor: picks clauses about a person, a decision or a dated event."""
 
 import re
 import sys
@@ -16,17 +16,17 @@ from remanence.pacing import in_slices
 from remanence.protocols import ExtractRequest, ObserveRequest
 from remanence.types import FactDraft, FactType, Note
 
-_LONGEST = 300
-_FEWEST_WORDS = 2
+_MAX_CLAUSE_CHARACTERS = 300
+_MIN_WORDS = 2
 _SPEAKERS_OF_THEMSELVES = frozenset({"user", ""})
 _QUESTION = re.compile(r"[?？]\s*$")
 _CORRECTION_TAG = "correction"
 
 
 class ExtractiveFacts:
-    """Keeps clauses of what people said, with no model: every word was theirs, dates apart.
+    """Extracts clauses of users without a model, verbatim except for resolved dates.
 
-    It reads the messages and not their notes, which in a short conversation have room for little.
+    It reads the messages rather than their notes, which are too brief in a short conversation.
     """
 
     @property
@@ -54,7 +54,7 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
 
 
 def _all_there_is(request: ExtractRequest) -> ObserveRequest:
-    """The request for notes that leave out nothing but courtesy."""
+    """Return a request for notes that omit nothing but courtesies."""
     return ObserveRequest(
         conversation=request.conversation,
         messages=request.messages,
@@ -71,8 +71,8 @@ def _clauses(note: Note) -> Iterator[str]:
 
 
 def _draft(note: Note, clause: str) -> FactDraft | None:
-    """The fact that a clause states, if it states one."""
-    if len(clause) > _LONGEST or _QUESTION.search(clause) or _is_too_short(clause):
+    """Return the fact that a clause states, if any."""
+    if len(clause) > _MAX_CLAUSE_CHARACTERS or _QUESTION.search(clause) or _is_too_short(clause):
         return None
     kind = _kind(note, clause)
     if kind is None:
@@ -92,7 +92,7 @@ def _draft(note: Note, clause: str) -> FactDraft | None:
 
 
 def _kind(note: Note, clause: str) -> tuple[FactType, tuple[str, ...]] | None:
-    """The type and tags of a clause; None for one that a later conversation does not need."""
+    """Return the type and tags of a clause; None if later conversations do not need it."""
     vocabulary = vocabulary_of(clause)
     keys = [word.key for word in words(clause, vocabulary, opens=False)]
     cue = cue_of(clause, keys, is_question=False)
@@ -124,4 +124,4 @@ def _has_date(clause: str, observed_at: datetime | None) -> bool:
 
 
 def _is_too_short(clause: str) -> bool:
-    return clause.isascii() and len(clause.split()) < _FEWEST_WORDS
+    return clause.isascii() and len(clause.split()) < _MIN_WORDS

@@ -28,7 +28,7 @@ _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b")
 
 
 class ModelFacts:
-    """Facts that a language model picked out; one with a number that no note has is left out."""
+    """Extracts facts with a language model; drops those with a number that the source lacks."""
 
     def __init__(
         self, model: Model, *, language: str = "conversation", max_output_tokens: int = 4_096
@@ -46,7 +46,8 @@ class ModelFacts:
         found = () if is_word(answer.text, NOTHING) else read_facts(answer.text)
         if found is None:
             raise ObservationRejected(
-                "malformed", f"{answer.model} answered with no list of facts: {answer.text[:200]!r}"
+                "malformed",
+                f"{answer.model} did not answer with a list of facts: {answer.text[:200]!r}",
             )
         if not answer.complete:
             raise ObservationRejected("cut_off", f"the answer of {answer.model} was cut off")
@@ -77,7 +78,7 @@ def _entries_of_known(request: ExtractRequest) -> Iterator[Entry]:
 
 
 def _source_section(request: ExtractRequest) -> Section:
-    """The notes; where there are few messages, these, as their notes have room for little."""
+    """Return the notes, or the messages if they are few, since their notes are too brief."""
     if request.notes and sum(message.tokens for message in request.messages) > FEW_TOKENS:
         return Section("notes", note_entries(request.notes))
     shown = transcript(
@@ -89,9 +90,9 @@ def _source_section(request: ExtractRequest) -> Section:
 
 
 def _is_supported(fact: AnsweredFact, request: ExtractRequest) -> bool:
-    """Whether each number of the summary occurs in the source, or in a fact that is known.
+    """Return whether each number of the summary occurs in the source or in a known fact.
 
-    Dates about the time of the messages may be reckoned from words such as "next Friday".
+    Dates near the time of the messages may be computed from words such as "next Friday".
     """
     years = {message.created_at.year for message in request.messages if message.created_at}
     about = {str(year + near) for year in years for near in (-1, 0, 1)}
@@ -123,7 +124,7 @@ def _draft(fact: AnsweredFact, request: ExtractRequest) -> FactDraft:
 
 
 def _source(fact: AnsweredFact, request: ExtractRequest) -> tuple[int, int]:
-    """The messages that the model named, or the one that shares most of the words."""
+    """Return the range of cited messages, or the message that shares the most words."""
     seqs = {message.seq for message in request.messages}
     named = [seq for seq in fact.source if seq in seqs]
     if named:

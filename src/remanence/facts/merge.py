@@ -1,4 +1,4 @@
-"""New facts beside those that are known: what repeats one, and what takes its place."""
+"""Merge new facts with known ones: drop repetitions and supersede outdated facts."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -13,8 +13,8 @@ from remanence.observers.extractive.render import Word, terms, words
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 
 _ALIKE = 0.8
-_MOST_DIFFERENT = 4
-"""Terms in which two values of one thing may differ on each side."""
+_MAX_DIFFERENT = 4
+"""The number of terms by which two values of one thing may differ on each side."""
 
 _MEASURE = re.compile(
     r"\d{1,2}:\d\d|\d{1,2}[.h]?(?:am|pm|uhr)|[$€£¥]\d[\d.,]*|\d[\d.,]*[%$€£¥]", re.IGNORECASE
@@ -23,7 +23,7 @@ _MEASURE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """The terms of a summary: all, those with a digit, and the words of a thing with one value."""
+    """The terms of a summary: all, those with digits, and those of a single-valued thing."""
 
     speaker: str
     bag: frozenset[str]
@@ -43,10 +43,10 @@ def merge_facts(
     made_by: str,
     clock: Clock,
 ) -> FactChanges:
-    """What is new in *drafts*, and which of *known* it replaces.
+    """Return the new facts in *drafts*, and the facts of *known* that they replace.
 
-    A draft that says what a fact says already is left out. It replaces a fact that it takes back,
-    or that gives another value to the same thing: another home, another favourite colour.
+    A draft that repeats a fact is dropped. A draft replaces a fact that it retracts, or that has
+    another value for the same thing, such as another home or favourite colour.
     """
     now = clock.now()
     board = _Board(list(known))
@@ -60,7 +60,7 @@ def merge_facts(
 
 @dataclass(slots=True)
 class _Board:
-    """The facts that hold while drafts come in, oldest draft first."""
+    """The facts that are current while drafts are added, oldest draft first."""
 
     known: list[Fact]
     added: dict[str, Fact] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class _Board:
         return any(_same(draft.summary, fact.summary) for fact in self.holding())
 
     def add(self, fact: Fact, draft: FactDraft) -> None:
-        """Take a fact in; one of the same drafts that it takes back goes without a trace."""
+        """Add a fact; a fact of the same drafts that it replaces is dropped entirely."""
         for old in list(self.holding()):
             if not _replaces(fact, draft, old):
                 continue
@@ -111,7 +111,7 @@ def _fact(
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two summaries say the same: nearly all words, and each number."""
+    """Return whether two summaries say the same: nearly all words match, and every number."""
     a, b = _meaning(one), _meaning(other)
     if a.numbers != b.numbers or a.speaker != b.speaker:
         return False
@@ -139,26 +139,26 @@ def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
 
 
 def _takes_back(mine: _Meaning, old_value: frozenset[str], theirs: _Meaning) -> bool:
-    """Whether the old fact holds the value that was taken back, and is about the same."""
+    """Return whether the old fact has the retracted value and is about the same thing."""
     return bool(old_value) and old_value <= theirs.bag and bool(mine.bag & theirs.bag - old_value)
 
 
 def _other_value(mine: _Meaning, theirs: _Meaning) -> bool:
-    """Whether both give a thing that has one value another one: "live in Rome", "live in Oslo"."""
+    """Return whether both name different values of a single-valued thing: home in Rome or Oslo."""
     at_home = mine.is_home and theirs.is_home
     if not at_home and not mine.single & theirs.single:
         return False
     common = mine.bag & theirs.bag - mine.single - theirs.single
     only_mine = mine.bag - theirs.bag - mine.single
     only_theirs = theirs.bag - mine.bag - theirs.single
-    few = 0 < len(only_mine) <= _MOST_DIFFERENT and 0 < len(only_theirs) <= _MOST_DIFFERENT
+    few = 0 < len(only_mine) <= _MAX_DIFFERENT and 0 < len(only_theirs) <= _MAX_DIFFERENT
     return few and bool(common or not mine.asks_topic)
 
 
 def _other_measure(mine: _Meaning, theirs: _Meaning) -> bool:
-    """Whether both say the same of one thing, except for its time, price or share.
+    """Return whether both differ only in the time, price or percentage of one thing.
 
-    Other numbers tell things apart: garden 3 and garden 4 are two gardens.
+    Other numbers distinguish things: garden 3 and garden 4 are two gardens.
     """
     if len(mine.measures) != 1 or len(theirs.measures) != 1 or mine.measures == theirs.measures:
         return False
@@ -188,7 +188,7 @@ def _meaning(summary: str) -> _Meaning:
 
 
 def _terms(word: Word) -> tuple[str, ...]:
-    """What a word counts as; names and numbers that begin alike are still different ones."""
+    """Return the terms of a word; names and numbers stay whole, as similar ones differ."""
     return (
         (word.key,)
         if word.key.isascii() and (word.is_name or _has_digit(word))

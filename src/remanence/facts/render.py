@@ -1,4 +1,4 @@
-"""Facts as the text that a context shows."""
+"""Facts rendered as text for a context."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -26,9 +26,10 @@ _ORDER: tuple[FactType, ...] = ("profile", "behavior", "skill", "knowledge", "ev
 def facts_text(
     facts: Iterable[Fact], *, conversation: str, max_tokens: int, count_text: CountTokens
 ) -> str:
-    """The facts of other conversations that fit, who the user is first, the newest first.
+    """Return the facts of other conversations that fit, sorted by type, profile first.
 
-    What comes from this conversation stands in its notes and messages. Empty where none is left.
+    Facts of this conversation are left out, as its notes and messages have them. Returns an empty
+    text if no fact is left.
     """
     chosen = sorted(
         (fact for fact in facts if fact.conversation != conversation),
@@ -43,7 +44,7 @@ def facts_text(
 
 
 def render_curated(text: str, *, max_tokens: int, count_text: CountTokens) -> str:
-    """The memory file below a heading, its first lines where it does not fit; empty for none."""
+    """Return the memory file under a heading, cut to its first lines if too long; may be empty."""
     if not text:
         return ""
     lines = text.split("\n")
@@ -61,7 +62,7 @@ def render_curated(text: str, *, max_tokens: int, count_text: CountTokens) -> st
 
 
 def memories_text(facts: Sequence[Fact], *, max_tokens: int, count_text: CountTokens) -> str:
-    """Retrieved facts in the order given, each with its id; empty where there is none."""
+    """Return retrieved facts in the given order, each with its id; empty if there are none."""
     lines = _fit_lines(
         [f"- [{fact.type}] {fact.summary} (id: {fact.id})" for fact in facts],
         max_tokens - count_text(f"{MEMORIES_HEADING}\n{MEMORIES_PREAMBLE}\n\n"),
@@ -73,7 +74,7 @@ def memories_text(facts: Sequence[Fact], *, max_tokens: int, count_text: CountTo
 
 
 def prefix_marker(state: MemoryState, segments: Sequence[Segment]) -> str:
-    """A name for the reflections that a context shows; observations are shown behind all of them."""
+    """Return a digest of the reflections in a context, which precede all of its observations."""
     shown = [
         segment.id
         for segment in segments
@@ -83,7 +84,7 @@ def prefix_marker(state: MemoryState, segments: Sequence[Segment]) -> str:
 
 
 def _fit_lines(lines: Sequence[str], room: int, count_text: CountTokens) -> list[str]:
-    """The first lines that fit; one that does not is passed over."""
+    """Return the lines that fit, in order; a line that is too long is skipped."""
     kept: list[str] = []
     for line in lines:
         tokens = count_text(line) + 1

@@ -1,4 +1,4 @@
-"""Notes as text: four formats, each of which parses back to what it shows."""
+"""Notes as text: four formats, each of which parses back to the content it shows."""
 
 from remanence.notes.marks import one_line, usual_priority
 from remanence.notes.parse import parse_notes

@@ -1,16 +1,14 @@
-"""Cutting marked-up elements out of a text, in time that grows with its length alone."""
+"""Replace marked-up elements in a text, in linear time."""
 
 import re
 from collections.abc import Iterator
 
 
 def replace_elements(text: str, opening: re.Pattern[str], instead: str) -> str:
-    """The text with *instead* for each element and the spaces after it; an unclosed one stays.
+    """Replace each element and the white space after it with *instead*; keep unclosed ones.
 
-    White space behind an element goes with it.
-
-    *opening* matches the begin of an opening tag, with its name as the first group. A lazy regular
-    expression would look for the end of each unclosed element again, up to the end of the text.
+    *opening* matches the start of an opening tag, with its name as the first group. A lazy regular
+    expression would search to the end of the text for each unclosed element.
     """
     return instead.join(_outside(text, opening))
 

@@ -1,8 +1,7 @@
-"""Beginnings and ends of texts, cut so that no value is cut in half.
+"""Beginnings and ends of texts that do not cut a value in half.
 
-Half a date, amount, id or path reads as another value, so a cut is made between words, or between
-characters of a script without spaces. Where there is no such place near, `…` shows that the cut
-went through something.
+Half a date, amount, id or path reads as another value, so texts are cut between words, or between
+characters of a script without spaces. If there is no such place nearby, `…` marks the cut.
 """
 
 from collections.abc import Iterator
@@ -10,11 +9,11 @@ from collections.abc import Iterator
 REACH = 160
 ELLIPSIS = "…"
 _UNSPACED = "\u2e80"
-"""Scripts that put no spaces between words have their characters from here on."""
+"""Characters from here on belong to scripts without spaces between words."""
 
 
 def beginning(text: str, characters: int) -> str:
-    """At most *characters* of the text from its beginning, save the `…` of a cut value."""
+    """Return at most *characters* from the beginning of the text, plus `…` if a value is cut."""
     if len(text) <= characters:
         return text
     places = range(characters, max(0, characters - REACH), -1)
@@ -23,7 +22,7 @@ def beginning(text: str, characters: int) -> str:
 
 
 def ending(text: str, characters: int) -> str:
-    """At most *characters* of the text up to its end, save the `…` of a cut value."""
+    """Return at most *characters* from the end of the text, plus `…` if a value is cut."""
     if len(text) <= characters:
         return text
     start = len(text) - characters
@@ -33,7 +32,7 @@ def ending(text: str, characters: int) -> str:
 
 
 def parts(text: str, characters: int) -> Iterator[str]:
-    """The whole text in parts of at most *characters*, cut between words where there are any."""
+    """Yield the whole text in parts of at most *characters*, cut between words if possible."""
     start = 0
     while len(text) - start > characters:
         end = start + characters
@@ -46,7 +45,7 @@ def parts(text: str, characters: int) -> Iterator[str]:
 
 
 def _is_between(text: str, place: int) -> bool:
-    """Whether a cut at *place* is between two words."""
+    """Return whether a cut at *place* is between two words."""
     before, after = text[place - 1 : place], text[place : place + 1]
     if not before or not after or before.isspace() or after.isspace():
         return True

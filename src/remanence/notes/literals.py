@@ -1,4 +1,4 @@
-"""Literals of a text, the values that a summary must not blur, and which of them a note lost."""
+"""The literals of a text, values that a summary must keep exactly, and the loss report."""
 
 import re
 import unicodedata
@@ -21,7 +21,7 @@ _RANK: dict[LiteralKind, int] = {
 }
 _MAX_SCANNED = 200_000
 
-# One start for each run of characters, or a bound: what a start that fails has read, no other reads.
+# Each pattern has one start per run of characters, or a bound, so that a scan is linear.
 _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
     (
         "url",
@@ -72,16 +72,16 @@ _SENTENCE_END = re.compile(r"(?:^|[.!?:;\n*•\-–—\"“(\[。！？…]|\d[.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Literal:
-    """A value as it stands in a text."""
+    """A value, verbatim from a text."""
 
     text: str
     kind: LiteralKind
 
 
 def find_literals(text: str) -> tuple[Literal, ...]:
-    """Names, numbers, dates, paths, ids, URLs, code identifiers and quoted text, in order.
+    """Return names, numbers, dates, paths, ids, URLs, code identifiers and quotes, in order.
 
-    Of a very long text only the head and the tail are scanned.
+    Only the head and the tail of a very long text are scanned.
     """
     if len(text) > _MAX_SCANNED:
         half = _MAX_SCANNED // 2
@@ -90,7 +90,7 @@ def find_literals(text: str) -> tuple[Literal, ...]:
 
 
 class LossReport:
-    """Which literals of a source its notes do not hold, the source given piece by piece.
+    """The literals that notes lost from a source, which is added piece by piece.
 
     Values are compared regardless of letter case, thousand separators and full-width digits.
     """
@@ -102,7 +102,7 @@ class LossReport:
         self._counts: Counter[str] = Counter()
 
     def add(self, source_text: str) -> None:
-        """Take note of the literals of a piece of the source."""
+        """Add the literals of a piece of the source."""
         for literal in find_literals(source_text):
             key = _normal(literal.text)
             if not key or key in self._held:
@@ -115,11 +115,11 @@ class LossReport:
             self._counts[key] += 1
 
     def missing_literals(self, *, limit: int) -> tuple[str, ...]:
-        """The literals that are missing, the most telling first."""
+        """Return the missing literals, the most specific first."""
         return tuple(literal.text for literal in self.missing()[:limit])
 
     def missing(self) -> tuple[Literal, ...]:
-        """The same with their kinds, all of them."""
+        """Return all missing literals with their kinds, the most specific first."""
         ranked = sorted(
             (rank, -self._counts[key], place) for key, (rank, place, _) in self._missing.items()
         )
@@ -142,7 +142,7 @@ def _literals(text: str) -> Iterable[Literal]:
 
 
 def _opens_sentence(text: str, match: re.Match[str]) -> bool:
-    """Whether a lone capitalised word may owe its capital to its place."""
+    """Return whether a single word may be capitalised only because it opens a sentence."""
     if " " in match[0]:
         return False
     before = text[max(0, match.start() - 12) : match.start()]
@@ -155,7 +155,7 @@ def _normal(text: str) -> str:
 
 
 def _holds(text: str, value: str) -> bool:
-    """Whether *text* has *value* as a whole: `12` does not stand in `312`."""
+    """Return whether *text* has *value* as a whole word: `312` does not have `12`."""
     start = text.find(value)
     while start >= 0:
         before, after = text[start - 1 : start], text[start + len(value) : start + len(value) + 1]

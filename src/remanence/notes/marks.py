@@ -1,9 +1,8 @@
-"""The marks that rendered notes share, and the escapes that keep any text apart from them.
+"""The marks that rendered notes share, and the escapes that distinguish text from marks.
 
-An escape is a backslash where a text would otherwise be read as a mark, so it is rare: a heading
-that looks like a list item or a date, a label with a slash between spaces, an earlier value that
-says `(was`, and in `prose` a line that is empty or a date. Further lines of a text are indented by
-a tab.
+A backslash escapes text that would otherwise be parsed as a mark, which is rare: a heading that
+looks like a list item or a date, a label with a slash between spaces, an earlier value with `(was`,
+and in `prose` a line that is empty or a date. Continuation lines are indented by a tab.
 """
 
 import re
@@ -34,29 +33,29 @@ _ESCAPED_WAS_WORD = re.compile(r"\(\\(\\*)was")
 
 
 def one_line(text: str) -> str:
-    """The text on one line: runs of white space become a space."""
+    """Return the text on one line, with runs of white space collapsed."""
     return " ".join(text.split())
 
 
 def usual_priority(tag: Tag) -> Priority:
-    """The priority that `compact` does not write beside a tag."""
+    """Return the default priority of a tag, which `compact` leaves out."""
     return "NOTE" if tag in ("Fact", "NextStep") else "IMPORTANT"
 
 
 def without_item_mark(line: str) -> str:
-    """The line without a list mark at its beginning."""
+    """Return the line without a leading list mark."""
     match = ITEM.match(line)
     return line[match.end() :] if match else line
 
 
 def take_tag(text: str) -> tuple[Tag | None, str]:
-    """The `[Tag] ` that a text begins with, and the rest."""
+    """Split a leading `[Tag] ` from a text."""
     match = _TAG.match(text)
     return (_TAGS[match[1].lower()], text[match.end() :]) if match else (None, text)
 
 
 def moment(day: str, time: str | None = None) -> datetime | None:
-    """A day and a time of a rendered note as UTC, which has no offset; None if they are impossible."""
+    """Parse a day and time of a rendered note, which has no offset, as UTC; None if invalid."""
     try:
         return datetime.fromisoformat(f"{day}T{time or '00:00'}").replace(tzinfo=UTC)
     except ValueError:
@@ -64,25 +63,25 @@ def moment(day: str, time: str | None = None) -> datetime | None:
 
 
 def date_of(line: str) -> datetime | None:
-    """The day that a line names and nothing else; None for any other line."""
+    """Return the day of a line that consists only of a date; None for any other line."""
     match = _DATE_LINE.fullmatch(line.strip())
     return moment(match[1]) if match else None
 
 
 def is_date_heading(line: str) -> bool:
-    """Whether a line stands above the notes of a day, or above those without one."""
+    """Return whether a line is the heading of a day, or of notes without one."""
     return line == UNDATED or date_of(line) is not None
 
 
 def label_heading(speaker: str, topic: str) -> str:
-    """The line above the notes of a speaker, of a topic, or of both."""
+    """Return the heading for the notes of a speaker, of a topic, or of both."""
     labels = [_SLASH.sub(r"\\\1/", label) for label in ((speaker, topic) if topic else (speaker,))]
     heading = f"{' / '.join(labels)}:".lstrip()
     return heading if _is_plain_heading(heading) else f"{ESCAPE}{heading}"
 
 
 def labels_of(line: str) -> tuple[str, str] | None:
-    """The speaker and the topic of a `label_heading`; None for a line that cannot be one."""
+    """Return the speaker and topic of a `label_heading`; None if the line cannot be one."""
     if not line.endswith(":") or not (line.startswith(ESCAPE) or _is_plain_heading(line)):
         return None
     heading = line.removeprefix(ESCAPE)[:-1]
@@ -105,7 +104,7 @@ def _unescape(label: str) -> str:
 
 
 def with_was(text: str, supersedes: str | None) -> str:
-    """The text, and behind it the earlier value that it replaces."""
+    """Append the earlier value that the text replaces."""
     if supersedes:
         earlier = _WAS_WORD.sub(r"(\\\1was", supersedes)
         return f"{text}{_WAS}{earlier})"
@@ -113,7 +112,7 @@ def with_was(text: str, supersedes: str | None) -> str:
 
 
 def take_was(text: str) -> tuple[str, str | None]:
-    """The text and the earlier value that `with_was` wrote behind it."""
+    """Split the text from the earlier value that `with_was` appended."""
     at = text.rfind(_WAS) if text.endswith(")") else -1
     if at < 0:
         return text, None

@@ -1,4 +1,4 @@
-"""From text to notes. What is not in the format is kept as the text of a note."""
+"""Parse text into notes; a line in another format becomes the text of a note."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -33,9 +33,9 @@ _STAMPED = re.compile(
 def parse_notes(
     text: str, note_format: NoteFormat, *, first_seq: int, last_seq: int
 ) -> tuple[Note, ...]:
-    """The notes that a text shows, each given the whole range; never fails.
+    """Parse the notes in a text, each with the whole range; never fails.
 
-    Times have no offset in a text: the notes have them as UTC.
+    Times in a text have no offset and are taken as UTC.
     """
     entries = _entries(text)
     base = Note(text="", first_seq=first_seq, last_seq=last_seq)
@@ -51,7 +51,7 @@ def parse_notes(
 
 
 def _entries(text: str) -> Sequence[str]:
-    """The lines that are not blank, each with the indented lines that continue it."""
+    """Return the lines that are not blank, each with its indented continuation lines."""
     entries: list[list[str]] = []
     for line in text.split("\n"):
         if entries and line.startswith(INDENT):

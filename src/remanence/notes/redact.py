@@ -1,4 +1,4 @@
-"""Passwords, keys and tokens, found by their form and taken out of texts."""
+"""Redact passwords, keys and tokens, recognised by their form."""
 
 import re
 from itertools import pairwise
@@ -57,14 +57,14 @@ _LOGIN = re.compile(
 _LOGINS = ("login", "log-in", "credential", "creds", "zugangsdaten", "anmeldedaten", "identifiants")
 _AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])")
 _CHANGES = 14
-"""A random text of 40 letters and digits changes between small, capital and digit about 23 times;
-words, paths and identifiers of code rarely do so ten times."""
+"""A random text of 40 letters and digits switches between lower case, upper case and digits about
+23 times; words, paths and code identifiers rarely do so ten times."""
 
 _DIGIT_OR_SYMBOL = re.compile(r"[0-9!@#$%^&*+=?~]")
 
 
 def redact(text: str) -> str:
-    """The text with each secret replaced by `[secret]`; what only might be one stays."""
+    """Replace each secret with `[secret]`; doubtful values are kept."""
     text = _KEY_BLOCK.sub(MARK, text)
     return without_numbers(apply_rules(_RULES, text))
 
@@ -78,7 +78,7 @@ def _mark_behind(match: re.Match[str]) -> str:
 
 
 def _without_password(match: re.Match[str]) -> str:
-    """A password has letters and something else, and is no address."""
+    """Redact a value with letters and digits or symbols that is not an address."""
     value = match[2]
     is_address = "://" in value or re.fullmatch(r"[^@]{1,60}@[\w-]{1,60}(?:\.\w{1,60}){1,5}", value)
     if is_address or not (_DIGIT_OR_SYMBOL.search(value) and any(map(str.isalpha, value))):
@@ -93,7 +93,7 @@ def _without_random(match: re.Match[str]) -> str:
 
 
 def _without_value(match: re.Match[str]) -> str:
-    """A plain word (`password: required`, `token: str`) and a call in code are no secrets."""
+    """Redact a value unless it is a plain word (`password: required`) or a call in code."""
     value = match[2] or match[3] or match[4] or match[5]
     if match[5] and _CALL.match(value):
         return match[0]

@@ -1,8 +1,8 @@
-"""From notes to text.
+"""Render notes as text.
 
-`compact` writes a date once for the notes below it, a speaker and topic once for theirs, a tag
-unless it is Fact, and a priority (`!!` CRITICAL, `!` IMPORTANT, `~` NOTE) only where it is not the
-usual one of its tag::
+`compact` writes each date, and each speaker and topic, once as a heading. It writes a tag unless it
+is Fact, and a priority (`!!` CRITICAL, `!` IMPORTANT, `~` NOTE) unless it is the default of its
+tag::
 
     2023-05-08
     Ana / move:
@@ -32,7 +32,7 @@ from remanence.types import Note, NoteFormat
 
 
 def render_notes(notes: Sequence[Note], note_format: NoteFormat) -> str:
-    """The notes in their order as text; the bytes of a line of a note are never altered."""
+    """Render the notes in the given order; the bytes of each line of a note stay the same."""
     match note_format:
         case "compact":
             return "\n".join(_compact(notes))
@@ -75,7 +75,7 @@ def _stamp(note: Note) -> str:
 
 
 def _attribute(note: Note) -> str:
-    """The text of a note with its speaker and topic in front and the earlier value behind it."""
+    """Return the text of a note with its speaker and topic before it and the earlier value after."""
     labels = [one_line(label) for label in (note.speaker, note.topic) if label]
     who = f"{' / '.join(labels)}: " if labels else ""
     return with_was(f"{who}{note.text}", note.supersedes)
@@ -92,7 +92,7 @@ def _below_dates(notes: Iterable[Note], *, tags: bool) -> Iterator[str]:
 
 
 def _escape(entry: str) -> str:
-    """The entry, with an escape where its first line would be skipped or read as something else."""
+    """Escape an entry whose first line would be skipped or misread."""
     first = entry.partition("\n")[0]
     ambiguous = not first.strip() or first.startswith((ESCAPE, INDENT)) or is_date_heading(first)
     return f"{ESCAPE}{entry}" if ambiguous else entry

@@ -1,3 +1,3 @@
-"""What stands in place of a secret."""
+"""The mark that replaces a secret."""
 
 MARK = "[secret]"

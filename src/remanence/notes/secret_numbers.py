@@ -1,4 +1,4 @@
-"""Numbers that open an account or a door: cards, bank accounts, PINs and codes that work once."""
+"""Redact secret numbers: payment cards, bank accounts, PINs and one-time codes."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from remanence.notes.substitution import Rule, apply_rules
 
 _CARD = re.compile(r"(?<![\w.-])[2-6]\d(?:[ -]?\d){12,17}(?![\w-])")
 _CARD_LENGTHS = {"2": {16}, "3": {14, 15, 16}, "4": {16, 19}, "5": {16}, "6": {16, 19}}
-"""Digits of a card number by its first one."""
+"""Lengths of card numbers by their first digit."""
 
 _CARD_CODE = re.compile(
     r"\b(?:cvv2?|cvc2?|csc|card\ (?:security|verification)\ code|Prüfziffer)\b"
@@ -47,7 +47,7 @@ _ZH_CODE_NAMES = ("验证码", "驗證碼", "認証コード", "暗証番号", "
 
 
 def without_numbers(text: str) -> str:
-    """The text with numbers of this kind replaced by `[secret]`."""
+    """Replace secret numbers with `[secret]`."""
     if not any(digit in text for digit in "0123456789"):
         return text
     return apply_rules(_RULES, text)
@@ -60,13 +60,13 @@ def _card(match: re.Match[str]) -> str:
 
 
 def _luhn(digits: list[int]) -> bool:
-    """The check of card numbers (ISO/IEC 7812)."""
+    """Return whether the check digit of a card number is right (Luhn, ISO/IEC 7812)."""
     doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
 def _iban(match: re.Match[str]) -> str:
-    """An account number ends where its check is right: a word in capitals may follow it."""
+    """Redact the longest prefix with a valid checksum, as a word in capitals may follow."""
     groups = list(_ends(match[0]))
     for end in reversed(groups):
         number = match[0][:end].replace(" ", "")
@@ -81,7 +81,7 @@ def _ends(text: str) -> Iterator[int]:
 
 
 def _is_iban(number: str) -> bool:
-    """The check of account numbers (ISO 13616): 1 is left when it is divided by 97."""
+    """Return whether the checksum of an account number is right (ISO 13616)."""
     return int("".join(str(int(c, 36)) for c in number[4:] + number[:4])) % 97 == 1
 
 

@@ -1,7 +1,7 @@
-"""Substitution in texts of any length, in steps that do not keep the interpreter from others.
+"""Substitute patterns in texts of any length without blocking other threads.
 
-One call of a pattern on a whole text holds the interpreter's lock until it ends: a thread that
-looks through megabytes would stop the event loop for as long.
+A regular expression holds the GIL until it returns, so one call on megabytes of text in a worker
+thread would stop the event loop. Long texts are therefore searched in windows.
 """
 
 import re
@@ -12,15 +12,15 @@ Replacement: TypeAlias = Callable[[re.Match[str]], str]
 
 WINDOW: Final = 8_000
 REACH: Final = 1_000
-LONGEST_RUN: Final = 16_000
+MAX_RUN: Final = 16_000
 
 _RUN_END: Final = re.compile(r"[^\w.~+/=-]")
 
 
 class Rule(NamedTuple):
-    """A pattern and what takes the place of a match.
+    """A pattern and its replacement.
 
-    A text that it matches has one of the words in *needs*, in small letters; none: any text may.
+    Every text that matches has one of the lower-case words in *needs*, if there are any.
     """
 
     pattern: re.Pattern[str]
@@ -29,7 +29,7 @@ class Rule(NamedTuple):
 
 
 def apply_rules(rules: Iterable[Rule], text: str) -> str:
-    """The text with what the rules put in the place of their matches, one rule after the other."""
+    """Apply the rules to the text, one after the other."""
     lowered = text.lower()
     for pattern, replacement, needs in rules:
         if not needs or any(word in lowered for word in needs):
@@ -38,10 +38,10 @@ def apply_rules(rules: Iterable[Rule], text: str) -> str:
 
 
 def substitute(pattern: re.Pattern[str], replacement: Replacement, text: str) -> str:
-    """The same as `pattern.sub(replacement, text)`, looked for in a window at a time.
+    """Return `pattern.sub(replacement, text)`, computed one window at a time.
 
-    No match of *pattern* is empty. With what it looks at behind, none is longer than `REACH`, save
-    for runs of letters, digits and `.~+/=-` up to `LONGEST_RUN`.
+    No match of *pattern* may be empty. A match with its lookahead must fit in `REACH`, except for
+    runs of letters, digits and `.~+/=-`, which may be as long as `MAX_RUN`.
     """
     if len(text) <= WINDOW:
         return pattern.sub(replacement, text)
@@ -66,6 +66,6 @@ def _pieces(pattern: re.Pattern[str], replacement: Replacement, text: str) -> It
 
 
 def _run_end(text: str, place: int) -> int:
-    """Where the run that goes on at *place* ends, if that is near."""
-    end = _RUN_END.search(text, place, place + LONGEST_RUN)
-    return end.start() if end else place + LONGEST_RUN
+    """Return the end of the run at *place*, at most `MAX_RUN` after it."""
+    end = _RUN_END.search(text, place, place + MAX_RUN)
+    return end.start() if end else place + MAX_RUN
