@@ -1,1 +1,1 @@
-"""When something is due: thresholds, their validation and the schedule."""
+"""Thresholds, their validation, and the schedule of observations and reflections."""

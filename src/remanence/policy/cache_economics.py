@@ -1,7 +1,7 @@
-"""When a prompt cache is cold, and what activation costs and saves while it is warm.
+"""The lifetime of prompt caches, and the cost and savings of an activation while one is warm.
 
-Activation puts notes in the place of raw messages, so the prompt changes from there on: what
-follows is written to the cache anew once, and every later call reads less.
+Activation replaces raw messages with notes, so the prompt changes from there on: the rest is
+written to the cache once more, and every later call reads less.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from remanence.types.prices import CachePrices
 
 _LIFETIMES = (("claude", 300.0), ("gpt", 600.0))
 _OTHER_LIFETIME = 300.0
-_LEAST_TOKENS = (
+_MIN_TOKENS = (
     ("opus-4-5", 4_096),
     ("opus-4-6", 4_096),
     ("haiku-4-5", 4_096),
@@ -21,14 +21,15 @@ _LEAST_TOKENS = (
     ("haiku-3", 2_048),
     ("3-5-haiku", 2_048),
 )
-_OTHER_LEAST = 1_024
+_OTHER_MIN = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """What an activation costs at once, what each later call saves, and when that is even.
+    """The cost of an activation, the savings of each later call, and the calls to break even.
 
-    `calls` is None where no later call saves anything; 0 where activation is free.
+    Amounts are in US dollars. `calls` is None if no later call saves anything, 0 if activation is
+    free.
     """
 
     cost: float
@@ -37,23 +38,26 @@ class BreakEven:
 
 
 def lifetime_seconds(model: str) -> float:
-    """How long a prompt cache of *model* is sure to live after its last use, as vendors state it."""
+    """Return the seconds that a prompt cache of *model* survives after its last use.
+
+    Vendors state these as guaranteed minimums.
+    """
     name = model.lower()
     return next((seconds for part, seconds in _LIFETIMES if part in name), _OTHER_LIFETIME)
 
 
 def least_cached_tokens(model: str) -> int:
-    """The shortest prompt that *model* caches, as vendors state it."""
+    """Return the tokens of the shortest prompt that *model* caches, as its vendor states it."""
     name = model.lower()
-    return next((tokens for part, tokens in _LEAST_TOKENS if part in name), _OTHER_LEAST)
+    return next((tokens for part, tokens in _MIN_TOKENS if part in name), _OTHER_MIN)
 
 
 def is_cold(
     tail: Sequence[Message], *, lifetime: float, now: datetime, warmed_at: datetime | None = None
 ) -> bool:
-    """Whether the model's last answer is older than its prompt cache lives.
+    """Return whether the prompt cache has expired since the model's last answer.
 
-    *warmed_at* is when a context was made last that an answer may still be missing for.
+    *warmed_at* is the time of the latest context, whose answer may not be on the tape yet.
     """
     for message in reversed(tail):
         if message.role == "assistant" and message.created_at is not None:
@@ -65,14 +69,14 @@ def is_cold(
 def break_even(
     prices: CachePrices, *, tail_tokens: int, kept_tokens: int, note_tokens: int, warm: bool = True
 ) -> BreakEven:
-    """The arithmetic of one activation, in US dollars.
+    """Calculate the cost and savings of one activation, in US dollars.
 
     Args:
-        prices: those of the model that reads the prompt.
-        tail_tokens: the raw tail before.
-        kept_tokens: what stays raw of it.
-        note_tokens: the notes that take the place of the rest.
-        warm: whether the tail is in the cache now; without, activation costs nothing.
+        prices: the prices of the model that reads the prompt.
+        tail_tokens: the raw tail before the activation.
+        kept_tokens: the part of the tail that stays raw.
+        note_tokens: the notes that replace the rest.
+        warm: whether the tail is in the cache now; if it is not, activation is free.
     """
     after = kept_tokens + note_tokens
     before_price = prices.read if warm else prices.write

@@ -1,4 +1,4 @@
-"""What is overdue, failing or stuck in a conversation's memory, and how to mend it."""
+"""Diagnosis of overdue, failing or stuck work in a conversation's memory, with remedies."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -11,10 +11,9 @@ from remanence.types import BudgetState, ConversationRef, Failure, MemoryState, 
 def diagnose(
     policy: Policy, state: MemoryState, *, now: datetime, lease_seconds: float
 ) -> Iterator[Problem]:
-    """Yield what a person should know about one conversation.
+    """Yield the problems of one conversation that an operator should know about.
 
-    What is due is judged by the plan that the working program left in the state, and by *policy*
-    where none did.
+    Due work is judged by the plan stored in the state, and by *policy* if there is no plan yet.
     """
     for failure in (state.observe_failure, state.reflect_failure, state.facts_failure):
         if failure is not None and failure.skips:
@@ -33,7 +32,7 @@ def diagnose(
 
 
 def _lease_problem(state: MemoryState, now: datetime, lease_seconds: float) -> Problem | None:
-    """A lease that ran out without being given back, or one that no clock of today can have made."""
+    """Return the problem of a lease that expired unreleased, or that ends implausibly late."""
     owner, until = state.lease_owner, state.lease_until
     if owner is None or until is None:
         return None
@@ -59,7 +58,7 @@ def _lease_problem(state: MemoryState, now: datetime, lease_seconds: float) -> P
 
 def _due(policy: Policy, state: MemoryState, now: datetime) -> str | None:
     waiting = f"{state.unobserved_tokens:,} tokens wait to be observed"
-    if not state.look_tokens:  # nobody has planned anything yet
+    if not state.look_tokens:  # no work has been planned yet
         return waiting if observation_due(policy, state) else None
     if state.look_at is None or state.look_at > now:
         return None
@@ -69,7 +68,7 @@ def _due(policy: Policy, state: MemoryState, now: datetime) -> str | None:
 
 
 def diagnose_budget(ref: ConversationRef, state: BudgetState) -> Iterator[Problem]:
-    """Yield what a person should know about a budget that a conversation draws on."""
+    """Yield a problem if a budget that the conversation draws on is at a limit."""
     if state.level == "ok":
         return
     yield Problem(

@@ -1,4 +1,4 @@
-"""The settings of a memory: thresholds, budgets and the presets of the source designs."""
+"""Policy of a memory: thresholds, budgets and the presets of the source designs."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -11,71 +11,74 @@ from remanence.types import NoteFormat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """When a conversation is observed, activated and reflected, and what a context may hold.
+    """Settings for observation, activation and reflection, and for the content of a context.
 
     Tokens are counted by `token_counter` (by default the family of `model`).
 
     Attributes:
         enabled: False makes every context the plain system prompt and messages.
-        disabled_messages: while memory is off, a context has so many of the newest messages at most;
+        disabled_messages: the most messages, newest first, that a context has while memory is off;
             None: all.
         model: whose tokenizer and window count, such as `claude-sonnet-5-5`.
         token_counter: a counter by name (`flat`, `cjk`, `split`, or a family) instead of `model`'s.
         observe_tokens: an observation is due when the tokens that `observe_gauge` counts exceed this.
-        observe_gauge: counts the messages without an observation (`unobserved`), or those that a
-            context shows raw and no observation that is ready will replace (`working_window`).
-        observe_compare: whether they must exceed (`gt`) or reach (`gte`) it.
-        observe_slice: observe up to `observe_tokens`, the `oldest_n` messages, or all there are.
+        observe_gauge: count all messages without an observation (`unobserved`), or the raw messages
+            of a context that no finished observation will replace (`working_window`).
+        observe_compare: whether the count must exceed (`gt`) or reach (`gte`) `observe_tokens`.
+        observe_slice: observe up to `observe_tokens` (`budget`), the `oldest_n` messages, or `all`.
         observe_slice_messages: the n of `oldest_n`.
-        observe_max_tokens: the most that one observation reads; longer backlogs are split. None: what
-            a model reads and answers in one request (`slice_tokens`).
-        observe_timeout_seconds: how long an observer or reflector may take.
-        observer_mode: whether a model observes by requests of its own, or as a continuation of the
-            newest prompt, which has to be of the same model and is then read from its cache.
+        observe_max_tokens: the most tokens that one observation reads; longer backlogs are split.
+            None: as many as a model reads and answers in one request (`slice_tokens`).
+        observe_timeout_seconds: the time limit of an observer or reflector.
+        observer_mode: observe by `separate` requests, or by a `continuation` of the newest prompt,
+            which must be for the same model and is then read from its cache.
         precompute_at: the share of `observe_tokens` at which observations are made in advance.
-        note_ratio: tokens of an observation, at most, for each token of its source.
-        note_format: how notes are written.
+        note_ratio: the most tokens of an observation per token of its source.
+        note_format: the format of notes.
         note_language: the language in which a model writes notes and facts, such as `German`;
             `conversation` for that of the messages.
-        max_output_tokens: the most that an observer or reflector can write in one answer.
+        max_output_tokens: the most tokens that an observer or reflector can write in one answer.
         activate: use observations when the tail is over its budget, or as soon as they are made.
         tail_tokens: the budget of the raw tail; above it, activation is due. While a turn is open,
             observing waits for its end, and the tail may have a quarter more.
-        tail_keep_tokens: what an activation leaves of the tail, at least.
-        keep_last: messages that are always raw, at least.
-        keep_last_tool_results: of the raw tool results that notes cover already, so many of the
-            newest stay whole, older ones are shown in short; None: all whole.
+        tail_keep_tokens: the fewest tokens of the tail that an activation leaves raw.
+        keep_last: the number of newest messages that always stay raw.
+        keep_last_tool_results: the number of newest raw tool results to keep whole among those that
+            notes already cover; older ones are abridged. None: all stay whole.
         cache_ttl_seconds: a prompt cache that is idle this long is cold, so activation is free; by
-            default what the vendor of `model` states.
+            default the lifetime that the vendor of `model` states.
         reflect_tokens: the budget of each generation's live segments, observations first; the last
             one is the top generation, which condenses into itself. Empty: never reflect.
-        reflect_scope: condense one generation at a time (`generation`), the observations and, as
-            another sum, the reflections of all generations (`kind`), or all together (`all`).
-        reflect_ratio: tokens of a reflection, at most, for each token of its sources; the top
-            generation is condensed to three quarters of its budget instead.
-        reflect_min_interval_seconds: the least time between two reflections.
-        reflect_at_end: whether all notes of a conversation are condensed when it ends, whatever their
-            budget.
+        reflect_scope: condense one generation at a time (`generation`), observations and
+            reflections each by their own budget (`kind`), or all segments together (`all`).
+        reflect_ratio: the most tokens of a reflection per token of its sources; the top generation
+            is condensed to three quarters of its budget instead.
+        reflect_min_interval_seconds: the minimum time between two reflections.
+        reflect_at_end: whether all notes of a conversation are condensed when it ends, even if they
+            are within budget.
         superseded: whether segments that a reflection replaced are kept, or deleted with it.
         extract_facts: whether facts about the user are kept beyond a conversation.
         facts_tokens: the most tokens of facts in a context, and at most a tenth of it; 0: none.
-        facts_place: show a choice of facts before the notes (`prefix`), or those that match the
-            newest user message behind the last cache breakpoint (`volatile`).
-        recall_each_turn: whether a chat looks up each message of the user among earlier ones.
+        facts_place: show a selection of facts before the notes (`prefix`), or those that match the
+            newest user message after the last cache breakpoint (`volatile`).
+        recall_each_turn: whether a chat searches earlier messages for each new user message.
         recall_tokens: the most tokens of recalled passages in a context; 0: none.
-        recall_timeout_seconds: how long a query may wait for its vector; then words alone decide.
-        max_context_tokens: what a context may hold, by default nine tenths of the model's window.
-        block_after: times `tail_tokens` above which `context` waits for observations; None: never.
-        sync_timeout_seconds: how long it waits then.
-        render_order: oldest notes first, or behind the reflections lango's newest observations first.
+        recall_timeout_seconds: how long a query waits for its vector before it matches words alone.
+        max_context_tokens: the most tokens of a context; by default nine tenths of the model's
+            window.
+        block_after: the multiple of `tail_tokens` above which `context` waits for observations;
+            None: never.
+        sync_timeout_seconds: the longest such wait.
+        render_order: `oldest_first`, or reflections followed by the newest observations first
+            (`newest_first`).
         heading: the line above the notes; empty for none.
         separator: the line above the notes of each segment but the first; empty for none.
-        show_clock: whether the volatile block tells the time and the gaps between messages.
+        show_clock: whether the volatile block shows the time and the gaps between messages.
         retry_seconds: the wait after a first failure; doubled with each further one.
         retry_max_seconds: the longest wait between two tries.
-        max_failures: after so many failures in a row only new messages allow another try; a single
-            message that fails more often is left without notes.
-        max_message_bytes: longer messages are refused.
+        max_failures: after this many failures in a row only new messages allow another try; a
+            single message that fails more often is left without notes.
+        max_message_bytes: the largest size of a message; longer ones are rejected.
     """
 
     enabled: bool = True
@@ -218,26 +221,26 @@ class Policy:
         return cls(**settings | changes)
 
     def replace(self, **changes: Any) -> Self:  # the fields' own types
-        """A copy with some fields changed; checked like a new policy."""
+        """Return a copy with some fields changed, validated like a new policy."""
         return dataclasses.replace(self, **changes)
 
     @property
     def cache_lifetime_seconds(self) -> float:
-        """How long a prompt cache lives after its last use."""
-        given = self.cache_ttl_seconds
-        return lifetime_seconds(self.model) if given is None else given
+        """Seconds that a prompt cache survives after its last use."""
+        ttl = self.cache_ttl_seconds
+        return lifetime_seconds(self.model) if ttl is None else ttl
 
     @property
     def context_tokens(self) -> int:
-        """The most tokens that a context may hold."""
+        """The most tokens that a context may have."""
         return self.max_context_tokens or window_tokens(self.model) * 9 // 10
 
     @property
     def slice_tokens(self) -> int:
         """The most tokens that one observation reads.
 
-        Without `observe_max_tokens` that is what one request to `model` may have, but no more than
-        notes of `note_ratio` find room for in one answer.
+        Without `observe_max_tokens` it is the most that one request to `model` can have, limited so
+        that notes of `note_ratio` fit in one answer.
         """
         if self.observe_max_tokens is not None:
             return self.observe_max_tokens
@@ -250,7 +253,7 @@ class Policy:
 
 
 def window_tokens(model: str) -> int:
-    """The size of a model's window in tokens, as its vendor states it; 128,000 if unknown."""
+    """Return the size of a model's window in tokens; 128,000 if it is unknown."""
     name = model.lower()
     for part, tokens in (("claude", 200_000), ("gemini", 1_000_000), ("gpt-4.1", 1_000_000)):
         if part in name:
@@ -264,7 +267,7 @@ with less care."""
 
 
 def request_tokens(model: str) -> int:
-    """The tokens that a request may have; of a chain of models, what the smallest one takes."""
+    """Return the most tokens of a request; in a chain of models, the smallest window decides."""
     return min(window_tokens(link) for link in model.split(" > ")) * REQUEST_SHARE // 8
 
 
@@ -291,8 +294,8 @@ _NOT_NEGATIVE = (
 )
 
 
-LONGEST_LANGUAGE: Final = 60
-"""Characters of the name of a language."""
+MAX_LANGUAGE_LENGTH: Final = 60
+"""The most characters of a language name."""
 
 
 def _check_ranges(policy: Policy) -> None:
@@ -320,7 +323,8 @@ def _check_ranges(policy: Policy) -> None:
         allowed = policy.keep_last_tool_results >= 0
         _require(allowed, "keep_last_tool_results", policy.keep_last_tool_results, "use 0 or more")
     language = policy.note_language
-    named = bool(language.strip()) and language.isprintable() and len(language) <= LONGEST_LANGUAGE
+    fits = len(language) <= MAX_LANGUAGE_LENGTH
+    named = bool(language.strip()) and language.isprintable() and fits
     _require(named, "note_language", language, "use the name of a language, such as 'German'")
     top = policy.reflect_scope == "all" or len(policy.reflect_tokens) != 1
     _require(top, "reflect_tokens", policy.reflect_tokens, "name the budget of a generation above")
@@ -332,7 +336,7 @@ def _check_ranges(policy: Policy) -> None:
 
 
 def _check_window(policy: Policy) -> None:
-    """Tail and notes fit a context; the error names the setting that takes most, and one that fits."""
+    """Require that tail and notes fit a context; the error suggests values that would."""
     window, tail, notes = policy.context_tokens, policy.tail_tokens, policy.reflect_tokens
     total, room = tail + sum(notes), window - tail
     if total <= window:

@@ -1,4 +1,4 @@
-"""When something is due, and how much of it: pure functions of a policy and a state."""
+"""The schedule of memory work, as pure functions of a policy and a state."""
 
 import math
 from collections.abc import Sequence
@@ -22,35 +22,35 @@ UNREACHABLE = frozenset(
         "unknown_model",
     }
 )
-"""Failures of an observer that a reflector would most likely meet, too."""
+"""Failures of an observer that a reflector would most likely meet too."""
 
 COSTLY_FACTOR = 10
 _COSTLY = frozenset({"cut_off"})
 """Failures of a try that takes two calls and would most likely end the same way soon after."""
 
-LONGEST_ASKED_SECONDS = 86_400.0
+MAX_ASKED_SECONDS = 86_400.0
 MAX_JITTER = 0.25
 
 MESSAGE_HEAD_TOKENS = 20
-"""What number, speaker and time of a message take in a request, beside its own tokens."""
+"""Tokens of the number, speaker and time of a message in a request, beside its own."""
 
 HEADING_TOKENS = 20
-LEAST_NOTE_TOKENS = 64
-"""The day and the speaker stand above notes: fewer tokens would have no room for anything else."""
+MIN_NOTE_TOKENS = 64
+"""Notes begin with a heading of day and speaker: fewer tokens leave no room for anything else."""
 
 OPEN_TURN_FACTOR = 1.25
-"""While a turn is open, the backlog and the raw tail may exceed their budgets by so much."""
+"""The factor by which the backlog and the raw tail may exceed their budgets in an open turn."""
 
-LEAST_TURNS = 0.5
+MIN_TURN_SHARE = 0.5
 """A slice ends with a turn, unless that leaves less than this share of it."""
 
-LEAST_SLICE = 0.25
-"""The share of `observe_tokens` below which a slice also takes the next message, however long:
+MIN_SLICE_SHARE = 0.25
+"""The share of `observe_tokens` below which a slice also includes the next message, however long:
 a few words alone are not worth a segment."""
 
 
 def observation_due(policy: Policy, state: MemoryState) -> bool:
-    """Whether messages should be observed now."""
+    """Return whether messages should be observed now."""
     if not policy.enabled or state.unobserved_tokens == 0:
         return False
     if policy.observe_compare == "gte":
@@ -63,14 +63,14 @@ def _threshold(policy: Policy) -> float:
 
 
 def may_interrupt(policy: Policy, state: MemoryState) -> bool:
-    """Whether so many messages wait that an observation begins in the middle of a turn, too."""
+    """Return whether the backlog is long enough to observe even in the middle of a turn."""
     return observable_tokens(policy, state) > OPEN_TURN_FACTOR * _threshold(policy)
 
 
 def look_tokens(policy: Policy, state: MemoryState) -> int:
-    """The tokens of the tape above which another look makes sense while nothing else happens.
+    """Return the tokens of the tape above which the conversation is to be looked at again.
 
-    That is where an observation becomes due; while one is due and waits, with the next message.
+    An observation becomes due there. If one is due already, the next message is enough.
     """
     before = state.last_sum_tokens - observable_tokens(policy, state)
     above = before + _threshold(policy)
@@ -79,7 +79,7 @@ def look_tokens(policy: Policy, state: MemoryState) -> int:
 
 
 def longest_wait(policy: Policy) -> timedelta:
-    """After so long all that waits is looked at again: a longer wait is of a wrong clock."""
+    """Return the longest plausible wait; only a wrong clock can have planned a longer one."""
     return timedelta(seconds=policy.retry_max_seconds * (1 + MAX_JITTER))
 
 
@@ -99,11 +99,11 @@ def observation_slice(
     everything: bool = False,
     request_tokens: int | None = None,
 ) -> tuple[Message, ...]:
-    """The messages that the next observation covers: the oldest of *messages*, or none yet.
+    """Return the messages for the next observation: the oldest of *messages*, or none yet.
 
     *messages* follow `observed_seq`. A slice never ends between a tool call and its result, and
-    leaves `keep_last` messages unobserved, unless *everything* is asked for. One up to a budget ends
-    with a turn, where that does not leave too little. One request for it may have *request_tokens*.
+    leaves `keep_last` messages unobserved unless *everything* is set. A slice up to a budget ends
+    with a turn unless that makes it too small. It fits a request of *request_tokens*.
     """
     newest = state.last_seq if everything else _newest_observable(policy, state)
     final = everything and bool(messages) and messages[-1].seq == state.last_seq
@@ -114,7 +114,7 @@ def observation_slice(
     for end in ends:
         tokens += sum(message.tokens for message in messages[counted : end + 1])
         counted = end + 1
-        too_small = before < policy.observe_tokens * LEAST_SLICE
+        too_small = before < policy.observe_tokens * MIN_SLICE_SHARE
         fits = _fits(policy, end + 1, tokens) or (too_small and not _is_full(policy, end + 1))
         fits = fits and _is_readable(end + 1, tokens, request_tokens)
         if chosen is not None and not fits:
@@ -125,7 +125,7 @@ def observation_slice(
             closing = end, tokens
     if chosen is None:
         return ()
-    if policy.observe_slice == "budget" and closing and closing[1] >= before * LEAST_TURNS:
+    if policy.observe_slice == "budget" and closing and closing[1] >= before * MIN_TURN_SHARE:
         chosen = closing[0]
     return tuple(messages[: chosen + 1])
 
@@ -138,9 +138,9 @@ def is_cut(
     *,
     request_tokens: int | None = None,
 ) -> bool:
-    """Whether tokens end the slice *chosen* before the messages do that the policy asks for.
+    """Return whether token limits made the slice *chosen* shorter than the policy asks for.
 
-    *messages* follow `observed_seq`, as many as their tokens let be read.
+    *messages* follow `observed_seq`; a limit on tokens may have cut them short.
     """
     run = next(groups(messages[len(chosen) :]), ())
     end = len(chosen) + max(1, len(run))
@@ -153,13 +153,13 @@ def is_cut(
 
 
 def observe_rejections(state: MemoryState, observer: str) -> int:
-    """How often *observer* failed in a row on the next messages for another reason than an outage."""
+    """Count the failures in a row of *observer* on the next messages that no outage explains."""
     failure = _observe_failure(state, observer)
     return failure.rejections if failure else 0
 
 
 def observe_halvings(state: MemoryState, observer: str) -> int:
-    """How often the next slice is halved: of what takes too long, half may be done in time."""
+    """Count the halvings of the next slice: half of one that timed out may be done in time."""
     failure = _observe_failure(state, observer)
     if failure is None:
         return 0
@@ -167,22 +167,22 @@ def observe_halvings(state: MemoryState, observer: str) -> int:
 
 
 def _observe_failure(state: MemoryState, observer: str) -> Failure | None:
-    """The failure that *observer* has behind it; that of another one says nothing about it."""
+    """Return the last failure of *observer*; that of another observer does not count."""
     failure = state.observe_failure
     return failure if failure is not None and failure.made_by in ("", observer) else None
 
 
 def halve(messages: Sequence[Message], times: int) -> tuple[Message, ...]:
-    """The first of *messages* after so many halvings, at least the first run that may stand alone.
+    """Return the first of *messages* after *times* halvings, at least the first whole run.
 
-    What fails again and again is isolated so, and all around it is observed.
+    Messages that fail again and again are isolated this way, and all others are observed.
     """
     ends = safe_ends(messages, final=True)
     return tuple(messages[: ends[max(1, len(ends) >> times) - 1] + 1])
 
 
 def is_single_run(messages: Sequence[Message]) -> bool:
-    """Whether no part of *messages* may stand alone."""
+    """Return whether *messages* are a single run, which cannot be cut."""
     return len(safe_ends(messages, final=True)) == 1
 
 
@@ -197,7 +197,7 @@ def _is_full(policy: Policy, messages: int) -> bool:
 
 
 def _is_readable(messages: int, tokens: int, request_tokens: int | None) -> bool:
-    """Whether one request may show so many messages whole."""
+    """Return whether one request has room for so many whole messages."""
     return request_tokens is None or tokens + messages * MESSAGE_HEAD_TOKENS <= request_tokens
 
 
@@ -216,12 +216,13 @@ def _fits(policy: Policy, messages: int, tokens: int) -> bool:
 def activation(
     policy: Policy, snapshot: Snapshot, *, now: datetime, model_changed: bool = False
 ) -> int | None:
-    """The seq that `active_seq` should move to now, or None.
+    """Return the seq that `active_seq` should move to now, or None.
 
-    Due when the tail is over its budget, when the prompt cache is
-    cold (so also when *model_changed*), or (`when_observed`) as soon as there is anything to activate. It moves as far as leaves
-    `tail_keep_tokens` and `keep_last`; a tail over its budget moves by one segment at least. Where
-    it stays, messages that are raw beside their notes leave a tail that is over its budget.
+    An activation is due when the tail is over its budget, when the prompt cache is cold (so also
+    when *model_changed*), or with `when_observed` as soon as there is anything to activate. It
+    leaves `tail_keep_tokens` and `keep_last` raw; if the tail is over its budget, it moves by at
+    least one segment. If no segment is ready, the result is the current `active_seq` as long as a
+    tail over its budget can shed messages that notes already cover.
     """
     state = snapshot.state
     ready = [segment for segment in snapshot.segments if segment.last_seq > state.active_seq]
@@ -241,7 +242,7 @@ def activation(
 
 
 def _may_shrink(policy: Policy, snapshot: Snapshot) -> bool:
-    """Whether a tail over its budget holds messages that need not stay beside their notes."""
+    """Return whether a tail over its budget has raw messages that notes can replace already."""
     state = snapshot.state
     if state.tail_tokens <= policy.tail_tokens or not snapshot.tail:
         return False
@@ -249,11 +250,11 @@ def _may_shrink(policy: Policy, snapshot: Snapshot) -> bool:
 
 
 def tail_start(policy: Policy, tail: Sequence[Message], active_seq: int) -> int:
-    """The first message that stays raw when `active_seq` moves to *active_seq*.
+    """Return the seq of the first message that stays raw when `active_seq` moves to *active_seq*.
 
-    *tail* are the newest messages, raw so far. Where activation may take all of them
-    (`when_observed`), `keep_last` messages and `tail_keep_tokens` stay raw beside their notes, and
-    the newest run of messages in any case: no provider takes a request without one.
+    *tail* are the newest messages, raw so far. If activation covers all of them
+    (`when_observed`), `keep_last` messages and `tail_keep_tokens` stay raw beside their notes. The
+    newest run always stays: no provider accepts a request without messages.
     """
     tokens = count = 0
     keep_last = max(1, policy.keep_last)
@@ -277,10 +278,10 @@ def _leaves_enough(policy: Policy, state: MemoryState, segment: Segment) -> bool
 
 
 def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -> int | None:
-    """The message up to which facts of the user should be extracted now, or None.
+    """Return the seq up to which facts about the user should be extracted now, or None.
 
-    That is what was reflected, as its notes are condensed ever more; of *everything*, and after a
-    failure, all that was observed.
+    Normally these are the reflected messages, whose notes lose detail with each reflection; with
+    *everything*, and after a failure, all observed messages.
     """
     if not (policy.enabled and policy.extract_facts) or state.user is None:
         return None
@@ -292,7 +293,7 @@ def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -
 def reflection_sources(
     policy: Policy, state: MemoryState, segments: Sequence[Segment]
 ) -> tuple[Segment, ...]:
-    """The live segments that should be condensed, adjacent and in order; empty if none."""
+    """Return the live segments to condense, adjacent and in order; empty if none are due."""
     if not policy.enabled or not policy.reflect_tokens:
         return ()
     active = tuple(segment for segment in segments if segment.last_seq <= state.active_seq)
@@ -307,7 +308,7 @@ def reflection_sources(
 
 
 def reflection_time(policy: Policy, state: MemoryState, *, now: datetime) -> datetime:
-    """When the interval since the last reflection is over; not later than one from now."""
+    """Return the end of the interval since the last reflection, at most one interval from now."""
     interval = timedelta(seconds=policy.reflect_min_interval_seconds)
     if state.last_reflected_at is None or state.last_reflected_at > now:
         return now
@@ -315,12 +316,12 @@ def reflection_time(policy: Policy, state: MemoryState, *, now: datetime) -> dat
 
 
 def _rank(policy: Policy, segment: Segment) -> int:
-    """Which of the budgets a segment counts for."""
+    """Return the index of the budget that a segment counts towards."""
     return min(segment.generation, 1) if policy.reflect_scope == "kind" else segment.generation
 
 
 def reflection_generation(policy: Policy, sources: Sequence[Segment]) -> int:
-    """The generation of what *sources* are condensed to."""
+    """Return the generation of a reflection of *sources*."""
     newest = max(segment.generation for segment in sources)
     if policy.reflect_scope != "generation":
         return newest + 1
@@ -328,10 +329,10 @@ def reflection_generation(policy: Policy, sources: Sequence[Segment]) -> int:
 
 
 def reflection_target(policy: Policy, sources: Sequence[Segment], *, final: bool = False) -> int:
-    """The most tokens that a reflection of *sources* should have.
+    """Return the most tokens that a reflection of *sources* should have.
 
-    What is in the top generation already is condensed no more than its budget asks, and so is what
-    a conversation has at its end (*final*).
+    The top generation, and the notes at the end of a conversation (*final*), are condensed no more
+    than their budget requires.
     """
     tokens = sum(segment.tokens for segment in sources)
     budget = _reflection_budget(policy, sources)
@@ -341,13 +342,13 @@ def reflection_target(policy: Policy, sources: Sequence[Segment], *, final: bool
 
 
 def reflection_limit(policy: Policy, sources: Sequence[Segment]) -> int:
-    """The most tokens that a reflection of *sources* may have: more would be due again at once."""
+    """Return the token limit of a reflection of *sources*; above it, it would be due again."""
     tokens = sum(segment.tokens for segment in sources)
     return min(tokens, _reflection_budget(policy, sources))
 
 
 def _is_top(policy: Policy, sources: Sequence[Segment]) -> bool:
-    """Whether a generation condenses into itself."""
+    """Return whether *sources* condense into their own generation."""
     oldest = min(segment.generation for segment in sources)
     return policy.reflect_scope == "generation" and oldest == reflection_generation(policy, sources)
 
@@ -359,18 +360,18 @@ def _reflection_budget(policy: Policy, sources: Sequence[Segment]) -> int:
 
 
 def observation_target(policy: Policy, source_tokens: int) -> int:
-    """The most tokens that the notes of a source may have; of a few words all that they say."""
+    """Return the most tokens of the notes on a source; short sources may be noted in full."""
     share = source_tokens * policy.note_ratio
-    least = min(source_tokens + HEADING_TOKENS, LEAST_NOTE_TOKENS)
+    least = min(source_tokens + HEADING_TOKENS, MIN_NOTE_TOKENS)
     return int(min(max(share, least), policy.max_output_tokens))
 
 
 def may_try(
     policy: Policy, state: MemoryState, failure: Failure | None, *, now: datetime, made_by: str
 ) -> bool:
-    """Whether a step of the maker *made_by* may be tried now that has *failure* behind it.
+    """Return whether the maker *made_by* may try a step again after *failure*.
 
-    What another maker met says nothing about this one.
+    A failure of another maker does not count.
     """
     if failure is None or failure.made_by not in ("", made_by):
         return True
@@ -378,29 +379,30 @@ def may_try(
 
 
 def _is_waiting(failure: Failure, now: datetime) -> bool:
-    """Whether the next try is due later; a failure of the future is of a clock that was wrong."""
+    """Return whether the next try is due later; a failure in the future is from a wrong clock."""
     return failure.at <= now < failure.next_attempt_at
 
 
 def is_latched(policy: Policy, state: MemoryState, failure: Failure) -> bool:
-    """Whether failures stopped all tries of a step until new messages come."""
+    """Return whether a step has failed too often to be tried before new messages arrive."""
     return failure.failures >= policy.max_failures and state.last_seq <= failure.last_seq
 
 
 def retry_delay(
     policy: Policy, failures: int, *, jitter: float, reason: str = "", asked_seconds: float = 0.0
 ) -> timedelta:
-    """The wait after the *failures*-th failure in a row; *jitter* in 0..1 adds up to `MAX_JITTER`.
+    """Return the wait after the *failures*-th failure in a row.
 
-    It is at least what a provider *asked* for, within a day.
+    *jitter* in 0..1 adds up to `MAX_JITTER`. The wait is at least *asked_seconds*, the delay that a
+    provider asked for, of at most a day.
     """
     exponent = min(failures - 1, 30)
     first_seconds = policy.retry_seconds * (COSTLY_FACTOR if reason in _COSTLY else 1)
     seconds = min(first_seconds * 2**exponent, policy.retry_max_seconds) * (1 + jitter * MAX_JITTER)
-    return timedelta(seconds=max(seconds, min(asked_seconds, LONGEST_ASKED_SECONDS)))
+    return timedelta(seconds=max(seconds, min(asked_seconds, MAX_ASKED_SECONDS)))
 
 
 def later_steps_wait(state: MemoryState, *, now: datetime, observer: str) -> bool:
-    """Whether the model of the observer was unreachable lately: then no other one is asked."""
+    """Return whether other steps should wait because the observer's model was unreachable."""
     failure = _observe_failure(state, observer)
     return failure is not None and failure.reason in UNREACHABLE and _is_waiting(failure, now)
