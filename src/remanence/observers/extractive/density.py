@@ -1,4 +1,4 @@
-"""How much a passage tells: rarity, shape and place of its words, and who says it."""
+"""Scores passages by the rarity and kind of their words, their cue and their speaker."""
 
 import math
 from collections import Counter
@@ -14,7 +14,7 @@ from remanence.observers.extractive.selection import Candidate
 from remanence.types import Tag
 
 _DATE = 4.0
-_FULL_DATE = 6.0  # told with its year, so it is far from the day of the message
+_FULL_DATE = 6.0  # with its year, so far from the day of the message
 _NAME = 2.2
 _NUMBER = 1.8
 _CODE = 5.0  # an id, an amount: nobody can guess it
@@ -33,7 +33,7 @@ _CAPTION = 0.45
 _QUOTED = 0.6
 _OPEN = 0.7
 _OUTCOME = 0.6
-_UNTOLD = 0.3
+_NOT_TAKEN_UP = 0.3
 _SUPERSEDED = 0.4
 _CORRECTS = 1.7
 _CRITICAL = 3.0
@@ -46,21 +46,21 @@ _TAG: Mapping[Tag, float] = {
     "Fact": 1.0,
 }
 _WEIGHED: frozenset[Tag] = frozenset({"Decision", "NextStep"})
-"""What stands of these kinds weighs more; of others, a reader has to know it."""
-_STANDS = 2.0
+"""Tags whose standing passages get only a boost; those of other tags are required."""
+_STANDING = 2.0
 _REPLY = 1.5
-_LEANING = 0.75
+_ANAPHORIC = 0.75
 _DUE = 1.3
 _PRIOR_RANGE = (0.5, 2.5)
 _SAID_BY_AGENT = 0.6
-"""Who has no name but his role; in logs of such agents three of four facts asked for are the user's."""
-_TALKS_MOST = 0.8  # the prior of one of two who says three quarters of it all
+"""For a speaker without a name: in agent logs, most facts asked for are the user's."""
+_DOMINANT_PRIOR = 0.8  # of one of two speakers with three quarters of the text
 
 
 def weigh(
     found: Sequence[Passage], stretches: Sequence[int]
 ) -> Generator[None, None, tuple[Candidate, ...]]:
-    """Candidates of all passages, weighed against one another; yields between passages."""
+    """Return candidates for all passages, weighted by term rarity; yields between passages."""
     counts: Counter[str] = Counter()
     for p in found:
         counts.update({term for word in p.words for term in terms(word.key)})
@@ -68,13 +68,13 @@ def weigh(
     priors = _priors(found)
     candidates: list[Candidate] = []
     for p, stretch in zip(found, stretches, strict=True):
-        told = weights((*p.words, *p.context), p.vocabulary, counts, prior=priors[p.speaker])
+        weighted = weights((*p.words, *p.context), p.vocabulary, counts, prior=priors[p.speaker])
         if p.is_detail or (p.is_item and p.speaker == AGENT and p.cue == NO_CUE):
-            told = tuple((term, w * _uptake(term, counts)) for term, w in told)
+            weighted = tuple((term, w * _uptake(term, counts)) for term, w in weighted)
         candidates.append(
             Candidate(
                 text=p.text,
-                terms=told,
+                terms=weighted,
                 factor=_factor(p),
                 stretch=stretch,
                 must=_must(p, priors[p.speaker]),
@@ -86,8 +86,8 @@ def weigh(
 
 
 def _uptake(term: str, counts: Mapping[str, int]) -> float:
-    """What a detail of a result or an agent's list counts: little if nobody takes it up, in talk or in a call."""
-    return 1.0 if all(counts[part] > 1 for part in term.split(" ")) else _UNTOLD
+    """Return the factor of a term in a detail: low unless another passage takes it up."""
+    return 1.0 if all(counts[part] > 1 for part in term.split(" ")) else _NOT_TAKEN_UP
 
 
 def weights(
@@ -97,10 +97,10 @@ def weights(
     *,
     prior: float = 1.0,
 ) -> tuple[tuple[str, float], ...]:
-    """The terms of words with their weights; *counts* says in how many passages a term stands.
+    """Return the terms of words with their weights; *counts* is the passages per term.
 
-    A *prior* below 1 makes plain words count less: a name or a number tells as much in the mouth
-    of one who talks a lot.
+    A *prior* below 1 lowers the weight of plain words only: a name or a number is as informative
+    from a speaker who talks a lot.
     """
     weighed: dict[str, float] = {}
     for run in _units(words):
@@ -124,7 +124,7 @@ def weights(
 
 
 def _units(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    """Words one by one, those of a name of several words together: "Ana Reyes" is one value."""
+    """Yield words one by one, a name of several words as one unit: "Ana Reyes" is one value."""
     start, goes_on = 0, False
     for index, word in enumerate(words):
         if index and not (goes_on and word.is_name):
@@ -161,18 +161,22 @@ def _digits(text: str) -> int:
 
 
 def _must(p: Passage, prior: float) -> bool:
-    """Whether a reader has to know it: it is asked for good or puts right, and not in the longest speeches.
+    """Return whether a passage is required: a correction or a standing request.
 
-    What an agent without a name asks for is a proposal.
+    Not from a speaker who dominates the talk, nor from an agent without a name, who proposes.
     """
-    puts_right = p.supersedes is not None and p.first_seq == p.seq
-    for_good = p.cue.stands and p.cue.tag not in _WEIGHED and not p.is_superseded
-    stands = for_good and bool(p.context or own_words(p))
-    return (puts_right or stands) and prior > _TALKS_MOST and p.speaker != AGENT
+    corrects = p.supersedes is not None and p.first_seq == p.seq
+    is_standing = p.cue.stands and p.cue.tag not in _WEIGHED and not p.is_superseded
+    has_content = bool(p.context or own_words(p))
+    return (
+        (corrects or (is_standing and has_content))
+        and prior > _DOMINANT_PRIOR
+        and p.speaker != AGENT
+    )
 
 
 def _factor(p: Passage) -> float:
-    leans = bool(p.words) and p.words[0].key in p.vocabulary.leans and not p.context
+    is_anaphoric = bool(p.words) and p.words[0].key in p.vocabulary.leans and not p.context
     kinds = (
         (p.cue.priority == "CRITICAL" and p.speaker != AGENT, _CRITICAL),
         (p.speaker == AGENT and p.cue.tag not in VERDICTS, _SAID_BY_AGENT),
@@ -184,14 +188,14 @@ def _factor(p: Passage) -> float:
         (p.is_outcome and p.cue.tag != "Issue", _OUTCOME),
         (p.cue.corrects or p.supersedes is not None, _CORRECTS),
         (bool(p.dates) and p.cue.tag == "NextStep", _DUE),
-        (p.cue.stands and not p.is_superseded and p.speaker != AGENT, _STANDS),
+        (p.cue.stands and not p.is_superseded and p.speaker != AGENT, _STANDING),
         (is_filler(p), _FILLER),
-        (leans, _LEANING),
+        (is_anaphoric, _ANAPHORIC),
         (p.is_reply, _REPLY),
     )
     factor = _TAG[p.cue.tag] * _person(p)
-    for holds, weight in kinds:
-        if holds:
+    for applies, weight in kinds:
+        if applies:
             factor *= weight
     return factor
 
@@ -206,13 +210,13 @@ def _person(p: Passage) -> float:
 
 
 def _priors(found: Sequence[Passage]) -> dict[str, float]:
-    """Who says little is worth more per word: a prior, never a filter."""
-    said: Counter[str] = Counter()
+    """Return a factor per speaker, higher for those who say less: a prior, never a filter."""
+    chars: Counter[str] = Counter()
     for p in found:
-        said[p.speaker] += len(p.source)
-    total = sum(said.values()) or 1
+        chars[p.speaker] += len(p.source)
+    total = sum(chars.values()) or 1
     low, high = _PRIOR_RANGE
     return {
-        who: min(high, max(low, (total / len(said) / max(1, size)) ** 0.5))
-        for who, size in said.items()
+        speaker: min(high, max(low, (total / len(chars) / max(1, size)) ** 0.5))
+        for speaker, size in chars.items()
     }

@@ -1,4 +1,4 @@
-"""Dates in a note's text: relative ones made absolute, as short as their heading's date allows."""
+"""Dates in a note's text: relative ones resolved, as short as the date of the heading allows."""
 
 import re
 from datetime import date, datetime
@@ -32,14 +32,14 @@ _WEEKEND = {"chinese": "周末", "japanese": "の週末", "korean": " 주말"}
 _TAKES_PARTICLES = ("japanese", "korean")
 _TOPIC_MARKS = ("的", "是", "之", "就是", "算是")
 _AFTER_CONSONANT = {"은": "는", "이": "가", "을": "를", "과": "와", "으로": "로", "이랑": "랑"}
-"""Korean particles that depend on the sound before them, as they stand after a consonant and a vowel."""
+"""Korean particles that depend on the sound before them: after a consonant, after a vowel."""
 
 
 def format_date(mention: DateMention, at: datetime, following: str) -> str:
-    """How a note said at *at* writes a date that *following* comes after, "" if the heading tells it.
+    """Return the text of a date in a note from the time *at*, "" if the heading implies it.
 
-    The year is left out where it is that of *at*. A date that the text gives itself stays as it
-    is, and so does one whose replacement would not fit the words that follow it.
+    The year is omitted if it is that of *at*. An absolute date stays unchanged, and so does one
+    whose replacement would not fit *following*, the text after it.
     """
     if not mention.relative or _names_its_day(mention, at):
         return mention.text
@@ -59,7 +59,7 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
 
 
 def _names_its_day(mention: DateMention, at: datetime) -> bool:
-    """Whether the text gives day and month of the year that the heading shows."""
+    """Return whether the text names day and month itself, in the year of the heading."""
     day, month, text = mention.first.day, mention.first.month, mention.text.casefold()
     names = BY_NAME[mention.language].months or _MONTHS
     return (
@@ -124,12 +124,12 @@ def _with_units(mention: DateMention, at: datetime, units: str) -> str:
 
 
 def _stands(mention: DateMention, shown: str, following: str) -> bool:
-    """Whether *shown* may take the place of a Korean mention: no week is called by a day."""
+    """Return whether *shown* may replace a Korean mention; a day never replaces a week."""
     return mention.grain not in ("week", "weekend") and _fits(mention.text, shown, following)
 
 
 def _fits(text: str, shown: str, following: str) -> bool:
-    """Whether a Korean particle after *text* may stand after *shown* as well."""
+    """Return whether a Korean particle that follows *text* may follow *shown* too."""
     particle = re.match(r"[가-힣]*", following)
     depends = particle is not None and any(
         particle[0].startswith(form) for forms in _AFTER_CONSONANT.items() for form in forms
@@ -138,7 +138,7 @@ def _fits(text: str, shown: str, following: str) -> bool:
 
 
 def _ends_in_consonant(text: str) -> bool:
-    """Whether the last Hangul syllable is closed."""
+    """Return whether the last character is a closed Hangul syllable."""
     return "가" <= text[-1] <= "힣" and (ord(text[-1]) - ord("가")) % 28 != 0
 
 

@@ -1,4 +1,4 @@
-"""Which passages tell anything at all, and something new."""
+"""Drops passages without content and passages that a known note already covers."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from remanence.observers.extractive.render import Word, content, terms
 from remanence.types import Note, Tag
 
 VERDICTS: frozenset[Tag] = frozenset({"Decision", "Issue", "Outcome"})
-"""What a clause tells by being said, in however few words."""
+"""Tags that make a clause informative, however short it is."""
 _BARE = 2
 _PASTED_CHARS = 40
 _VALUE_MARKS = frozenset("0123456789._/@#")
@@ -20,20 +20,20 @@ _ENOUGH_TO_COMPARE = 3
 def telling(
     found: Sequence[Passage], known: Sequence[Note]
 ) -> Generator[None, None, tuple[Passage, ...]]:
-    """The passages that tell anything at all, and something that nobody said nor a known note holds.
+    """Return the passages that have content and are not covered by a known note.
 
-    What one speaker pastes of another's words is theirs.
+    A passage pasted from another speaker is dropped: it counts for its author.
     """
     bags: list[frozenset[str]] = []
     for note in known:
-        said = (word.strip(_MARKS) for word in note.text.lower().split())
-        bags.append(frozenset(term for word in said for term in terms(word)))
+        note_words = (word.strip(_MARKS) for word in note.text.lower().split())
+        bags.append(frozenset(term for word in note_words for term in terms(word)))
         yield
     kept: list[Passage] = []
-    said_by: dict[str, str] = {}
+    authors: dict[str, str] = {}
     for p in found:
         is_pasted = (
-            len(p.source) >= _PASTED_CHARS and said_by.setdefault(p.source, p.speaker) != p.speaker
+            len(p.source) >= _PASTED_CHARS and authors.setdefault(p.source, p.speaker) != p.speaker
         )
         if not is_pasted and _tells(p) and not (bags and _is_known(p, bags)):
             kept.append(_word_for_word(p) if _asks_agent(p) else p)
@@ -42,7 +42,7 @@ def telling(
 
 
 def _asks_agent(p: Passage) -> bool:
-    """Whether it is a question of an agent's user: what the agent works on from there."""
+    """Return whether the passage is a question of an agent's user: the agent's next task."""
     return p.is_question and p.speaker == USER
 
 
@@ -56,7 +56,7 @@ def _is_known(p: Passage, bags: Sequence[frozenset[str]]) -> bool:
 
 
 def _tells(p: Passage) -> bool:
-    """Whether a passage can stand by itself: narration and bare words go, an answered question too."""
+    """Return whether a passage is informative; narration and answered questions are not."""
     if p.is_question and p.is_superseded:
         return False
     if p.is_outcome:
@@ -75,13 +75,13 @@ def _tells(p: Passage) -> bool:
 
 
 def own_words(p: Passage) -> list[Word]:
-    """The words that another passage would not have."""
+    """Return the words specific to a passage: dates and all but function words."""
     slight = p.vocabulary.slight
     return [w for w in p.words if w.is_date or not (w.dropped or w.key in slight)]
 
 
 def _size(own: Sequence[Word], p: Passage) -> int:
-    """How many words of its own a passage has; that it denies or is about its speaker adds one."""
+    """Return the number of a passage's own words; a negation or the first person adds one."""
     if p.vocabulary.small:
         return sum(len(word.key) for word in own) // 2
     if not own or len(own) > _BARE:
@@ -92,11 +92,11 @@ def _size(own: Sequence[Word], p: Passage) -> int:
 
 
 def _is_value(word: Word) -> bool:
-    """Whether nobody can guess a word: a date, a name, a number, a path."""
+    """Return whether a word is a value: a date, a name, a number, a path."""
     return word.is_date or word.is_name or not _VALUE_MARKS.isdisjoint(word.key)
 
 
 def is_filler(p: Passage) -> bool:
-    """Whether it opens as courtesy does: "let's ..." decides nothing, but "let's go with ..." does."""
+    """Return whether a passage is mere courtesy: "let's ...", but not "let's go with ..."."""
     opens = bool(p.vocabulary.filler) and p.source.lower().startswith(p.vocabulary.filler)
     return opens and p.cue.tag != "Decision" and not p.is_request

@@ -1,4 +1,4 @@
-"""What stands before a list says what its items are: open, not possible, a proposal."""
+"""Leads of lists: the line before a list may make its items open, impossible or proposed."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentences import ITEM, Span
 from remanence.types import Tag
 
-_MOST_WORDS = 5
+_MAX_WORDS = 5
 _INHERITED: frozenset[Tag] = frozenset({"NextStep", "Issue"})
 
 
 class Lead(NamedTuple):
-    """The line before a list: its words if items need them, and what they are by it.
+    """The line before a list: its words if items need them, and the cue that items inherit.
 
-    `is_open` says that the items are not so: they will, could or cannot be, or one of them.
+    `is_open` marks items that are not facts yet: planned, possible, ruled out or alternatives.
     """
 
     words: tuple[Word, ...] = ()
@@ -24,7 +24,7 @@ class Lead(NamedTuple):
     is_open: bool = False
 
     def of_item(self, cue: Cue) -> Cue:
-        """The cue of an item that has this one by itself."""
+        """Return the cue of an item in the list whose own cue is *cue*."""
         if self.is_open and cue.tag in DONE:
             return NO_CUE
         return self.cue if cue == NO_CUE else cue
@@ -34,7 +34,7 @@ NO_LEAD = Lead()
 
 
 def with_leads(text: str, found: Iterable[Span]) -> Iterator[tuple[Span, Span | None]]:
-    """Each sentence with the one that leads its list; None outside of a list."""
+    """Yield each sentence with the sentence that leads its list, or None outside a list."""
     before: Span | None = None
     lead: Span | None = None
     in_list = False
@@ -50,14 +50,14 @@ def with_leads(text: str, found: Iterable[Span]) -> Iterator[tuple[Span, Span | 
 
 
 def lead_of(text: str, vocabulary: Vocabulary) -> Lead:
-    """What a line says of the items after it."""
-    said = tuple(words(text, vocabulary, opens=True))
-    keys = [word.key for word in said]
+    """Return the lead that a line is to the items after it."""
+    line_words = tuple(words(text, vocabulary, opens=True))
+    keys = [word.key for word in line_words]
     cues, cue = all_cues(), cue_of(text, keys, is_question=False)
-    own = tuple(w for w in said if not w.dropped and w.key not in vocabulary.weak)
-    tells = len(own) <= _MOST_WORDS and any(w.key not in vocabulary.glue for w in own)
+    own = tuple(w for w in line_words if not w.dropped and w.key not in vocabulary.weak)
+    is_label = len(own) <= _MAX_WORDS and any(w.key not in vocabulary.glue for w in own)
     return Lead(
-        own if tells else (),
+        own if is_label else (),
         cue if cue.tag in _INHERITED else NO_CUE,
         cues.deny(keys) or cues.propose(text, keys) or text.endswith(("?", "？")),
     )

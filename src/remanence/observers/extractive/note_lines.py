@@ -1,4 +1,4 @@
-"""From chosen passages to notes: clauses of one speaker about one stretch are one line."""
+"""Turns chosen passages into notes: a line joins clauses of one speaker in one stretch."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ _JOINT = re.compile(r"([,;:，；：]|[-–—])\s*$")
 
 
 def stretches(found: Sequence[Passage]) -> tuple[int, ...]:
-    """For each passage the number of its stretch of talk: a long pause or a day begins another."""
+    """Number the stretch of talk of each passage; a long pause or a new day begins another."""
     numbers: list[int] = []
     previous = None
     number = 0
@@ -40,7 +40,7 @@ def _is_apart(before: datetime, at: datetime) -> bool:
 
 
 class Lines:
-    """Makes notes of chosen passages; a group that was made before is not made again."""
+    """Builds notes from chosen passages and caches them by group of passages."""
 
     def __init__(self, found: Sequence[Passage], numbers: Sequence[int]) -> None:
         self._found = found
@@ -48,9 +48,10 @@ class Lines:
         self._made: dict[tuple[int, ...], list[Note]] = {}
 
     def notes(self, chosen: Sequence[int]) -> Generator[None, None, tuple[Note, ...]]:
-        """Notes of the passages with these indices, by stretch and speaker; yields in between.
+        """Return notes of the passages with these indices, by stretch and speaker.
 
-        What solves another speaker's trouble comes after it, also from who spoke before.
+        Yields in between. A solution comes after the other speaker's problem, even if its
+        speaker was first in the stretch.
         """
         groups: dict[tuple[int, int], dict[str, list[int]]] = {}
         solved, in_trouble = 0, ""
@@ -90,9 +91,9 @@ def _lines(mine: Sequence[Passage]) -> Generator[None, None, list[Note]]:
 
 
 def _lead_once(mine: Sequence[Passage]) -> Iterator[Passage]:
-    """The passages; what leads items of a list stands before the first one, and nowhere else.
+    """Yield the passages with the lead of a list before its first item only.
 
-    What a clause announces needs no lead where the clause itself stands before it.
+    A passage announced by the clause before it needs no lead either.
     """
     led, before = None, None
     for p, after in zip_longest(mine, mine[1:]):
@@ -105,7 +106,7 @@ def _lead_once(mine: Sequence[Passage]) -> Iterator[Passage]:
 
 
 def _belong(line: Sequence[Passage], p: Passage) -> bool:
-    """Whether a passage may share a line: what stands, an outcome or a correction is by itself."""
+    """Return whether a passage may join a line; corrections and CRITICAL ones stay alone."""
     last = line[-1]
     if p.supersedes or last.supersedes or "CRITICAL" in (p.cue.priority, last.cue.priority):
         return False
@@ -139,7 +140,7 @@ def _note(line: Sequence[Passage]) -> Note:
 
 
 def _join(line: Sequence[Passage]) -> str:
-    """The passages with a semicolon between them; clauses of one sentence as they were said."""
+    """Join passages with semicolons, clauses of one sentence with their own punctuation."""
     text = line[0].text
     for before, p in pairwise(line):
         between = "; "
@@ -151,7 +152,7 @@ def _join(line: Sequence[Passage]) -> str:
 
 
 def _tag(line: Sequence[Passage]) -> Tag:
-    """The tag that all of them have: a line that is only partly a problem is none."""
+    """Return the tag that all passages share, or Fact: a partial issue is not an Issue."""
     counts = Counter(p.cue.tag for p in line)
     tag, most = counts.most_common(1)[0]
     return tag if most == len(line) else "Fact"

@@ -17,10 +17,10 @@ MADE_BY = "extractive/1"
 
 
 class ExtractiveObserver:
-    """Keeps the passages that tell the most per token, in telegraphic wording.
+    """Keeps the most informative passages per token, in telegraphic wording.
 
-    No notes mean that nothing is worth one, or that the target has no room for one: a second try
-    would find the same.
+    A draft without notes is final: nothing is worth a note, or none fits the target, and another
+    attempt would return the same.
     """
 
     async def observe(self, request: ObserveRequest) -> Draft:
@@ -29,9 +29,9 @@ class ExtractiveObserver:
 
 
 def extract(request: ObserveRequest) -> Generator[None, None, tuple[Note, ...]]:
-    """The notes of a request, made in small steps with a yield after each."""
-    said = yield from passages(request.messages)
-    answered = yield from with_questions(said)
+    """Return the notes of a request; yields after each small step."""
+    clauses = yield from passages(request.messages)
+    answered = yield from with_questions(clauses)
     corrected = yield from with_corrections(answered)
     found = yield from telling(corrected, request.known)
     numbers = stretches(found)

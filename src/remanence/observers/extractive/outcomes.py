@@ -1,4 +1,4 @@
-"""What a tool call came to: status, ids, numbers and errors rather than its whole output."""
+"""Outcomes of tool calls: status, ids, numbers and errors instead of the whole output."""
 
 import json
 import re
@@ -9,8 +9,8 @@ from remanence.types import Message
 
 _MAX_LINES = 24
 _MAX_CHARS = 160
-_LOOKED_AT = 4_000
-"""Characters of a line that decide whether it is told; what is shown of it is much shorter."""
+_MAX_LINE_CHARS = 4_000
+"""Characters of a line that decide whether it is kept; the note quotes fewer."""
 _MAX_DEPTH = 5
 _MAX_ROWS = 3
 _MAX_FIELDS = 12
@@ -33,15 +33,15 @@ _FIRST = ("error", "code", "message", "reason", "status", "state", "result")
 _SECOND = re.compile(
     r"(?:^|_)(?:id|reference|number|total|count|amount|price|due|date|at|name|title|balance)$"
 )
-_TELLS_ITSELF = frozenset(
+_SELF_EXPLANATORY = frozenset(
     {"id", "name", "title", "message", "text", "result", "content", "description", "error", "url"}
 )
 
 
 class Outcome(NamedTuple):
-    """A line about a call; `about` is what the call asked for.
+    """A line about a tool call; `about` is the arguments of the call.
 
-    `is_call` says that nothing came of it yet: it asks, or it is one row of what a search offers.
+    `is_call` marks lines without a result yet: the call itself, or one row of a search result.
     A detail is neither the status nor the name of the result.
     """
 
@@ -58,13 +58,13 @@ class _Leaf(NamedTuple):
     @property
     def text(self) -> str:
         key = self.key.replace("_", " ").strip()
-        return self.value if not key or key in _TELLS_ITSELF else f"{key} {self.value}"
+        return self.value if not key or key in _SELF_EXPLANATORY else f"{key} {self.value}"
 
 
 def outcomes(message: Message, asked: dict[str, str]) -> Iterator[Outcome | None]:
-    """Lines that tell what the tool calls and results of a message amount to; None between steps.
+    """Yield the outcomes of the tool calls and results of a message, None between steps.
 
-    *asked* holds the arguments of the calls seen so far by their ids, and is added to.
+    *asked* maps ids of earlier calls to their arguments; the calls of this message are added.
     """
     for call in message.tool_calls:
         arguments = _arguments(call.arguments)
@@ -87,7 +87,7 @@ def _arguments(text: str) -> str:
 
 
 def _result_lines(text: str) -> Iterator[Outcome | None]:
-    """The lines of a result; the rows of one that names nothing itself are offers."""
+    """Yield the lines of a result; the rows of one without status or name are offers."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -109,19 +109,19 @@ def _result_lines(text: str) -> Iterator[Outcome | None]:
 
 
 def _is_failure(value: object) -> bool:
-    """Whether a result tells of an error: what else it holds is not what was done."""
+    """Return whether a result reports an error, so that its other fields are not outcomes."""
     return isinstance(value, dict) and bool(value.get("error") or value.get("errors"))
 
 
 def _name(value: object) -> str:
-    """What a record calls itself, to stand before the records in it."""
+    """Return the name of a record as a prefix for the records in it, or ""."""
     fields = value.items() if isinstance(value, dict) else ()
     named = (inner for key, inner in fields if isinstance(inner, str) and _NAMES.search(key))
     return next((f"{name}: " for name in named), "")
 
 
 def _records(value: object) -> Iterator[Mapping[str, object]]:
-    """The records of the lists in a value, the first few of each list."""
+    """Yield the first few records of each list in a value."""
     if isinstance(value, dict):
         for inner in value.values():
             yield from _records(inner)
@@ -134,7 +134,7 @@ def _records(value: object) -> Iterator[Mapping[str, object]]:
 
 
 def _row(record: Mapping[str, object]) -> Iterator[str]:
-    """A record on as few lines as hold it: its texts tell themselves, of its numbers few tell."""
+    """Yield a record on as few lines as possible: its texts, and its salient numbers by key."""
     leaves = [leaf for leaf in _leaves(record, "", 0) if not _is_link(leaf)]
     texts = [leaf for leaf in leaves if not _NUMBER.fullmatch(leaf.value)]
     numbers = [leaf for leaf in leaves if leaf not in texts and _rank(leaf.key) < _LAST_RANK]
@@ -147,7 +147,7 @@ def _is_link(leaf: _Leaf) -> bool:
 
 
 def _plain(text: str) -> str:
-    """A line without the punctuation of JSON, which an output may hold in part."""
+    """Return a line without the punctuation of JSON, which an output may contain in part."""
     return " ".join(_MARKS.sub("", text).split()) if _JSON.search(text) else text
 
 
@@ -158,7 +158,7 @@ def _rank(key: str) -> int:
 
 
 def _lines(leaves: Sequence[_Leaf]) -> Iterator[str]:
-    """The leaves on lines of bounded length."""
+    """Yield the leaves on lines of bounded length."""
     start = 0
     for _ in range(_MAX_FIELDS):
         line, size = "", 0
@@ -179,7 +179,7 @@ def _line(leaves: Iterable[_Leaf], *, keys: bool = True) -> str:
 
 
 def shorten(text: str) -> str:
-    """The text, or its first words that fit on a line."""
+    """Return the text, cut at a word to fit on a line."""
     if len(text) <= _MAX_CHARS:
         return text
     cut = text.rfind(" ", _MAX_CHARS // 2, _MAX_CHARS)
@@ -187,35 +187,35 @@ def shorten(text: str) -> str:
 
 
 def _telling_lines(text: str) -> Iterator[str | None]:
-    """All of a few lines; of many the first and those that speak of errors and results.
+    """Yield the lines of a short output; of a long one the first, errors and results.
 
-    None stands between steps.
+    Yields None between steps.
     """
     lines: list[str] = []
-    telling: list[int] = []
+    salient: list[int] = []
     for whole in text[:200_000].splitlines():
         yield None
-        line = whole.strip()[:_LOOKED_AT]
+        line = whole.strip()[:_MAX_LINE_CHARS]
         if _tells(line):
             if _SALIENT.search(line):
-                telling.append(len(lines))
+                salient.append(len(lines))
             lines.append(line)
     if len(lines) > _FEW:
-        chosen = {0, *telling[: _MAX_LINES // 2], *telling[-_MAX_LINES // 2 :]}
+        chosen = {0, *salient[: _MAX_LINES // 2], *salient[-_MAX_LINES // 2 :]}
         lines = list(dict.fromkeys(lines[i] for i in sorted(chosen)))
     for line in lines:
         yield shorten(_plain(_ORNAMENT.sub(" ", line).strip()))
 
 
 def _tells(line: str) -> bool:
-    """Whether a line says something: neither a rule, nor a heading within one, nor a progress bar."""
+    """Return whether a line has content: not a rule, a decorated heading or a progress bar."""
     if _PROGRESS.match(line) or not _WORD.search(line):
         return False
     return not _ORNAMENT.search(line) or any(c.isdigit() for c in line)
 
 
 def _leaves(value: object, key: str, depth: int, *, records: bool = True) -> Iterator[_Leaf]:
-    """The plain values in a value by their keys, with or without those of records in lists."""
+    """Yield the scalar values in a value with their keys, optionally without records in lists."""
     if depth > _MAX_DEPTH:
         return
     if isinstance(value, dict):

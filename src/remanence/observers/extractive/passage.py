@@ -1,4 +1,4 @@
-"""A clause of a message, with what it is and what it is about."""
+"""A clause of a message, classified and with its context."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,18 +9,18 @@ from remanence.observers.extractive.cues import NO_CUE, Cue
 from remanence.observers.extractive.render import Word, wording
 
 AGENT = "assistant"
-"""The speaker of what an agent without a name says."""
+"""The speaker of messages of an agent without a name."""
 
 USER = "user"
-"""The speaker of what the user of an agent says, where he has no name."""
+"""The speaker of messages of an agent's user without a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A clause of a message, its words in telegraphic wording; `source` is as it was said.
+    """A clause of a message: `source` is its original text, `words` its telegraphic wording.
 
-    An open one is an item of a list that may or shall come to be, or does not; a reply says in few
-    words what somebody takes of what an agent told.
+    `is_open` marks an item of a list that is not a fact yet: planned, possible or ruled out.
+    `is_reply` marks the short opening of an answer to an agent.
     """
 
     seq: int
@@ -49,7 +49,7 @@ class Passage:
     is_superseded: bool = False
 
     def continues(self, other: "Passage") -> bool:
-        """Whether it is the next clause of the same sentence."""
+        """Return whether this is the next clause of the same sentence."""
         return (self.seq, self.sentence, self.clause) == (
             other.seq,
             other.sentence,
@@ -57,11 +57,11 @@ class Passage:
         )
 
     def announces(self, other: "Passage") -> bool:
-        """Whether it stands before a colon and the other passage after it."""
+        """Return whether this clause ends in a colon and *other* follows it."""
         return other.continues(self) and self.source.endswith((":", "："))
 
     @property
     def text(self) -> str:
-        """The passage as a note writes it."""
-        said = wording(self.words)
-        return f"{wording(self.context)}: {said}" if self.context and said else said
+        """The passage in the wording of a note, led by its context."""
+        clause = wording(self.words)
+        return f"{wording(self.context)}: {clause}" if self.context and clause else clause
