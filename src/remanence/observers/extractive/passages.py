@@ -1,4 +1,4 @@
-"""From messages to passages: the clauses among which an observer chooses."""
+"""Splits messages into passages, the clauses from which the observer selects."""
 
 import itertools
 import re
@@ -39,7 +39,7 @@ _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
 
 
 def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage, ...]]:
-    """The passages of all messages that may be observed; yields between messages."""
+    """Return the passages of all observable messages; yields between messages."""
     found: list[Passage] = []
     names = _call_names(messages)
     asked: dict[str, str] = {}
@@ -47,10 +47,10 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     offers: deque[Offer | None] = deque(maxlen=_MAX_OFFERS)
     for message in messages:
         if message.kind == "message" and message.role != "system":
-            said = _passages_of_text(message, names, languages)
+            from_text = _passages_of_text(message, names, languages)
             if theirs := [o for o in offers if o and o.message.speaker != message.speaker]:
-                said = with_items(said, message.text, theirs)
-            for p in itertools.chain(said, _outcomes(message, asked)):
+                from_text = with_items(from_text, message.text, theirs)
+            for p in itertools.chain(from_text, _outcomes(message, asked)):
                 if p is not None:
                     found.append(p)
                 yield
@@ -60,7 +60,7 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
 
 
 def _language(text: str, speaker: str, languages: dict[str, Vocabulary]) -> Vocabulary:
-    """The table of the text's language; of a short one the language its speaker spoke before."""
+    """Return the table of a text's language; a short text may get its speaker's previous one."""
     own = vocabulary_of(text)
     if len(text) > _BRIEF_CHARS:
         languages[speaker] = own
@@ -72,7 +72,7 @@ def _language(text: str, speaker: str, languages: dict[str, Vocabulary]) -> Voca
 def _passages_of_text(
     message: Message, names: frozenset[str], languages: dict[str, Vocabulary]
 ) -> Generator[Passage | None, None, None]:
-    """The passages of the text; None between steps."""
+    """Yield the passages of the text, None between steps."""
     text = yield from readable_text(message.text)
     if not text:
         return
@@ -125,8 +125,8 @@ def _passages_of_text(
                 dates=inside,
                 cue=cue,
             )
-            told = content(parts, vocabulary) if is_head else ()
-            head = tuple(w for w in told if not w.is_date)[-_MAX_HEAD:]
+            subject = content(parts, vocabulary) if is_head else ()
+            head = tuple(w for w in subject if not w.is_date)[-_MAX_HEAD:]
 
 
 def _cue(message: Message, source: str, parts: Sequence[Word], *, asks: bool) -> Cue:
@@ -135,7 +135,7 @@ def _cue(message: Message, source: str, parts: Sequence[Word], *, asks: bool) ->
 
 
 def _shorten(parts: tuple[Word, ...], cue: Cue, vocabulary: Vocabulary) -> tuple[Word, ...]:
-    """The words of a clause as its cue asks for: relations matter where something is decided."""
+    """Return the words at the length the cue requires: a decision keeps its function words."""
     if cue.tag == "Decision" or cue.corrects:
         return in_full(parts, vocabulary)
     return telegraphic(parts, vocabulary) if cue == NO_CUE else parts
@@ -177,36 +177,36 @@ def _words(
     at, glued = clause.start, False
     for date in dates:
         before = text[at : date.start]
-        said = before.rstrip(_OPENS_DATE)
-        yield from words(said, vocabulary, opens=at == clause.start, glued=glued)
+        plain = before.rstrip(_OPENS_DATE)
+        yield from words(plain, vocabulary, opens=at == clause.start, glued=glued)
         assert said_at is not None
         closes = _CLOSES_DATE.match(text, date.end, clause.end)
         end = closes.end() if closes else date.end
         shown = format_date(date, said_at, text[date.end : clause.end])
         yield Word(
-            before[len(said) :] + shown + text[date.end : end] if shown else "",
+            before[len(plain) :] + shown + text[date.end : end] if shown else "",
             f"{date.first} {text[at : clause.end][:24]}",
             dropped=not shown,
             is_date=True,
-            glued=said[-1:].isalnum() and said == said.rstrip(),
+            glued=plain[-1:].isalnum() and plain == plain.rstrip(),
         )
         at, glued = end, end == date.end and _is_glue(text[end : end + 1])
     yield from words(text[at : clause.end], vocabulary, opens=at == clause.start, glued=glued)
 
 
 def _is_glue(character: str) -> bool:
-    """Whether a word that begins so belongs to the date before it: a particle, a genitive."""
+    """Return whether text that begins so is attached to the date before: a particle, a genitive."""
     return character.isalnum() or character in ("'", "’", "（", "(")
 
 
 def _call_names(messages: Sequence[Message]) -> frozenset[str]:
-    """The speakers' names and their short forms, in lower case."""
+    """Return the speakers' names and their short forms, in lower case."""
     full = {part.lower() for m in messages if m.name for part in m.name.split()}
     return frozenset(name[:length] for name in full for length in range(3, len(name) + 1))
 
 
 def _outcomes(message: Message, asked: dict[str, str]) -> Iterator[Passage | None]:
-    """The passages of tool calls and results; None between steps."""
+    """Yield the passages of tool calls and results, None between steps."""
     number = 0
     for outcome in outcomes(message, asked):
         if outcome is None:
@@ -214,7 +214,7 @@ def _outcomes(message: Message, asked: dict[str, str]) -> Iterator[Passage | Non
             continue
         parts = tuple(words(outcome.text, NO_VOCABULARY, opens=False))
         about = tuple(words(outcome.about, NO_VOCABULARY, opens=False))
-        said = {word.key for word in parts}
+        own = {word.key for word in parts}
         yield Passage(
             seq=message.seq,
             first_seq=message.seq,
@@ -222,7 +222,7 @@ def _outcomes(message: Message, asked: dict[str, str]) -> Iterator[Passage | Non
             speaker=message.speaker,
             source=outcome.text,
             words=parts,
-            context=tuple(w for w in about if w.key not in said)[:_MAX_ABOUT] if not number else (),
+            context=tuple(w for w in about if w.key not in own)[:_MAX_ABOUT] if not number else (),
             vocabulary=NO_VOCABULARY,
             sentence=_AFTER_TEXT + number,
             is_outcome=True,

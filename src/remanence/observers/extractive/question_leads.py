@@ -1,4 +1,4 @@
-"""What a short answer or verdict is about: "favourite book: Momo" rather than "Momo"."""
+"""Leads short answers and verdicts by their subject: "favourite book: Momo", not "Momo"."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
@@ -19,7 +19,7 @@ _TOPIC_LOOK_BACK = 80
 
 
 def with_questions(found: Sequence[Passage]) -> Generator[None, None, tuple[Passage, ...]]:
-    """The same passages, short answers led by what they were asked."""
+    """Return the passages, short answers led by the words of their question; yields in between."""
     answered = list(found)
     for index, p in enumerate(found):
         yield
@@ -28,13 +28,13 @@ def with_questions(found: Sequence[Passage]) -> Generator[None, None, tuple[Pass
         if _is_reply(found, index):
             p = answered[index] = replace(p, is_reply=True)  # noqa: PLW2901
         if index and p.seq != found[index - 1].seq:
-            asked = _question(found, index)
-            if asked is not None and _is_short(p):
-                context = _context(found[asked], p)
+            question = _question(found, index)
+            if question is not None and _is_short(p):
+                context = _context(found[question], p)
                 if context:
-                    seq = found[asked].seq
+                    seq = found[question].seq
                     answered[index] = replace(p, first_seq=seq, context=context)
-                    answered[asked] = replace(found[asked], is_superseded=True)
+                    answered[question] = replace(found[question], is_superseded=True)
         if _is_verdict(p) and not answered[index].context:
             topic = _topic(found, index)
             if topic is not None and (context := _context(found[topic], p)):
@@ -44,26 +44,26 @@ def with_questions(found: Sequence[Passage]) -> Generator[None, None, tuple[Pass
 
 
 def _is_reply(found: Sequence[Passage], index: int) -> bool:
-    """Whether a clause opens an answer to an agent in few words: what its speaker takes of it."""
+    """Return whether a clause is the short opening of an answer to an agent."""
     p = found[index]
     opens = index > 0 and found[index - 1].seq != p.seq and found[index - 1].speaker == AGENT
     return opens and p.speaker != AGENT and 0 < _size(p) <= _FEW_WORDS
 
 
 def _is_verdict(p: Passage) -> bool:
-    """Whether a clause decides or leaves open in so few words that it may not say what."""
+    """Return whether a clause decides, defers or corrects too briefly to name its subject."""
     return (p.cue.stands or p.cue.corrects) and _size(p) <= _FEW_WORDS
 
 
 def _topic(found: Sequence[Passage], index: int) -> int | None:
-    """The place of the question that a verdict is about, asked by who gives it.
+    """Return the index of the passage a verdict is about, an earlier one of its speaker, or None.
 
-    That is one before it in the message, or one that somebody answered since. A decision without
-    a word of its own is about what its speaker told last. For others, what the message says before
-    them is topic enough.
+    It is a question, in the same message or answered since. A decision without words of its own
+    may refer to its speaker's last statement. Other verdicts need no lead if their message
+    states the topic before them.
     """
     p, own = found[index], found[index].seq
-    tells = _size(p) > 1 or not (p.cue.tag == "Decision" or p.cue.corrects)
+    has_subject = _size(p) > 1 or not (p.cue.tag == "Decision" or p.cue.corrects)
     first: int | None = None
     for place in range(index - 1, max(-1, index - 1 - _TOPIC_LOOK_BACK), -1):
         earlier = found[place]
@@ -71,20 +71,20 @@ def _topic(found: Sequence[Passage], index: int) -> int | None:
             continue
         if _is_far(earlier, p) or (first is not None and earlier.seq != own):
             break
-        said = _size(earlier)
-        if earlier.is_question and said > 1:
+        size = _size(earlier)
+        if earlier.is_question and size > 1:
             return place
-        if said and earlier.seq == p.seq and not tells:
+        if size and earlier.seq == p.seq and not has_subject:
             return place if earlier.sentence != p.sentence else None
-        if said > _FEW_WORDS:
+        if size > _FEW_WORDS:
             if earlier.seq == p.seq:
                 return None
             own, first = earlier.seq, place
-    return None if tells else first
+    return None if has_subject else first
 
 
 def _is_far(earlier: Passage, p: Passage) -> bool:
-    """Whether so much time lies between them that something else may be meant."""
+    """Return whether the passages are too far apart in time to share a topic."""
     if earlier.at is None or p.at is None:
         return False
     return (p.at - earlier.at).total_seconds() > _TOPIC_SECONDS
@@ -98,7 +98,7 @@ def _is_short(p: Passage) -> bool:
 
 
 def _question(found: Sequence[Passage], index: int) -> int | None:
-    """The place of the last question of the message before, if somebody else asked it."""
+    """Return the index of the last question of the message before, if another speaker asked it."""
     before = found[index - 1]
     if before.speaker == found[index].speaker or _asks_too_much(found, index - 1):
         return None
@@ -112,32 +112,32 @@ def _question(found: Sequence[Passage], index: int) -> int | None:
 
 
 def _asks_too_much(found: Sequence[Passage], last: int) -> bool:
-    """Whether the message that ends at *last* asks so much that nobody knows what is answered."""
-    seq, asked = found[last].seq, set[int]()
+    """Return whether the message ending at *last* has too many questions to match an answer."""
+    seq, questions = found[last].seq, set[int]()
     for place in range(last, -1, -1):
         if found[place].seq != seq:
             break
         if found[place].is_question:
-            asked.add(found[place].sentence)
-            if len(asked) > _MAX_QUESTIONS:
+            questions.add(found[place].sentence)
+            if len(questions) > _MAX_QUESTIONS:
                 return True
     return False
 
 
 def _addressee(found: Sequence[Passage], last: int) -> str | None:
-    """Who spoke last before the speaker of *last*; None at the beginning."""
+    """Return the last speaker before the speaker of *last*, None at the beginning."""
     speaker = found[last].speaker
     earlier = (found[place] for place in range(last - 1, max(-1, last - 1 - _TALK), -1))
     return next((p.speaker for p in earlier if p.speaker != speaker and not p.is_outcome), None)
 
 
-def _context(asked: Passage, answer: Passage) -> tuple[Word, ...]:
-    said = {word.key for word in answer.words} | asked.vocabulary.second
-    return tuple(w for w in _content(asked) if w.key not in said)[:_MAX_CONTEXT]
+def _context(question: Passage, answer: Passage) -> tuple[Word, ...]:
+    redundant = {word.key for word in answer.words} | question.vocabulary.second
+    return tuple(w for w in _content(question) if w.key not in redundant)[:_MAX_CONTEXT]
 
 
 def _size(p: Passage) -> int:
-    """How many words of its own a passage has; of a script without spaces, four characters are one."""
+    """Return the number of content words, four characters each in a script without spaces."""
     own = _content(p)
     return sum(len(w.key) for w in own) // _WORD_CHARS if p.vocabulary.small else len(own)
 

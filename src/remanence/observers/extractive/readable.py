@@ -1,4 +1,4 @@
-"""The text of a message as a reader takes it: mark-up and bulk removed, code as its key lines."""
+"""Plain text of a message: mark-up and bulk removed, code reduced to its key lines."""
 
 import re
 from collections.abc import Generator
@@ -32,16 +32,16 @@ _SYMBOL = re.compile(
     r"^[ \t]*(?:export\s+)?(?:default\s+)?(?:async\s+)?(?:def|class|function|interface|type|enum|struct|fn|func|model)\s+([\w.]+)",
     re.MULTILINE,
 )
-_TROUBLE = re.compile(
+_ERROR = re.compile(
     r"\b(?:\w*error|fail(?:ed|ure)|fatal|\w*exception|cannot|can't|not found|already in use"
     r"|denied|refused|rejected|invalid|timed out|ERR!|warning)\b",
     re.IGNORECASE,
 )
-_MAX_TROUBLES = 4
+_MAX_ERRORS = 4
 
 
 def readable_text(text: str) -> Generator[None, None, str]:
-    """The message in plain lines, items of lists with a mark; bounded, whatever its size.
+    """Return the message in plain lines of bounded size, with a mark before list items.
 
     Yields between steps.
     """
@@ -61,9 +61,9 @@ def readable_text(text: str) -> Generator[None, None, str]:
 
 
 def _without_runs(text: str) -> Generator[None, None, str]:
-    """The text without long runs of spaces, blank lines or one mark, which say nothing more.
+    """Return the text with long runs of spaces, blank lines or one mark shortened.
 
-    Patterns that look ahead from each character of a run then look at few.
+    This bounds patterns that look ahead from each character of a run.
     """
     text = _REPEATS.sub(lambda run: run[1] * _MAX_REPEATS, text)
     yield
@@ -75,7 +75,7 @@ def _without_runs(text: str) -> Generator[None, None, str]:
 
 
 def _cells(row: re.Match[str]) -> str:
-    """A row of a table as an item, commas between its cells; nothing for the rule below its head."""
+    """Return a table row as an item, its cells joined by commas; "" for the rule below the head."""
     if _RULE.fullmatch(row[1]):
         return ""
     return ITEM + ", ".join(cell for cell in map(str.strip, row[1].split("|")) if cell)
@@ -87,7 +87,7 @@ def _code(match: re.Match[str]) -> str:
     if language in _SHELL:
         return "\n" + "\n".join(lines[:8]) + "\n"
     if language in ("", "text", "log", "output"):
-        picked = [shorten(line) for line in lines if _TROUBLE.search(line)] or lines[:1]
-        return "\n" + "\n".join(picked[-_MAX_TROUBLES:]) + "\n"
+        picked = [shorten(line) for line in lines if _ERROR.search(line)] or lines[:1]
+        return "\n" + "\n".join(picked[-_MAX_ERRORS:]) + "\n"
     symbols = list(dict.fromkeys(_SYMBOL.findall(body)))
     return "\n" + ", ".join(symbols[:12]) + "\n"

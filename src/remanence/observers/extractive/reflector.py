@@ -1,4 +1,4 @@
-"""The embedded reflector: the clauses that tell the most per token, of all segments together."""
+"""The embedded reflector: the most informative clauses per token across all segments."""
 
 import re
 from collections import Counter
@@ -20,9 +20,9 @@ _ALIKE = 0.85
 
 
 class ExtractiveReflector:
-    """Keeps the globally densest clauses, word for word and in order of time.
+    """Keeps the densest clauses of all segments, verbatim and in chronological order.
 
-    CRITICAL notes come first and stay whole; what a later note supersedes goes.
+    CRITICAL notes are chosen first and kept whole; superseded notes are dropped.
     """
 
     async def reflect(self, request: ReflectRequest) -> Draft:
@@ -39,7 +39,7 @@ class _Clause(NamedTuple):
 
 
 def condense(request: ReflectRequest) -> Generator[None, None, tuple[Note, ...]]:
-    """The notes of a request, made in small steps with a yield after each."""
+    """Return the notes of a request; yields after each small step."""
     made = [note for segment in request.segments for note in segment.notes]
     bags: list[frozenset[str]] = []
     for note in made:
@@ -71,15 +71,15 @@ def _bag(note: Note) -> Iterator[str]:
 
 
 def _live(made: Sequence[Note], bags: Sequence[frozenset[str]]) -> Generator[None, None, list[int]]:
-    """Indices of the notes that no later one repeats or supersedes."""
+    """Return the indices of notes that repeat no earlier note and that no later one supersedes."""
     live: list[int] = []
-    taken_back = [(i, _old(note)) for i, note in enumerate(made) if note.supersedes]
+    superseded = [(i, _old(note)) for i, note in enumerate(made) if note.supersedes]
     holders: dict[str, list[int]] = {}
     for index, bag in enumerate(bags):
         yield
         if any(
             later > index and old and old <= bag and bag & bags[later] - old
-            for later, old in taken_back
+            for later, old in superseded
         ):
             continue
         if any(_alike(bag, bags[other]) for other in _sharing(bag, holders)):
@@ -95,7 +95,7 @@ def _old(note: Note) -> frozenset[str]:
 
 
 def _sharing(bag: frozenset[str], holders: dict[str, list[int]]) -> list[int]:
-    """Earlier notes that hold the rarest term of a bag, the only ones that can be alike."""
+    """Return the earlier notes with a rare term of a bag, the only ones that can be alike."""
     if not bag:
         return []
     rare = sorted(bag, key=lambda term: (len(holders.get(term, ())), term))[: 1 + len(bag) // 6]
@@ -113,12 +113,12 @@ def _clauses(index: int, note: Note) -> Iterator[_Clause]:
     vocabulary = vocabulary_of(note.text)
     texts = [note.text] if note.priority == "CRITICAL" else note.text.split("; ")
     for text in texts:
-        # Telegraphic clauses begin with what they are about: a capital there is a name's.
+        # Telegraphic clauses begin with their subject: a capital there is a name's.
         yield _Clause(index, text, tuple(_words_with_dates(text, vocabulary)), vocabulary)
 
 
 def _words_with_dates(text: str, vocabulary: Vocabulary) -> Iterator[Word]:
-    """The words of a clause, a full date as one of them."""
+    """Yield the words of a clause, a full date as one word."""
     end = 0
     for match in _FULL_DATE.finditer(text):
         yield from words(text[end : match.start()], vocabulary, opens=False)

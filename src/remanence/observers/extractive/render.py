@@ -1,4 +1,4 @@
-"""Telegraphic wording: a clause without the words that tell nothing."""
+"""Telegraphic wording: clauses without function words."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -11,7 +11,7 @@ _EDGES = re.compile(
     r"^((?:[^\w$€£¥#@~/+`.-]|\.(?![a-z])|(?<=\.)\.)*+[*_]*+)(.*[\w%€£¥°`)+]|)([^\w%€£¥°`)+]*+)$",
     re.DOTALL,
 )
-"""What stands around a word; the dot of ".env" belongs to it."""
+"""Punctuation around a word; the dot of ".env" belongs to the word."""
 _SCRIPT_WITHOUT_SPACES = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
@@ -25,13 +25,13 @@ _WIDE_MARKS = frozenset("，、；：。！？（「『《")
 _LOOSE_ENDS = ",;:-–—、， "
 _TERM_LENGTH = 7
 OPERATORS = frozenset({"=", "==", "!=", "<", ">", "<=", ">=", "->", "*", "×", "→", "&&", "||", "|"})
-"""Marks that a reader needs between two words, and that weigh nothing by themselves."""
+"""Marks kept between two words, without weight of their own."""
 _MINUS = frozenset("-–−")
 _HALVES = frozenset({"am", "a.m", "pm", "p.m"})
 
 
 class Word(NamedTuple):
-    """A word of a clause: as it is written in a note, and what it counts as.
+    """A word of a clause: its spelling in a note and the key it is compared by.
 
     A glued word follows the one before it without a space.
     """
@@ -45,10 +45,9 @@ class Word(NamedTuple):
 
 
 def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False) -> Iterator[Word]:
-    """The words of a piece of a clause.
+    """Yield the words of a piece of a clause.
 
-    *opens* says that it begins a sentence, *glued* that its first word follows what stands before
-    it without a space.
+    *opens* marks the start of a sentence; *glued* means that no space precedes the first word.
     """
     holds = False
     chunks = text.split()
@@ -74,7 +73,7 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
 
 
 def _after_number(chunk: str, word: Word | None, following: Sequence[str]) -> Word | None:
-    """What belongs to a number before it stays: the half of the day, a minus before another one."""
+    """Keep a chunk that belongs to the number before it: "pm", a unit sign, a minus."""
     if word is not None:
         return word._replace(dropped=False) if word.key in _HALVES else word
     if chunk[0] in "%‰°":
@@ -84,13 +83,13 @@ def _after_number(chunk: str, word: Word | None, following: Sequence[str]) -> Wo
 
 
 def _is_denied(following: Sequence[str]) -> bool:
-    """Whether a denied verb follows: what "you can't" says, the speaker may well."""
+    """Return whether a negated verb follows: "you can't" need not apply to the speaker."""
     after = following[0].lower().replace("’", "'") if following else ""
     return after.startswith("cannot") or "n't" in after
 
 
 def _begins_name(word: Word, following: Sequence[str], vocabulary: Vocabulary) -> bool:
-    """Whether the capital that opens a sentence is that of a name: another one follows."""
+    """Return whether a sentence opens with a name, to judge by a name as its second word."""
     if not (word.text[:1].isupper() and following) or word.text[-1:] in _KEPT_TAIL:
         return False
     if word.key in vocabulary.function_words or word.key in vocabulary.weak:
@@ -100,7 +99,7 @@ def _begins_name(word: Word, following: Sequence[str], vocabulary: Vocabulary) -
 
 
 def wording(parts: Sequence[Word]) -> str:
-    """The kept words as one line; brackets of dropped words move on to kept ones."""
+    """Return the kept words as one line; brackets of dropped words move to kept ones."""
     line: list[str] = []
     opened, spaced = "", True
     for word in parts:
@@ -121,7 +120,7 @@ def wording(parts: Sequence[Word]) -> str:
 
 
 def _without_loose_ends(text: str) -> str:
-    """The line without punctuation at its end and without brackets that have no partner."""
+    """Return the line without trailing punctuation and unpaired brackets."""
     text = text.rstrip(_LOOSE_ENDS)
     if text.count("`") % 2:
         text = text.replace("`", "")
@@ -138,26 +137,26 @@ def _without_loose_ends(text: str) -> str:
 
 
 def _without_last(text: str, opening: str) -> str:
-    """The text without its last opening bracket, if that begins a word."""
+    """Return the text without its last opening bracket, if that begins a word."""
     place = text.rfind(opening)
     begins = place == 0 or text[place - 1] == " " or opening != "("
     return text[:place] + text[place + 1 :] if begins else text
 
 
 def content(parts: Sequence[Word], vocabulary: Vocabulary) -> list[Word]:
-    """The words that tell something: neither dropped nor slight."""
+    """Return the content words: neither dropped nor slight."""
     return [w for w in parts if not (w.dropped or w.key in vocabulary.slight)]
 
 
 def in_full(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
-    """The words with those that hold a sentence together, for a clause whose relations matter."""
+    """Return the words with plain function words restored, for a decision or a correction."""
     return tuple(w._replace(dropped=False) if w.key in vocabulary.plain else w for w in parts)
 
 
 def telegraphic(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
-    """The words without those that a plain clause can do without.
+    """Return the words with light ones dropped, for a clause without a cue.
 
-    One stays that a value follows, or that belongs to the word before it: "want to", "not in".
+    A light word is kept before a value or after a binding word: "want to", "not in".
     """
     kept = list(parts)
     following: Word | None = None
@@ -178,7 +177,7 @@ def _is_value(word: Word) -> bool:
 def without_address(
     parts: Sequence[Word], names: Collection[str], vocabulary: Vocabulary
 ) -> tuple[Word, ...]:
-    """The words, those dropped that only call somebody by name, not "the owner is Ana"."""
+    """Drop names that only address somebody: "thanks, Ana", but not "the owner is Ana"."""
     kept = list(parts)
     for index, word in enumerate(parts):
         if word.key not in names:
@@ -197,7 +196,7 @@ def without_address(
 
 @lru_cache(maxsize=50_000)
 def terms(key: str) -> tuple[str, ...]:
-    """What a word counts as, apart from inflection; a run of a script without spaces is cut."""
+    """Return the terms of a word: its stem, or bigrams in a script without spaces."""
     if key.isascii():
         stem = key.removesuffix("'s").rstrip("s") if len(key) > 3 else key
         return (stem[:_TERM_LENGTH] if " " not in stem else stem,)

@@ -1,4 +1,4 @@
-"""Which candidates to keep: the most that is new for the fewest tokens."""
+"""Selects candidates greedily: the most new content per token."""
 
 import heapq
 from collections import Counter
@@ -16,16 +16,15 @@ _SLACK = 2
 _LINES_AT_ONCE = 10
 
 _OUTPUT_SHARE = 1 / 4
-"""The most of the target that is spent on output of tools: it can be had again, and what people and
-agents made of it is the outcome."""
+"""Share of the target for output of tools, which can be fetched again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A text that may be kept: what its terms weigh, times a factor, within a stretch of talk.
+    """A text that may be kept, scored by the weights of its terms times its factor.
 
-    Each term comes once. A term that was kept in the same stretch before counts little. `must` comes before all others.
-    What tools put out shares a part of the target.
+    Terms are unique. A term that is already kept in the same stretch of talk counts little.
+    Candidates with `must` rank first; those with `is_output` share a part of the target.
     """
 
     text: str
@@ -37,7 +36,7 @@ class Candidate:
 
 
 Build = Callable[[Sequence[int]], Generator[None, None, tuple[Note, ...]]]
-"""Makes notes of the candidates with these indices, which are in their own order."""
+"""Builds notes from the candidates with these indices, in ascending order."""
 
 Request = ObserveRequest | ReflectRequest
 
@@ -45,7 +44,7 @@ Request = ObserveRequest | ReflectRequest
 def select(
     candidates: Sequence[Candidate], request: Request, build: Build
 ) -> Generator[None, None, tuple[Note, ...]]:
-    """Notes of the best candidates, of at most the target as rendered; yields between steps."""
+    """Return notes of the best candidates that fit the target as rendered; yields in between."""
     costs: list[int] = []
     for candidate in candidates:
         costs.append(request.count_tokens(candidate.text) + _JOIN if candidate.text else 0)
@@ -58,7 +57,7 @@ def select(
 def _rank(
     candidates: Sequence[Candidate], costs: Sequence[int]
 ) -> Generator[None, None, list[int]]:
-    """The order in which to keep them: a gain is looked at again when its turn comes."""
+    """Return indices by gain per token; a stale gain is recomputed when it reaches the top."""
     seen: dict[int, Counter[str]] = {}
     kept: set[tuple[int, str]] = set()
     heap: list[tuple[bool, float, int]] = []
@@ -87,7 +86,7 @@ def _rank(
 def _within_shares(
     order: Sequence[int], candidates: Sequence[Candidate], costs: Sequence[int], target: int
 ) -> list[int]:
-    """The order without the output of tools that exceeds its share."""
+    """Return the order without output of tools beyond its share."""
     room = target * _OUTPUT_SHARE
     kept: list[int] = []
     for index in order:
@@ -100,7 +99,7 @@ def _within_shares(
 
 
 def _gain(candidate: Candidate, seen: Mapping[str, int]) -> float:
-    """What it adds to kept ones of its stretch, of which *seen* says how many hold a term."""
+    """Return the gain of a candidate; *seen* counts each term in kept ones of its stretch."""
     total = 0.0
     for term, weight in candidate.terms:
         times = seen.get(term, 0)
@@ -111,7 +110,7 @@ def _gain(candidate: Candidate, seen: Mapping[str, int]) -> float:
 def _fill(
     order: Sequence[int], costs: Sequence[int], request: Request, build: Build
 ) -> Generator[None, None, tuple[Note, ...]]:
-    """As many as fit, found by bisection on the rendered size, then what fits into the rest."""
+    """Return as many notes as fit, by bisection on the rendered size, then fill the remainder."""
     low, high, size = 0, len(order), 0
     guess = _first_guess([costs[i] for i in order], request.target_tokens)
     while low < high:
@@ -135,7 +134,7 @@ def _fill(
 
 
 def _size(notes: Sequence[Note], request: Request) -> Generator[None, None, int]:
-    """The tokens of the rendered notes, counted in pieces."""
+    """Return the tokens of the rendered notes, counted in pieces."""
     lines = render_notes(notes, request.note_format).split("\n")
     total = 0
     for start in range(0, len(lines), _LINES_AT_ONCE):

@@ -1,4 +1,4 @@
-"""Cutting text into sentences and clauses, in scripts with and without spaces."""
+"""Splits text into sentences and clauses, in scripts with and without spaces."""
 
 import re
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ class Span(NamedTuple):
 
 
 ITEM = "• "
-"""Stands before each item of a list."""
+"""Mark before each item of a list."""
 _SPACE = rf"\s+(?:{ITEM})?"
-# As with clauses, it begins with a class of characters, for which `re` looks fastest.
+# Like `_CLAUSE`, it begins with a character class, which `re` scans fastest.
 _ENDS = (
     rf"[.!?…。！？；\s](?:(?<=[.!?…])[\"'”’)\]]{{0,20}}{_SPACE}(?=[^%s\s{ITEM}])|(?<=[!?])[!?]{{0,20}}{_SPACE}"
     rf"|(?<=[。！？；…])[」』”’）]{{0,20}}(?:{_SPACE})?|(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
@@ -24,15 +24,15 @@ _ENDS = (
 _END = re.compile(_ENDS % "a-zà-ÿ")
 _SMALL_END = re.compile(_ENDS % "")
 _OPENS_SMALL = re.compile(r"[\W\d_]*+[a-zà-ÿ]+(?:['’-][a-zà-ÿ]+)*[ ,.!]")
-"""Who begins a message with a small letter does so with a sentence."""
+"""Opening of a message whose author begins sentences in lower case."""
 _GOES_ON_SMALL = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[a-zà-ÿ]")
 _GOES_ON_LARGE = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[A-ZÀ-Þ]")
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
-"""A "but" before it opens a clause of its own; before a verb it goes on with the same subject."""
+"""Subject that makes "but" open a new clause; before a verb, "but" continues the clause."""
 _ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|e\.g|i\.e|No|Prof|Jr|Sr|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co|Sold|Deal)|\b[A-Z])\.$"
 )
-"""After it a sentence goes on; what is sold, in a deal, comes after the word."""
+"""Abbreviation or label after which the sentence continues."""
 _CLAUSE = re.compile(
     r"[\s—;:,，；：](?:(?<=\s)\s*(?:[-–—]+\s+|(?=but\s+" + _SUBJECT + r"))|(?<=;)\s+"
     r"|(?<=:)\s+(?=\w+\s+\w+)|(?<=,)\s+(?=(?:and|so|plus|then)\s|but\s+" + _SUBJECT + r")"
@@ -40,16 +40,16 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.\s(?=(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))")
-"""A day before the name of its month, as German writes it."""
+"""Day before the name of its month, as German writes it."""
 _MIN_CLAUSE = 12
-_LABEL = 30
-"""A head before a colon that is shorter is a label, which says what its value means."""
+_MIN_HEAD = 30
+"""A shorter head before a colon is a label and stays with its value."""
 _NEGATION = re.compile(r"\b(?:not|nicht|no|non|pas|не)\b[^,;]{0,40}$", re.IGNORECASE)
 _LONG = 600
 
 
 def sentences(text: str) -> Iterator[Span]:
-    """The sentences of a readable text, without marks around them; long ones are cut hard."""
+    """Yield the sentences of a readable text without list marks; long ones are cut."""
     start = len(ITEM) if text.startswith(ITEM) else 0
     ends = _SMALL_END if _is_small(text) else _END
     for match in ends.finditer(text):
@@ -68,7 +68,7 @@ def sentences(text: str) -> Iterator[Span]:
 
 
 def _is_small(text: str) -> bool:
-    """Whether sentences begin with small letters: the first one, or as many of the others as not."""
+    """Return whether the first sentence, or at least half of the others, begin in lower case."""
     if _OPENS_SMALL.match(text):
         return True
     small = len(_GOES_ON_SMALL.findall(text))
@@ -76,7 +76,7 @@ def _is_small(text: str) -> bool:
 
 
 def clauses(text: str, sentence: Span) -> Iterator[Span]:
-    """The clauses of a sentence, none so short that it says nothing by itself."""
+    """Yield the clauses of a sentence; one shorter than `_MIN_CLAUSE` is not split off."""
     start = sentence.start
     joints = _CLAUSE.finditer(text, start, sentence.end) if _has_room(sentence) else ()
     for match in joints:
@@ -90,14 +90,14 @@ def clauses(text: str, sentence: Span) -> Iterator[Span]:
 
 
 def _has_room(sentence: Span) -> bool:
-    """Whether two clauses fit into a sentence."""
+    """Return whether a sentence is long enough for two clauses."""
     return sentence.end - sentence.start >= 2 * _MIN_CLAUSE
 
 
 def _belong(text: str, start: int, joint: re.Match[str]) -> bool:
-    """Whether the sides of a joint need one another: a label and its value, "not X but Y"."""
+    """Return whether the sides of a joint belong together: a label and its value, "not X but Y"."""
     if joint[0][0] in ":：":
-        return joint.start() - start < _LABEL
+        return joint.start() - start < _MIN_HEAD
     if text.startswith("而", joint.end()):
         return True
     return joint[0].isspace() and bool(_NEGATION.search(text, start, joint.start()))
