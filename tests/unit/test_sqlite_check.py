@@ -87,7 +87,7 @@ async def test_texts_of_nothing_in_the_index_are_found(store: Store, path: Path,
 
     problems = await store.check()
 
-    assert any("texts of nothing" in problem.what for problem in problems)
+    assert any("orphaned texts" in problem.what for problem in problems)
 
 
 async def test_a_damaged_text_index_is_found(store: Store, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where tapes are kept: a backend per URL scheme, loaded when it is asked for."""
+"""Stores for tapes: one backend per URL scheme, imported on demand."""
 
 import re
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ async def open_store(
     pragmas: Mapping[str, str | int] | None = None,
     read_only: bool = False,
 ) -> Store:
-    """Open the database that *url* names, and make or migrate it where needed.
+    """Open the database at *url*, and create or migrate it if needed.
 
-    With *read_only* it must be there, no file is changed, and each write is refused.
+    With *read_only* it must exist, no file is changed, and each write is refused.
 
-    What `append` returned survives a killed process; with durability `full` also a power cut.
-    *pragmas* are set on each SQLite connection.
+    Messages that `append` returned survive a killed process; with durability `full` also a power
+    cut. *pragmas* are set on each SQLite connection.
 
     Raises:
-        StoreUnavailable: it cannot be opened or written; the text says what to do.
+        StoreUnavailable: it cannot be opened or written; the message names the remedy.
         NotADatabase: the file is something else, or encrypted.
         NewerSchema: it was written by a later remanence.
     """
@@ -36,7 +36,7 @@ async def open_store(
         meant = path.removeprefix("sqlite:")
         name = (meant if meant == path else meant.lstrip("/")) or "memory.db"
         raise StoreUnavailable(
-            f"store {url!r} is no URL: write 'sqlite:///{name}' for a file of that name"
+            f"store {url!r} is not a URL: write 'sqlite:///{name}' for a file of that name"
         )
     scheme, _, rest = url.partition("://")
     if scheme != "sqlite":
@@ -56,5 +56,5 @@ async def open_store(
 
 
 def _mask_password(url: str) -> str:
-    """The URL without its password."""
+    """Return the URL without its password."""
     return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)

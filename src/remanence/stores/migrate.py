@@ -1,4 +1,4 @@
-"""Which migrations a database needs. The SQL is in numbered files, one folder per backend."""
+"""Schema migrations. Their SQL is in numbered files, one folder per backend."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def _migration(file_name: str, sql: str) -> Migration:
 def due(
     known: Sequence[Migration], applied: Collection[int], *, database: str
 ) -> tuple[Migration, ...]:
-    """The known migrations that are not applied; `NewerSchema` where some are not known."""
+    """Return the known migrations that are not applied; raise `NewerSchema` for unknown ones."""
     newest_known = max((step.number for step in known), default=0)
     newest_applied = max(applied, default=0)
     if newest_applied > newest_known:

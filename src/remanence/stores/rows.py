@@ -1,4 +1,4 @@
-"""Rows of a database and the values they stand for, the same for every backend."""
+"""Conversion between database rows and values, the same for every backend."""
 
 import json
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from remanence.types import (
     ToolResultPart,
 )
 
-JsonObject = dict[str, Any]  # JSON of our own making; decoding gives it its types back
-Row = Sequence[Any]  # a driver's row: the column decides the type
+JsonObject = dict[str, Any]  # JSON that this module wrote; decoding restores the types
+Row = Sequence[Any]  # a driver's row, typed by its columns
 KnownPart: TypeAlias = TextPart | ToolCallPart | ToolResultPart | ImagePart | FilePart
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -42,7 +42,7 @@ def encode_content(content: Sequence[Part]) -> str:
 
 
 def decode_content(text: str) -> tuple[Part, ...]:
-    """The parts that `encode_content` made the text from."""
+    """Return the parts that `encode_content` encoded."""
     value = json.loads(text)
     if isinstance(value, str):
         return (TextPart(text=value),)
@@ -118,7 +118,7 @@ def encode_notes(notes: Sequence[Note]) -> str:
 
 
 def decode_notes(text: str) -> tuple[Note, ...]:
-    """The notes that `encode_notes` made the text from."""
+    """Return the notes that `encode_notes` encoded."""
     return tuple(_note_from_json(item) for item in json.loads(text))
 
 
@@ -167,23 +167,23 @@ def encode_failed(failed: Sequence[FailedStretch]) -> str:
 
 
 def decode_failed(text: str) -> tuple[FailedStretch, ...]:
-    """The stretches that `encode_failed` made the text from."""
+    """Return the stretches that `encode_failed` encoded."""
     return tuple(FailedStretch(*row) for row in json.loads(text))
 
 
 def encode_time(value: datetime) -> str:
-    """ISO 8601 with the offset that the caller gave, as a person's day depends on it."""
+    """Return ISO 8601 with the caller's offset, as a person's day depends on it."""
     return value.isoformat(timespec="microseconds")
 
 
 def encode_instant(value: datetime) -> str:
-    """ISO 8601 in UTC and of fixed width: the order of the texts is that of the instants."""
+    """Return ISO 8601 in UTC and of fixed width, so that texts sort like instants."""
     utc = value if value.tzinfo is UTC else value.astimezone(UTC)
     return utc.isoformat(timespec="microseconds")
 
 
 def decode_time(value: datetime | str) -> datetime:
-    """A time as a driver gives it: as text, or as the value itself."""
+    """Return a time from a driver's value, a text or a datetime."""
     return datetime.fromisoformat(value) if isinstance(value, str) else value
 
 
@@ -195,7 +195,7 @@ MESSAGE_COLUMNS: LiteralString = "seq, id, role, kind, name, content, created_at
 
 
 def message_from_row(row: Row) -> Message:
-    """The message of a row of MESSAGE_COLUMNS; `StoreError` names one that is damaged."""
+    """Return the message of a row of MESSAGE_COLUMNS; raise `StoreError` if it is damaged."""
     try:
         return _message(row)
     except Exception as error:
@@ -223,7 +223,7 @@ SEGMENT_COLUMNS: LiteralString = (
 
 
 def segment_from_row(row: Row) -> Segment:
-    """The segment of a row of SEGMENT_COLUMNS; `StoreError` names one that is damaged."""
+    """Return the segment of a row of SEGMENT_COLUMNS; raise `StoreError` if it is damaged."""
     try:
         return _segment(row)
     except Exception as error:
@@ -252,7 +252,7 @@ def _segment(row: Row) -> Segment:
     )
 
 
-# What an append changes stands last.
+# The columns that an append changes come last.
 STATE_COLUMNS: LiteralString = (
     "tenant, id, key, user, created_at, observed_seq, active_seq, reflected_seq, tail_seq, "
     "observed_sum_tokens, active_sum_tokens, tail_sum_tokens, last_observed_at, "
@@ -263,7 +263,7 @@ STATE_COLUMNS: LiteralString = (
 
 
 def state_from_row(row: Row) -> MemoryState:
-    """The state of a row of STATE_COLUMNS; `StoreError` names one that is damaged."""
+    """Return the state of a row of STATE_COLUMNS; raise `StoreError` if it is damaged."""
     try:
         return _state(row)
     except Exception as error:
@@ -342,7 +342,7 @@ LOG_COLUMNS: LiteralString = (
 
 
 def log_entry_from_row(row: Row) -> LogEntry:
-    """The log entry of a row of LOG_COLUMNS."""
+    """Return the log entry of a row of LOG_COLUMNS."""
     return LogEntry(
         version=row[0],
         kind=row[1],
@@ -363,7 +363,7 @@ FACT_COLUMNS: LiteralString = (
 
 
 def fact_from_row(row: Row) -> Fact:
-    """The fact of a row of FACT_COLUMNS."""
+    """Return the fact of a row of FACT_COLUMNS."""
     return Fact(
         tenant=row[0],
         user=row[1],
@@ -388,5 +388,5 @@ def encode_tags(tags: Sequence[str]) -> str:
 
 
 def plain_summary(summary: str) -> str:
-    """What two summaries share that say the same in the same words."""
+    """Return a summary in normal form: equal for summaries with the same words."""
     return " ".join(summary.casefold().split()).rstrip(".")

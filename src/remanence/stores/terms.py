@@ -1,8 +1,8 @@
-"""What a full-text index is given, so that words are found in every script.
+"""Terms of texts and queries for a full-text index of any script.
 
-Tokenizers split at spaces. Text of scripts that write none, or glue endings to words, such as
+Tokenizers split at spaces. Text in scripts without spaces, or with endings joined to words, such as
 Chinese, Japanese, Korean and Thai, is cut to overlapping pairs of characters first, for the index
-and for queries alike. The tokenizer must take letters, digits and marks for parts of a word.
+and for queries alike. The tokenizer must treat letters, digits and marks as parts of a word.
 """
 
 import re
@@ -15,29 +15,29 @@ _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\u3130-\u318f"
     r"\u31f0-\u9fff\ua960-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-# Marks that `re` does not take for parts of a word: Hebrew, Arabic, South Asian vowel signs.
+# Marks that `re` does not treat as parts of a word: Hebrew, Arabic, South Asian vowel signs.
 _MARKS = r"\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff"
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _WORD = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_MARKS}])+")
-_MOST_TERMS = 64  # of a query; a pasted page would otherwise read the whole index
+_MAX_TERMS = 64  # of a query; a pasted page would otherwise read the whole index
 
 
 def index_terms(text: str) -> str:
-    """The text with unspaced runs cut to pairs, and each run's last character alone."""
+    """Return the text with unspaced runs cut to pairs, and each run's last character alone."""
     if text.isascii():
         return text
     return _RUN.sub(_space_pairs, unicodedata.normalize("NFKC", text))
 
 
 def query_terms(query: str) -> tuple[str, ...]:
-    """The words and pairs of a query, each once; a lone unspaced character ends in `*`."""
+    """Return the distinct words and pairs of a query; a lone unspaced character ends in `*`."""
     words = _WORD.findall(unicodedata.normalize("NFKC", query))
     terms = (term for word in words for term in _terms(word))
-    return tuple(dict.fromkeys(terms))[:_MOST_TERMS]
+    return tuple(dict.fromkeys(terms))[:_MAX_TERMS]
 
 
 def searchable_text(content: Sequence[Part]) -> str:
-    """What people look for in a message: its text, and what tools were asked and answered."""
+    """Return the searchable text of a message: its text, tool calls and tool results."""
     return "\n".join(text for part in content if (text := _part_text(part)))
 
 

@@ -1,8 +1,8 @@
-"""How a conversation's state changes with each commit, the same for every backend.
+"""Transitions of a conversation's state with each commit, the same for every backend.
 
-Pure: the backend reads under its lock, asks here, and writes the answer. None means that the
-guard does not hold, a race that was lost; `StoreError` means a call that no race explains and
-that would break what the database promises.
+Pure: the backend reads under its lock, calls a transition, and writes its result. None means that
+the guard does not hold because a race was lost; `StoreError` means a call that no race explains
+and that would violate an invariant of the database.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from remanence.errors import StoreError
 from remanence.types import Failure, LogEntry, LogKind, MemoryState, Segment
 
-_LONGEST_ERROR = 500
+_MAX_ERROR = 500
 
 
 class Span(NamedTuple):
@@ -29,10 +29,10 @@ class Span(NamedTuple):
 def after_observation(
     current: MemoryState | None, expected: MemoryState, segment: Segment, *, sum_tokens: int
 ) -> MemoryState | None:
-    """The state after an observation; *sum_tokens* counts the tape up to the segment's end.
+    """Return the state after an observation; *sum_tokens* counts the tape up to its end.
 
-    One without notes, as its messages failed, ends no account of failures: if the next messages
-    fail too, the wait is as long as it was.
+    An observation without notes, of messages that failed, does not reset the failure count: if the
+    next messages fail too, the wait is as long as before.
     """
     if current is None or current.observed_seq != expected.observed_seq:
         return None
@@ -62,7 +62,7 @@ def _next_failure(state: MemoryState) -> Failure | None:
 def after_reobservation(
     current: MemoryState | None, segment: Segment, replaced: str, *, live: Sequence[Span]
 ) -> MemoryState | None:
-    """The state after an observation took the place of one; *live* are all live segments."""
+    """Return the state after an observation replaced another; *live* are all live segments."""
     span = next((span for span in live if span.id == replaced), None)
     if current is None or span is None:
         return None
@@ -83,7 +83,7 @@ def after_reflection(
     *,
     live: Sequence[Span],
 ) -> MemoryState | None:
-    """The state after a reflection; *live* are all live segments in order of the tape."""
+    """Return the state after a reflection; *live* are all live segments in tape order."""
     spans = [span for span in live if span.id in set(replaced)]
     if current is None or len(spans) != len(set(replaced)):
         return None
@@ -117,7 +117,7 @@ def after_activation(
     active_sum_tokens: int,
     tail_sum_tokens: int,
 ) -> MemoryState | None:
-    """The state with the cursor moved; *is_boundary* says if a live segment ends there."""
+    """Return the state with the cursor moved; *is_boundary*: whether a live segment ends there."""
     if current is None or current.active_seq != expected.active_seq:
         return None
     if tail_seq < current.tail_seq:
@@ -146,7 +146,7 @@ def after_activation(
 def after_facts(
     current: MemoryState | None, expected: MemoryState, *, facts_seq: int
 ) -> MemoryState | None:
-    """The state after facts were extracted up to *facts_seq*."""
+    """Return the state after facts were extracted up to *facts_seq*."""
     if current is None or current.facts_seq != expected.facts_seq:
         return None
     if not current.facts_seq <= facts_seq <= current.observed_seq:
@@ -165,13 +165,13 @@ def after_facts(
 def after_failure(
     current: MemoryState | None, expected: MemoryState, failure: Failure
 ) -> MemoryState | None:
-    """The state after a step that did not advance."""
+    """Return the state after a failed step."""
     if current is None:
         return None
     cursors = (current.observed_seq, current.reflected_seq, current.facts_seq)
     if cursors != (expected.observed_seq, expected.reflected_seq, expected.facts_seq):
         return None
-    failure = replace(failure, message=failure.message[:_LONGEST_ERROR])
+    failure = replace(failure, message=failure.message[:_MAX_ERROR])
     version = current.lock_version + 1
     if failure.step == "facts":
         return replace(current, facts_failure=failure, lock_version=version)
@@ -181,7 +181,7 @@ def after_failure(
 
 
 def after_retry(current: MemoryState | None) -> MemoryState | None:
-    """The state with its failures forgotten, None where there are none."""
+    """Return the state without failures; None if it has none."""
     if current is None or current.last_error is None:
         return None
     return replace(
@@ -194,7 +194,7 @@ def after_retry(current: MemoryState | None) -> MemoryState | None:
 
 
 def log_entry(state: MemoryState, kind: LogKind, at: datetime, detail: str) -> LogEntry:
-    """The entry that says how *state* came about."""
+    """Return the log entry of the change that led to *state*."""
     return LogEntry(
         version=state.lock_version,
         kind=kind,
@@ -209,7 +209,7 @@ def log_entry(state: MemoryState, kind: LogKind, at: datetime, detail: str) -> L
 
 
 def describe(segment: Segment, source: str) -> str:
-    """The log's words for a new segment."""
+    """Return the log's description of a new segment."""
     return (
         f"{segment.id}: {segment.first_seq}..{segment.last_seq}, {segment.source_tokens} tokens "
         f"of {source} became {segment.tokens}, {len(segment.lost)} literals lost, "
@@ -233,7 +233,7 @@ def _parse_dropped_lines(segment: Segment) -> str:
 
 
 def _tile(spans: Sequence[Span], first_seq: int, last_seq: int) -> bool:
-    """Whether the spans, in order, cover the range without gap or overlap."""
+    """Return whether the spans, in order, cover the range without gap or overlap."""
     following = first_seq
     for span in spans:
         if span.first_seq != following:
@@ -243,7 +243,7 @@ def _tile(spans: Sequence[Span], first_seq: int, last_seq: int) -> bool:
 
 
 def coverage_fault(live: Sequence[Span], *, reflected_seq: int, observed_seq: int) -> str | None:
-    """What is wrong with the live segments, in order of the tape; None if they tile it."""
+    """Return the first fault of the live segments, in tape order; None if they tile it."""
     following = 1
     for span in live:
         if span.first_seq != following:

@@ -26,7 +26,7 @@ async def open_sqlite(
 
 
 def _version() -> str:
-    """The installed version; a checkout that is only on the path has none."""
+    """Return the installed version; a checkout that is only on the path has none."""
     try:
         return metadata.version("remanence")
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Looking for what must not be: broken coverage, wrong accounts, a damaged file."""
+"""Integrity checks: coverage by segments, token accounts, damage of the file."""
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
@@ -26,9 +26,9 @@ _RESTORE = "restore a backup that was made before the damage"
 
 
 def check(connection: apsw.Connection) -> tuple[Problem, ...]:
-    """What is wrong, conversation by conversation; nothing where all is well."""
+    """Return the problems of the database, by conversation; empty if it is sound."""
     if damage := tuple(_damage(connection)):
-        return damage  # what a damaged file says of its conversations means nothing
+        return damage  # further findings in a damaged file mean nothing
     checks = (
         _orphans,
         _rows,
@@ -58,7 +58,7 @@ def _orphans(connection: apsw.Connection) -> Iterator[Problem]:
 
 
 def _rows(connection: apsw.Connection) -> Iterator[Problem]:
-    """Rows that no reader can decode."""
+    """Yield rows that cannot be decoded."""
     for name, select, decode in _DECODED:
         for conversation, place, *row in connection.execute(select):
             try:
@@ -112,7 +112,7 @@ def _gaps(connection: apsw.Connection) -> Iterator[Problem]:
         "OR min(seq) != 1"
     )
     for tenant, id_, last_seq, count, low, high in rows:
-        what = f"the tape holds {count} messages numbered {low}..{high}, not 1..{last_seq}"
+        what = f"the tape has {count} messages numbered {low}..{high}, not 1..{last_seq}"
         yield _problem(ConversationRef(tenant, id_), what)
 
 
@@ -181,14 +181,14 @@ def _index(connection: apsw.Connection) -> Iterator[Problem]:
         "SELECT count(*) FROM text_index_docsize WHERE ((id > 0 AND id NOT IN "
         "(SELECT key FROM messages)) OR (id < 0 AND -id / ? NOT IN (SELECT key FROM segments))) "
         "AND NOT EXISTS (SELECT 1 FROM chores WHERE name = 'erase')",
-        (search.MOST_NOTES,),
+        (search.MAX_NOTES,),
     ).get
     if orphans:
-        yield _problem(None, f"the text index holds {orphans} texts of nothing")
+        yield _problem(None, f"the text index has {orphans} orphaned texts")
 
 
 def _check_failed_stretches(connection: apsw.Connection) -> Iterator[Problem]:
-    """Stretches that no notes could be made of; what was condensed is not observed again."""
+    """Yield stretches that could not be observed; condensed ones are not observed again."""
     rows = connection.execute(
         "SELECT tenant, conversations.id, generation, failed FROM segments "
         "JOIN conversations ON conversations.key = conversation "

@@ -1,4 +1,4 @@
-"""Opening a database file: what it must be, how it is set up, and its migrations."""
+"""Opening of a database file: its checks, pragmas and migrations."""
 
 import contextlib
 import os
@@ -30,7 +30,7 @@ _MIGRATIONS = "remanence.stores.sqlite"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
-    """A file and how its connections are set up; `pragmas` are run last on each of them."""
+    """A database file and the setup of its connections; `pragmas` are run last on each."""
 
     path: str
     durability: Durability = "full"
@@ -46,7 +46,7 @@ class Database:
         *,
         read_only: bool = False,
     ) -> Self:
-        """The database at *path*, wherever the process goes afterwards."""
+        """Return the database at *path*, even if the process changes its directory later."""
         absolute = path if path == MEMORY or not path else str(Path(path).absolute())
         return cls(path=absolute, durability=durability, pragmas=pragmas, read_only=read_only)
 
@@ -55,7 +55,7 @@ class Database:
         return self.path == MEMORY
 
     def open_writer(self, clock: Clock, version: str) -> apsw.Connection:
-        """The connection that writes; the file is made, taken over or migrated as needed."""
+        """Open the writing connection; create, adopt or migrate the file as needed."""
         check_path(self.path)
         if not self.in_memory:
             _create_private(self.path)
@@ -72,7 +72,7 @@ class Database:
         return connection
 
     def open_reader(self) -> apsw.Connection:
-        """A connection that only reads a database that the writer has opened."""
+        """Open a read-only connection to a database that the writer has opened."""
         connection = _open_unwritable(self.path) if self.read_only else apsw.Connection(self.path)
         connection.set_busy_timeout(_BUSY_MILLISECONDS)
         _set_up(connection, self)
@@ -80,7 +80,7 @@ class Database:
         return connection
 
     def open_unwritten(self) -> apsw.Connection:
-        """A connection to a file that nobody here writes; it must be a database of this version."""
+        """Open a connection without a writer; the file must be a database of this version."""
         _check_readable(self.path)
         connection = self.open_reader()
         try:
@@ -93,18 +93,18 @@ class Database:
 
 
 def _create_private(path: str) -> None:
-    """Make a new file for its owner alone, as SQLite then does with those beside it."""
-    with contextlib.suppress(OSError):  # it is there, or SQLite says what is wrong
+    """Create a file that only its owner can read; SQLite copies its mode to those beside it."""
+    with contextlib.suppress(OSError):  # the file exists, or SQLite reports the error
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _FILE_MODE))
 
 
 def _open_unwritable(path: str) -> apsw.Connection:
-    """A connection to a file that is there, also where neither it nor its directory can be written.
+    """Open an existing file, even if neither it nor its directory is writable.
 
     Raises:
         StoreUnavailable: the write-ahead log of another process cannot be read from here.
     """
-    # Not READONLY, which would leave the files of shared memory behind; SQLite falls back to it.
+    # Not READONLY, which would leave shared-memory files behind; SQLite falls back to it.
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
@@ -116,7 +116,7 @@ def _open_unwritable(path: str) -> apsw.Connection:
                 f"{path!r} has a write-ahead log, which cannot be read without writing beside it: "
                 f"copy the file and {log.name!r} to a directory that can be written"
             ) from error
-        # Without a log the file is all there is, and SQLite need not share memory with a writer.
+        # Without a write-ahead log SQLite needs no memory shared with a writer.
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         return apsw.Connection(f"file:{quote(path)}?immutable=1", flags=flags)
     except BaseException:
@@ -126,7 +126,7 @@ def _open_unwritable(path: str) -> apsw.Connection:
 
 
 def _check_readable(path: str) -> None:
-    """Raise for a path where there is no database to read."""
+    """Raise if there is no readable database at the path."""
     if not path or "\0" in path or not Path(path).exists():
         raise StoreUnavailable(f"there is no database at {path!r}: name another file")
     if Path(path).is_dir():
@@ -143,11 +143,11 @@ def _check_readable(path: str) -> None:
 
 
 def check_path(path: str) -> None:
-    """Raise for a path where no database can be; SQLite would say less, or leave files behind."""
+    """Raise for an impossible path; SQLite's error says less, and it may leave files behind."""
     if path == MEMORY:
         return
     if not path or "\0" in path:
-        raise StoreUnavailable(f"{path!r} is no file name: use sqlite:///name.db")
+        raise StoreUnavailable(f"{path!r} is not a file name: use sqlite:///name.db")
     file, directory = Path(path), Path(path).parent
     if not directory.is_dir():
         what = "is a file" if directory.exists() else "does not exist"
@@ -158,13 +158,13 @@ def check_path(path: str) -> None:
         raise StoreUnavailable(f"{path!r} is a directory: name a file in it")
     if not os.access(directory, os.W_OK) or (file.exists() and not os.access(file, os.W_OK)):
         raise StoreUnavailable(unwritable(path))
-    # SQLite takes a file that is shorter than its header for an empty one.
+    # SQLite treats a file shorter than its header as empty.
     if file.exists() and 0 < file.stat().st_size < _HEADER_BYTES:
         raise NotADatabase(no_database(path))
 
 
 def _refuse_foreign(connection: apsw.Connection, path: str) -> None:
-    connection.execute("BEGIN")  # both answers are of one instant: another process may migrate now
+    connection.execute("BEGIN")  # both queries in one snapshot: another process may migrate now
     tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").get
     application_id = connection.pragma("application_id")
     connection.execute("COMMIT")
@@ -185,7 +185,7 @@ def _refuse_old(connection: apsw.Connection, path: str) -> None:
 
 
 def _set_up(connection: apsw.Connection, database: Database) -> None:
-    # Without it SQLite prepares a join anew for each call, in case other values want another plan.
+    # Otherwise SQLite prepares a join again for each call, in case other values need another plan.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.pragma("synchronous", database.durability)
     connection.pragma("foreign_keys", 1)
@@ -199,7 +199,7 @@ def _migrate(connection: apsw.Connection, path: str, clock: Clock, version: str)
     known = migrate.load(_MIGRATIONS)
     if not migrate.due(known, _applied_migrations(connection), database=repr(path)):
         return
-    # The second look is under the lock: another process may have migrated meanwhile.
+    # Checked again under the lock: another process may have migrated meanwhile.
     connection.execute("BEGIN IMMEDIATE")
     try:
         for step in migrate.due(known, _applied_migrations(connection), database=repr(path)):
@@ -218,7 +218,7 @@ def _migrate(connection: apsw.Connection, path: str, clock: Clock, version: str)
 
 
 def _applied_migrations(connection: apsw.Connection) -> Collection[int]:
-    # A query, as `table_exists` would answer from what this connection saw before its lock.
+    # A query, as `table_exists` uses the schema that this connection saw before its lock.
     known: int = connection.execute(
         "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_migrations'"
     ).get
@@ -233,7 +233,7 @@ def _use_wal(connection: apsw.Connection) -> None:
 
 
 def _until_unlocked(action: Callable[[], None]) -> None:
-    """Switching the journal mode needs the file alone, and SQLite does not wait for that."""
+    """Retry *action*: switching the journal mode needs the file alone, and ignores the busy timeout."""
     deadline = time.monotonic() + _BUSY_MILLISECONDS / 1000
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What SQLite reports, in our words."""
+"""Translation of SQLite's errors to those of this package."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from remanence.errors import NotADatabase, RemanenceError, StoreError, StoreUnav
 
 
 def translate_error(error: Exception, path: str) -> Exception:
-    """The error of this package that stands for *error*; others are returned as they are."""
+    """Return this package's error for one of SQLite; other errors are returned unchanged."""
     if isinstance(error, UnicodeEncodeError):
         answer: RemanenceError = StoreError(
             f"text is not Unicode ({error.reason}): decode it with errors='replace' first"
@@ -29,7 +29,7 @@ def _answer(error: apsw.Error, path: str) -> RemanenceError:
 
 
 def no_database(path: str) -> str:
-    """What to say of a file that is something else."""
+    """Return the message for a file that is not a database."""
     return (
         f"{path!r}: file is not a database; if it is encrypted, open it with its key, otherwise "
         "name another file"
@@ -37,7 +37,7 @@ def no_database(path: str) -> str:
 
 
 def unwritable(path: str) -> str:
-    """What to say of a file that this process may not write."""
+    """Return the message for a file that this process may not write."""
     return (
         f"{path!r} cannot be written: make the file and its directory writable, or open it with "
         "read_only=True"

@@ -29,7 +29,7 @@ _OF_OWNER: LiteralString = "WHERE tenant = ? AND user = ? "
 def of_owner(
     connection: apsw.Connection, owner: Owner, *, history: bool, limit: int | None
 ) -> tuple[Fact, ...]:
-    """The newest facts first: those that hold, or also those that were superseded."""
+    """Return the owner's facts, newest first: the current ones, or also superseded ones."""
     rows = connection.execute(
         _SELECT + _OF_OWNER + "AND (valid_to IS NULL OR ?) ORDER BY facts.key DESC LIMIT ?",
         (*owner, history, -1 if limit is None else limit),
@@ -38,13 +38,13 @@ def of_owner(
 
 
 def one(connection: apsw.Connection, owner: Owner, fact_id: str) -> Fact | None:
-    """The owner's fact of this id."""
+    """Return the owner's fact with this id."""
     row = connection.execute(_SELECT + _OF_OWNER + "AND facts.id = ?", (*owner, fact_id)).fetchone()
     return fact_from_row(row) if row else None
 
 
 def find(connection: apsw.Connection, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
-    """The owner's facts that hold and have a word of the query, best first."""
+    """Return the owner's current facts with a word of the query, best first."""
     key = _key(connection, owner)
     if key is None or limit < 1:
         return ()
@@ -56,16 +56,16 @@ def find(connection: apsw.Connection, owner: Owner, query: str, *, limit: int) -
 
 
 def by_key(connection: apsw.Connection, owner: Owner, key: int) -> Fact:
-    """The owner's fact of this key, which is there."""
+    """Return the owner's fact with this key, which must exist."""
     row = connection.execute(_SELECT + _OF_OWNER + "AND facts.key = ?", (*owner, key)).fetchone()
     assert row is not None
     return fact_from_row(row)
 
 
 def save(connection: apsw.Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
-    """Write new facts, and end those that they replace; None where one of these holds no more.
+    """Write new facts, and end those that they replace; None if one of these has ended already.
 
-    In the place of a fact whose words another one has already, that one is returned.
+    Instead of a fact with the same words as an existing one, the existing one is returned.
     """
     saved: list[Fact] = []
     for old_id in changes.replaced:
@@ -90,7 +90,7 @@ def commit(
     facts_seq: int,
     at: datetime,
 ) -> MemoryState | None:
-    """Write what was extracted from a conversation, and how far it was read."""
+    """Write the facts extracted from a conversation, and move its `facts_seq`."""
     current = states.by_key(connection, expected.key)
     state = transitions.after_facts(current, expected, facts_seq=facts_seq)
     if state is None or save(connection, changes) is None:
@@ -120,7 +120,7 @@ def forget(connection: apsw.Connection, owner: Owner, fact_id: str) -> bool:
 
 
 def erase_of_conversation(connection: apsw.Connection, ref: ConversationRef) -> None:
-    """Erase the facts that come from a conversation; what they superseded holds again."""
+    """Erase the facts from a conversation; facts that they superseded become current again."""
     rows: Sequence[Row] = connection.execute(
         "SELECT owner, facts.key, facts.id " + _FROM + "WHERE tenant = ? AND conversation = ?", ref
     ).fetchall()
@@ -133,11 +133,11 @@ def erase_of_conversation(connection: apsw.Connection, ref: ConversationRef) -> 
         ).fetchall()
         for revived_key, summary in revived:
             _index(connection, owner_key, revived_key, summary)
-            _let_vectors_be_made(connection, revived_key)
+            _rewind_vector_cursor(connection, revived_key)
 
 
 def pin(connection: apsw.Connection, state: MemoryState, owner: Owner, chosen: FactsPin) -> bool:
-    """Keep what a conversation's contexts show of the facts; false if it is gone."""
+    """Store the facts that a conversation's contexts show; false if it was deleted."""
     if states.by_key(connection, state.key) is None:
         return False
     connection.execute(
@@ -155,7 +155,7 @@ def pin(connection: apsw.Connection, state: MemoryState, owner: Owner, chosen: F
 
 
 def read_pin(connection: apsw.Connection, conversation: int) -> FactsPin | None:
-    """What a conversation's contexts show of the facts."""
+    """Return the facts that a conversation's contexts show."""
     row = connection.execute(
         "SELECT marker, text, at FROM facts_pins WHERE conversation = ?", (conversation,)
     ).fetchone()
@@ -207,8 +207,8 @@ def _index(connection: apsw.Connection, owner_key: int, key: int, summary: str) 
     )
 
 
-def _let_vectors_be_made(connection: apsw.Connection, key: int) -> None:
-    """Have the search for facts without vectors begin again at this one."""
+def _rewind_vector_cursor(connection: apsw.Connection, key: int) -> None:
+    """Move the vector cursor back, so that this fact gets a vector."""
     connection.execute(
         "UPDATE vector_cursors SET cursor = min(cursor, ?) WHERE subject = 'fact'", (key - 1,)
     )

@@ -56,7 +56,7 @@ def totals(
     user: str | None,
     since: datetime | None,
 ) -> tuple[UsageTotal, ...]:
-    """The calls that fit, summed by purpose and model."""
+    """Return the matching calls, summed by purpose and model."""
     conditions: list[LiteralString] = []
     values: list[str] = []
     if conversation is not None:
@@ -81,7 +81,7 @@ def totals(
 def _owner(
     connection: apsw.Connection, ref: ConversationRef | None
 ) -> tuple[int | None, str | None]:
-    """The key and the user of a conversation, if there is one."""
+    """Return the key and the user of a conversation, if it exists."""
     if ref is None:
         return None, None
     row = connection.execute(

@@ -1,4 +1,4 @@
-"""When background work looks at which conversation."""
+"""Planned looks of background work at conversations."""
 
 from datetime import datetime
 from typing import LiteralString
@@ -19,7 +19,7 @@ _SELECT: LiteralString = (
 def page(
     connection: apsw.Connection, *, after: tuple[datetime, int] | None, limit: int
 ) -> tuple[Look, ...]:
-    """Looks in order of time, then of the conversations' keys."""
+    """Return looks in order of time, then of the conversations' keys."""
     at, key = after or (None, 0)
     rows = connection.execute(_SELECT, (encode_instant(at) if at else "", key, limit))
     return tuple(
@@ -47,7 +47,7 @@ def rest(
 
 
 def use_rules(connection: apsw.Connection, digest: str, *, at: datetime) -> bool:
-    """Plan a look at every conversation, where other rules were in use."""
+    """Plan a look at every conversation, if other rules were in use."""
     known = connection.execute("SELECT digest FROM look_rules").get
     if known == digest:
         return False

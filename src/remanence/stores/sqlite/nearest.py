@@ -22,7 +22,7 @@ def find(
     limit: int,
     only: RecallFilter,
 ) -> tuple[Hit, ...]:
-    """The notes and messages of a conversation that are nearest to a vector, nearest first."""
+    """Return a conversation's notes and messages by similarity to a vector, nearest first."""
     rows = connection.execute(
         "SELECT item, vector FROM vectors JOIN conversations ON key = conversation "
         "WHERE tenant = ? AND id = ? AND model = ? AND length(vector) = ?",
@@ -41,7 +41,7 @@ def find(
 def find_facts(
     connection: apsw.Connection, owner: Owner, model: str, vector: Sequence[float], *, limit: int
 ) -> tuple[Fact, ...]:
-    """The owner's facts that hold and are nearest to a vector, nearest first."""
+    """Return the owner's current facts by similarity to a vector, nearest first."""
     rows = connection.execute(
         "SELECT fact, vector FROM fact_vectors JOIN facts ON facts.key = fact "
         "JOIN fact_owners ON fact_owners.key = owner "
@@ -53,7 +53,7 @@ def find_facts(
 
 
 def _rank(rows: Sequence[Row], vector: Sequence[float]) -> Iterator[tuple[int, float]]:
-    """The keys by similarity to a vector; equal ones in the order of their keys."""
+    """Yield keys by similarity to a vector; ties in the order of their keys."""
     if not rows:
         return
     width = len(vector)

@@ -1,7 +1,7 @@
 """Ranking the matches of a query by the words of one scope alone.
 
-FTS5's own `bm25` weighs a word by how often the whole file has it: other tenants' words would
-change the order of a tenant's hits, and their number the time that it takes.
+FTS5's own `bm25` weighs a word by its frequency in the whole file: other tenants' words would
+change the order of a tenant's hits, and their number the time of a search.
 """
 
 import heapq
@@ -19,15 +19,17 @@ _LENGTH_SHARE = 0.75
 """The constants of Okapi BM25, with the values that FTS5 uses."""
 
 _POOL = 256
-"""Matches that are ranked by how often and in how long a text they have a word; those after them
-have fewer or more common words, and are ranked by these alone."""
+"""Matches that are ranked by word counts and text length, too.
+
+The matches after them have fewer or more common words, and are ranked by these alone.
+"""
 
 ALL = (-(1 << 63), (1 << 63) - 1)
 _COUNTS = "word_counts"
 
 
 class Index(NamedTuple):
-    """An index of texts with a scope: what finds the matches of a word, and counts in some."""
+    """An index of texts with a scope: the SQL for matches of a word, and for counts in some."""
 
     matches: LiteralString
     counts: LiteralString
@@ -46,7 +48,7 @@ FACTS = Index(
 
 
 def register(connection: apsw.Connection) -> None:
-    """Give a connection the function that counts words."""
+    """Register the function that counts words on a connection."""
     connection.register_fts5_function(_COUNTS, _word_counts)
 
 
@@ -59,10 +61,10 @@ def rank(
     texts: int,
     of: tuple[int, int] = ALL,
 ) -> Iterator[tuple[int, float]]:
-    """The rowids of a scope that have a word of the query with their scores, best first.
+    """Yield the rowids of a scope that match a word of the query, with scores, best first.
 
-    *texts* is about how many the scope has: a word is worth more the fewer of them have it. *of* are
-    the first and the last rowid that are looked for.
+    *texts* is the approximate number of texts in the scope: a word weighs more the fewer of them
+    have it. *of* is the inclusive range of rowids to search.
     """
     terms = [_quote_term(term) for term in query_terms(query)]
     weights: list[float] = []
@@ -91,7 +93,7 @@ def _exact(
     rowids: Sequence[int],
     weights: Sequence[float],
 ) -> list[tuple[int, float]]:
-    """The scores of some matches by BM25, best first."""
+    """Yield the given matches with their BM25 scores, best first."""
     if not rowids:
         return []
     rows = connection.execute(index.counts, (expression, f"[{','.join(map(str, rowids))}]"))
@@ -109,7 +111,7 @@ def _exact(
 
 
 def _word_counts(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:
-    """How many words the text of a match has, and how often each of the query but the scope."""
+    """Return the number of words of a match, then the count of each query word, space-separated."""
     counts = [len(api.phrase_column_offsets(phrase, 1)) for phrase in range(1, api.phrase_count)]
     return " ".join(map(str, [api.column_size(1), *counts]))
 
@@ -119,5 +121,5 @@ def _in_scope(scope: str, expression: str) -> str:
 
 
 def _quote_term(term: str) -> str:
-    """A term as FTS5 wants it; quoted, so that none is an operator."""
+    """Return a term in FTS5 syntax, quoted so that it is not an operator."""
     return f'"{term[:-1]}" *' if term.endswith("*") else f'"{term}"'

@@ -1,8 +1,8 @@
 """Full-text search over live notes and raw messages.
 
-`text_index` keeps words, no text. Notes enter it with their segment. Messages enter it later, in
-steps that keep no append waiting; a search first lets in what its conversation still has outside,
-so it finds every committed message. What a memory or the host put there is not looked for.
+`text_index` stores words, not text. Notes are indexed with their segment. Messages are indexed
+later, in steps that do not delay an append; a search first indexes the rest of its conversation,
+so it finds every committed message. Messages that a memory or the host inserted are not searched.
 """
 
 import itertools
@@ -25,29 +25,29 @@ _ROWIDS: Mapping[HitKind | None, tuple[int, int]] = {
     "note": (-(2**63), -1),
     "fact": (0, 0),
 }
-MOST_NOTES = 65_536  # of a segment: the rowids of its notes lie between those of two segments
+MAX_NOTES = 65_536  # of a segment: the rowids of its notes lie between those of two segments
 
 
 def add_segment(
     connection: apsw.Connection, conversation: int, segment_key: int, segment: Segment
 ) -> None:
-    """Make the segment's notes findable, or its text where it has no notes."""
+    """Index the segment's notes, or its text if it has no notes."""
     texts = [note.text for note in segment.notes] or [segment.text]
     connection.executemany(
         "INSERT INTO text_index (rowid, scope, terms) VALUES (?, ?, ?)",
         [
             (note_rowid(segment_key, place), _scope(conversation), index_terms(text))
-            for place, text in enumerate(texts[:MOST_NOTES])
+            for place, text in enumerate(texts[:MAX_NOTES])
         ],
     )
 
 
 def remove_segment(connection: apsw.Connection, segment_key: int) -> None:
-    """Make the segment's notes no longer findable."""
+    """Remove the segment's notes from the index."""
     notes: int = connection.execute(
         "SELECT json_array_length(notes) FROM segments WHERE key = ?", (segment_key,)
     ).get
-    places = range(min(max(1, notes), MOST_NOTES))
+    places = range(min(max(1, notes), MAX_NOTES))
     connection.executemany(
         "DELETE FROM text_index WHERE rowid = ?",
         [(note_rowid(segment_key, place),) for place in places],
@@ -65,7 +65,7 @@ def remove_some(connection: apsw.Connection, conversation: int) -> bool:
 
 
 def index_some(connection: apsw.Connection, conversation: int) -> bool:
-    """Let the oldest messages outside the index in; false when none is left."""
+    """Index the oldest messages outside the index; false if none is left."""
     rows: Sequence[Row] = connection.execute(
         "SELECT messages.key, seq, kind, content FROM messages JOIN states USING (conversation) "
         "WHERE conversation = ? AND seq > indexed_seq ORDER BY seq LIMIT ?",
@@ -93,7 +93,7 @@ def index_some(connection: apsw.Connection, conversation: int) -> bool:
 
 
 def _indexable_text(text: str) -> str:
-    """The text, or of a huge one its begin and its end: who writes waits while it is indexed."""
+    """Return the text, or the start and end of a huge one, as indexing delays the writer."""
     if len(text) <= MAX_INDEXED_CHARACTERS:
         return text
     half = MAX_INDEXED_CHARACTERS // 2
@@ -106,7 +106,7 @@ def merge_some(connection: apsw.Connection) -> bool:
 
 
 def start_purge(connection: apsw.Connection) -> None:
-    """Have `merge_some` rewrite the whole index, without the words of what was removed."""
+    """Let `merge_some` rewrite the whole index, without the words of removed texts."""
     _merge(connection, -_MERGED_PAGES)
 
 
@@ -124,7 +124,7 @@ def find(
     limit: int,
     only: RecallFilter,
 ) -> tuple[Hit, ...]:
-    """Live notes and messages that hold a word of the query, best first."""
+    """Return live notes and messages with a word of the query, best first."""
     row = connection.execute(
         "SELECT key, indexed_seq FROM conversations JOIN states ON conversation = key "
         "WHERE tenant = ? AND conversations.id = ?",
@@ -141,13 +141,13 @@ def find(
 
 
 def expression(query: str) -> str:
-    """The query as FTS5 wants it; every term is quoted, so none is an operator."""
+    """Return the query in FTS5 syntax; every term is quoted, so none is an operator."""
     terms = query_terms(query)
     return " OR ".join(f'"{term[:-1]}" *' if term.endswith("*") else f'"{term}"' for term in terms)
 
 
 def hit(connection: apsw.Connection, ref: ConversationRef, rowid: int, score: float) -> Hit:
-    """The message or note of a rowid, which belongs to the conversation."""
+    """Return the message or note of a rowid, which belongs to the conversation."""
     make = _message_hit if rowid > 0 else _note_hit
     return make(connection, ref.id, rowid, score)
 
@@ -172,7 +172,7 @@ def _message_hit(connection: apsw.Connection, conversation: str, rowid: int, sco
 
 
 def _note_hit(connection: apsw.Connection, conversation: str, rowid: int, score: float) -> Hit:
-    segment_key, place = divmod(-rowid, MOST_NOTES)
+    segment_key, place = divmod(-rowid, MAX_NOTES)
     row = connection.execute(
         "SELECT id, first_seq, last_seq, text, notes, created_at FROM segments WHERE key = ?",
         (segment_key,),
@@ -199,8 +199,8 @@ def _note_hit(connection: apsw.Connection, conversation: str, rowid: int, score:
 
 
 def note_rowid(segment_key: int, place: int) -> int:
-    """Where the index has a note of a segment."""
-    return -(segment_key * MOST_NOTES + place)
+    """Return the rowid of a segment's note in the index."""
+    return -(segment_key * MAX_NOTES + place)
 
 
 def _scope(conversation: int) -> str:

@@ -1,4 +1,4 @@
-"""Segments, and the commits that bring them and move the cursors over them."""
+"""Segments, and the commits that write them and move the cursors."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ _OF_REF: LiteralString = (
 
 
 def live(connection: apsw.Connection, key: int) -> tuple[Segment, ...]:
-    """The live segments of a conversation, in order of the tape."""
+    """Return the live segments of a conversation, in tape order."""
     rows = connection.execute(
         _SELECT + "WHERE conversation = ? AND superseded IS NULL ORDER BY first_seq", (key,)
     )
@@ -48,7 +48,7 @@ def every(connection: apsw.Connection, ref: ConversationRef) -> tuple[Segment, .
 
 
 def one(connection: apsw.Connection, ref: ConversationRef, segment_id: str) -> Segment | None:
-    """The segment of this id."""
+    """Return the segment with this id."""
     row = connection.execute(_SELECT + _OF_REF + "AND id = ?", (*ref, segment_id)).fetchone()
     return segment_from_row(row) if row else None
 
@@ -101,7 +101,7 @@ def commit_reflection(
 def replace_observation(
     connection: apsw.Connection, expected: MemoryState, segment: Segment, replaced: str
 ) -> MemoryState | None:
-    """Write an observation in the place of one of the same range."""
+    """Replace an observation by another of the same range."""
     spans = _spans(connection, expected.key)
     current = states.by_key(connection, expected.key)
     state = transitions.after_reobservation(current, segment, replaced, live=spans)
@@ -176,7 +176,7 @@ def _spans(connection: apsw.Connection, key: int) -> list[transitions.Span]:
 
 
 def _account(connection: apsw.Connection, state: MemoryState, segment: Segment) -> Segment:
-    """The segment as the tape counts it, at its place in the log."""
+    """Return the segment with the tape's token counts and its version of the log."""
     before = tape.sum_tokens_at(connection, state.key, segment.first_seq - 1)
     sum_tokens = tape.sum_tokens_at(connection, state.key, segment.last_seq)
     newest: int | None = connection.execute(

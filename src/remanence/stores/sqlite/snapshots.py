@@ -1,7 +1,7 @@
-"""Snapshots, for which only what is new is read.
+"""Snapshots that read only new rows.
 
 A message never changes under its conversation's key, and live segments only with the state's
-`lock_version`: what was read once holds for every later snapshot, also beside other processes.
+`lock_version`: cached rows stay valid for every later snapshot, even with other writers.
 """
 
 from collections import OrderedDict
@@ -17,7 +17,7 @@ _MOST_CONVERSATIONS = 32
 
 
 class _Kept(NamedTuple):
-    """The segments of a version, and the newest messages that fit into so many tokens."""
+    """The segments of a version, and the newest messages that fit the token limit."""
 
     lock_version: int = -1
     segments: tuple[Segment, ...] = ()
@@ -27,9 +27,9 @@ class _Kept(NamedTuple):
 
 
 class Snapshots:
-    """Reads snapshots of committed states, and keeps those of the latest conversations.
+    """Reads snapshots of committed states, and caches those of the latest conversations.
 
-    For one thread, and for a connection that never sees what may still be rolled back.
+    For one thread, and a connection that never sees uncommitted changes.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Snapshots:
     def read(
         self, connection: apsw.Connection, ref: ConversationRef, *, tail_tokens: int
     ) -> Snapshot | None:
-        """State, live segments and raw tail; to be called inside one transaction."""
+        """Return state, live segments and raw tail; call it inside one transaction."""
         state = states.by_ref(connection, ref)
         if state is None:
             return None
@@ -61,14 +61,14 @@ class Snapshots:
 
 
 def read(connection: apsw.Connection, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
-    """The same, keeping nothing."""
+    """Return a snapshot without caching it."""
     return Snapshots().read(connection, ref, tail_tokens=tail_tokens)
 
 
 def _tail(
     connection: apsw.Connection, state: MemoryState, known: tuple[Message, ...], max_tokens: int
 ) -> tuple[Message, ...]:
-    """The newest messages that fit; *known* are those that did so earlier, and are not read."""
+    """Return the newest messages that fit; *known* ones are cached, and not read again."""
     known = tuple(message for message in known if message.seq >= state.tail_seq)
     start = known[-1].seq + 1 if known else state.tail_seq
     if start > state.last_seq:
@@ -78,7 +78,7 @@ def _tail(
 
 
 def _newest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:
-    """The newest messages that fit, and the last one in any case."""
+    """Return the newest messages that fit, and at least the last one."""
     tokens = 0
     for place in range(len(messages) - 1, -1, -1):
         tokens += messages[place].tokens

@@ -1,4 +1,4 @@
-"""Where each conversation's memory stands: reading it, and the small changes of it."""
+"""States of conversations: reads, writes, the log and leases."""
 
 from datetime import datetime
 from typing import LiteralString
@@ -30,13 +30,13 @@ _SELECT_OUTCOMES: LiteralString = (
 
 
 def by_ref(connection: apsw.Connection, ref: ConversationRef) -> MemoryState | None:
-    """The state of the conversation of this name."""
+    """Return the state of the conversation with this name."""
     row = connection.execute(_SELECT + "WHERE tenant = ? AND id = ?", ref).fetchone()
     return state_from_row(row) if row else None
 
 
 def by_key(connection: apsw.Connection, key: int) -> MemoryState | None:
-    """The state of the conversation of this key, if it still lives."""
+    """Return the state of the conversation with this key, unless it was deleted."""
     row = connection.execute(_SELECT + "WHERE key = ?", (key,)).fetchone()
     return state_from_row(row) if row else None
 
@@ -48,7 +48,7 @@ def page(
     after: ConversationRef | None,
     limit: int,
 ) -> tuple[MemoryState, ...]:
-    """States in order of (tenant, id), from after *after* on."""
+    """Return states in order of (tenant, id), starting after *after*."""
     if tenant is None:
         rows = connection.execute(
             _SELECT + "WHERE (tenant, id) > (?, ?) ORDER BY tenant, id LIMIT ?",
@@ -63,9 +63,9 @@ def page(
 
 
 def write(connection: apsw.Connection, state: MemoryState, entry: LogEntry) -> None:
-    """Write a changed state and its log entry, and plan a look at what that made due.
+    """Write a changed state and its log entry, and plan a look at it.
 
-    What `append` counts is left as it is.
+    The columns that `append` maintains are not written.
     """
     connection.execute(
         "UPDATE states SET observed_seq = ?, active_seq = ?, reflected_seq = ?, tail_seq = ?, "
@@ -116,7 +116,7 @@ def log(connection: apsw.Connection, ref: ConversationRef) -> tuple[LogEntry, ..
 
 
 def outcomes(connection: apsw.Connection, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
-    """What the newest steps came to, of all conversations, newest first."""
+    """Return the outcomes of the newest steps of all conversations, newest first."""
     rows = connection.execute(_SELECT_OUTCOMES, (encode_instant(since), limit))
     return tuple(log_entry_from_row(row) for row in rows)
 
@@ -126,8 +126,8 @@ def lease(
 ) -> bool:
     """Take or prolong the lease, unless another owner holds it.
 
-    An end beyond *until* is of a clock that is ahead: it is moved to *until*, so that the lease of
-    an owner that has died ends after its time, and one at work prolongs it as ever.
+    An end beyond *until* comes from a clock that is ahead: it is moved to *until*, so that the lease
+    of a dead owner expires in time; a live owner prolongs it as usual.
     """
     connection.execute(
         "UPDATE states SET lease_owner = ?, lease_until = ? WHERE conversation = ? "

@@ -59,8 +59,8 @@ T = TypeVar("T")
 class SQLiteStore:
     """A `Store` in one SQLite file.
 
-    One thread writes and takes all that is waiting into one transaction; another one reads and
-    waits for no write. A database in memory has one connection, and one thread, for both.
+    One thread writes, and commits all waiting jobs in one transaction; another thread reads and
+    never waits for a write. A database in memory has one connection and one thread for both.
     """
 
     def __init__(self, database: Database, *, clock: Clock, version: str) -> None:
@@ -88,7 +88,7 @@ class SQLiteStore:
             self._writer = self._reader
 
     async def open(self) -> None:
-        """Open the file; what goes wrong is raised here, and leaves nothing open."""
+        """Open the file; an error is raised here and leaves nothing open."""
         await self._writer.start()
         if self._reader is not self._writer:
             try:
@@ -265,7 +265,7 @@ class SQLiteStore:
         if more is not None:
             return found
         outside = await self._read(lambda c: unindexed.find(c, ref, query, limit=limit, only=only))
-        # Scores of two indexes say nothing of one another; the ranks do.
+        # Scores of two indexes are not comparable; ranks are.
         ranked = itertools.zip_longest(outside, found)
         return tuple(hit for pair in ranked for hit in pair if hit is not None)[:limit]
 

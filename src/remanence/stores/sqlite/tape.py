@@ -32,7 +32,7 @@ _SELECT_STATE: LiteralString = (
 
 
 class Entry(NamedTuple):
-    """A message in the form in which it is written; made outside of the writer's thread."""
+    """A message encoded for writing; made outside of the writer's thread."""
 
     message: Message
     id: str
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
     created_at_text: str
 
     def message_at(self, seq: int) -> Message:
-        """The message as it stands on the tape."""
+        """Return the message as it is on the tape."""
         message = self.message
         return Message(
             role=message.role,
@@ -59,7 +59,7 @@ class Entry(NamedTuple):
 
 
 class Access(NamedTuple):
-    """Who appends: for which user, in which turn, and whether to the conversation of anybody."""
+    """The rights of an append: its user and turn, and whether any user's conversation is open."""
 
     user: str | None
     turn: str | None = None
@@ -67,7 +67,7 @@ class Access(NamedTuple):
 
 
 class TapeWrite(NamedTuple):
-    """The place of each entry on the tape, or the message that stood there before."""
+    """The seq of each entry, or the message that was already on the tape."""
 
     places: tuple[int | Message, ...]
     state: Row
@@ -76,7 +76,7 @@ class TapeWrite(NamedTuple):
 
 
 def entry(message: Message, clock: Clock, now: datetime) -> Entry:
-    """The entry of a message, with the id and the time that it may lack."""
+    """Return the entry of a message, with a new id and the time *now* if it has none."""
     created_at = message.created_at or now
     return Entry(
         message=message,
@@ -97,7 +97,7 @@ def append(
     now: datetime,
     entries: Sequence[Entry],
 ) -> TapeWrite:
-    """Write the entries that are not on the tape yet, and what they change of the state."""
+    """Write the entries that are not on the tape yet, and update the state."""
     if access.turn is not None:
         turns.require(connection, ref, access.turn)
     row = _state(connection, ref) or _create(connection, ref, now)
@@ -148,7 +148,7 @@ def _name_user(
 ) -> bool:
     """Name the user of a conversation that has none yet; true if it had none.
 
-    What was said before gives no facts: nobody knows who said it.
+    Earlier messages yield no facts, as their user is unknown.
     """
     key, owner = row[:2]
     user = access.user
@@ -185,7 +185,7 @@ def _insert(connection: apsw.Connection, key: int, item: Entry, seq: int, sum_to
 def _existing_message(
     connection: apsw.Connection, ref: ConversationRef, key: int, item: Entry
 ) -> Message | None:
-    """The message that stands under this id, if it is the same one."""
+    """Return the message with this id, if it is equal."""
     row = connection.execute(
         _SELECT + "WHERE conversation = ? AND id = ?", (key, item.id)
     ).fetchone()
@@ -209,7 +209,7 @@ def _require_calls(
     connection: apsw.Connection, ref: ConversationRef, key: int, call_ids: Sequence[str]
 ) -> None:
     for call_id in call_ids:
-        # Newest first: the call stands a few messages before its result.
+        # Newest first: the call is usually a few messages before its result.
         found = connection.execute(
             "SELECT 1 FROM messages, json_each(calls) WHERE conversation = ? "
             "AND calls IS NOT NULL AND value = ? ORDER BY seq DESC LIMIT 1",
@@ -230,7 +230,7 @@ def messages(
     limit: int | None,
     max_tokens: int | None,
 ) -> tuple[Message, ...]:
-    """Messages above *after*, as many as the limits allow."""
+    """Return messages above *after*, as many as the limits allow."""
     rows = connection.execute(
         _SELECT + _OF_REF + "AND seq > ? ORDER BY seq LIMIT ?",
         (*ref, after, -1 if limit is None else limit),
@@ -241,7 +241,7 @@ def messages(
 def tail(
     connection: apsw.Connection, key: int, *, tail_seq: int, max_tokens: int
 ) -> tuple[Message, ...]:
-    """The newest messages from *tail_seq* on that fit, and the newest one in any case."""
+    """Return the newest messages from *tail_seq* on that fit, and at least the newest."""
     rows = connection.execute(
         _SELECT + "WHERE conversation = ? AND seq >= ? ORDER BY seq DESC", (key, tail_seq)
     )
@@ -249,23 +249,23 @@ def tail(
 
 
 def _within(rows: apsw.Cursor, max_tokens: int | None) -> tuple[Message, ...]:
-    """The first rows of at most *max_tokens* together; later ones are not even read."""
+    """Return the first rows of at most *max_tokens* together; later rows are not read."""
     if max_tokens is None:
         return tuple(message_from_row(row) for row in rows)
-    taken: list[Message] = []
+    selected: list[Message] = []
     tokens = 0
     for row in rows:
         message = message_from_row(row)
         tokens += message.tokens
-        if taken and tokens > max_tokens:
+        if selected and tokens > max_tokens:
             rows.close()
             break
-        taken.append(message)
-    return tuple(taken)
+        selected.append(message)
+    return tuple(selected)
 
 
 def sum_tokens_at(connection: apsw.Connection, key: int, seq: int) -> int:
-    """Tokens of the tape up to and with message *seq*; 0 before the first one."""
+    """Return the tokens of the tape up to and including message *seq*; 0 before the first."""
     found: int | None = connection.execute(
         "SELECT sum_tokens FROM messages WHERE conversation = ? AND seq = ?", (key, seq)
     ).get
@@ -273,7 +273,7 @@ def sum_tokens_at(connection: apsw.Connection, key: int, seq: int) -> int:
 
 
 def delete(connection: apsw.Connection, ref: ConversationRef) -> int | None:
-    """Remove a conversation and all that refers to it; its key, if there was one."""
+    """Delete a conversation and all that refers to it; return its key, if it existed."""
     key: int | None = connection.execute(
         "DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key", ref
     ).get

@@ -1,4 +1,4 @@
-"""Whose turn of a conversation is in progress."""
+"""Turns of conversations and their owners."""
 
 from datetime import datetime
 
@@ -18,7 +18,7 @@ def take(
     until: datetime,
     dead: datetime | None,
 ) -> datetime | None:
-    """Take the turn; while another owner has it, until when."""
+    """Acquire the turn; return the end of another owner's turn, or None on success."""
     connection.execute(
         "INSERT INTO turns (tenant, id, owner, until) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (tenant, id) DO UPDATE SET owner = excluded.owner, until = excluded.until "

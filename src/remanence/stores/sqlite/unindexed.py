@@ -1,4 +1,4 @@
-"""Searching messages that the text index does not hold, for when it cannot be written."""
+"""Search of messages outside the text index, for when it cannot be written."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,7 +21,7 @@ def find(
     limit: int,
     only: RecallFilter,
 ) -> tuple[Hit, ...]:
-    """Messages outside the index that hold a word of the query, best first."""
+    """Return messages outside the index with a word of the query, best first."""
     words = search.expression(query)
     rows: Sequence[Row] = connection.execute(
         "SELECT messages.key, content FROM conversations "
@@ -38,7 +38,7 @@ def find(
 
 
 def _definition(connection: apsw.Connection) -> str:
-    """The statement that makes the index, so that both take the same for a word."""
+    """Return the statement that creates the index, so that both use the same tokenizer."""
     sql: str = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'text_index'").get
     return sql
 

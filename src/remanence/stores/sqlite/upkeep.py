@@ -1,7 +1,7 @@
-"""What the writer does while nobody waits for it, in steps of a few milliseconds.
+"""Upkeep by the writer while it is idle, in steps of a few milliseconds.
 
-Nothing depends on its being done: a search indexes what it needs, words of a deleted conversation
-cannot be found, and chores that a process leaves behind are found by the next one.
+Nothing depends on it: a search indexes what it needs, words of a deleted conversation cannot be
+found, and the next process continues the chores of an earlier one.
 """
 
 from collections import deque
@@ -28,7 +28,7 @@ class Upkeep:
             self._steps.append(lambda connection: self._index(connection, conversation))
 
     def note_deletion(self, connection: apsw.Connection, conversation: int) -> None:
-        """Have a conversation's words erased, by this process or the next."""
+        """Schedule the erasure of a conversation's words, by this process or the next."""
         connection.execute(
             "INSERT INTO chores (name, subject) VALUES ('erase', ?)", (conversation,)
         )
@@ -36,7 +36,7 @@ class Upkeep:
             self._steps.append(_chore)
 
     def step(self, connection: apsw.Connection) -> bool:
-        """Do a bit of what there is to do; false when there is nothing."""
+        """Do a bit of the upkeep; false when nothing is left to do."""
         if not self._steps:
             return False
         step = self._steps[0]

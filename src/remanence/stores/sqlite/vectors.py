@@ -1,4 +1,4 @@
-"""Vectors of notes, messages and facts: what has none yet, and writing them."""
+"""Vectors of notes, messages and facts: pending tasks, and writes."""
 
 import sys
 from array import array
@@ -8,21 +8,21 @@ from math import sqrt
 import apsw
 
 from remanence.stores.rows import Row, decode_content, decode_notes
-from remanence.stores.sqlite.search import MOST_NOTES, note_rowid
+from remanence.stores.sqlite.search import MAX_NOTES, note_rowid
 from remanence.stores.terms import searchable_text
 from remanence.types import Owner, VectorItem, VectorTask
 
-_LONGEST = 8_000  # characters of a text; embedders cut or refuse longer ones
+_MAX_CHARACTERS = 8_000  # characters of a text; embedders cut or refuse longer ones
 _FACTS = 256
 
 
 def next_task(connection: apsw.Connection, model: str) -> VectorTask | None:
-    """The oldest segment, then the oldest facts, that have no vectors of *model* yet."""
+    """Return the oldest segment, else the oldest facts, without vectors of *model*."""
     return _segment_task(connection, model) or _facts_task(connection, model)
 
 
 def save(connection: apsw.Connection, task: VectorTask, vectors: Sequence[Sequence[float]]) -> None:
-    """Write the vectors of what still lives, and move on to the next task."""
+    """Write the vectors of items that still exist, and move the cursor past the task."""
     for item, vector in zip(task.items, vectors, strict=True):
         if task.subject == "fact":
             connection.execute(
@@ -40,7 +40,7 @@ def save(connection: apsw.Connection, task: VectorTask, vectors: Sequence[Sequen
             connection.execute(
                 "INSERT OR REPLACE INTO vectors (item, model, conversation, vector) "
                 "SELECT ?, ?, conversation, ? FROM segments WHERE key = ? AND superseded IS NULL",
-                (item.key, task.model, blob(vector), -item.key // MOST_NOTES),
+                (item.key, task.model, blob(vector), -item.key // MAX_NOTES),
             )
     connection.execute(
         "INSERT OR REPLACE INTO vector_cursors (model, subject, cursor) VALUES (?, ?, ?)",
@@ -52,12 +52,12 @@ def remove_segment(connection: apsw.Connection, segment_key: int) -> None:
     """Remove the vectors of a segment's notes."""
     connection.execute(
         "DELETE FROM vectors WHERE item BETWEEN ? AND ?",
-        (note_rowid(segment_key, MOST_NOTES - 1), note_rowid(segment_key, 0)),
+        (note_rowid(segment_key, MAX_NOTES - 1), note_rowid(segment_key, 0)),
     )
 
 
 def blob(vector: Sequence[float]) -> bytes:
-    """The vector at length 1, as it is stored."""
+    """Return the vector scaled to length 1, as stored."""
     length = sqrt(sum(value * value for value in vector)) or 1.0
     values = array("f", [value / length for value in vector])
     if sys.byteorder == "big":
@@ -119,7 +119,7 @@ def _facts_task(connection: apsw.Connection, model: str) -> VectorTask | None:
 
 
 def _cut(items: Sequence[VectorItem]) -> Iterator[VectorItem]:
-    """The items that have a text, none longer than an embedder takes."""
+    """Yield the items that have a text, cut to the length that embedders accept."""
     for item in items:
         if text := item.text.strip():
-            yield item._replace(text=text[:_LONGEST])
+            yield item._replace(text=text[:_MAX_CHARACTERS])

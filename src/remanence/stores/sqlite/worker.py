@@ -15,12 +15,12 @@ from remanence.stores.sqlite.errors import translate_error
 T = TypeVar("T")
 Work: TypeAlias = Callable[[apsw.Connection], T]
 
-_MOST_JOBS = 512  # in one transaction: what a crash may interrupt, and how long the first waits
+_MAX_JOBS = 512  # in one transaction: limits what a crash interrupts and the first wait
 _QUIET_SECONDS = 0.01  # without a job before each idle step, which the next job would wait for
 
 
 class Job(Generic[T]):
-    """Work and the future that waits for it. The work may be run again after a rollback."""
+    """Work and the future of its result. The work may be run again after a rollback."""
 
     __slots__ = ("error", "future", "result", "work")
 
@@ -31,7 +31,7 @@ class Job(Generic[T]):
         self.error: Exception | None = None
 
     def resolve(self) -> None:
-        """Tell the waiting task, on its own loop."""
+        """Resolve the future on the loop of the waiting task."""
         if self.future.done():
             return
         if self.error is not None:
@@ -45,10 +45,10 @@ Serve: TypeAlias = Callable[[apsw.Connection, Sequence[AnyJob]], None]
 
 
 class Worker:
-    """Runs jobs one after another, several in one go where they are waiting.
+    """Runs queued jobs in order, several in one batch if they are waiting.
 
-    `serve` gives each job its result or error; `idle` is called while no job waits, until it
-    returns false.
+    `serve` sets each job's result or error; `idle` is called while no job waits, until it returns
+    false.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=f"remanence-{name}", daemon=True)
 
     async def start(self) -> None:
-        """Open the connection; what goes wrong there is raised here."""
+        """Start the thread and open the connection; an error of it is raised here."""
         opened: Job[None] = Job(lambda _: None, asyncio.get_running_loop().create_future())
         self._jobs.put(opened)
         self._thread.start()
@@ -81,7 +81,7 @@ class Worker:
             raise Closed(f"the store on {self._path!r} was closed: open it again")
 
     def submit(self, work: Work[T]) -> asyncio.Future[T]:
-        """Queue *work*. When the waiting task is cancelled it is run whole or not at all."""
+        """Queue *work*. If the waiting task is cancelled, it is run completely or not at all."""
         self.require_open()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._jobs.put(Job(work, future))
@@ -121,13 +121,13 @@ class Worker:
         job = self._next(connection)
         while job is not None:
             jobs.append(job)
-            if len(jobs) == _MOST_JOBS or self._jobs.empty():
+            if len(jobs) == _MAX_JOBS or self._jobs.empty():
                 return jobs, False
             job = self._jobs.get()
         return jobs, True
 
     def _next(self, connection: apsw.Connection) -> AnyJob | None:
-        """The next job; while none comes for a while, what is done in between."""
+        """Return the next job; run idle steps while none arrives."""
         while self._idle:
             with contextlib.suppress(queue.Empty):
                 return self._jobs.get(timeout=_QUIET_SECONDS)
@@ -136,7 +136,7 @@ class Worker:
         return self._jobs.get()
 
     def _refuse(self, error: Exception) -> None:
-        """Fail all that waits; nobody will serve it."""
+        """Fail all queued jobs, as no thread will run them."""
         self._closed = True
         while not self._jobs.empty():
             job = self._jobs.get()
@@ -162,7 +162,7 @@ def _resolve_all(jobs: Sequence[AnyJob]) -> None:
 
 
 def read_each(path: str) -> Serve:
-    """Give each job a view of the database as of one instant."""
+    """Run each job in its own snapshot of the database."""
 
     def serve(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> None:
         for job in jobs:
@@ -179,7 +179,7 @@ def read_each(path: str) -> Serve:
 
 
 def commit_together(path: str) -> Serve:
-    """One transaction for all jobs: a disk is waited for once, however many wait for it."""
+    """Run all waiting jobs in one transaction, so that they share one sync to disk."""
 
     def serve(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> None:
         try:
@@ -207,7 +207,7 @@ def _commit_all(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> bool:
 
 
 def _commit_apart(connection: apsw.Connection, jobs: Sequence[AnyJob], path: str) -> None:
-    """Run the jobs so that one that fails takes back nothing but its own."""
+    """Run each job in a savepoint, so that a failed one rolls back only its own changes."""
     connection.execute("BEGIN IMMEDIATE")
     for job in jobs:
         connection.execute("SAVEPOINT job")
