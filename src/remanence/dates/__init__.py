@@ -1,4 +1,4 @@
-"""Dates that a text speaks of, and the absolute dates they mean at the time it was written."""
+"""Find the dates in a text and resolve relative ones from the time it was written."""
 
 from remanence.dates.find import find_dates, finding_dates, resolve_dates
 from remanence.dates.mention import DateMention, Grain

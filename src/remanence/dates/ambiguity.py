@@ -1,4 +1,4 @@
-"""Mentions that are better left as they are written: the text around them says what they mean."""
+"""Filter out ambiguous mentions and those that the text around them already explains."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from remanence.dates.mention import DateMention
 
 _FAR_DAYS = 7
 _AROUND = 300
-"""A date in figures within so many characters can be what a weekday by itself belongs to."""
+"""Characters within which a bare weekday may refer to a date in figures."""
 _SAME_DAY_WITHIN = 60
 _ARTICLES = re.compile(
     r"(?:on |am |den |dem |le |el )?(?:the |this )?(.*?)(?: dem| den)?", re.IGNORECASE
@@ -42,17 +42,17 @@ _NUMBERED = re.compile(
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?\d{1,2}(?:st|nd|rd|th)\b",
     re.IGNORECASE,
 )
-"""A weekday with the number of its day; another one soon after it is counted from there."""
+"""A weekday with a day number, from which a weekday soon after it is counted."""
 _BETWEEN = frozenset({"", "the", "den", "dem", "le", "el", "の", "은", "는"})
 
 
 def without_doubtful(
     text: str, mentions: Sequence[DateMention], at: datetime
 ) -> Iterator[DateMention]:
-    """The mentions but for those that stand beside their date, or may belong to a date far away.
+    """Yield the mentions except those next to their own date or possibly relative to another date.
 
-    "Friday, May 12" names one day, not two; "4월 19일이야, 일요일" does not speak of the next Sunday, nor does
-    "Thursday 28th to Saturday" name one of this week.
+    "Friday, May 12" names one day, not two. "4월 19일이야, 일요일" does not mean next Sunday, and
+    "Thursday 28th to Saturday" does not mean a day of this week.
     """
     figures = [mention for mention in mentions if _in_figures(mention)]
     for index, mention in enumerate(mentions):
@@ -69,7 +69,7 @@ def without_doubtful(
 
 
 def _is_no_day(text: str, mention: DateMention) -> bool:
-    """Whether it is a bound, one of many, or today: "more than a day ago", "Monday mornings"."""
+    """Return whether it is a bound ("more than a day ago"), recurrent ("Monday mornings") or today."""
     before, after = text[max(0, mention.start - 20) : mention.start], text[mention.end :][:14]
     if mention.relative and (_MANY.match(after) or _TODAY_IS.search(before)):
         return True
@@ -77,12 +77,12 @@ def _is_no_day(text: str, mention: DateMention) -> bool:
 
 
 def _explains_itself(text: str, mention: DateMention, at: datetime) -> bool:
-    """Whether the words around a weekday by itself say which one it is."""
+    """Return whether the words around a bare weekday identify its date."""
     return _has_number(text, mention) or _says_today(text, mention, at)
 
 
 def _has_number(text: str, mention: DateMention) -> bool:
-    """Whether the number of the day stands beside its name or one before: "28일 목요일"."""
+    """Return whether a day number is beside the weekday or one before it: "28일 목요일"."""
     if _NUMBERED.search(text[max(0, mention.start - _SAME_DAY_WITHIN) : mention.start]):
         return True
     if _NUMBER_BEFORE.search(text[max(0, mention.start - 8) : mention.start]):
@@ -92,7 +92,7 @@ def _has_number(text: str, mention: DateMention) -> bool:
 
 
 def _says_today(text: str, mention: DateMention, at: datetime) -> bool:
-    """Whether a weekday is said of the day on which it is: "it's Wednesday", "Sunday shopping"."""
+    """Return whether a weekday refers to the current day: "it's Wednesday", "Sunday shopping"."""
     if mention.first.weekday() != at.weekday():
         return False
     before = text[max(0, mention.start - 14) : mention.start]
@@ -101,7 +101,7 @@ def _says_today(text: str, mention: DateMention, at: datetime) -> bool:
 
 
 def _beside_its_date(text: str, mentions: Sequence[DateMention], index: int) -> bool:
-    """Whether a date in figures adjoins a weekday or the like: "Friday, May 12", "May 12 (Friday)"."""
+    """Return whether a date in figures adjoins the mention: "Friday, May 12", "May 12 (Friday)"."""
     mention = mentions[index]
     if mention.grain != "day":
         return False
@@ -114,7 +114,7 @@ def _beside_its_date(text: str, mentions: Sequence[DateMention], index: int) -> 
 
 
 def _is_told_in_figures(mention: DateMention, figures: Sequence[DateMention]) -> bool:
-    """Whether a date in figures close by is the same day, so that the text explains itself."""
+    """Return whether a nearby date in figures is the same day, so that none need be added."""
     return mention.grain in ("day", "moment") and any(
         figure.first == mention.first and _distance(figure, mention) < _SAME_DAY_WITHIN
         for figure in figures
@@ -131,9 +131,9 @@ def _distance(one: DateMention, other: DateMention) -> int:
 
 
 def _is_bare(mention: DateMention) -> bool:
-    """A weekday, "weekend" or "the 25th" with nothing that says which one."""
-    said = _ARTICLES.fullmatch(mention.text)
-    is_word = said is not None and said[1].casefold() in _day_words(mention.language)
+    """Return whether it is a weekday, "weekend" or "the 25th" without a word such as "next"."""
+    match = _ARTICLES.fullmatch(mention.text)
+    is_word = match is not None and match[1].casefold() in _day_words(mention.language)
     return is_word or bool(_DAY_NUMBER.fullmatch(mention.text))
 
 

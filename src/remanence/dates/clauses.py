@@ -1,4 +1,4 @@
-"""Which tenses the clause around a position shows."""
+"""The tenses of the clause around a position."""
 
 import re
 from bisect import bisect_right
@@ -10,7 +10,7 @@ _SENTENCE_ENDS = frozenset(".!?;:\n。！？；")
 
 
 class Clauses:
-    """The clauses of one text, cut and judged when first asked for, each once."""
+    """The clauses of a text, with their tenses; both are computed on demand and cached."""
 
     def __init__(self, text: str, grammar: Grammar) -> None:
         self._text = text
@@ -20,7 +20,7 @@ class Clauses:
         self._judged: dict[int, frozenset[Tense]] = {}
 
     def tenses(self, position: int) -> frozenset[Tense]:
-        """The tenses of the clause at `position`, or of the next in its sentence if it shows none."""
+        """Return the tenses of the clause at `position`; if none, of the next in its sentence."""
         if not self._starts:
             ends = list(self._grammar.clause_end.finditer(self._text))
             self._starts = [0, *(end.end() for end in ends)]

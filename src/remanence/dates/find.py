@@ -1,4 +1,4 @@
-"""Find the dates a text speaks of, and put absolute ones in place of the relative."""
+"""Find the dates in a text and replace relative ones with absolute ones."""
 
 import re
 from bisect import bisect_right
@@ -24,7 +24,7 @@ _WORD_BEFORE = re.compile(r"([^\W\d_]+)[., (（]*(?:(?:le|den|the|el) )?$", re.I
 
 
 class _Candidate(NamedTuple):
-    """A match; without a mention it is a trap, which only keeps others away."""
+    """A match; one without a mention is a trap, which only suppresses overlapping matches."""
 
     start: int
     end: int
@@ -32,15 +32,16 @@ class _Candidate(NamedTuple):
 
 
 def find_dates(text: str, at: datetime) -> tuple[DateMention, ...]:
-    """The dates mentioned in `text`, written at `at`: left to right, without overlap, of rival readings the longest.
+    """Find the dates in `text`, written at `at`, from left to right and without overlap.
 
-    The days are those of the time zone `at` carries. Code, addresses and paths are not read.
+    Where matches overlap, the leftmost and then the longest wins. Days are in the time zone of
+    `at`. Code, addresses and paths are skipped.
     """
     return at_once(finding_dates(text, at))
 
 
 def finding_dates(text: str, at: datetime) -> Generator[None, None, tuple[DateMention, ...]]:
-    """`find_dates` in small steps: yields after each pattern that was tried."""
+    """Run `find_dates` in small steps, yielding after each pattern."""
     candidates: list[_Candidate] = []
     for grammar, windows in windows_to_read(text):
         for found in _candidates(grammar, text, windows, at):
@@ -53,7 +54,7 @@ def finding_dates(text: str, at: datetime) -> Generator[None, None, tuple[DateMe
 
 
 def resolve_dates(text: str, at: datetime) -> str:
-    """`text` with each relative date made absolute; a duration is kept and its two ends stand behind it."""
+    """Replace each relative date with an absolute one; a duration is followed by its two ends."""
     parts, done = [], 0
     for mention in find_dates(text, at):
         if not mention.relative:
@@ -69,7 +70,7 @@ def resolve_dates(text: str, at: datetime) -> str:
 def _candidates(
     grammar: Grammar, text: str, windows: Iterable[tuple[int, int]], at: datetime
 ) -> Iterator[_Candidate | None]:
-    """What matches; None after each pattern, where the caller may pause."""
+    """Yield the matches, and None after each pattern, where the caller may pause."""
     clauses = Clauses(text, grammar)
     for start, end in windows:
         window = text[start:end]
@@ -90,14 +91,14 @@ def _candidates(
 
 
 def _is_cut(match: Match[str]) -> bool:
-    """Whether the window may have ended within what the pattern looks at; no mention reaches that far."""
+    """Return whether the end of the window may have cut the match or its lookahead."""
     return match.endpos < len(match.string) and match.end() > match.endpos - 12
 
 
 def _read(
     grammar: Grammar, rule: Rule, match: Match[str], at: datetime, clauses: Clauses
 ) -> DateMention | None:
-    """The mention that a match is, or none if it names no day of the calendar or its clause speaks against it."""
+    """Return the mention of a match; None if the date is invalid or contradicted by its clause."""
     word, slots = str(rule.settled.get("word", "")), dict(rule.settled)
     for name, raw in match.groupdict().items():
         if raw is None:
@@ -119,7 +120,7 @@ def _read(
 
 
 def _on_its_weekday(grammar: Grammar, match: Match[str], period: Period) -> Period:
-    """The day in the year in which the weekday named before it is right: "samedi 5 septembre"."""
+    """Shift a date to the adjacent year in which its weekday is right: "samedi 5 septembre"."""
     before = _WORD_BEFORE.search(match.string[max(0, match.start() - 20) : match.start()])
     weekday = before and grammar.language.slots.get("weekday", {}).get(before[1].casefold())
     if not period.relative or weekday is None or weekday == period.first.weekday():
@@ -162,7 +163,7 @@ def _in_prose(text: str, candidates: Iterable[_Candidate]) -> Iterator[_Candidat
 
 
 def _without_overlap(candidates: Iterable[_Candidate]) -> Iterator[DateMention]:
-    """Leftmost first, then longest; of equals a trap, then an absolute date."""
+    """Keep the leftmost, then longest matches; a trap wins ties, then an absolute date."""
     end = 0
     for found in sorted(candidates, key=_precedence):
         if found.start < end:

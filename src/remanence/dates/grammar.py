@@ -1,4 +1,4 @@
-"""A language's table as patterns, compiled one by one when a text first calls for them."""
+"""The patterns of a language's table, each compiled on first use."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ WORD = re.compile(f"[{LETTERS}]+")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pattern:
-    """One rule or trap (which has no rule) of a language."""
+    """A rule of a language, or a trap, which has no rule."""
 
     language: Language
     text: str
@@ -23,7 +23,7 @@ class Pattern:
     keywords: tuple[frozenset[str], ...]
 
     def may_match(self, window: str, words: frozenset[str]) -> bool:
-        """Whether it is worth searching `window`, which holds `words` in lower case."""
+        """Return whether `window`, which has `words` in lower case, may match."""
         if self.language.trigger_words:
             return not any(map(words.isdisjoint, self.keywords))
         return all(any(word in window for word in needed) for needed in self.keywords)
@@ -35,7 +35,7 @@ class Pattern:
         return re.compile(f"{language.left}(?:{body})(?:{language.right})", re.IGNORECASE)
 
     def _slot(self, name: str) -> str:
-        """A group, in a rule one by name: digits if the slot takes any, then its words, the longest first."""
+        """Return a group (named in rules) of the slot's digits, if any, and its words, longest first."""
         words = sorted(self.language.slots.get(name, ()), key=len, reverse=True)
         digits = [_DIGITS[name]] if name in _DIGITS else []
         strict = frozenset() if name.endswith("_any") else self.language.capital
@@ -45,14 +45,14 @@ class Pattern:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grammar:
-    """What the search needs of a language."""
+    """The patterns and trigger words of a language."""
 
     language: Language
     patterns: tuple[Pattern, ...]
     trigger_words: frozenset[str]
 
     def may_be(self, text: str) -> bool:
-        """Whether the characters of `text` allow it to be in this language."""
+        """Return whether the characters of `text` permit this language."""
         return bool(self._needs.search(text)) and not self._excludes.search(text)
 
     @cached_property
@@ -85,13 +85,13 @@ class Grammar:
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The words of `text` in lower case."""
+    """Return the words of `text` in lower case."""
     return frozenset(WORD.findall(text.lower()))
 
 
 @cache
 def grammar_of(language: Language) -> Grammar:
-    """The grammar of `language`, made once."""
+    """Return the grammar of `language`, built once."""
     rules = [(rule.pattern, rule) for rule in language.rules]
     traps = [(trap, None) for trap in language.traps]
     return Grammar(

@@ -1,4 +1,4 @@
-"""What a language's table holds: words, rules and the wording of its dates."""
+"""The table of a language: words, rules and the phrases that render its dates."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from remanence.dates.mention import Grain
 from remanence.dates.periods import Period
 
 LETTERS = r"0-9A-Za-z_\u00c0-\u024f"
-"""What words of the spaced scripts are made of; another script may follow at once, as a particle does."""
+"""Letters of the scripts with spaces; another script may follow directly, as particles do."""
 BEFORE_WORD = rf"(?<![{LETTERS}@#$\\])(?<!\w[.-])(?<!\d[,/])"
 AFTER_WORD = rf"(?![{LETTERS}(=\\]|\.(?-i:[a-z0-9_])|-\w)"
 
@@ -17,9 +17,9 @@ Meaning = Callable[[DateReading], Period | None]
 
 
 class Rule(NamedTuple):
-    """A pattern, what it means, and the slots that the pattern itself settles.
+    """A pattern, its meaning, and the slots whose values the pattern implies.
 
-    `{name}` in a pattern stands for a slot or a macro of its language, a space for any short white space.
+    `{name}` in a pattern is a slot or a macro of its language; a space matches short white space.
     """
 
     pattern: str
@@ -29,10 +29,10 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Language:
-    """One language as data.
+    """A language as data.
 
-    A slot maps words to values; what follows `_` in its name only tells variants apart. A group called `word` is
-    kept by the rendering. Traps are patterns that look like dates and are none.
+    A slot maps words to values; a suffix after `_` in its name only distinguishes variants. The
+    rendering keeps the group `word`. Traps are patterns that look like dates but are not.
     """
 
     name: str
@@ -41,19 +41,19 @@ class Language:
     traps: tuple[str, ...] = ()
     macros: Mapping[str, str] = field(default_factory=dict)
     trigger_words: frozenset[str] = frozenset()
-    """Words of which a text in a spaced script holds one when it mentions a date, besides the slots' own."""
+    """Words, besides those of slots, that may signal a date in a script with spaces."""
     foreign_words: frozenset[str] = frozenset()
-    """Words that say that the text around them is in another language, whose words could be mistaken."""
+    """Words that mark the text around them as another language with confusable words."""
     trigger: str = ""
-    """The same as a pattern, for scripts without spaces."""
+    """A pattern in place of `trigger_words`, for scripts without spaces."""
     needs: str = ""
-    """A pattern of characters without which a text is not in this language."""
+    """A pattern of characters that every text in this language has."""
     excludes: str = r"(?!)"
-    """A pattern of characters with which it is not."""
+    """A pattern of characters that no text in this language has."""
     left: str = BEFORE_WORD
     right: str = AFTER_WORD
     capital: frozenset[str] = frozenset()
-    """Words that are dates only with a capital letter, unless the slot ends in `_any`."""
+    """Words that are dates only if capitalised, unless the slot ends in `_any`."""
     past: str = r"(?!)"
     future: str = r"(?!)"
     perfect: str = r"(?!)"

@@ -1,4 +1,4 @@
-"""When messages were written, by the clock of the person who took part."""
+"""The times of messages in the user's time zone."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
@@ -7,10 +7,10 @@ from remanence.types import Message
 
 
 def local_times(messages: Iterable[Message]) -> dict[int, datetime]:
-    """The time of each message by its seq, in the UTC offset of the user's own messages.
+    """Return the time of each message by its seq, in the UTC offset of the user's messages.
 
-    A message of another role has the offset of the user's message before it, or of the first one.
-    Where no user wrote, each message keeps its own.
+    A message of another role gets the offset of the user message before it, or of the first one.
+    Without user messages, each message keeps its own offset.
     """
     timed = [(message, message.created_at) for message in messages if message.created_at]
     zone = next((zone_of(at) for message, at in timed if message.role == "user"), None)
@@ -23,5 +23,5 @@ def local_times(messages: Iterable[Message]) -> dict[int, datetime]:
 
 
 def zone_of(at: datetime) -> timezone:
-    """The UTC offset of a time."""
+    """Return the UTC offset of a time."""
     return timezone(at.utcoffset() or timedelta())

@@ -1,7 +1,7 @@
-"""What a matched phrase means: from the values of its slots and the time of the message to a period.
+"""The meanings of phrases: map the slots of a match and the time of the message to a period.
 
-"last Friday" is the most recent Friday before the message's day, "next Friday" the first one after it. A weekday or a
-date without a year lies ahead, unless its clause speaks of the past.
+"last Friday" is the most recent Friday before the message's day, "next Friday" the first one after
+it. A weekday or a date without a year is in the future, unless its clause is in the past tense.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ from typing import Literal, cast
 from remanence.dates import periods
 from remanence.dates.periods import Period, Unit
 
-_MOST_OF_A_YEAR = 300
+_MAX_DAYS_AWAY = 300
 _RATHER_AHEAD = 1.2
-"""How many times as far a day counts that has gone by, where nothing says that it has."""
+"""Factor on the distance of past days if the clause has no tense, in favour of future ones."""
 _FAR_BACK = {"day": 215, "month": 260}
-"""A date without a year so many days ago is rather meant ahead, whatever the tense of its clause."""
+"""A date without a year that is this many days past is taken as future, whatever the tense."""
 _MONTHS_IN_DOUBT = 130
 
 Tense = Literal["past", "perfect", "future"]
@@ -24,7 +24,7 @@ Tense = Literal["past", "perfect", "future"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DateReading:
-    """A matched phrase: when it was said, its slots, the word it keeps and the tenses its clause shows (on demand)."""
+    """A matched phrase: its time, slots, word to keep, and (on demand) the tenses of its clause."""
 
     at: datetime
     slots: Mapping[str, int | str]
@@ -37,7 +37,7 @@ class DateReading:
 
     @property
     def unit(self) -> Unit:
-        return cast("Unit", self.slots["unit"])  # the tables hold no other value for this slot
+        return cast("Unit", self.slots["unit"])  # the tables have no other value for this slot
 
     @property
     def count(self) -> int:
@@ -63,20 +63,20 @@ def some_period(reading: DateReading) -> Period:
 
 
 def this_weekend(reading: DateReading) -> Period:
-    """The current or coming weekend; the one just past when the clause says so before Saturday."""
+    """The current or coming weekend; the last one for a past tense before Saturday."""
     gone = reading.speaks_of_past() and reading.today.weekday() < 5
     return periods.shift(reading.today, "weekend", -1 if gone else 0)
 
 
 def the_weekend(reading: DateReading) -> Period:
-    """As `this_weekend`, but on Monday and Tuesday the one just past unless the clause looks ahead."""
+    """As `this_weekend`, but on Monday and Tuesday the last one unless the tense is future."""
     if reading.today.weekday() < 2 and "future" not in reading.tenses():
         return periods.shift(reading.today, "weekend", -1)
     return this_weekend(reading)
 
 
 def count_units(reading: DateReading) -> Period | None:
-    """Three days ago, in two weeks. With a past tense "in two weeks" is a duration and no date."""
+    """Three days ago, in two weeks. With a past tense, "in two weeks" is a duration, not a date."""
     count = reading.count * reading.number("sign")
     if count > 0 and reading.speaks_of_past():
         return None
@@ -100,7 +100,7 @@ def lasting(reading: DateReading) -> Period:
 
 
 def lasting_in_perfect(reading: DateReading) -> Period | None:
-    """For three years, when the clause says that it still lasts."""
+    """For three years, if the clause says that it continues."""
     return lasting(reading) if "perfect" in reading.tenses() else None
 
 
@@ -117,7 +117,7 @@ def weekday_after(reading: DateReading) -> Period:
 
 
 def weekday_by_tense(reading: DateReading) -> Period:
-    """Friday: ahead unless the tense is past, never today."""
+    """Friday: the next one unless the tense is past, never today."""
     return weekday_before(reading) if reading.speaks_of_past() else weekday_after(reading)
 
 
@@ -141,7 +141,7 @@ def weekday_of_week(reading: DateReading) -> Period:
 
 
 def some_season(reading: DateReading) -> Period:
-    """Last summer has ended, next summer has not begun, this summer is of this year."""
+    """Last summer has ended, next summer has not begun, this summer is in this year."""
     index, shift, today = reading.number("season"), reading.number("shift"), reading.today
     own = periods.season(today.year - (index == periods.WINTER and today.month < 3), index)
     if shift < 0 and own.last >= today:
@@ -158,7 +158,7 @@ def calendar_season(reading: DateReading) -> Period:
 
 
 def some_month(reading: DateReading) -> Period:
-    """Last August is over, next August has not begun, this August is of this year."""
+    """Last August has ended, next August has not begun, this August is in this year."""
     number, shift, today = reading.number("month"), reading.number("shift"), reading.today
     crossed = (shift < 0 and number >= today.month) or (shift > 0 and number <= today.month)
     return periods.month(today.year + (shift if crossed else 0), number)
@@ -170,7 +170,7 @@ def month_of_year(reading: DateReading) -> Period:
 
 
 def month_by_tense(reading: DateReading) -> Period | None:
-    """In May: the nearest one that the tense allows. Without a tense, one about half a year away is in doubt."""
+    """In May: the nearest that fits the tense; without a tense, None if it is months away."""
     today, number = reading.today, reading.number("month")
     candidates = [periods.month(today.year + step, number) for step in (-1, 0, 1)]
     found = _by_tense(reading, candidates)
@@ -190,12 +190,12 @@ def calendar_month(reading: DateReading) -> Period:
 
 
 def calendar_year(reading: DateReading) -> Period:
-    """2022, where a word says that it is a year."""
+    """2022, if a word marks it as a year."""
     return periods.year(reading.number("year"))._replace(relative=False)
 
 
 def calendar_day(reading: DateReading) -> Period:
-    """A date with its year, which `shift` may give ("May 5 last year"); without it the nearest one the tense allows."""
+    """May 5 of a year, of the year in `shift` ("last year"), or the nearest that fits the tense."""
     month, day, today = reading.number("month"), reading.number("day"), reading.today
     if "year" in reading.slots:
         return periods.day(date(reading.number("year"), month, day))._replace(relative=False)
@@ -206,7 +206,7 @@ def calendar_day(reading: DateReading) -> Period:
 
 
 def day_of_month(reading: DateReading) -> Period | None:
-    """The 5th, of the month `shift` months away if the phrase says so; else ahead unless the tense is past."""
+    """The 5th, `shift` months away if that is given; else the next unless the tense is past."""
     today, number = reading.today, reading.number("day")
     if "shift" in reading.slots:
         return periods.day(date(*periods.months_away(today, reading.number("shift")), number))
@@ -224,9 +224,9 @@ def _day(year: int, month: int, day: int) -> Period | None:
 
 
 def _by_tense(reading: DateReading, candidates: list[Period]) -> Period:
-    """The nearest candidate that the tense of the clause allows; one most of a year away would be named with it."""
+    """Return the nearest candidate that fits the tense, if possible within `_MAX_DAYS_AWAY`."""
     today = reading.today
-    near = [found for found in candidates if abs((found.first - today).days) < _MOST_OF_A_YEAR]
+    near = [found for found in candidates if abs((found.first - today).days) < _MAX_DAYS_AWAY]
     if reading.speaks_of_past():
         gone = [found for found in near if found.first <= today]
         near = [

@@ -1,4 +1,4 @@
-"""What was found: a stretch of text that means a period."""
+"""The mention of a date: a span of text and the period it means."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -9,9 +9,10 @@ Grain = Literal["day", "weekend", "week", "month", "season", "year", "moment"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DateMention:
-    """The stretch `start..end` of a text and the inclusive period it means.
+    """The span `start..end` of a text and the inclusive period it means.
 
-    `relative` tells that the period depends on when the text was written. `moment` is a part of one day.
+    `relative` is true if the period depends on when the text was written. The grain `moment` is a
+    part of one day.
     """
 
     start: int
@@ -24,7 +25,7 @@ class DateMention:
     approximate: bool = False
     """The text is vague ("a few days ago")."""
     lasting: bool = False
-    """A duration that reaches up to the message ("for three years now")."""
+    """A duration that lasts until the message ("for three years now")."""
     word: str = ""
-    """The word of the text that its rendering keeps: a season or a part of the day."""
+    """The word that the rendering keeps: a season or a part of the day."""
     language: str = "english"

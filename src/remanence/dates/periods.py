@@ -1,4 +1,4 @@
-"""Calendar arithmetic: inclusive periods of days. Weeks start on Monday, seasons are the northern ones."""
+"""Calendar arithmetic: inclusive periods of days. Weeks start on Monday; seasons are northern."""
 
 from datetime import date, timedelta
 from typing import Literal, NamedTuple, assert_never
@@ -12,7 +12,7 @@ WINTER = 3
 
 
 class Period(NamedTuple):
-    """An inclusive run of days and how it was spoken of."""
+    """An inclusive run of days and the form of its mention."""
 
     first: date
     last: date
@@ -23,36 +23,36 @@ class Period(NamedTuple):
 
 
 def day(first: date) -> Period:
-    """One day."""
+    """Return a period of one day."""
     return Period(first=first, last=first, grain="day")
 
 
 def month(year: int, number: int) -> Period:
-    """The month by its number, from 1."""
+    """Return a month by its number, from 1."""
     first = date(year, number, 1)
     last = date(year + number // 12, number % 12 + 1, 1) - timedelta(days=1)
     return Period(first=first, last=last, grain="month")
 
 
 def year(number: int) -> Period:
-    """A calendar year."""
+    """Return a calendar year."""
     return Period(first=date(number, 1, 1), last=date(number, 12, 31), grain="year")
 
 
 def season(start_year: int, index: int) -> Period:
-    """The season that begins in `start_year`: winter of 2022 ends in February 2023."""
+    """Return the season that begins in `start_year`: winter of 2022 ends in February 2023."""
     first = date(start_year, 3 * (index + 1), 1)
     ends = start_year + (index == WINTER)
     return Period(first=first, last=month(ends, (3 * index + 4) % 12 + 1).last, grain="season")
 
 
 def monday(today: date) -> date:
-    """The first day of today's week."""
+    """Return the first day of today's week."""
     return today - timedelta(days=today.weekday())
 
 
 def shift(today: date, unit: Unit, count: int) -> Period:
-    """The day, week, weekend, month or year `count` units away from today's own."""
+    """Return the day, week, weekend, month or year `count` units away from that of today."""
     match unit:
         case "day":
             return day(today + timedelta(days=count))
@@ -71,13 +71,13 @@ def shift(today: date, unit: Unit, count: int) -> Period:
 
 
 def months_away(today: date, count: int) -> tuple[int, int]:
-    """Year and number of the month `count` months after today's."""
+    """Return the year and number of the month `count` months after today's."""
     years, index = divmod(today.month - 1 + count, 12)
     return today.year + years, index + 1
 
 
 def back_to(today: date, unit: Unit, count: int) -> Period:
-    """The run of days that began `count` units ago and ends today."""
+    """Return the run of days that began `count` units ago and ends today."""
     grain: Grain = "day" if unit in ("day", "week", "weekend") else unit
     if grain == "day":
         first = today - timedelta(days=count * (1 if unit == "day" else 7))

@@ -1,4 +1,4 @@
-"""The absolute wording of a mention, in the language it was found in."""
+"""Render mentions as absolute dates in their own language."""
 
 from datetime import date
 
@@ -19,9 +19,9 @@ _DEFAULT_PHRASES: dict[Grain, str] = {
 
 
 def render_date(mention: DateMention) -> str:
-    """For example "2023-05-07", "week of 2023-05-01", "May 2023", "2022", "weekend of 2023-05-06", "~2020".
+    """Return a text such as "2023-05-07", "week of 2023-05-01", "May 2023", "2022" or "~2020".
 
-    A duration is given by its two ends ("2020-2023"); "~" marks a vague one.
+    A duration is rendered as its two ends ("2020-2023"); "~" marks a vague date.
     """
     language = BY_NAME.get(mention.language) or BY_NAME["english"]
     text = _phrase(language, mention.grain, mention.first, mention.word)
@@ -32,7 +32,7 @@ def render_date(mention: DateMention) -> str:
 
 
 def iso_date(mention: DateMention) -> str:
-    """The date in ISO 8601, no finer than it is known."""
+    """Return the date in ISO 8601, to the precision of the mention."""
     text = mention.first.isoformat()
     return {"year": text[:4], "month": text[:7]}.get(mention.grain, text)
 

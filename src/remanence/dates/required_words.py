@@ -1,4 +1,4 @@
-"""Words without which a pattern cannot match, read off the pattern, so that most patterns need not be tried."""
+"""Extract the words that a pattern requires, so that most patterns need not be tried."""
 
 import re
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from remanence.dates.language import LETTERS, Language
 
 _RARE_SLOTS = ("unit", "minutes", "weekday", "month", "season")
-"""Slots whose words are rare enough to point at a date."""
+"""Slots whose words are rare enough to signal a date."""
 _WORD_SLOTS = (*_RARE_SLOTS, "shift")
-"""Slots that words alone fill, never figures."""
+"""Slots that match words only, never figures."""
 _OPAQUE = "\0"
-"""Stands for whatever in a pattern is neither a plain word nor a slot."""
+"""A placeholder for parts of a pattern that are neither plain words nor slots."""
 
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[[^\]]*\]")
 _CHOICE = re.compile(r"\((?:\?:|\?P<\w+>)([^\W\d_]+(?:\|[^\W\d_]+)*)\)(?![?*])")
@@ -22,9 +22,9 @@ _WORD = re.compile(f"[{LETTERS}]+")
 
 
 def keywords(language: Language, pattern: str) -> tuple[frozenset[str], ...]:
-    """Sets of words; a text in which one of the sets is missing altogether cannot match.
+    """Return sets of words; every matching text has at least one word of each set.
 
-    `pattern` has its macros expanded and no alternatives outside of groups.
+    `pattern` has its macros expanded and has no alternatives outside groups.
     """
     plain = _ESCAPE_OR_CLASS.sub(_OPAQUE, pattern)
     outside = plain
@@ -36,13 +36,13 @@ def keywords(language: Language, pattern: str) -> tuple[frozenset[str], ...]:
 
 
 def rare_words(language: Language) -> frozenset[str]:
-    """The words of the language's slots that point at a date."""
+    """Return the words of the language's slots that signal a date."""
     names = (name for name in language.slots if _kind(name) in _RARE_SLOTS)
     return frozenset(word for name in names for word in _slot_words(language, name))
 
 
 def _without_group(group: re.Match[str]) -> str:
-    """A gap in place of a group, which cuts a word only where the group could go on with it."""
+    """Replace a group with a gap that splits a word only if the group could continue it."""
     looks_around, inside = group.groups()
     if looks_around:
         return " "
@@ -62,7 +62,7 @@ def _sets(language: Language, plain: str, outside: str) -> Iterator[frozenset[st
 
 
 def _stands_alone(pattern: str, choice: re.Match[str]) -> bool:
-    """Whether the choice is neither inside of another group nor a part of a word."""
+    """Return whether the choice is neither inside another group nor part of a word."""
     before, after = pattern[: choice.start()], pattern[choice.end() :]
     return (
         before.count("(") == before.count(")")
@@ -72,7 +72,7 @@ def _stands_alone(pattern: str, choice: re.Match[str]) -> bool:
 
 
 def _slot_words(language: Language, name: str) -> frozenset[str]:
-    """The words that may fill a slot; in spaced scripts as a text is cut into words."""
+    """Return the words of a slot, split like the words of a text in scripts with spaces."""
     phrases = language.slots.get(name, {})
     if not language.trigger_words:
         return frozenset(phrases)

@@ -1,4 +1,4 @@
-"""The parts of a text that are worth reading: those near a word that points at a date."""
+"""The windows of a text to search: those near a word that signals a date."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -8,7 +8,7 @@ from remanence.dates.grammar import WORD, Grammar, grammar_of, words_of
 from remanence.dates.languages import LANGUAGES
 
 _REACH = 60
-"""No mention is longer: what a trigger can belong to lies within this many characters of it."""
+"""Characters to search around a trigger; no mention is longer."""
 _GAP = 30
 """Triggers closer than this share a window."""
 
@@ -16,7 +16,7 @@ Windows = list[tuple[int, int]]
 
 
 def windows_to_read(text: str) -> Iterator[tuple[Grammar, Windows]]:
-    """The languages `text` may mention dates in, each with the stretches of `text` to search."""
+    """Yield the languages of possible dates in `text`, each with the windows to search."""
     yield from _near_words(text)
     for grammar in _of_any_script() if text.isascii() else _unspaced_pattern():
         if grammar.may_be(text) and (first := grammar.trigger.search(text)):
@@ -25,7 +25,7 @@ def windows_to_read(text: str) -> Iterator[tuple[Grammar, Windows]]:
 
 
 def _near_words(text: str) -> Iterator[tuple[Grammar, Windows]]:
-    """The languages that put spaces between words; the text is walked once for all of them."""
+    """Yield the languages with spaces between words, found in a single pass over the text."""
     pointing = words_of(text) & _pointing_words()
     if not pointing:
         return

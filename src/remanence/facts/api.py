@@ -154,7 +154,7 @@ def _check_summary(summary: str) -> str:
         raise InvalidMessage("the fact is empty: pass the text to remember")
     if len(text) > MAX_SUMMARY_CHARACTERS:
         raise InvalidMessage(
-            f"the fact has {len(text):,} characters, more than {MAX_SUMMARY_CHARACTERS:,}: a fact is a "
-            "sentence; keep the rest elsewhere and name it"
+            f"the fact has {len(text):,} characters, more than {MAX_SUMMARY_CHARACTERS:,}: "
+            "save one sentence that says where the rest is kept"
         )
     return redact(text)

@@ -1,4 +1,4 @@
-"""Notations that no language owns: ISO dates, and years where a word says that the number is one."""
+"""Notations common to all languages: ISO dates, and years that a word marks as such."""
 
 from remanence.dates import meanings as means
 from remanence.dates.language import Language, Rule
