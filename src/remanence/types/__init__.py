@@ -1,4 +1,4 @@
-"""The values that everything else speaks of."""
+"""Value types that all other packages share."""
 
 from remanence.types.budget import Budget, BudgetLevel, BudgetScope, BudgetState
 from remanence.types.diagnostics import Diagnostics, ObservationLog

@@ -1,4 +1,4 @@
-"""What memory may spend on models, and what it has spent."""
+"""Budgets for the model calls of a memory, and their state."""
 
 import math
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ _LIMITS = ("soft_usd", "hard_usd", "soft_tokens", "hard_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What the calls of observers and reflectors may cost; calls of `Chat` do not count.
+    """A limit on the cost of observers and reflectors; calls of `Chat` do not count.
 
     Attributes:
         scope: each conversation by itself, each user of a tenant, or all calls of a UTC day.
-        daily: whether a conversation or user begins anew each UTC day; a day always does.
-        soft_usd: from here on there is a warning.
-        hard_usd: from here on no model is asked. Calls whose price is not known count 0.
-        soft_tokens: as `soft_usd`, for input and output tokens together.
-        hard_tokens: as `hard_usd`, for input and output tokens together.
+        daily: whether a conversation or user starts again from 0 each UTC day; a day always does.
+        soft_usd: the cost from which there is a warning.
+        hard_usd: the cost from which no model is called. Calls of unknown price count as 0.
+        soft_tokens: like `soft_usd`, for input and output tokens together.
+        hard_tokens: like `hard_usd`, for input and output tokens together.
     """
 
     scope: BudgetScope
@@ -51,13 +51,13 @@ class Budget:
                 )
 
     def since(self, now: datetime) -> datetime | None:
-        """From when on calls count; None: from the first."""
+        """Return the time from which calls count; None: from the first call."""
         if not (self.daily or self.scope == "day"):
             return None
         return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
     def level(self, *, usd: float, tokens: int) -> BudgetLevel:
-        """Where that much spending stands."""
+        """Return the level that this much spending has reached."""
         if _is_reached(self.hard_usd, usd) or _is_reached(self.hard_tokens, tokens):
             return "hard"
         if _is_reached(self.soft_usd, usd) or _is_reached(self.soft_tokens, tokens):
@@ -67,7 +67,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetState:
-    """How much of a budget is spent; at `hard` no model is asked."""
+    """The spent part of a budget; at level `hard` no model is called."""
 
     budget: Budget
     spent_usd: float

@@ -1,4 +1,4 @@
-"""A conversation's memory in a few numbers, for whoever looks after it."""
+"""Diagnostics of a conversation's memory, for operators."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from remanence.types.state import MemoryState
 class ObservationLog:
     """The live notes; `version` grows by one with each observation and reflection.
 
-    `lock_version` is that of the entry of the log that brought the newest of them.
+    `lock_version` is that of the log entry that added the newest of them.
     """
 
     version: int
@@ -20,7 +20,7 @@ class ObservationLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostics:
-    """Where a memory stands.
+    """The state of a conversation's memory in a few numbers.
 
     `memory_state` is None before the first message, `observation_log` before the first notes.
     `observed_message_id` is the newest message that an observation covers. `observation_count` and

@@ -1,4 +1,4 @@
-"""What outlives a conversation."""
+"""Facts about a user, which outlive a conversation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ FactType: TypeAlias = Literal["knowledge", "behavior", "event", "skill", "profil
 
 
 class Owner(NamedTuple):
-    """Whose facts they are: a user of a tenant. Nobody else ever sees them."""
+    """The owner of facts: a user of a tenant. Nobody else ever sees them."""
 
     tenant: str
     user: str
@@ -19,8 +19,8 @@ class Owner(NamedTuple):
 class FactDraft:
     """A fact as an extractor made it, from the messages `first_seq..last_seq`.
 
-    `supersedes` is the earlier value that it takes back, in the words of an earlier fact, and
-    `replaces` the id of that fact where it is known.
+    `supersedes` is the earlier value that it retracts, in the words of an earlier fact, and
+    `replaces` the id of that fact if it is known.
     """
 
     summary: str
@@ -37,9 +37,9 @@ class FactDraft:
 class Fact:
     """A sentence about a user that outlives the conversation it comes from.
 
-    `conversation` with `first_seq..last_seq` are its source; a fact that was saved by hand may have
-    none. It holds from `valid_from` to `valid_to`, which is None while it holds; `superseded_by` is
-    the fact that took its place.
+    `conversation` with `first_seq..last_seq` is its source; a fact that was saved by hand may have
+    none. It is valid from `valid_from` to `valid_to`, which is None while it is valid;
+    `superseded_by` is the id of the fact that replaced it.
     """
 
     id: str
@@ -59,13 +59,13 @@ class Fact:
 
     @property
     def owner(self) -> Owner:
-        """The tenant and the user it belongs to."""
+        """The tenant and the user that the fact belongs to."""
         return Owner(self.tenant, self.user)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactChanges:
-    """New facts of one owner; `replaced` names for the id of an old one that of the new one."""
+    """New facts of one owner; `replaced` maps ids of replaced facts to those of the new ones."""
 
     facts: tuple[Fact, ...] = ()
     replaced: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class FactChanges:
 class FactsPin:
     """The facts that a conversation's contexts show until its prefix changes anyway.
 
-    `marker` names the prefix for which they were chosen, `at` says when.
+    `marker` names the prefix for which they were chosen, `at` is the time of the choice.
     """
 
     marker: str

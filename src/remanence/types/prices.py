@@ -1,11 +1,11 @@
-"""What a model's tokens cost."""
+"""Prices of a model's tokens."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachePrices:
-    """US dollars for a million tokens of plain input, input read from and written to the cache."""
+    """Prices in US dollars per million tokens: plain input, cache reads, cache writes, output."""
 
     model: str
     plain: float

@@ -1,4 +1,4 @@
-"""What a recall asks for and what it finds."""
+"""Filters and hits of recall, and the tasks of its vector index."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,9 +16,9 @@ HitKind: TypeAlias = Literal["note", "message", "fact"]
 class Hit:
     """A found note, raw message or fact, with the messages it comes from.
 
-    A note has a tag and a priority, a message a role. `conversation` is where the messages are; a
-    fact that was saved by hand has none, and its `first_seq` is 0. `source_id` is the id of the
-    segment, the message or the fact. `snippet` is the part of the text that matches.
+    A note has a tag and a priority, a message has a role. `conversation` is the id of their
+    conversation; a fact that was saved by hand has none, and its `first_seq` is 0. `source_id` is
+    the id of the segment, the message or the fact. `snippet` is the matching part of the text.
     """
 
     kind: HitKind
@@ -37,12 +37,12 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallFilter:
-    """What a hit must be: from *since* on and before *until*, of this kind, tag, priority and role.
+    """Conditions on a hit: at or after *since*, before *until*, and its kind, tag, priority, role.
 
     A field that a kind of hit does not have excludes that kind.
 
     Raises:
-        InvalidPolicy: a field has a value that it cannot have.
+        InvalidPolicy: a field has an invalid value, such as a time without a time zone.
     """
 
     since: datetime | None = None
@@ -59,14 +59,14 @@ class RecallFilter:
                 raise impossible(name, moment, "give it a time zone, such as datetime.UTC")
 
     def allows(self, hit: Hit) -> bool:
-        """Whether a hit is what was asked for."""
-        wanted = (
+        """Return whether *hit* meets all conditions."""
+        conditions = (
             (self.kind, hit.kind),
             (self.tag, hit.tag),
             (self.priority, hit.priority),
             (self.role, hit.role),
         )
-        if any(want is not None and want != has for want, has in wanted):
+        if any(value is not None and value != actual for value, actual in conditions):
             return False
         if self.since is not None and (hit.at is None or hit.at < self.since):
             return False
@@ -74,7 +74,7 @@ class RecallFilter:
 
 
 class VectorItem(NamedTuple):
-    """A text that has no vector yet, and the store's key for it; of a fact also whose it is."""
+    """A text without a vector, and the store's key for it; for a fact also its owner and id."""
 
     key: int
     text: str
@@ -84,10 +84,10 @@ class VectorItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorTask:
-    """Texts that get their vectors together, and how far the store has come with that.
+    """A batch of texts to embed together, and the store's progress.
 
-    `subject` says whether they are notes and messages of a segment or facts; `cursor` is where the
-    next task begins.
+    `subject` is `segment` for the notes and messages of a segment, or `fact`; `cursor` is the
+    position where the next task begins.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""Notes, and the segments of the tape that they stand for."""
+"""Notes, and the segments of the tape that they represent."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,8 +16,8 @@ DropReason: TypeAlias = Literal[
 class Note:
     """One line of a segment, made from the messages `first_seq..last_seq`.
 
-    `observed_at` is when it was said, `referenced_at` when what it speaks of happened (ISO 8601
-    date or a coarser one, such as `2023-05`), `supersedes` the earlier value it replaces.
+    `observed_at` is the time of the message, `referenced_at` the date of the event (ISO 8601, or
+    coarser, such as `2023-05`), `supersedes` the earlier value that it replaces.
     """
 
     text: str
@@ -34,11 +34,11 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DroppedLine:
-    """A line of a model's answer that became no note, and why.
+    """A line of a model's answer that did not become a note, and the reason.
 
-    `introduction`: it only announces the lines. `repeated`, `known`: the answer, or a note that the
-    model was shown, says the same. `invented`: it names a value, given in `detail`, that the source
-    does not have. `reworded`: it is a CRITICAL note in other words, which is kept in its own.
+    `introduction`: it only announces the lines. `repeated`, `known`: the same is already in the
+    answer, or in a note that the model was shown. `invented`: it has a value, given in `detail`,
+    that is not in the source. `reworded`: it paraphrases a CRITICAL note, which is kept verbatim.
     `unasked`: it answers a request for missing values without any of them.
     `over_budget`: the notes had no room for a line of the priority and tag in `detail`.
     """
@@ -49,7 +49,7 @@ class DroppedLine:
 
 
 class FailedStretch(NamedTuple):
-    """Messages that no notes could be made of, and why: a short code and the error's text."""
+    """Messages that could not be observed, with a short reason code and the error's text."""
 
     first_seq: int
     last_seq: int
@@ -59,10 +59,10 @@ class FailedStretch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What an observer or a reflector made; `made_by` names it and its version.
+    """The output of an observer or a reflector; `made_by` names it and its version.
 
-    `nothing` says that the source holds nothing worth noting, which is not a failure; `complete`
-    is false where the answer was cut off. `dropped` are lines that were written and not kept.
+    `nothing` means that the source has nothing worth noting, which is not a failure; `complete`
+    is False if the answer was cut off. `dropped` are lines that were written but not kept.
     """
 
     notes: tuple[Note, ...]
@@ -74,15 +74,15 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A contiguous range of the tape with a text that stands for it.
+    """A contiguous range of the tape with the text that replaces it in a context.
 
     Generation 0 is an observation, made from messages; generation g a reflection, made from
     segments of generation g-1 (the top generation from its own). `source_tokens` counts the
     messages of the range, `sum_tokens` the tape up to `last_seq`. `lost` lists literals of the
-    source that the text does not hold, `dropped` the lines of a model's answer that are not among
-    the notes. `version` is the log version that brought the segment, `superseded` the one that
-    replaced it; `notes_version` counts the segments that a conversation ever had, from 1 on. `failed` are stretches of the range that its notes say nothing of, as every try to
-    observe them failed.
+    source that are missing from the text, `dropped` the lines of a model's answer that are not
+    among the notes. `version` is the log version that added the segment, `superseded` the one that
+    replaced it; `notes_version` numbers all segments of a conversation from 1 on. `failed` lists
+    the stretches of the range without notes, because every try to observe them failed.
     """
 
     id: str
@@ -105,5 +105,5 @@ class Segment:
 
     @property
     def live(self) -> bool:
-        """Whether no later segment replaced it."""
+        """True if no later segment has replaced this one."""
         return self.superseded is None

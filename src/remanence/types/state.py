@@ -1,4 +1,4 @@
-"""Where a conversation's memory stands."""
+"""State of a conversation's memory: cursors, failures, log entries and snapshots."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,12 +18,12 @@ class ConversationRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a step did not advance, how often in a row, and when the next try is due.
+    """The failure of a step: its reason, its repetitions, and the time of the next try.
 
-    `last_seq` is the end of the tape at that time: a step that gave up is tried again when the
-    tape has grown, or when another maker than `made_by` takes over. A step's failure is forgotten when that step succeeds. A step that was left out
-    on purpose has no `failures`, but `skips`: how often in a row. `rejections` counts those tries
-    that no outage explains: the messages themselves may be the reason.
+    `last_seq` is the end of the tape at that time: a step that has stopped is tried again when the
+    tape has grown, or when another maker than `made_by` takes over. The failure is cleared when the
+    step succeeds. A step that is left out on purpose has no `failures`; `skips` counts these in a
+    row. `rejections` counts the tries that no outage explains: the messages may be the cause.
     """
 
     step: Literal["observe", "reflect", "facts"]
@@ -44,11 +44,10 @@ class MemoryState:
 
     `observed_seq`, `active_seq` and `reflected_seq` are the three cursors; `tail_seq` is the first
     message that a context shows raw (at most `active_seq + 1`; less where `keep_last` asks for
-    messages that are observed already). `facts_seq` says up to where facts of the user were
-    extracted. Background work looks at the conversation at `look_at`, or when the tape has more than
-    `look_tokens`. The sums count the tape up to a cursor, so that no counter
-    is ever reset. `key` names this life of the conversation: a deleted and re-created one has
-    another.
+    messages that are observed already). Facts about the user are extracted up to `facts_seq`.
+    Background work looks at the conversation at `look_at`, or when the tape has more than
+    `look_tokens`. The sums count the tape up to a cursor, so that no counter is ever reset. `key`
+    changes when a conversation is deleted and created again.
     """
 
     ref: ConversationRef
@@ -84,12 +83,12 @@ class MemoryState:
 
     @property
     def next_attempt_at(self) -> datetime | None:
-        """When the next try of a failed step is due; None where nothing fails."""
+        """Time of the next try of a failed step; None if nothing fails."""
         return min((failure.next_attempt_at for failure in self._failed), default=None)
 
     @property
     def last_error(self) -> str | None:
-        """Why the latest failed step failed; None where nothing fails."""
+        """Step, reason and message of the latest failure; None if nothing fails."""
         latest = max(self._failed, key=lambda failure: failure.at, default=None)
         return f"{latest.step}: {latest.reason}: {latest.message}" if latest else None
 
@@ -115,14 +114,14 @@ class MemoryState:
 
 
 class Appended(NamedTuple):
-    """Messages as the tape holds them, and the state of their conversation with them."""
+    """Messages as stored on the tape, and the state of their conversation after the append."""
 
     messages: tuple[Message, ...]
     state: MemoryState
 
 
 class Look(NamedTuple):
-    """A planned look at a conversation, and who works on it at present."""
+    """A planned look at a conversation, and the current owner of its lease."""
 
     at: datetime
     key: int
@@ -138,10 +137,10 @@ LogKind: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unready:
-    """A reason why a memory does not do its work.
+    """A reason why a memory is not ready.
 
     `store`: it cannot be read; `overdue`: background work does not keep up; `failing`: its last
-    steps all failed. `detail` names no conversation, and nothing that was said.
+    steps all failed. `detail` contains no conversation ids and no message text.
     """
 
     code: Literal["store", "overdue", "failing"]
@@ -171,7 +170,7 @@ class Snapshot:
     """A conversation as of one instant: state, live segments, and the newest messages.
 
     `segments` are in order of the tape and tile `(0, observed_seq]`. `tail` are the messages from
-    `tail_seq` on; where they exceed what was asked for, only the newest of them. `facts` are those
+    `tail_seq` on, or only the newest of them if they exceed the requested tokens. `facts` are those
     that its contexts show.
     """
 
@@ -183,7 +182,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that is not as it should be, and how to mend it."""
+    """A problem of a conversation or memory, and its remedy."""
 
     conversation: ConversationRef | None
     level: Literal["info", "warning", "error"]

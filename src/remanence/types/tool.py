@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from remanence.arguments import require_async, require_one_of, require_text
 
-JsonObject: TypeAlias = dict[str, Any]  # a JSON schema, or what a model made of one
+JsonObject: TypeAlias = dict[str, Any]  # a JSON schema, or the arguments that a model wrote for one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,10 +14,10 @@ class Tool:
     """A function that a model may call.
 
     `parameters` is a JSON schema of an object; `handler` gets such an object and returns the text
-    for the model. What it raises is told to the model as an error result, and the turn goes on.
+    for the model. An exception is reported to the model as an error result, and the turn goes on.
 
     Raises:
-        InvalidArgument: a field is not of its type, or the handler is not async.
+        InvalidArgument: a field has the wrong type, or the handler is not async.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Tool:
         require_async(handler=self.handler)
 
     def to_openai(self) -> JsonObject:
-        """The definition as OpenAI's Chat Completions take it."""
+        """Return the definition in the format of OpenAI's Chat Completions."""
         function = {
             "name": self.name,
             "description": self.description,
@@ -40,7 +40,7 @@ class Tool:
         return {"type": "function", "function": function}
 
     def to_anthropic(self) -> JsonObject:
-        """The definition as Anthropic's Messages API takes it."""
+        """Return the definition in the format of Anthropic's Messages API."""
         return {
             "name": self.name,
             "description": self.description,

@@ -1,4 +1,4 @@
-"""What one model call took."""
+"""Usage of model calls: tokens, cost and time."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,12 +11,12 @@ Purpose: TypeAlias = Literal["observe", "reflect", "repair", "facts", "chat"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """One model call: for whom and what, tokens, price, time and how it ended.
+    """One model call: conversation, purpose, tokens, cost, duration and outcome.
 
     `input_tokens` counts all input, also what was read from or written to the prompt cache
-    (Anthropic reports the three apart, others report the sum). `cost_usd` is None where no price
-    is known. `outcome` is `ok` or the code of what went wrong. `estimated` tells that the provider did
-    not tell the tokens, and that they are our own count.
+    (Anthropic reports the three apart, others report the sum). `cost_usd` is None if no price is
+    known. `outcome` is `ok` or an error code. `estimated` is True if the provider did not report
+    tokens, so that they are our own count.
     """
 
     conversation: ConversationRef | None
@@ -36,10 +36,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageTotal:
-    """What the calls of one purpose took of one model.
+    """The total usage of one model for one purpose.
 
-    `failed_calls` are those that brought no answer. `cost_usd` sums the known prices, of all but
-    `unpriced_calls`; it is None where none is known.
+    `failed_calls` are those without an answer. `cost_usd` sums the known prices, of all but
+    `unpriced_calls`; it is None if none is known.
     """
 
     purpose: Purpose
