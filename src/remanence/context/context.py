@@ -1,4 +1,4 @@
-"""What a model is given for one call."""
+"""The context of one model call, and its rendering for each provider."""
 
 import json
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
 CACHE_CONTROL: JsonObject = {"type": "ephemeral"}
 MAX_BREAKPOINTS = 4
 MAX_OPENAI_BREAKPOINTS = 3
-"""A request may write four; the implicit one is the fourth."""
+"""A request may write four breakpoints; the implicit one is the fourth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemBlock:
     """A piece of the system prompt; `cache` marks a breakpoint of the prompt cache after it.
 
-    A block of notes names the segment that it shows.
+    For a block of notes, `segment_id` is the segment that it shows.
     """
 
     kind: BlockKind
@@ -48,9 +48,9 @@ class SystemBlock:
 class Omitted:
     """Messages that a context does not show word for word and that no shown note covers.
 
-    `stand_in`: shown in short, because the tail exceeds the window and no notes exist yet.
-    `over_budget`: not shown, as `stand_in`, but too old for it.
-    `excerpt`: shown in part: it alone exceeds the window, or notes cover its tool results already.
+    `stand_in`: abridged, because the tail exceeds the window and there are no notes yet.
+    `over_budget`: like `stand_in`, but too old to be shown at all.
+    `excerpt`: shown in part: it alone exceeds the window, or notes already cover its tool results.
     `notes_over_budget`: its notes were left out to fit `max_context_tokens`, or exceed twice the
         budgets of `reflect_tokens` while reflections fail.
     `nothing_noted`: observed, and nothing was worth a note.
@@ -65,11 +65,11 @@ class Omitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextStats:
-    """Tokens of a context by tier, and what it stands for.
+    """Tokens of a context by tier, and the part of the tape that it covers.
 
-    `history_tokens` is what the whole tape would take; `pending` counts messages that no
-    observation covers yet. Our counts times `token_factor` were held against the window
-    (`memory.calibration`). `observe_due` and `reflect_due` tell what background work is due.
+    `history_tokens` counts the whole tape; `pending` counts messages that no observation covers
+    yet. Our counts are multiplied by `token_factor` before they are compared with the window
+    (`memory.calibration`). `observe_due` and `reflect_due` show which background work is due.
     """
 
     system_tokens: int
@@ -99,10 +99,10 @@ class ContextStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """System blocks, raw messages and what was left out, ready for a provider.
+    """System blocks, raw messages and omissions, ready to be rendered for a provider.
 
-    `volatile` is text of this call alone; the newest user message or tool result carries it,
-    behind the last breakpoint. Without `caching`, as without memory, there are no breakpoints.
+    `volatile` is text for this call only; the newest user message or tool result carries it, after
+    the last breakpoint. Without `caching`, as when memory is off, there are no breakpoints.
     """
 
     system: tuple[SystemBlock, ...]
@@ -118,15 +118,15 @@ class Context:
         """`{"system": [...], "messages": [...]}` for Anthropic's Messages API.
 
         At most four blocks carry `cache_control`: the ends of the base prompt, of the reflections,
-        of the notes, and the newest message that will not change. Where that lies more blocks
-        behind the end of the request before than the cache looks back, that end is marked in place
-        of the base prompt's.
+        of the notes, and the newest message that will not change. If that message is further from
+        the end of the previous request than the cache looks back, the end of that request is marked
+        in place of the base prompt's.
 
         Args:
             keep_open_calls: leave tool calls at the end without a result, for a host that adds
-                their results itself; otherwise a result says that none was recorded.
-            system_role: give system messages within the conversation the role `system`, for models
-                that take it; otherwise they are marked texts of user turns.
+                their results itself; otherwise a placeholder result is added.
+            system_role: render system messages within the conversation with the role `system`, for
+                models that accept it; otherwise they become marked texts of user turns.
         """
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         marked = breakpoints(messages, volatile=bool(self.volatile)) if self.caching else ()
@@ -149,9 +149,9 @@ class Context:
 
         Args:
             keep_open_calls: leave tool calls at the end without a result, for a host that adds
-                their results itself; otherwise a result says that none was recorded.
-            cache_breakpoints: mark the ends of the cached prefixes too, for `gpt-5.6` and later
-                models, which take explicit breakpoints beside the implicit one.
+                their results itself; otherwise a placeholder result is added.
+            cache_breakpoints: also mark the ends of the cached prefixes, for `gpt-5.6` and later
+                models, which accept explicit breakpoints beside the implicit one.
         """
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         marking = cache_breakpoints and self.caching
@@ -169,7 +169,7 @@ class Context:
         The input is the whole conversation: send it without `previous_response_id`.
 
         Args:
-            keep_open_calls: as of `to_openai`.
+            keep_open_calls: as in `to_openai`.
         """
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         request: JsonObject = {"input": responses_items(messages, volatile=self.volatile)}
@@ -181,7 +181,7 @@ class Context:
         """`{"systemInstruction": ..., "contents": [...]}` for Gemini's `generateContent`.
 
         Args:
-            keep_open_calls: as of `to_openai`.
+            keep_open_calls: as in `to_openai`.
         """
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         request: JsonObject = {"contents": gemini_contents(messages, volatile=self.volatile)}
@@ -191,7 +191,7 @@ class Context:
         return request
 
     def to_text(self) -> str:
-        """The context as plain text, for models that take one string and for reading."""
+        """Return the context as plain text, for models that accept one string and for reading."""
         turns = openai_turns(pair_tool_calls(self.messages), volatile=self.volatile)
         pieces = [block.text for block in self.system]
         pieces += [f"{turn.get('name') or turn['role']}: {_plain(turn)}" for turn in turns]
@@ -199,7 +199,7 @@ class Context:
 
 
 def _anthropic_blocks(blocks: Sequence[SystemBlock], most: int) -> list[JsonObject]:
-    """The blocks with at most so many breakpoints, the last ones."""
+    """Render the blocks with at most *most* breakpoints, the last ones."""
     marked = [index for index, block in enumerate(blocks) if block.cache][-most:]
     rendered: list[JsonObject] = [{"type": "text", "text": block.text} for block in blocks]
     for index in marked:
@@ -208,7 +208,7 @@ def _anthropic_blocks(blocks: Sequence[SystemBlock], most: int) -> list[JsonObje
 
 
 def _openai_system(blocks: Sequence[SystemBlock], most: int) -> str | list[JsonObject]:
-    """The blocks as one text; where some are marked, as a text part up to each mark."""
+    """Render the blocks as one text, or as one text part up to each breakpoint."""
     marked = [index for index, block in enumerate(blocks) if block.cache][-most:] if most else []
     if not marked:
         return "\n\n".join(block.text for block in blocks)

@@ -1,6 +1,6 @@
-"""A conversation as it was: its state, live segments and raw tail as of a version of its log.
+"""Past versions of a conversation: its state, live segments and raw tail.
 
-A version lasts until the next change, so its tape ends where the next version found it.
+A version lasts until the next change, so its tape ends where that change begins.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,12 +12,12 @@ from remanence.types import LogEntry, LogKind, MemoryState, Message, Segment, Sn
 
 
 def state_at(state: MemoryState, log: Sequence[LogEntry], version: int) -> MemoryState:
-    """The state of a past version; its sums are those of now until `snapshot_at` counts them.
+    """Return the state of a past version; its sums are current until `snapshot_at` counts them.
 
-    Version 0 is the time before the first change. What failed then stands in the log alone.
+    Version 0 is the time before the first change. Failures of the time are only in the log.
 
     Raises:
-        ConversationNotFound: there is no such version.
+        ConversationNotFound: the log has no such version.
     """
     if version == state.lock_version:
         return state
@@ -49,12 +49,12 @@ def state_at(state: MemoryState, log: Sequence[LogEntry], version: int) -> Memor
 def snapshot_at(
     state: MemoryState, segments: Iterable[Segment], tail: Sequence[Message]
 ) -> Snapshot:
-    """The snapshot of *state*, one of `state_at`.
+    """Return the snapshot of *state*, as `state_at` returned it.
 
-    *segments* are all that there ever were, *tail* the messages `tail_seq..last_seq`.
+    *segments* are all segments, superseded ones too; *tail* the messages `tail_seq..last_seq`.
 
     Raises:
-        ConversationNotFound: segments of that version are kept no longer.
+        ConversationNotFound: segments of that version have been deleted.
     """
     version = state.lock_version
     live = sorted(

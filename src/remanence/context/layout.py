@@ -1,4 +1,4 @@
-"""From a snapshot of the tape to a context: prefix, raw tail, volatile block."""
+"""Layout of a context from a snapshot of the tape: prefix, raw tail, volatile block."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,15 +27,15 @@ from remanence.recall.passages import Quote, render_quotes
 from remanence.types import Message, Segment, Snapshot, label
 
 TAIL_SHARE = 4
-"""At least a quarter of a context is kept for raw messages."""
+"""At least one part in so many of a context is reserved for raw messages."""
 
 NOTES_OVERFLOW = 2
-"""So many times the budgets of `reflect_tokens` is shown of notes while reflections fail."""
+"""The multiple of the `reflect_tokens` budgets that notes may take while reflections fail."""
 
 GAP = timedelta(hours=1)
 
 PLAIN_CHANNEL = "web"
-"""A channel that tells nothing: the model answers as it would without a hint."""
+"""A channel without a hint to the model."""
 
 PREAMBLE = (
     "Notes of the earlier part of this conversation, made from its messages; the newest messages "
@@ -49,9 +49,9 @@ RECALL_HEADING = "Retrieved memories, oldest first:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRequest:
-    """What the caller adds to what the tape knows.
+    """The caller's additions to the content of the tape.
 
-    Our counts times `token_factor` are held against the window.
+    Our counts are multiplied by `token_factor` before they are compared with the window.
     """
 
     now: datetime
@@ -73,7 +73,7 @@ def build_context(
     count_text: CountTokens,
     count_message: Callable[[Message], int],
 ) -> Context:
-    """Assemble what the model should see.
+    """Build the context of a model call.
 
     Raises:
         ContextOverflow: the system text leaves no room for messages.
@@ -123,9 +123,9 @@ def plain_context(
     history_tokens: int,
     count_text: CountTokens,
 ) -> Context:
-    """The context without memory: the system text and the messages, nothing else.
+    """Build the context without memory: only the system text and the messages.
 
-    Messages that are not the tape from its start begin with one of the user's, where there is one.
+    If the start of the tape is missing, the messages begin with one of the user's, if there is one.
     """
     if messages and messages[0].seq > 1:
         messages = _from_the_user(messages)
@@ -168,7 +168,7 @@ def _first_seq(messages: Sequence[Message], otherwise: int) -> int:
 
 
 def _room(limit: int, fixed: int) -> int:
-    """Tokens for notes and messages beside *fixed* ones; at least an eighth of the context."""
+    """Return the tokens left beside *fixed* ones, at least an eighth of the context."""
     room = limit - fixed
     if room < limit // (2 * TAIL_SHARE):
         raise ContextOverflow(
@@ -195,7 +195,7 @@ def _facts_blocks(request: ContextRequest, count_text: CountTokens) -> Iterator[
 
 
 def _note_blocks(policy: Policy, snapshot: Snapshot, count_text: CountTokens) -> list[SystemBlock]:
-    """A block for each active segment that has a text, below a heading.
+    """Return a heading and a block for each active segment that has a text.
 
     Reflections keep the order of the tape, in which the highest generation comes first.
     """
@@ -243,9 +243,9 @@ def _without_notes(snapshot: Snapshot) -> Iterator[Omitted]:
 def _notes_room(
     policy: Policy, snapshot: Snapshot, blocks: Sequence[SystemBlock], budget: int
 ) -> int:
-    """The most tokens of notes: what messages leave, and less while reflections fail.
+    """Return the most tokens of notes: the rest beside messages, less while reflections fail.
 
-    That is room for the newest segment in any case.
+    There is always room for the newest segment.
     """
     room = budget - budget // TAIL_SHARE
     if snapshot.state.reflect_failure is None or not blocks:
@@ -258,7 +258,7 @@ def _notes_room(
 def _fit_notes(
     blocks: list[SystemBlock], segments: Sequence[Segment], room: int
 ) -> tuple[list[SystemBlock], list[Omitted]]:
-    """Leave out the oldest notes while all exceed *room*, and name them."""
+    """Leave out the oldest notes until the rest fits *room*, and report them as omitted."""
     excess = _tokens(blocks) - room
     hidden: dict[str | None, Omitted] = {}
     for segment in segments:
@@ -301,7 +301,7 @@ def _stand_in_blocks(tail: FittedTail, count_text: CountTokens) -> Iterator[Syst
 
 
 def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:
-    """Mark the last block of the base, of the reflections and of all: they change ever more."""
+    """Mark the ends of the base, the reflections and all notes: each changes more often."""
     parts: tuple[tuple[BlockKind, ...], ...] = (
         ("identity", "system", "knowledge"),
         ("facts", "heading", "reflection"),
@@ -334,7 +334,7 @@ def _recalled_block(
     notes: Sequence[SystemBlock],
     count_text: CountTokens,
 ) -> str:
-    """The recalled passages that the context does not show anyway."""
+    """Render the recalled passages that the context does not show already."""
     cut = [gap for gap in tail.omitted if gap.reason == "excerpt"]
     raw = {
         message.seq
@@ -353,14 +353,14 @@ def _recalled_block(
 
 
 def _local_now(now: datetime, tail: Sequence[Message]) -> str:
-    """The time in the UTC offset that the notes of the newest messages have."""
+    """Format the time in the UTC offset of the newest user message, as notes do."""
     users = [m.created_at for m in tail if m.role == "user" and m.created_at is not None]
     local = now.astimezone(zone_of(users[-1])) if users else now
     return f"{local:%Y-%m-%d %H:%M} {local.tzname()}"
 
 
 def _last_gap(tail: Sequence[Message]) -> str:
-    """How long the conversation rested before the newest user message that follows a pause."""
+    """Describe the newest pause of the conversation of at least `GAP`; empty if there is none."""
     for place in range(len(tail) - 1, 0, -1):
         began, rested = tail[place].created_at, tail[place - 1].created_at
         if began is not None and rested is not None and began - rested >= GAP:
@@ -370,7 +370,7 @@ def _last_gap(tail: Sequence[Message]) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """A pause of at least `GAP` in whole days or hours."""
+    """Format a pause of at least `GAP` in whole days or hours."""
     name, size = ("day", 86_400) if seconds >= 86_400 else ("hour", 3_600)
     number = round(seconds / size)
     return f"{number} {name}{'s' if number != 1 else ''}"

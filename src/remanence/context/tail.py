@@ -1,4 +1,4 @@
-"""Making a raw tail fit: old messages in short, oversize ones without their middle."""
+"""Fitting of a raw tail: old messages are abridged, oversize ones lose their middle."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -26,12 +26,12 @@ _STAND_IN_HEAD = (
     "beginning only; do not take it for the whole.]"
 )
 STEPS = 4
-"""An overfull tail is cut in steps of a quarter of its budget, so that the cut rests for a while
-instead of moving with every message."""
+"""An overfull tail is cut in steps of a quarter of its budget, so that the cut does not move with
+every message."""
 
 
 class FittedTail(NamedTuple):
-    """A tail that fits: older messages in short, the newest raw, and what was left out."""
+    """A tail that fits: older messages abridged, the newest raw, and the omissions."""
 
     stand_in: str
     messages: tuple[Message, ...]
@@ -49,7 +49,8 @@ def fit_tail(
 ) -> FittedTail:
     """Cut *messages*, the newest of the tail from *first_seq* on, to *budget* tokens.
 
-    Whole runs go from the old end; the newest `keep_last` messages stay, if need be as excerpts.
+    Whole runs are cut from the old end; the newest `keep_last` messages stay, as excerpts if
+    necessary.
     """
     total = sum(message.tokens for message in messages)
     if not messages or (messages[0].seq == first_seq and total <= budget):
@@ -72,7 +73,7 @@ def fit_tail(
 def _cut(
     messages: Sequence[Message], last_sum_tokens: int, room: int, keep_last: int
 ) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """Split so that the newer part fits *room*, at a place that depends on the tape alone."""
+    """Split so that the newer part fits *room*, at a place that only depends on the tape."""
     step = max(1, room // STEPS)
     cut_sum = -(-(last_sum_tokens - room) // step) * step
     newest = messages[-1].seq
@@ -89,7 +90,7 @@ def _cut(
 def _stand_in(
     messages: Sequence[Message], room: int, count: Callable[[Message], int]
 ) -> tuple[str, int | None]:
-    """The beginnings of the newest of *messages* in *room* tokens, and the seq of the first one."""
+    """Return the beginnings of the newest of *messages* in *room* tokens, and the first seq."""
     if not messages:
         return "", None
     lines: list[str] = []
@@ -119,7 +120,7 @@ def _beginning(message: Message) -> str:
 def _shrunk(
     messages: tuple[Message, ...], room: int, count: Callable[[Message], int]
 ) -> tuple[tuple[Message, ...], tuple[Omitted, ...]]:
-    """Take the middle out of the largest messages until all fit *room*."""
+    """Cut the middle of the largest messages until all fit *room*."""
     cap = _water_level([message.tokens for message in messages], room)
     shrunk: list[Message] = []
     omitted: list[Omitted] = []
@@ -133,7 +134,7 @@ def _shrunk(
 
 
 def _water_level(sizes: list[int], room: int) -> int:
-    """The cap under which *sizes*, cut to it, add up to *room*."""
+    """Return the cap with which *sizes* add up to *room*."""
     ascending = sorted(sizes)
     for index, size in enumerate(ascending):
         share = room // (len(ascending) - index)
@@ -144,7 +145,7 @@ def _water_level(sizes: list[int], room: int) -> int:
 
 
 def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
-    """The message with the middle of its parts left out, of about *cap* tokens at most."""
+    """Return the message without the middle of its parts, in about *cap* tokens at most."""
     characters = max(40, cap * 3)
     for _ in range(12):
         content = tuple(_short_part(part, characters, message.seq) for part in message.content)

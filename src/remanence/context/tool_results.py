@@ -1,4 +1,4 @@
-"""Raw tool results that notes cover already, in short."""
+"""Abridgement of raw tool results that notes already cover."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ from remanence.notes.excerpts import beginning
 from remanence.types import Message, Part, TextPart, ToolResultPart
 
 SHORT_CHARACTERS = 200
-"""What of a result is worth showing beside its notes; shorter ones stay as they are."""
+"""The length of an abridged result; shorter results are not changed."""
 
 
 def short_results(
@@ -18,9 +18,9 @@ def short_results(
     keep: int | None,
     count: Callable[[Message], int],
 ) -> tuple[tuple[Message, ...], tuple[Omitted, ...]]:
-    """*messages* with all but the newest *keep* results up to *covered_seq* shown in short.
+    """Abridge all but the newest *keep* results up to *covered_seq*.
 
-    What changes depends on *covered_seq* alone, so that later messages do not alter earlier ones.
+    The choice depends on *covered_seq* alone, so that later messages do not alter earlier ones.
     """
     if keep is None:
         return tuple(messages), ()
