@@ -1,4 +1,4 @@
-"""Counting tokens: estimates per tokenizer family, exact counts where a vocabulary is at hand."""
+"""Token counts: estimates per tokenizer family, exact if a vocabulary is installed."""
 
 from remanence.tokens.calibration import Calibration
 from remanence.tokens.choice import count_tokens, counter_for, counter_named, text_tokens

@@ -1,4 +1,4 @@
-"""Correcting estimates by what the provider reports."""
+"""Correction of estimates by the counts that providers report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ _MIN_OBSERVED_TOKENS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """How far the estimates of each model were off, smoothed; `factor` multiplies an estimate."""
+    """Smoothed correction factors by model; multiply an estimate by `factor`."""
 
     factors: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     smoothing: float = 0.2
@@ -26,13 +26,13 @@ class Calibration:
             raise ValueError(f"smoothing {self.smoothing!r} must be in (0, 1]")
 
     def factor(self, model: str) -> float:
-        """The factor for `model`, 1.0 until something was observed."""
+        """Return the factor for `model`, 1.0 before the first observation."""
         return self.factors.get(model, 1.0)
 
     def observe(self, model: str, *, estimated: int, reported: int) -> "Calibration":
-        """A calibration moved towards `reported / estimated`, both in tokens and uncorrected.
+        """Return a calibration moved towards `reported / estimated`, both in uncorrected tokens.
 
-        Requests too small to tell an error from rounding change nothing.
+        Small requests are ignored, because rounding dominates their error.
         """
         if estimated < _MIN_OBSERVED_TOKENS or reported < _MIN_OBSERVED_TOKENS:
             return self

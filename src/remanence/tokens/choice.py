@@ -1,4 +1,4 @@
-"""Choosing a counter by model or by name."""
+"""Choice of a counter by model or by name."""
 
 import importlib
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _FRAMES: dict[Family, Frame] = {
 def count_tokens(
     text_or_message: str | Message | Sequence[Message], *, model: str = DEFAULT_MODEL
 ) -> int:
-    """The tokens of a text, or of messages with their frames, for `model`."""
+    """Count the tokens of a text, or of messages with their frames, for `model`."""
     counter = counter_for(model)
     if isinstance(text_or_message, str):
         return counter.text(text_or_message)
@@ -40,15 +40,15 @@ def count_tokens(
 
 
 def text_tokens(text: str, *, model: str = DEFAULT_MODEL) -> int:
-    """The tokens of `text` for `model`."""
+    """Count the tokens of `text` for `model`."""
     return counter_for(model).text(text)
 
 
 def counter_for(model: str) -> TokenCounter:
-    """The best counter at hand for `model`, named as its provider names it.
+    """Return the best available counter for `model`, the provider's name of a model.
 
-    Exact where tiktoken and the vocabulary are on this machine, an estimate otherwise; nothing is
-    ever downloaded. The names that `counter_named` knows are taken as well.
+    It is exact if tiktoken and the vocabulary are on this machine, an estimate otherwise; nothing is
+    ever downloaded. The names that `counter_named` knows are accepted as well.
     """
     if model in _COUNTERS:
         return counter_named(model)
@@ -57,7 +57,7 @@ def counter_for(model: str) -> TokenCounter:
 
 
 def counter_named(name: str) -> TokenCounter:
-    """The counter `name`: a tokenizer family's estimate, or a rule: `flat`, `cjk` or `split`."""
+    """Return the counter `name`: the estimate of a family, or the rule `flat`, `cjk` or `split`."""
     try:
         return _COUNTERS[name]
     except KeyError:

@@ -1,4 +1,4 @@
-"""Counting messages part by part, over a way to count text."""
+"""Token counts of messages, part by part, on top of a text count."""
 
 import json
 import re
@@ -42,16 +42,16 @@ class TokenCounter:
     frame: Frame
 
     def text(self, text: str) -> int:
-        """The tokens of `text`, 0 if it is empty."""
+        """Count the tokens of `text`, 0 if it is empty."""
         return self.text_count(text)
 
     def message(self, message: Message) -> int:
-        """The tokens that `message` adds to a request, its frame included."""
+        """Count the tokens that `message` adds to a request, its frame included."""
         name = self.text_count(message.name) if message.name else 0
         return self.frame.message + name + sum(map(self.part, message.content))
 
     def part(self, part: Part) -> int:
-        """The tokens of one part of a message."""
+        """Count the tokens of one part of a message."""
         match part:
             case ToolResultPart(content=content):
                 return self.frame.tool_result + sum(
@@ -80,7 +80,7 @@ class TokenCounter:
 
 
 def _leaf_texts(raw: str) -> Iterator[str]:
-    """The texts in a part of unknown type: keys, `type` values and base64 data are not read out."""
+    """Yield the texts in a part of unknown type, without keys, `type` values and base64 data."""
     try:
         pending: list[Any] = [json.loads(raw)]  # any JSON
     except (ValueError, RecursionError):

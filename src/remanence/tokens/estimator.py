@@ -1,4 +1,4 @@
-"""Estimating the tokens of a text from the weights of its features."""
+"""Token estimates of a text from the weights of its features."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,40 +12,40 @@ from remanence.tokens.pieces import cutter
 
 TextCount: TypeAlias = Callable[[str], int]
 Weights: TypeAlias = Mapping[str, Mapping[str, float]]
-"""Tokens by kind of feature and detail; the detail `*` stands for all that are not listed."""
+"""Tokens by kind of feature and detail; the detail `*` covers all that are not listed."""
 
 OTHERS = "*"
-"""The detail that stands for all that a table does not list."""
+"""The detail that covers all that a table does not list."""
 
-_LEAST_PER_PIECE = 0.1
-_MOST_PER_BYTE = 0.75  # what text without any pattern costs
-_MOST_REMEMBERED = 100_000
-_TEXT_STEP = 1 << 14  # a pattern keeps the interpreter while it cuts one
+_MIN_PER_PIECE = 0.1
+_MAX_PER_BYTE = 0.75  # the rate of text without any pattern
+_MAX_CACHED = 100_000
+_TEXT_STEP = 1 << 14  # a pattern blocks the interpreter while it splits one
 
 
 class PieceTokens(dict[str, float]):
-    """The tokens of each piece, worked out when first asked for."""
+    """The tokens of each piece, calculated on first use."""
 
     def __init__(self, weights: Weights) -> None:
         super().__init__()
         self._weights = weights
 
     def __missing__(self, piece: str) -> float:
-        """Work out `piece` and remember it, up to a bound on memory."""
+        """Calculate the tokens of `piece` and cache them, within a bound on memory."""
         tokens = 0.0
         for kind, detail, times in features(piece):
             known = self._weights.get(kind, {})
             tokens += times * known.get(detail, known.get(OTHERS, 0.0))
-        if len(self) >= _MOST_REMEMBERED:
+        if len(self) >= _MAX_CACHED:
             self.clear()
-        most = 1 + _MOST_PER_BYTE * len(piece.encode(errors="replace"))
-        self[piece] = tokens = min(max(tokens, _LEAST_PER_PIECE), most)
+        most = 1 + _MAX_PER_BYTE * len(piece.encode(errors="replace"))
+        self[piece] = tokens = min(max(tokens, _MIN_PER_PIECE), most)
         return tokens
 
 
 @cache
 def estimator(family: Family) -> TextCount:
-    """The estimator of `family`: 0 for empty text, otherwise at least 1."""
+    """Return the estimator of `family`, which counts 0 for empty text and otherwise at least 1."""
     piece_tokens = PieceTokens(load_weights(family)).__getitem__
     cut = cutter()
 
@@ -61,7 +61,7 @@ def estimator(family: Family) -> TextCount:
 
 
 def load_weights(family: Family) -> Weights:
-    """The weights of `family`, in tokens."""
+    """Return the weights of `family`, in tokens."""
     table = _table()
     column = table.families.index(family)
     return {

@@ -1,4 +1,4 @@
-"""Exact counts by tiktoken; imported only where it is installed and a vocabulary is at hand."""
+"""Exact counts by tiktoken; imported only if it is installed and its vocabulary is cached."""
 
 from functools import cache
 
@@ -13,7 +13,7 @@ _STEP = 50_000  # characters; tiktoken's own regex fails on very long runs of si
 
 @cache
 def exact_count(family: Family) -> TextCount:
-    """Tokens as tiktoken counts them, names of special tokens read as plain text."""
+    """Return a counter by tiktoken that reads names of special tokens as plain text."""
     encoding = tiktoken.get_encoding(VOCABULARIES[family].encoding)
 
     def count(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Which tokenizer family a model uses, told from its name."""
+"""Tokenizer families of models, by model name."""
 
 import re
 from typing import Literal, TypeAlias
@@ -12,7 +12,7 @@ _FIRST_OF_NEW_CLAUDE = (4, 7)
 
 
 def family_for(model: str) -> Family:
-    """The family of `model`, nearest known one for models of others.
+    """Return the family of `model`; for models of other vendors, the nearest known one.
 
     Provider prefixes (`anthropic:`, `openrouter/anthropic/`) and date suffixes do not matter.
     """

@@ -1,8 +1,8 @@
-"""What tells the tokens of a piece: its class, its length, and the letters that stand together.
+"""Features of a piece that predict its tokens: its class, its length, and adjacent letters.
 
-A feature is a kind, a detail of that kind, and how often it occurs; a table of weights holds a number
-for each kind and detail. The fitting tool and the estimator share this module: a change here asks
-for a new fit.
+A feature is a kind, a detail of that kind, and the number of occurrences; a table of weights has a
+number for each kind and detail. The fitting tool and the estimator share this module: a change
+here requires a new fit.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ _CJK = frozenset({"han", "hiragana", "katakana", "hangul"})
 
 
 def features(piece: str) -> Iterator[Feature]:
-    """The features of one piece; their weights, times how often, add up to its tokens."""
+    """Return the features of a piece; its tokens are the sum of their weights times occurrences."""
     last = piece[-1]
     if _is_letter(last):
         return _word(piece)

@@ -1,4 +1,4 @@
-"""What images and files cost; their base64 data is never counted as text."""
+"""Token counts of images and files; their base64 data is never counted as text."""
 
 import base64
 import binascii
@@ -40,7 +40,7 @@ _TEXT_TYPE = re.compile(
 
 
 def claude_image(image: ImagePart) -> int:
-    """A token per 750 pixels after scaling to a longest edge of 1568; 1600 at most or unknown."""
+    """Count a token per 750 pixels after scaling to an edge of 1568, at most 1600; 1600 if unknown."""
     size = _size(image)
     if size is None:
         return _CLAUDE_IMAGE_TOKENS
@@ -49,7 +49,7 @@ def claude_image(image: ImagePart) -> int:
 
 
 def openai_image(image: ImagePart) -> int:
-    """85 tokens and 170 per tile of 512 pixels after OpenAI's high-detail scaling."""
+    """Count 85 tokens and 170 per tile of 512 pixels after OpenAI's high-detail scaling."""
     size = _size(image)
     if size is None:
         return _OPENAI_IMAGE_TOKENS
@@ -60,12 +60,12 @@ def openai_image(image: ImagePart) -> int:
 
 
 def image_count(family: Family) -> ImageCount:
-    """The rule for images of `family`."""
+    """Return the rule for images of `family`."""
     return claude_image if family in ("claude", "claude_3") else openai_image
 
 
 def file_tokens(file: FilePart, *, text: Callable[[str], int], image: ImageCount) -> int:
-    """Text files count as text, a PDF per page as text and picture, the rest by its size."""
+    """Count text files as text, a PDF per page as text and image, other files by their size."""
     media_type, data = _inline(file.media_type, file.data, file.url)
     if media_type.startswith("image/"):
         return image(ImagePart(media_type=media_type, data=data))

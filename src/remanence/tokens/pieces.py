@@ -1,8 +1,8 @@
-"""Cutting text into the pieces whose tokens are estimated one by one.
+"""Split of text into the pieces whose tokens are estimated one by one.
 
-The cuts follow the pre-tokenizers in use: a word takes the sign or space before it along, digits and
-runs of signs stand apart, white space before a word gives its last character to it. Each piece has
-a bounded length, so that the time for a text grows with its length alone.
+The pieces follow common pre-tokenizers: a word includes the sign or space before it, also the last
+character of longer white space; digits and runs of signs are separate. Each piece has a bounded
+length, so that the time for a text is linear in its length.
 """
 
 import re
@@ -42,7 +42,7 @@ _PIECES = (
 
 @cache
 def cutter() -> Callable[[str], list[str]]:
-    """What cuts a text into its pieces; they make up the text again."""
+    """Return a function that splits a text into pieces; joined, they are the text again."""
     return re.compile("|".join(_PIECES), re.DOTALL).findall
 
 
@@ -103,5 +103,5 @@ _STARTS = [start for start, _ in _SCRIPTS]
 
 
 def script_of(character: str) -> str:
-    """The script that `character` belongs to, coarsely."""
+    """Return the script of `character`, coarsely."""
     return _SCRIPTS[bisect_right(_STARTS, ord(character)) - 1][1]

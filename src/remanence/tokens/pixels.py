@@ -14,7 +14,7 @@ _JPEG_MARKERS_READ = 200
 
 
 def image_size(data: str) -> Size | None:
-    """The size of the PNG, JPEG, GIF or WebP image in base64 `data`, None where it is not told.
+    """Return the size of the PNG, JPEG, GIF or WebP image in base64 `data`, None if unknown.
 
     Only the start of `data` is decoded, so the cost does not grow with the image.
     """

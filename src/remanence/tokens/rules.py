@@ -1,4 +1,4 @@
-"""Character-count rules that stand in for a tokenizer, by the names the presets use."""
+"""Character-count rules in place of a tokenizer, by the names that the presets use."""
 
 import math
 import re
@@ -15,12 +15,12 @@ _SPLIT_RESULT_CHARACTERS_PER_TOKEN = 3.0
 
 
 def flat(text: str) -> int:
-    """A token per four characters, rounded up."""
+    """Count a token per four characters, rounded up."""
     return math.ceil(len(text) / _CHARACTERS_PER_TOKEN)
 
 
 def cjk(text: str) -> int:
-    """A token per four characters or two of CJK, each run rounded up and all summed."""
+    """Count a token per four characters, or two of CJK, with each run rounded up."""
     tokens, end = 0, 0
     for run in _cjk_run().finditer(text):
         tokens += math.ceil((run.start() - end) / _CHARACTERS_PER_TOKEN)
@@ -31,15 +31,15 @@ def cjk(text: str) -> int:
 
 @cache
 def _cjk_run() -> re.Pattern[str]:
-    # Compiled on first use: wide classes take milliseconds, and imports are to be fast.
+    # Compiled on first use: wide classes take milliseconds, and imports should be fast.
     return re.compile(_CJK)
 
 
 def split_text(text: str) -> int:
-    """A token per 3.5 characters, rounded up."""
+    """Count a token per 3.5 characters, rounded up."""
     return math.ceil(len(text) / _SPLIT_TEXT_CHARACTERS_PER_TOKEN)
 
 
 def split_result(text: str) -> int:
-    """A token per 3 characters, rounded up: results of tools are denser than prose."""
+    """Count a token per 3 characters, rounded up: tool results are denser than prose."""
     return math.ceil(len(text) / _SPLIT_RESULT_CHARACTERS_PER_TOKEN)

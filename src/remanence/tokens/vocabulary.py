@@ -1,4 +1,4 @@
-"""Whether tiktoken's vocabularies lie on this disk, so that using them downloads nothing."""
+"""Lookup of tiktoken's vocabularies in its cache, so that nothing is ever downloaded."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ from remanence.tokens.families import Family
 
 
 class Vocabulary(NamedTuple):
-    """A vocabulary as tiktoken names it, keeps it and checks it."""
+    """The name, the cache file and the checksum of a vocabulary in tiktoken."""
 
     encoding: str
     cache_name: str
@@ -33,7 +33,7 @@ VOCABULARIES: dict[Family, Vocabulary] = {
 
 
 def is_at_hand(family: Family) -> bool:
-    """Whether tiktoken would find the vocabulary of `family` in its cache, and accept it."""
+    """Return whether tiktoken has a valid vocabulary of `family` in its cache."""
     vocabulary = VOCABULARIES.get(family)
     folder = _cache_folder()
     if vocabulary is None or folder is None:
@@ -50,7 +50,7 @@ def _cache_folder() -> Path | None:
 
 @cache
 def _is_whole(path: Path, sha256: str) -> bool:
-    # tiktoken throws away a file that fails this check and downloads it anew.
+    # tiktoken deletes a file that fails this check and downloads it again.
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest() == sha256
     except OSError:
