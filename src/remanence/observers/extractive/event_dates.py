@@ -44,7 +44,7 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
     if not mention.relative or _names_its_day(mention, at):
         return mention.text
     if mention.first == mention.last == at.date():
-        return mention.text if _holds_particle(mention, following) else mention.word
+        return mention.text if _has_particle(mention, following) else mention.word
     if mention.grain == "year" and re.search(r"\d|\w+\s+\w+", mention.text) and _counts(mention):
         return f"{mention.text} ({mention.first.year})"
     shown = _render(mention, at)
@@ -53,7 +53,7 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
         return f"{mention.text} ({since}{shown})"
     if mention.language == "japanese" and mention.grain in ("week", "weekend"):
         return f"{mention.text}（{shown}）"
-    if mention.language == "korean" and not _stands(mention, shown, following):
+    if mention.language == "korean" and not _may_replace(mention, shown, following):
         return f"{mention.text}({shown})"
     return shown
 
@@ -77,7 +77,7 @@ def _counts(mention: DateMention) -> bool:
     return mention.text.lower().split()[0] not in ("last", "next", "this")
 
 
-def _holds_particle(mention: DateMention, following: str) -> bool:
+def _has_particle(mention: DateMention, following: str) -> bool:
     if mention.language in _TAKES_PARTICLES:
         return following[:1].isalpha()
     if mention.language == "chinese":
@@ -123,7 +123,7 @@ def _with_units(mention: DateMention, at: datetime, units: str) -> str:
     return space.join(part for part in parts if part)
 
 
-def _stands(mention: DateMention, shown: str, following: str) -> bool:
+def _may_replace(mention: DateMention, shown: str, following: str) -> bool:
     """Return whether *shown* may replace a Korean mention; a day never replaces a week."""
     return mention.grain not in ("week", "weekend") and _fits(mention.text, shown, following)
 

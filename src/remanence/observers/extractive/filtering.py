@@ -35,7 +35,7 @@ def telling(
         is_pasted = (
             len(p.source) >= _PASTED_CHARS and authors.setdefault(p.source, p.speaker) != p.speaker
         )
-        if not is_pasted and _tells(p) and not (bags and _is_known(p, bags)):
+        if not is_pasted and _is_informative(p) and not (bags and _is_known(p, bags)):
             kept.append(_word_for_word(p) if _asks_agent(p) else p)
         yield
     return tuple(kept)
@@ -55,7 +55,7 @@ def _is_known(p: Passage, bags: Sequence[frozenset[str]]) -> bool:
     return len(own) >= _ENOUGH_TO_COMPARE and any(own <= bag for bag in bags)
 
 
-def _tells(p: Passage) -> bool:
+def _is_informative(p: Passage) -> bool:
     """Return whether a passage is informative; narration and answered questions are not."""
     if p.is_question and p.is_superseded:
         return False

@@ -91,7 +91,7 @@ def _result_lines(text: str) -> Iterator[Outcome | None]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        for line in _telling_lines(text):
+        for line in _salient_lines(text):
             yield None if line is None else Outcome(line)
         return
     leaves = [leaf for leaf in _leaves(value, "", 0, records=False) if not _is_link(leaf)]
@@ -186,7 +186,7 @@ def shorten(text: str) -> str:
     return text[: cut if cut > 0 else _MAX_CHARS] + " …"
 
 
-def _telling_lines(text: str) -> Iterator[str | None]:
+def _salient_lines(text: str) -> Iterator[str | None]:
     """Yield the lines of a short output; of a long one the first, errors and results.
 
     Yields None between steps.
@@ -196,7 +196,7 @@ def _telling_lines(text: str) -> Iterator[str | None]:
     for whole in text[:200_000].splitlines():
         yield None
         line = whole.strip()[:_MAX_LINE_CHARS]
-        if _tells(line):
+        if _has_content(line):
             if _SALIENT.search(line):
                 salient.append(len(lines))
             lines.append(line)
@@ -207,7 +207,7 @@ def _telling_lines(text: str) -> Iterator[str | None]:
         yield shorten(_plain(_ORNAMENT.sub(" ", line).strip()))
 
 
-def _tells(line: str) -> bool:
+def _has_content(line: str) -> bool:
     """Return whether a line has content: not a rule, a decorated heading or a progress bar."""
     if _PROGRESS.match(line) or not _WORD.search(line):
         return False
