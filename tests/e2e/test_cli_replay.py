@@ -129,7 +129,10 @@ def test_a_transcript_with_an_error_at_its_end_writes_nothing(
         ("{nope\n", "bad.jsonl, line 1: '{nope' is not JSON"),
         ("[1, 2]", "bad.jsonl, line 1, message 1: 1 is not an object"),
         ('{"messages": []}', "bad.jsonl holds no message"),
-        ('{"role": "user", "content": "a", "created_at": "soon"}', "created_at 'soon' is no time"),
+        (
+            '{"role": "user", "content": "a", "created_at": "soon"}',
+            "created_at 'soon' is not a time",
+        ),
         ('{"role": "tool", "content": "a", "tool_call_id": "x9"}', "line 1: the tool result answe"),
         ('{"role": "user", "content": "\\ud800"}', "bad.jsonl, line 1: TextPart.text has the lone"),
         ('{"role": "user", "content": "\\u0000"}', "bad.jsonl, line 1: TextPart.text has a NUL"),

@@ -8,7 +8,7 @@ FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; gives the exit code: 0, 1 (failed) or 2 (wrong use)."""
+    """Run a command and return its exit code: 0, 1 (failed) or 2 (wrong use)."""
     from remanence.errors import RemanenceError
 
     _print_what_the_terminal_can()
@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has gone; what is left in the buffer must not be written at exit.
+        # The reader has gone: a flush of the buffer at exit would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (RemanenceError, OSError) as error:
@@ -38,7 +38,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _print_what_the_terminal_can() -> None:
-    """Characters that the encoding lacks are shown as escapes instead of failing the command."""
+    """Show characters that the encoding lacks as escapes, instead of failing the command."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

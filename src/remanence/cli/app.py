@@ -1,4 +1,4 @@
-"""The commands and their options. What a command needs is imported when it runs."""
+"""The commands and their options. A command imports its dependencies when it runs."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ config_app = typer.Typer(help="Show the settings.", rich_markup_mode=None)
 app.add_typer(config_app, name="config")
 
 
-def _version(asked: bool) -> None:  # noqa: FBT001 - what typer calls
+def _version(asked: bool) -> None:  # noqa: FBT001 - typer passes it by position
     if asked:
         from importlib.metadata import version
 
@@ -86,7 +86,7 @@ def replay(
         typer.Option(metavar="ID", help="The conversation's id; by default the file's name."),
     ] = None,
 ) -> None:
-    """Put a transcript on a tape, and check what comes of it."""
+    """Replay a transcript on a tape, and check the result."""
     from remanence.cli import replay_command, settings
 
     if json_target is not None and not Path(json_target).parent.is_dir():
@@ -377,9 +377,9 @@ def import_(
     tenant: Annotated[str, typer.Option(help="Whose conversation.")] = "default",
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Make observations of exported blocks.
+    """Import exported blocks as observations.
 
-    Their messages have to be on the tape, and not yet observed.
+    Their messages must be on the tape and not observed yet.
     """
     from remanence.cli import exchange_command, settings
 
@@ -424,9 +424,9 @@ def usage(
     ] = None,
     as_json: AsJson = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Show what model calls took, by purpose and model.
+    """Show the usage of models, by purpose and model.
 
-    Calls, tokens, price and time.
+    Counts calls, tokens, price and time.
     """
     from remanence.cli import settings, usage_command
 
@@ -442,9 +442,9 @@ def usage(
 
 @app.command()
 def doctor(db: Database = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag
-    """Say what is wrong with a memory, and how to mend it.
+    """Report the problems of a memory and how to fix them.
 
-    Looks for what is inconsistent, failing, stuck or overdue.
+    Finds data that is inconsistent, and work that fails, is stuck or is overdue.
     """
     from remanence.cli import doctor_command, settings
 
@@ -453,7 +453,7 @@ def doctor(db: Database = None, as_json: AsJson = False) -> None:  # noqa: FBT00
 
 @app.command()
 def migrate(db: Database = None, as_json: AsJson = False) -> None:  # noqa: FBT002 - a flag
-    """Make the tables of a database, or bring them up to date.
+    """Create the tables of a database, or bring them up to date.
 
     Shows the versions.
     """

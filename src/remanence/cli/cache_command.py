@@ -1,4 +1,4 @@
-"""`remanence config cache`: what an activation costs and saves by today's prices."""
+"""`remanence config cache`: the cost and the savings of an activation at today's prices."""
 
 import dataclasses
 
@@ -59,7 +59,7 @@ def _prices(model: str) -> CachePrices:
 
 
 def _even(policy: Policy, prices: CachePrices, *, warm: bool) -> BreakEven:
-    """That of a tail which has just reached its budget."""
+    """Return the break-even of a tail that has just reached its budget."""
     freed = policy.tail_tokens - policy.tail_keep_tokens
     return break_even(
         prices,

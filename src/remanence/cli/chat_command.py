@@ -1,4 +1,4 @@
-"""`remanence chat`: talking to a model that has the memory."""
+"""`remanence chat`: a conversation with a model that has the memory."""
 
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -33,7 +33,7 @@ _CONTROL = {code: None for code in (*range(32), 127) if chr(code) not in "\n\t"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk:
-    """Who talks to whom; with `tools` the model may look into the memory of the user."""
+    """Options of a chat; with `tools` the model may search the user's memory."""
 
     models: tuple[str, ...]
     conversation: str
@@ -43,8 +43,8 @@ class Talk:
 
 
 def run(settings: Settings, talk: Talk) -> int:
-    """Talk until stdin ends; gives the exit code: 1 if a message of a pipe got no answer."""
-    # The loop has a thread of its own, so that memory works while the prompt waits for a line.
+    """Chat until stdin ends; return the exit code, 1 if a piped message got no answer."""
+    # The loop runs in its own thread, so that memory works while the prompt waits for a line.
     portal = Portal()
     chat = portal.open(lambda: _open(settings, talk))
     try:
@@ -55,7 +55,7 @@ def run(settings: Settings, talk: Talk) -> int:
 
 @asynccontextmanager
 async def _open(settings: Settings, talk: Talk) -> AsyncIterator[Chat]:
-    # A model that cannot be asked is told before a database is made.
+    # A model that cannot be opened must fail before a database is created.
     answering = open_chat_model(talk.models, clock=SystemClock())
     async with Memory.open(settings=settings) as memory:
         conversation = memory.conversation(talk.conversation, user=talk.user)
@@ -102,7 +102,7 @@ def _piped_lines() -> Iterator[str]:
 
 
 async def _turn(chat: Chat, text: str, notes: Console) -> None:
-    """One message and its answer, printed as it comes; what it took goes to stderr."""
+    """Send one message and print its answer as it arrives; usage goes to stderr."""
     async for event in chat.stream(text):
         match event:
             case TextDelta():

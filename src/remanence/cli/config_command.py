@@ -1,4 +1,4 @@
-"""`remanence config`: each setting with its value, where that came from, and what it counts."""
+"""`remanence config`: each setting with its value, source and meaning."""
 
 import dataclasses
 import inspect
@@ -20,7 +20,7 @@ _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.DOTALL | re.MU
 
 
 class Setting(NamedTuple):
-    """A key, its value, the source of that, and what it means."""
+    """A key with its value, the source of the value, and its meaning."""
 
     key: str
     value: object
@@ -54,7 +54,7 @@ def run_show(loaded: LoadedSettings, *, as_json: bool) -> int:
 
 
 def run_path(directory: Path, *, as_json: bool) -> int:
-    """Show which file is read."""
+    """Show the path of the settings file."""
     file = config_file(directory)
     if as_json:
         write_json({"file": str(file) if file else None, "looked_for": list(FILE_NAMES)})
@@ -64,7 +64,7 @@ def run_path(directory: Path, *, as_json: bool) -> int:
 
 
 def settings_of(loaded: LoadedSettings) -> Iterator[Setting]:
-    """The settings, then those of the policy that they describe."""
+    """Yield the settings, then the fields of their policy."""
     settings, policy = loaded.settings, policy_of(loaded.settings)
     meanings = attribute_meanings(Settings)
     for field in dataclasses.fields(Settings):
@@ -84,14 +84,14 @@ def settings_of(loaded: LoadedSettings) -> Iterator[Setting]:
 
 @cache
 def attribute_meanings(documented: type) -> dict[str, str]:
-    """What the section `Attributes:` of a class's docstring says of each field."""
+    """Return the description of each field in the `Attributes:` section of a class."""
     section = inspect.getdoc(documented) or ""
     section = section.partition("Attributes:\n")[2]
     return {name: " ".join(text.split()) for name, text in _ATTRIBUTE.findall(section)}
 
 
 def _plain(value: object) -> object:
-    """The value; budgets as tables of what they set."""
+    """Return the value as plain JSON; a budget becomes a table of its fields."""
     if isinstance(value, tuple):
         return tuple(_table(item) if isinstance(item, Budget) else item for item in value)
     return value

@@ -11,7 +11,7 @@ from remanence.settings import Settings
 
 
 def run(settings: Settings, *, user: str | None, tenant: str | None, as_json: bool) -> int:
-    """Consolidate, and tell what became of whose days; 1 if *user* has none."""
+    """Consolidate and report the result for each user; return 1 if *user* has no notes."""
     done = asyncio.run(_consolidate(settings, user, tenant))
     if as_json:
         write_json({"consolidated": [_document(each) for each in done]})

@@ -17,7 +17,7 @@ SYSTEM = "You are a helpful assistant. You help Mina with her work and her every
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What the prompts of all turns took, in tokens and characters.
+    """The size of the prompts of all turns, in tokens and characters.
 
     `repeated_characters` extend the beginning that a prompt shares with the one before it: a
     prompt cache serves them.
@@ -37,7 +37,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """What the demo has to show."""
+    """The result of the demo."""
 
     policy: Policy
     state: MemoryState
@@ -94,7 +94,7 @@ def _after(spent: Spent, context: Context, prompt: str, before: str) -> Spent:
 
 
 def common_prefix_length(text: str, other: str) -> int:
-    """How many characters two texts have in common at their beginning."""
+    """Return the length of the prefix that two texts share, in characters."""
     low, high = 0, min(len(text), len(other))
     while low < high:
         middle = (low + high + 1) // 2

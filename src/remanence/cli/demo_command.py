@@ -1,4 +1,4 @@
-"""`remanence demo`: what memory keeps of a conversation, and what it saves."""
+"""`remanence demo`: the notes of a shipped conversation, and the tokens they save."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`remanence doctor`: what is wrong with a memory, and how to mend it."""
+"""`remanence doctor`: the problems of a memory, and how to fix them."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ _STYLES = {"error": "red", "warning": "yellow", "info": None}
 
 
 def run(settings: Settings, *, as_json: bool) -> int:
-    """Check, show, and give the exit code: 1 if there is an error."""
+    """Check, print the problems, and return the exit code: 1 if one is an error."""
     problems = asyncio.run(_problems(settings))
     if as_json:
         write_json(
@@ -54,7 +54,7 @@ def _print(printer: Printer, settings: Settings, problems: tuple[Problem, ...]) 
 
 
 def _groups(problems: Sequence[Problem]) -> list[list[Problem]]:
-    """Problems that differ in numbers and names alone, the gravest first."""
+    """Group problems that differ only in numbers and names, the most severe first."""
     groups: dict[tuple[str, str, bool], list[Problem]] = {}
     for problem in problems:
         kind = _PARTICULARS.sub("#", problem.what)

@@ -1,4 +1,4 @@
-"""Values of the memory as JSON that scripts read. The names are pinned in docs/reference/cli.md."""
+"""JSON documents of the memory's values; docs/reference/cli.md lists their keys."""
 
 import dataclasses
 import re
@@ -18,11 +18,11 @@ from remanence.types import (
     Segment,
 )
 
-JsonObject = dict[str, Any]  # JSON: its values are of many types
+JsonObject = dict[str, Any]  # values of many types
 
 
 def segment_document(segment: Segment) -> JsonObject:
-    """A segment with its notes and the literals that it lost."""
+    """A segment with its notes and its lost literals."""
     return {
         "id": segment.id,
         "generation": segment.generation,
@@ -94,7 +94,7 @@ def context_document(context: Context) -> JsonObject:
 
 
 def stats_document(context: Context) -> JsonObject:
-    """Tokens by tier, and what the context leaves out and why."""
+    """Tokens by tier, and the omitted messages with the reasons."""
     return {
         **dataclasses.asdict(context.stats),
         "context_tokens": context.stats.context_tokens,
@@ -103,7 +103,7 @@ def stats_document(context: Context) -> JsonObject:
 
 
 def message_document(message: Message) -> JsonObject:
-    """A message as it can be read, with its place on the tape."""
+    """A message as text, with its position on the tape."""
     return {
         "seq": message.seq,
         "role": message.role,
@@ -116,7 +116,7 @@ def message_document(message: Message) -> JsonObject:
 
 
 def hit_document(hit: Hit) -> JsonObject:
-    """What a search found, with its source."""
+    """A search hit with its source."""
     return {**dataclasses.asdict(hit), "at": hit.at.isoformat() if hit.at else None}
 
 
@@ -133,7 +133,7 @@ def log_document(entry: LogEntry) -> JsonObject:
 
 
 def problem_document(problem: Problem) -> JsonObject:
-    """A problem and its remedy; both names are null where it concerns the whole database."""
+    """A problem and its remedy; tenant and conversation are null if it concerns the database."""
     ref = problem.conversation
     return {
         "tenant": ref.tenant if ref else None,
@@ -145,7 +145,7 @@ def problem_document(problem: Problem) -> JsonObject:
 
 
 def budget_document(state: BudgetState) -> JsonObject:
-    """A budget and what is spent of it."""
+    """A budget with the amounts spent."""
     return dataclasses.asdict(state)
 
 

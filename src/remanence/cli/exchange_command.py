@@ -14,7 +14,7 @@ from remanence.settings import Settings
 def run_export(
     settings: Settings, conversation: str, *, tenant: str, directory: Path, as_json: bool
 ) -> int:
-    """Append the live segments that the directory does not hold yet."""
+    """Append the live segments that are not in the directory yet."""
     count = asyncio.run(_export(settings, conversation, tenant, directory))
     if as_json:
         write_json({"exported": count})
@@ -26,7 +26,7 @@ def run_export(
 def run_import(
     settings: Settings, conversation: str, *, tenant: str, directory: Path, as_json: bool
 ) -> int:
-    """Make observations of blocks; 1 if some were left out."""
+    """Import blocks as observations; return 1 if some were skipped."""
     report = asyncio.run(_import(settings, conversation, tenant, directory))
     if as_json:
         write_json(dataclasses.asdict(report))

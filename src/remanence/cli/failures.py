@@ -1,4 +1,4 @@
-"""What a failing command says: one line in plain words; with --debug also where it happened."""
+"""Errors of a command: one line on stderr, and a traceback with --debug."""
 
 import logging
 import sys
@@ -8,7 +8,7 @@ _logger = logging.getLogger("remanence")
 
 
 def set_up_logs(*, details: bool) -> None:
-    """Show log records and tracebacks on stderr, or none: commands tell themselves what failed."""
+    """Log to stderr, with tracebacks, if *details* is set; commands print their own errors."""
     if details:
         logging.basicConfig(stream=sys.stderr)
         _logger.setLevel(logging.DEBUG)
@@ -17,7 +17,7 @@ def set_up_logs(*, details: bool) -> None:
 
 
 def log_service() -> None:
-    """Show what a server does on stderr, with time, level and the id of the request."""
+    """Log a server's work to stderr, with time, level and request id."""
     from remanence.telemetry import RequestNames
 
     handler = logging.StreamHandler()

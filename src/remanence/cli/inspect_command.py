@@ -1,4 +1,4 @@
-"""`remanence inspect`: what a database holds, conversation by conversation."""
+"""`remanence inspect`: the content of a database, by conversation."""
 
 import asyncio
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ SHOWN_NOTE_LINES = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """One conversation: its state, live segments, log, budgets, and what its model sees."""
+    """One conversation: its state, live segments, log, budgets and context."""
 
     state: MemoryState
     segments: tuple[Segment, ...]
@@ -40,7 +40,7 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A segment with the messages that it stands for; None where a later one replaced it."""
+    """A segment with its source messages; `segment` is None if a later one replaced it."""
 
     segment_id: str
     segment: Segment | None
@@ -50,7 +50,7 @@ class Trace:
 def run_list(
     settings: Settings, *, tenant: str | None, after: str | None, limit: int, as_json: bool
 ) -> int:
-    """Show conversations in order of tenant and id, of one tenant or of all."""
+    """List the conversations of one tenant or of all, by tenant and id."""
     found = asyncio.run(_states(settings, tenant, after, limit + 1))
     states, more = found[:limit], len(found) > limit
     if as_json:
@@ -75,7 +75,7 @@ def run_one(
     flush: bool,
     as_json: bool,
 ) -> int:
-    """Show one conversation, now or at *version*; with *flush*, do first what is due for it."""
+    """Show one conversation, now or at *version*; with *flush*, after the work that is due."""
     found = asyncio.run(_inspect(settings, conversation, tenant, version, flush=flush))
     if as_json:
         write_json(
@@ -98,7 +98,7 @@ def run_one(
 def run_segment(
     settings: Settings, conversation: str, segment_id: str, *, tenant: str, as_json: bool
 ) -> int:
-    """Show a segment, the literals that it lost, and its source messages."""
+    """Show a segment, its lost literals and its source messages."""
     traced = asyncio.run(_trace(settings, conversation, tenant, segment_id))
     if as_json:
         document = segment_document(traced.segment) if traced.segment else {"id": segment_id}

@@ -18,7 +18,7 @@ FAILED = 1
 
 
 def run_messages(settings: Settings, conversation: str, *, tenant: str, after: int) -> int:
-    """Write the tape as JSON Lines that `remanence replay` reads."""
+    """Print the tape as JSON Lines for `remanence replay`."""
 
     async def write() -> None:
         async with open_existing(settings) as memory:
@@ -36,7 +36,7 @@ def run_messages(settings: Settings, conversation: str, *, tenant: str, after: i
 def run_recall(
     settings: Settings, conversation: str, query: str, *, tenant: str, limit: int, as_json: bool
 ) -> int:
-    """Show what a search of a conversation finds."""
+    """Search a conversation and show the hits."""
 
     async def search() -> tuple[Hit, ...]:
         async with open_existing(settings) as memory:
@@ -63,7 +63,7 @@ def run_facts(
     limit: int,
     as_json: bool,
 ) -> int:
-    """Show the facts of a user, or those that match a query."""
+    """Show the facts of a user, all or those that match a query."""
 
     async def find() -> tuple[Fact, ...]:
         async with open_existing(settings) as memory:
@@ -82,7 +82,7 @@ def run_facts(
 
 
 def run_delete(settings: Settings, conversation: str, *, tenant: str, sure: bool) -> int:
-    """Erase a conversation; 1 where nobody said yes."""
+    """Erase a conversation; return 1 if the user did not confirm."""
     if not sure and not _confirm(conversation, tenant):
         warn("nothing was deleted: answer 'yes', or give --yes")
         return FAILED

@@ -1,4 +1,4 @@
-"""`remanence migrate`: make or update the tables of a database."""
+"""`remanence migrate`: create or update the tables of a database."""
 
 import asyncio
 from dataclasses import replace
@@ -12,7 +12,7 @@ from remanence.stores import migrate
 
 
 def run(settings: Settings, *, as_json: bool) -> int:
-    """Open the database, which brings its tables up to date, and tell the versions."""
+    """Open the database, which brings its tables up to date, and print the versions."""
     asyncio.run(_open_and_close(settings))
     backend = "sqlite" if settings.url.startswith("sqlite:") else "postgres"
     newest = migrate.load(f"remanence.stores.{backend}")[-1]

@@ -1,4 +1,4 @@
-"""What a command prints: text for people, JSON for scripts, progress to stderr."""
+"""Output of commands: text for people, JSON for scripts, progress on stderr."""
 
 import json
 import sys
@@ -15,18 +15,18 @@ from remanence.cli.tape_drawing import draw_tape
 from remanence.types import MemoryState, Segment
 
 TEXT_WIDTH = 40
-"""To which a column of long text may be narrowed."""
+"""The minimum width of a column of long text."""
 
 
 class Printer:
-    """Prints to stdout; texts are shown as they are, whatever brackets they hold."""
+    """Prints to stdout, without interpreting markup in texts."""
 
     def __init__(self) -> None:
         self._console = Console(highlight=False, markup=False, emoji=False)
 
     @property
     def plain(self) -> bool:
-        """Whether only ASCII can be shown."""
+        """True if the terminal can show only ASCII."""
         return not self._console.encoding.lower().startswith("utf")
 
     def line(self, text: str = "", *, style: str | None = None) -> None:
@@ -34,12 +34,12 @@ class Printer:
         self._console.print(Text(text), style=style)
 
     def heading(self, text: str) -> None:
-        """Print a heading, set off from what stands before."""
+        """Print a heading after a blank line."""
         self._console.print()
         self._console.print(Text(text), style="bold")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Print a table; a column whose name ends in `#` holds numbers, one in `~` long text."""
+        """Print a table; a column is numeric if its name ends in `#`, long text if in `~`."""
         table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), show_edge=False)
         cells = [[Text(_cell(value)) for value in row] for row in rows]
         needed = 0
@@ -116,7 +116,7 @@ def write_json(document: object, target: str = "-") -> None:
 
 @contextmanager
 def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr while it is a terminal; gives the function that moves it on."""
+    """Show a progress bar if stderr is a terminal; yield the function that advances it."""
     console = Console(stderr=True, highlight=False)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(description, total=total)
@@ -124,13 +124,13 @@ def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def shorten(text: str, length: int) -> str:
-    """The text in one line of at most *length* characters."""
+    """Return the text as one line of at most *length* characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[: length - 3]}..."
 
 
 def percent(share: float) -> str:
-    """A share of 1 in whole percent."""
+    """Format a share between 0 and 1 as whole percent."""
     return f"{share:.0%}"
 
 

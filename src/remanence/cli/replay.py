@@ -1,4 +1,4 @@
-"""Putting a transcript on a tape, turn by turn, as if it happened now."""
+"""Replay of a transcript on a tape, turn by turn, as if it happened now."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -20,17 +20,17 @@ from remanence.types import MemoryState, Message, Segment
 MEMORY_URL = "sqlite:///:memory:"
 
 RATIO_OBSERVE_TOKENS = 8_000
-"""With a ratio, an observation reads this much: the more it may choose from, the better."""
+"""Tokens of an observation with a ratio: the more it can choose from, the better."""
 
 RATIO_TAIL_TOKENS = 1_000
 RATIO_KEEP_LAST = 4
 BATCH = 50
-"""Most messages that are appended at once; a user's message begins a new batch."""
+"""Maximum messages of a batch; a user's message begins a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """What memory made of a transcript: the live segments, oldest first, and a context."""
+    """The memory of a replayed transcript: its live segments, oldest first, and a context."""
 
     conversation: str
     policy: Policy
@@ -41,7 +41,7 @@ class ReplayResult:
 
 
 def replay_policy(settings: Settings, *, ratio: float | None) -> Policy:
-    """The policy of *settings*, switched on; with *ratio*, one that observes everything by it."""
+    """Return the policy of *settings*, enabled; with *ratio*, it observes the whole tape."""
     policy = policy_of(settings)
     if "enabled" not in settings.policy:
         policy = policy.replace(enabled=True)
@@ -73,11 +73,11 @@ async def replay(
 ) -> ReplayResult:
     """Append a transcript, let memory work, observe *everything* if asked, and verify the result.
 
-    *advance* is told how many messages were appended. In memory, time is that of the transcript;
-    a database that others may use keeps to the machine's clock.
+    *advance* gets the number of messages appended. A database in memory follows the time of the
+    transcript; one that others may use follows the machine's clock.
 
     Raises:
-        DuplicateMessage: the conversation holds other messages.
+        DuplicateMessage: the conversation has other messages.
     """
     clock = TapeClock()
     in_memory = url == MEMORY_URL
@@ -97,7 +97,7 @@ async def replay(
 
 
 def batches(entries: Iterable[Entry]) -> Iterator[tuple[Message, ...]]:
-    """Messages as they would arrive: a user's message with all that answers it."""
+    """Yield messages as they would arrive: a user's message with all its answers."""
     batch: list[Message] = []
     for entry in entries:
         if batch and (entry.message.role == "user" or len(batch) >= BATCH):
@@ -109,13 +109,13 @@ def batches(entries: Iterable[Entry]) -> Iterator[tuple[Message, ...]]:
 
 
 def is_due(policy: Policy, state: MemoryState) -> bool:
-    """Whether a look at the conversation would find something to do."""
+    """Return whether work is due for the conversation."""
     is_over = state.inactive_tokens > policy.tail_tokens and state.observed_seq > state.active_seq
     return is_over or observation_due(policy, state)
 
 
 async def live_segments(chat: Conversation) -> tuple[Segment, ...]:
-    """Reflections and observations in order of the tape."""
+    """Return reflections and observations in the order of the tape."""
     segments = (*await chat.reflections(), *await chat.observations())
     return tuple(sorted(segments, key=lambda segment: segment.first_seq))
 
@@ -127,7 +127,7 @@ async def _append_all(
     clock: TapeClock,
     advance: Callable[[int], None],
 ) -> None:
-    """Append batch by batch; messages that are on the tape already stay as they are."""
+    """Append batch by batch; skip messages that are on the tape already."""
     first = await chat.messages(limit=1)
     if first and not (first[0].id or "").startswith(ID_PREFIX):
         raise DuplicateMessage("the tape holds messages that no transcript brought")

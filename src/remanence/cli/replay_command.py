@@ -1,4 +1,4 @@
-"""`remanence replay`: any transcript through the pipeline."""
+"""`remanence replay`: run a transcript through the memory and verify the result."""
 
 import asyncio
 from pathlib import Path
@@ -22,7 +22,7 @@ def run(
     ratio: float | None,
     json_target: str | None,
 ) -> int:
-    """Replay, report, and give the exit code: 1 if a promise is broken."""
+    """Replay, report, and return the exit code: 1 if a promise is broken."""
     policy = replay_policy(settings, ratio=ratio)
     transcript = open_transcript(file, max_message_bytes=policy.max_message_bytes)
     _warn_of_empty(transcript)

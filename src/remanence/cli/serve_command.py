@@ -16,7 +16,7 @@ from remanence.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Where a server listens, to which names it answers, and how it chats."""
+    """Options of a server: its address, the host names it accepts, and its chat."""
 
     host: str
     port: int
@@ -28,10 +28,10 @@ class Service:
 
 
 def run(settings: Settings, service: Service) -> int:
-    """Serve until an interrupt or a request to end.
+    """Serve until SIGINT or SIGTERM.
 
     Raises:
-        InvalidArgument: others can reach the host, and no name is allowed.
+        InvalidArgument: other machines can reach the host, and no host name is allowed.
     """
     app_module = importlib.import_module("remanence.server.app")
     serving = importlib.import_module("remanence.server.run")
@@ -44,7 +44,7 @@ def run(settings: Settings, service: Service) -> int:
         )
     log_service()
     printer = Printer()
-    # A model that cannot be asked is told before a database is made.
+    # A model that cannot be opened must fail before a database is created.
     answering = open_chat_model(service.models, clock=SystemClock()) if service.models else None
 
     async def serve() -> None:

@@ -1,4 +1,4 @@
-"""The settings of one command, and the memory that it opens with them."""
+"""The settings of a command, and the memory opened with them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ MEMORY = ":memory:"
 
 
 def load(*, url: str | None = None, preset: str | None = None) -> LoadedSettings:
-    """Settings of all sources, checked; the options of the command come first.
+    """Load and check the settings of all sources; options of the command come first.
 
     Raises:
         InvalidPolicy: a key or value is wrong, or values contradict one another.
@@ -34,7 +34,7 @@ def load(*, url: str | None = None, preset: str | None = None) -> LoadedSettings
 
 
 def with_agent(settings: Settings, *models: str) -> Settings:
-    """Settings for an agent that asks *models* in order, where they name no other one.
+    """Fit settings to an agent that calls *models* in order, where they name no other model.
 
     The smallest window counts, and the prompt cache of that model. Under lango the first one also
     writes the notes.
@@ -47,26 +47,26 @@ def with_agent(settings: Settings, *models: str) -> Settings:
 
 @asynccontextmanager
 async def open_existing(settings: Settings, *, access: Access = "read") -> AsyncIterator[Memory]:
-    """The existing memory at the URL of *settings*; work in the background is done for `work`.
+    """Open the existing memory at the URL of *settings*; only `work` runs background work.
 
     Raises:
-        StoreUnavailable: there is none; a database is not made by looking for it.
+        StoreUnavailable: there is no database; looking for one does not create it.
     """
     _require_database(settings.url)
     if access != "work":
         settings = replace(
             settings, workers=0, model=None, observer_model=None, reflector_model=None
         )
-    # Whoever may read the file may read all of it.
+    # Anyone who can read the file can read the memory of every user.
     async with Memory.open(settings=settings, read_only=access == "read", all_users=True) as memory:
         yield memory
 
 
 async def existing(memory: Memory, conversation: str, *, tenant: str) -> Conversation:
-    """The conversation, if it has a message.
+    """Return the conversation.
 
     Raises:
-        ConversationNotFound: it has none.
+        ConversationNotFound: it has no messages.
     """
     chat = memory.conversation(conversation, tenant=tenant)
     if not (await chat.state()).last_seq:

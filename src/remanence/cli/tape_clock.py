@@ -6,16 +6,16 @@ from remanence.clock import SystemClock
 
 
 class TapeClock(SystemClock):
-    """Tells the time of the newest replayed message, so that pauses and caches are as they were.
+    """Time of the newest replayed message, so that pauses and caches repeat as they were.
 
-    Without any timestamp on the tape it is the machine's clock.
+    It follows the machine's clock if no message has a timestamp.
     """
 
     def __init__(self) -> None:
         self._now: datetime | None = None
 
     def reach(self, at: datetime | None) -> None:
-        """Move to the time of a message; never backwards."""
+        """Advance to the time of a message; never back."""
         if at is not None and (self._now is None or at > self._now):
             self._now = at.astimezone(UTC)
 

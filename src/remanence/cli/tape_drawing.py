@@ -8,7 +8,7 @@ from remanence.types import MemoryState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """A stretch of the tape, in messages, and how it is shown."""
+    """A range of messages on the tape, and its symbols."""
 
     first_seq: int
     last_seq: int
@@ -18,7 +18,7 @@ class Zone:
 
 
 def zones(state: MemoryState) -> tuple[Zone, ...]:
-    """The stretches between the cursors that hold any message."""
+    """Return the ranges between the cursors, without empty ones."""
     bounds = (0, state.reflected_seq, state.active_seq, state.observed_seq, state.last_seq)
     looks = (
         ("█", "#", "reflections in the prompt"),
@@ -34,7 +34,7 @@ def zones(state: MemoryState) -> tuple[Zone, ...]:
 
 
 def draw_tape(state: MemoryState, *, width: int, plain: bool) -> tuple[str, ...]:
-    """Lines of at most *width* columns; with *plain*, of ASCII characters only."""
+    """Draw lines of at most *width* columns; with *plain*, in ASCII only."""
     if not state.last_seq:
         return ("the tape is empty",)
     columns = max(10, width - 4)
@@ -56,12 +56,12 @@ def _bar(state: MemoryState, columns: int, *, plain: bool) -> str:
 
 
 def _column(state: MemoryState, seq: int, columns: int) -> int:
-    """How many columns stand for the messages up to *seq*."""
+    """Return the number of columns for the messages up to *seq*."""
     return round(columns * seq / state.last_seq)
 
 
 def _cursor_lines(state: MemoryState, columns: int, *, plain: bool) -> Iterator[str]:
-    """A line for each place where cursors stand, pointing at it from below."""
+    """Yield a line for each position of cursors, with a pointer to it from below."""
     places: dict[int, list[str]] = {}
     for name in ("reflected", "active", "observed", "last"):
         places.setdefault(getattr(state, f"{name}_seq"), []).append(name)

@@ -1,4 +1,4 @@
-"""From the lines of a file to the JSON objects in it, each with its place."""
+"""The JSON objects in the lines of a file, each with its position."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 from remanence.errors import MalformedTranscript
 
-JsonObject = dict[str, Any]  # a transcript's JSON: its shape is its writer's
+JsonObject = dict[str, Any]  # a transcript's JSON: its writer chose the shape
 
 SESSION_KEYS = ("messages", "sessions", "input", "output", "contents")
-"""Where an object has its messages: `input`, `output` and `contents` are those of OpenAI's
-Responses and of Gemini."""
-_LONGEST_QUOTE = 80
+"""Keys of an object's messages: `input`, `output` and `contents` are from OpenAI's Responses and
+Gemini."""
+_MAX_QUOTE = 80
 
 
 class Record(NamedTuple):
-    """One message object, its place for error messages, and the objects that it stands in."""
+    """One message object, its position for error messages, and the objects around it."""
 
     place: str
     value: JsonObject
@@ -34,13 +34,13 @@ class _Line(NamedTuple):
 
 
 def records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
-    """The message objects of JSON Lines (streamed) or of one JSON document (read whole).
+    """Yield the message objects of JSON Lines (streamed) or of one JSON document (read whole).
 
     A line, and a document, is a message, a list of messages, or an object with one of
     `SESSION_KEYS`. Blank lines are skipped.
 
     Raises:
-        MalformedTranscript: a line is not UTF-8 or not JSON, or holds something else.
+        MalformedTranscript: a line is not UTF-8, not JSON, or not a message.
     """
     kept = (line for line in _decode(lines, name) if line.text.strip())
     head = list(_take(kept, 2))
@@ -55,9 +55,9 @@ def records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
 
 
 def quote(value: object) -> str:
-    """The value as an error message shows it: in Python's notation, shortened."""
+    """Return the repr of a value for an error message, shortened."""
     text = repr(value)
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
+    return text if len(text) <= _MAX_QUOTE else f"{text[:_MAX_QUOTE]}…"
 
 
 def _decode(lines: Iterable[bytes], name: str) -> Iterator[_Line]:
@@ -78,7 +78,7 @@ def _take(lines: Iterator[_Line], count: int) -> Iterator[_Line]:
 
 
 def _is_document(head: list[_Line]) -> bool:
-    """Whether the file is one JSON document over several lines instead of JSON Lines."""
+    """Return whether the file is one JSON document over several lines, not JSON Lines."""
     if len(head) == 1 or _is_json(head[0].text):
         return False
     return head[0].text.strip() in ("[", "{") or not _is_json(head[1].text)

@@ -1,4 +1,4 @@
-"""Transcripts: files of messages as OpenAI, Anthropic or Gemini write them, read into our words.
+"""Transcripts: files of messages in the format of OpenAI, Anthropic or Gemini.
 
 The seq of a message is its 1-based position among the messages of the file.
 """
@@ -16,13 +16,13 @@ from remanence.types import Message, TextPart, check_message
 from remanence.wire.nameless_calls import OpenCalls
 from remanence.wire.openai import MESSAGE_FIELDS
 
-JsonObject = dict[str, Any]  # a transcript's JSON: its shape is its writer's
+JsonObject = dict[str, Any]  # a transcript's JSON: its writer chose the shape
 
 EMPTY_MESSAGE = "[empty message]"
-"""Stands for a message without content, so that the numbers of the others stay."""
+"""Replaces a message without content, so that the others keep their numbers."""
 
 ID_PREFIX = "transcript:"
-"""With its position, the id of a message; so that a replay can be repeated, or taken up again."""
+"""Followed by its position, the id of a message, so that a replay can be repeated or resumed."""
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 TIME_KEYS = ("created_at", "timestamp")
@@ -45,7 +45,7 @@ _ANTHROPIC_BLOCKS = {
 
 
 class Entry(NamedTuple):
-    """A message of a transcript: where it stands, and whether it had no content."""
+    """A message of a transcript with its position; `empty` if it had no content."""
 
     place: str
     session: str
@@ -55,10 +55,10 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """A transcript that was read to its end and holds only good messages.
+    """A transcript whose messages have all been validated.
 
-    `entries` reads a file again, message by message, so that a large one never stands in memory;
-    what cannot be read twice, such as a pipe, is kept in `lines`.
+    `entries` streams the file again, so that a large one is never in memory as a whole; `lines`
+    keeps input that cannot be read twice, such as a pipe.
     """
 
     path: Path
@@ -80,10 +80,10 @@ class Transcript:
 
 
 def open_transcript(path: Path, *, max_message_bytes: int = MAX_MESSAGE_BYTES) -> Transcript:
-    """Read the whole file once, to know that nothing in it will be refused later.
+    """Read the whole file once, so that no message is rejected later.
 
     Raises:
-        MalformedTranscript: it cannot be read, or a line is no message; the text names the line.
+        MalformedTranscript: it cannot be read, or a line is not a message; the text names it.
     """
     lines: tuple[bytes, ...] | None = None
     if not path.is_file():
@@ -114,10 +114,10 @@ def open_transcript(path: Path, *, max_message_bytes: int = MAX_MESSAGE_BYTES) -
 def entries(
     lines: Iterable[bytes], *, name: str, max_message_bytes: int = MAX_MESSAGE_BYTES
 ) -> Iterator[Entry]:
-    """The messages in *lines*, in order, each under the id `transcript:<position>`.
+    """Yield the messages in *lines*, in order, each with the id `transcript:<position>`.
 
     Raises:
-        MalformedTranscript: a line is no message, or its tool result answers no earlier call.
+        MalformedTranscript: a line is not a message, or a tool result has no earlier call.
     """
     calls: set[str] = set()
     open_calls = OpenCalls()
@@ -134,7 +134,7 @@ def entries(
 
 
 def instant(value: object, key: str) -> datetime:
-    """A time from ISO 8601 text (UTC where it names no zone) or from seconds since 1970."""
+    """Parse ISO 8601 text (UTC if it has no zone) or seconds since 1970."""
     try:
         if isinstance(value, str):
             read = datetime.fromisoformat(value.strip())
@@ -147,7 +147,7 @@ def instant(value: object, key: str) -> datetime:
     except (ValueError, OverflowError, OSError):
         pass
     raise InvalidMessage(
-        f"{key} {quote(value)} is no time: write ISO 8601, such as '2026-03-02T09:12:17+01:00'"
+        f"{key} {quote(value)} is not a time: write ISO 8601, such as '2026-03-02T09:12:17+01:00'"
     )
 
 
@@ -173,7 +173,7 @@ def _message(record: Record, position: int) -> tuple[Message, bool]:
 
 
 def _read(data: JsonObject) -> Message:
-    """The message in the dialect that its keys show."""
+    """Read a message in the dialect that its keys imply."""
     if "parts" in data and "content" not in data:
         return Message.from_gemini({"role": data.get("role"), "parts": data["parts"]})
     if _is_item(data):
@@ -181,13 +181,13 @@ def _read(data: JsonObject) -> Message:
         (message,) = Message.from_openai_responses([item])
         return message
     _check_shape(data)
-    # A file's other keys, such as times and sessions, are its writer's and no provider's.
+    # Other keys of a file, such as times and sessions, are not part of the provider's message.
     fields = {key: value for key, value in data.items() if key in MESSAGE_FIELDS}
     return (Message.from_anthropic if _is_anthropic(data) else Message.from_openai)(fields)
 
 
 def _is_item(data: JsonObject) -> bool:
-    """Whether a message is an item of OpenAI's Responses."""
+    """Return whether a message is an item of OpenAI's Responses."""
     if "role" not in data:
         return isinstance(data.get("type"), str)
     content = data.get("content")
@@ -241,5 +241,5 @@ def _check_results(message: Message, calls: set[str]) -> None:
         if result.call_id not in calls:
             raise InvalidMessage(
                 f"the tool result answers call {result.call_id!r}, which no earlier message "
-                "makes: add the assistant's message with that call, or take the result out"
+                "makes: add the assistant's message with that call, or remove the result"
             )

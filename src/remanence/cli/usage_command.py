@@ -1,4 +1,4 @@
-"""`remanence usage`: what the model calls of a memory took."""
+"""`remanence usage`: calls, tokens and price of a memory's models."""
 
 import asyncio
 import dataclasses
@@ -16,7 +16,7 @@ from remanence.types import UsageTotal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which calls are summed; None stands for all."""
+    """Filter of the calls to sum; None matches all."""
 
     tenant: str | None
     conversation: str | None
@@ -49,7 +49,7 @@ async def _totals(settings: Settings, wanted: Wanted) -> tuple[UsageTotal, ...]:
 
 
 def _print(printer: Printer, totals: Sequence[UsageTotal]) -> None:
-    # A heading for each model: beside its name the figures would not fit a line of 80 columns.
+    # A heading for each model: with its name in a column, a line would exceed 80 columns.
     for model in dict.fromkeys(total.model for total in totals):
         printer.heading(model)
         printer.table(

@@ -1,4 +1,4 @@
-"""Whether a replayed memory keeps its promises: coverage, valid requests, a bounded tail."""
+"""Checks of a replayed memory: coverage, valid requests and a bounded tail."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from remanence.wire.validate import anthropic_problems, openai_problems
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The violations found, by promise; each is one sentence, and none is the rule."""
+    """The violations of each promise, one sentence each; normally there are none."""
 
     tiling: tuple[str, ...]
     anthropic: tuple[str, ...]
@@ -22,7 +22,7 @@ class Verdict:
 
     @property
     def violations(self) -> tuple[str, ...]:
-        """All of them, each with the promise that it breaks."""
+        """All violations, each with the promise that it breaks."""
         named = {
             "tiling": self.tiling,
             "anthropic request": self.anthropic,
@@ -49,7 +49,7 @@ def verify(
 
 
 def tiling_problems(state: MemoryState, segments: Sequence[Segment]) -> Iterator[str]:
-    """Where reflections do not tile (0, reflected], or observations (reflected, observed]."""
+    """Yield where reflections do not tile (0, reflected], or observations (reflected, observed]."""
     end = 0
     for segment in segments:
         if segment.first_seq != end + 1:
@@ -69,9 +69,9 @@ def tiling_problems(state: MemoryState, segments: Sequence[Segment]) -> Iterator
 def tail_problems(
     policy: Policy, state: MemoryState, tail: Sequence[Message], segments: Sequence[Segment]
 ) -> Iterator[str]:
-    """A tail over its budget that could be shorter by a segment and keep its newest messages.
+    """Yield a tail over its budget that could lose a segment and keep its newest messages.
 
-    While a turn is open it may have a quarter more.
+    An open turn allows a quarter more.
     """
     factor = OPEN_TURN_FACTOR if is_turn_open(tail) else 1
     if state.tail_tokens <= policy.tail_tokens * factor:
