@@ -1,4 +1,4 @@
-"""The memory as a service over HTTP; needs the extra `server`."""
+"""The memory as an HTTP service; needs the extra `server`."""
 
 from importlib.util import find_spec
 

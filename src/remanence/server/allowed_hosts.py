@@ -1,4 +1,4 @@
-"""Which names a server answers to: by default those of this machine alone."""
+"""Host names that a server accepts: by default only those of this machine."""
 
 from collections.abc import Collection
 from typing import Final
@@ -12,7 +12,7 @@ LOCAL_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 
 class KnownHosts:
-    """Refuses a request that was sent to another name, as by a page that rebinds its own to us."""
+    """Rejects requests for unknown host names, such as those of a DNS rebinding attack."""
 
     def __init__(self, app: ASGIApp, *, hosts: Collection[str]) -> None:
         self._app = app

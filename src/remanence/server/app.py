@@ -1,4 +1,4 @@
-"""The application: its routes, and what stands around them."""
+"""The application: its routes and middleware."""
 
 import asyncio
 from collections.abc import Collection
@@ -30,21 +30,20 @@ def create_app(
     max_body_bytes: int = MAX_BODY_BYTES,
     body_seconds: float = BODY_SECONDS,
 ) -> FastAPI:
-    """An application over an open memory, which it does not close.
+    """Create an application over an open memory, which it does not close.
 
     Args:
-        memory: what it serves.
-        model: what answers a chat; without one, chatting is refused.
+        memory: the memory to serve.
+        model: the model of chats; without one, a chat is an error.
         system: the base system prompt of a chat.
-        identity: a text in a block of its own before it, as some kinds of access demand.
+        identity: a separate block before the system prompt, which some kinds of access require.
         tools: whether the model may search and keep facts of the user, where a turn names one.
-        allowed_hosts: the names that requests may be sent to, without a port; None allows any, for a
-            program with a login of its own. There are no accounts here: whoever comes in names any
-            user.
-        ending: set it when the server begins to end: open turns then end with an event that says so.
-        keep_alive_seconds: how long a stream may be silent until it is sent a comment.
-        max_body_bytes: the largest body of a request; a larger one is refused with 413.
-        body_seconds: how long a body may take to arrive; a slower one is refused with 408.
+        allowed_hosts: accepted host names, without a port; None accepts any, for a program with its
+            own login. The server has no accounts: a client may act for any user.
+        ending: set when the server begins to shut down; open turns then end with an error event.
+        keep_alive_seconds: the silence of a stream after which a comment is sent.
+        max_body_bytes: the maximum size of a request body; a larger one gets status 413.
+        body_seconds: the timeout for a request body; a slower one gets status 408.
 
     Raises:
         ModelError: *model* is unknown, or has no key.

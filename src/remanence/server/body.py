@@ -1,4 +1,4 @@
-"""Requests that end: a bound on the size of a body, and on the time that it may take to arrive."""
+"""Limits on the size of a request body and on the time it takes to arrive."""
 
 import asyncio
 from typing import Final
@@ -11,13 +11,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from remanence.server.problems import problem
 
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024
-"""Twice the largest message that a tape takes, for a message is longer as JSON."""
+"""Twice the size limit of a message, as JSON is longer than its text."""
 
 BODY_SECONDS: Final = 60.0
 
 
 class BodyLimit:
-    """Refuses a body that is too large, or that does not arrive in time."""
+    """Rejects a body that is too large, or that does not arrive in time."""
 
     def __init__(
         self,
@@ -54,10 +54,9 @@ class BodyLimit:
         await self._app(scope, _whole(body, receive), send)
 
     async def _read(self, receive: Receive, announced: int) -> bytes | None:
-        """The body; None where it is too large.
+        """Read the body; None if it is too large.
 
-        As much again is read and thrown away: a client that is still sending would not see the
-        answer.
+        Up to the limit again is read and discarded, as a client sees no response while it sends.
         """
         body = bytearray()
         size, is_large, more = 0, announced > self._max_bytes, True
@@ -81,7 +80,7 @@ def _refusal(status: int, code: str, detail: str) -> JSONResponse:
 
 
 def _whole(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body at once, and after it what the server says."""
+    """Return a `receive` with the whole body first, then the server's own messages."""
     given = False
 
     async def receive_whole() -> Message:

@@ -1,4 +1,4 @@
-"""The chats of a server: one for each conversation, user and channel."""
+"""A cache of chats: one for each conversation, user and channel."""
 
 from collections import deque
 from typing import Final, TypeAlias
@@ -16,7 +16,7 @@ _Key: TypeAlias = tuple[ConversationRef, str | None, str | None]
 
 
 class Chats:
-    """Gives the same chat for a conversation while it is in use or was lately."""
+    """Returns the same chat for a conversation while it is in use or recently used."""
 
     def __init__(
         self,
@@ -40,10 +40,10 @@ class Chats:
     def get(
         self, conversation_id: str, *, tenant: str, user: str | None, channel: str | None
     ) -> Chat:
-        """The chat of a conversation with a user who writes from *channel*.
+        """Return the chat of a conversation with a user who writes from *channel*.
 
         Raises:
-            InvalidMessage: a name is none.
+            InvalidMessage: a name is invalid.
             ModelError: `no_model`; the server was started without one.
         """
         conversation = self._memory.conversation(conversation_id, user=user, tenant=tenant)

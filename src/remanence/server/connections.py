@@ -1,4 +1,4 @@
-"""Connections that end when no request comes."""
+"""A timeout for the head of a request."""
 
 import asyncio
 from typing import Final, cast
@@ -7,11 +7,11 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS: Final = 20.0
-"""How long the head of a request may take; the server itself waits for ever."""
+"""Timeout for the head of a request; uvicorn itself has none."""
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 that closes a connection whose next request does not begin in time."""
+    """HTTP/1.1 that closes a connection whose next request does not arrive in time."""
 
     head_seconds: float = HEAD_SECONDS
     _waiting: asyncio.TimerHandle | None = None
@@ -30,7 +30,7 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _wait_for_head(self) -> None:
-        """Count from the first byte of a head on; a rest between requests has its own timeout."""
+        """Start the timer at the first byte of a head; idle connections have their own timeout."""
         if not self._misses_head():
             if self._waiting is not None:
                 self._waiting.cancel()

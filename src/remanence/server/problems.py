@@ -21,11 +21,11 @@ from remanence.errors import (
     WrongUser,
 )
 
-JsonObject = dict[str, Any]  # a problem may have members of its own
+JsonObject = dict[str, Any]  # a problem may have extension members
 
 MEDIA_TYPE: Final = "application/problem+json"
 
-# The first that fits.
+# The first match counts.
 _KINDS: Final[tuple[tuple[type[RemanenceError], int, str], ...]] = (
     (InvalidMessage, 422, "invalid_message"),
     (DuplicateMessage, 409, "duplicate_message"),
@@ -48,7 +48,7 @@ _MODEL_STATUS: Final = 502
 
 
 def handle_problems(app: FastAPI) -> None:
-    """Let *app* tell each error as a problem."""
+    """Register handlers on *app* that return each error as a problem."""
     app.add_exception_handler(RemanenceError, _of_error)
     app.add_exception_handler(RequestValidationError, _of_validation)
     app.add_exception_handler(HTTPException, _of_http)
@@ -56,7 +56,7 @@ def handle_problems(app: FastAPI) -> None:
 
 
 def document(error: Exception) -> JsonObject:
-    """The problem that an error is; one that is not ours shows no more than its kind."""
+    """Return the problem of an error; an unexpected one shows only its type."""
     if not isinstance(error, RemanenceError):
         return _document(500, "failed", f"the request failed: {type(error).__name__}")
     if isinstance(error, ModelError):
@@ -68,7 +68,7 @@ def document(error: Exception) -> JsonObject:
 
 
 def response_to(error: Exception) -> JSONResponse:
-    """The response that an error is."""
+    """Return the response for an error."""
     content = document(error)
     seconds = content.get("retry_after_seconds")
     headers = None if seconds is None else {"retry-after": str(round(seconds))}
@@ -78,7 +78,7 @@ def response_to(error: Exception) -> JSONResponse:
 def problem(
     status: int, code: str, detail: str, *, headers: dict[str, str] | None = None, **more: object
 ) -> JSONResponse:
-    """A response that is a problem."""
+    """Return a problem as a response."""
     content = _document(status, code, detail, **more)
     return JSONResponse(content, status, headers=headers, media_type=MEDIA_TYPE)
 
@@ -93,7 +93,7 @@ def _document(status: int, code: str, detail: str, **more: object) -> JsonObject
     }
 
 
-async def _of_error(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001 - its shape
+async def _of_error(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001 - a handler
     return response_to(error)
 
 

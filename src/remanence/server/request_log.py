@@ -1,4 +1,4 @@
-"""One line for each request, and an id that stands in every line logged meanwhile."""
+"""A log line for each request, and a request id in every line logged during it."""
 
 import asyncio
 import re
@@ -15,9 +15,9 @@ _GIVEN: Final = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 
 
 class RequestLog:
-    """Logs method, path, status and time of each request under its id.
+    """Logs method, path, status and time of each request with its id.
 
-    The id is that of the header `X-Request-Id`, or a new one; the response has it, too. Queries are
+    The id comes from the header `X-Request-Id`, or is new; the response repeats it. Queries are
     not logged: they may name a user.
     """
 
@@ -30,7 +30,7 @@ class RequestLog:
             return
         given = Headers(scope=scope).get(HEADER, "")
         name = given if _GIVEN.fullmatch(given) else uuid.uuid4().hex[:12]
-        status = 0  # of a request that was left before it was answered
+        status = 0  # the client left before a response
 
         async def send_with_id(message: Message) -> None:
             nonlocal status

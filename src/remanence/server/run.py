@@ -1,4 +1,4 @@
-"""Running the application on a port of this machine."""
+"""Serving the application on a port of this machine."""
 
 import asyncio
 import contextlib
@@ -16,15 +16,15 @@ from fastapi import FastAPI
 from remanence.server.connections import PatientProtocol
 
 HOST: Final = "127.0.0.1"
-"""There are no accounts, so by default nobody else may come in."""
+"""The server has no accounts, so by default only this machine can connect."""
 
 REQUEST_SECONDS: Final = 5
-"""How long requests in progress may take after the server began to end; turns end at once."""
+"""Timeout for requests in progress at shutdown; turns end at once."""
 
 
 @contextmanager
 def ending_on_signals() -> Iterator[asyncio.Event]:
-    """An event that SIGINT and SIGTERM set, in place of ending the process."""
+    """Yield an event that SIGINT and SIGTERM set, instead of ending the process."""
     ending, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -47,10 +47,10 @@ async def serve(
     host: str = HOST,
     protocol: type[PatientProtocol] = PatientProtocol,
 ) -> None:
-    """Answer until *ending* is set; *started* is told the URL.
+    """Serve until *ending* is set; *started* is called with the URL.
 
     Raises:
-        OSError: the port is taken, or *host* is no address of this machine.
+        OSError: the port is in use, or *host* is not an address of this machine.
     """
     listening = _listen(host, port)
     shown = f"[{host}]" if ":" in host else host
@@ -71,7 +71,7 @@ async def serve(
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals alone: the memory has to be closed after the last request."""
+    """Does not handle signals: the memory must be closed after the last request."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -84,7 +84,7 @@ async def _stop(server: uvicorn.Server, ending: asyncio.Event) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach *host*, which is an address or a name."""
+    """Return whether only this machine can reach *host*, an address or a name."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

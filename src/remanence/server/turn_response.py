@@ -1,4 +1,4 @@
-"""A turn as a response: JSON at its end, or server-sent events while it goes on."""
+"""A turn as a response: JSON at its end, or server-sent events while it runs."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from remanence.server.problems import document, response_to
 from remanence.types import Usage
 
 KEEP_ALIVE_SECONDS: Final = 10.0
-"""Proxies give up on a connection that is silent for longer, often after 30 or 60 seconds."""
+"""Proxies close a connection that is silent for longer, often after 30 or 60 seconds."""
 
 HEADER: Final = "x-conversation-id"
 _KEEP_ALIVE: Final = b": keep-alive\n\n"
@@ -32,14 +32,14 @@ _HEADERS: Final = {
 
 
 class _Left:
-    """The client has gone: there is nobody to answer."""
+    """The client has disconnected."""
 
 
 Piece: TypeAlias = ChatEvent | Exception | _Left
 
 
 class UsageDocument(BaseModel):
-    """What model calls took; input counts also what the cache read and wrote."""
+    """Usage of model calls; input includes tokens read from and written to the cache."""
 
     model: str
     input_tokens: int
@@ -50,7 +50,7 @@ class UsageDocument(BaseModel):
 
 
 class ReplyDocument(BaseModel):
-    """The answer; `complete` is false where it was cut off at the output limit."""
+    """The answer; `complete` is false if it was cut off at the output limit."""
 
     conversation: str
     text: str
@@ -60,12 +60,12 @@ class ReplyDocument(BaseModel):
 
 
 class TurnResponse(Response):
-    """Runs a turn and sends what comes of it.
+    """Runs a turn and sends its reply or its events.
 
-    The turn ends at once when the client leaves, and when the server begins to end, which is then
-    the last event. Events begin with the first one of the turn, or after `keep_alive_seconds` with
-    a comment, which is repeated; what fails before that has a status of its own. Every response
-    names its conversation in the header `X-Conversation-Id`.
+    The turn ends at once when the client disconnects, and at shutdown, which is then the last
+    event. The stream begins with the first event of the turn, or after `keep_alive_seconds` with a
+    comment, which is repeated; an error before that has its own status. Every response names its
+    conversation in the header `X-Conversation-Id`.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class TurnResponse(Response):
         return None
 
     async def _next(self, pieces: asyncio.Queue[Piece]) -> Piece | None:
-        """The next piece; None where none came for a while."""
+        """Return the next piece; None after `keep_alive_seconds` without one."""
         try:
             async with asyncio.timeout(self._keep_alive_seconds):
                 return await pieces.get()
@@ -166,7 +166,7 @@ class TurnResponse(Response):
 
 
 async def _run(events: AsyncGenerator[ChatEvent, None], pieces: asyncio.Queue[Piece]) -> None:
-    """Put what a turn gives, and its error, where it is sent from."""
+    """Put the events of a turn, or its error, in the queue of the sender."""
     try:
         async with aclosing(events):
             async for event in events:
@@ -199,7 +199,7 @@ def _event(name: str, data: Mapping[str, object]) -> bytes:
 
 
 def reply_document(reply: Reply, conversation_id: str) -> ReplyDocument:
-    """A reply as JSON."""
+    """Return a reply as a JSON document."""
     return ReplyDocument(
         conversation=conversation_id,
         text=reply.text,

@@ -1,1 +1,1 @@
-"""What the server answers, one module for each subject."""
+"""The routes of the server, a module for each resource."""

@@ -13,24 +13,24 @@ from remanence.server.turn_response import ReplyDocument, TurnResponse
 
 router = APIRouter(tags=["chat"])
 
-_STREAM: Final[dict[int | str, dict[str, Any]]] = {  # as FastAPI writes it
+_STREAM: Final[dict[int | str, dict[str, Any]]] = {  # FastAPI's type
     200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
 }
 
 
 class ChatBody(BaseModel):
-    """A turn; without a text, what the tape still leaves unanswered is answered."""
+    """A turn; without a text, the unanswered message on the tape is answered."""
 
     model_config = ConfigDict(extra="forbid")
 
     text: str | None = Field(default=None, description="What the user says.")
     stream: bool = Field(default=False, description="Answer as server-sent events.")
-    user: str | None = Field(default=None, description="Whose conversation it is.")
+    user: str | None = Field(default=None, description="The user of the conversation.")
     tenant: str = Field(default="default", description="The tenant of the conversation.")
     channel: str | None = Field(
         default=None,
         max_length=100,
-        description="Where the user writes from, such as `whatsapp`; `web` needs no hint.",
+        description="The channel of the user, such as `whatsapp`; `web` needs no hint.",
     )
 
 
@@ -44,10 +44,10 @@ async def chat_anew(request: Request, body: ChatBody) -> TurnResponse:
 @router.post("/v1/conversations/{id}/chat", response_model=ReplyDocument, responses=_STREAM)
 async def chat(
     request: Request,
-    id: str,  # noqa: A002 - the path's name
+    id: str,  # noqa: A002 - the name in the path
     body: ChatBody,
 ) -> TurnResponse:
-    """Put the user's message on the tape, ask the model, put its answer there, and give it.
+    """Append the user's message, call the model, append its answer, and return it.
 
     With `stream` the events are `text`, `tool_call`, `tool_result`, then `done` with the reply, or
     `error` with a problem.

@@ -14,7 +14,7 @@ router = APIRouter(tags=["facts"])
 
 
 class FactDocument(BaseModel):
-    """A fact; it holds while `valid_to` is null, and its source is `conversation` with two seqs."""
+    """A fact; it is valid while `valid_to` is null; its source is `conversation` with two seqs."""
 
     id: str
     summary: str
@@ -30,7 +30,7 @@ class FactDocument(BaseModel):
 
 
 class FactsDocument(BaseModel):
-    """Facts of one user, the newest first, or the best first where words were looked for."""
+    """Facts of one user, the newest first, or for a query the best match first."""
 
     facts: list[FactDocument]
 
@@ -41,10 +41,10 @@ async def facts(
     user: str,
     tenant: str = "default",
     query: Annotated[str | None, Query(description="Only facts that match, best first.")] = None,
-    history: Annotated[bool, Query(description="Also facts that hold no more.")] = False,  # noqa: FBT002 - a query
+    history: Annotated[bool, Query(description="Include expired facts.")] = False,  # noqa: FBT002 - a query
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> FactsDocument:
-    """What is known about a user. With *query* only facts that hold are searched."""
+    """Return the facts of a user. A *query* searches only valid facts."""
     memory: Memory = request.app.state.memory
     if query is not None:
         found = await memory.facts.search(query, user=user, tenant=tenant, limit=limit)
@@ -62,7 +62,7 @@ async def forget(
 ) -> Response:
     """Erase a fact of the user, and the earlier ones that it superseded.
 
-    The messages that it comes from stay on their tapes.
+    Its source messages stay on their tapes.
     """
     memory: Memory = request.app.state.memory
     if await memory.facts.forget(id, user=user, tenant=tenant):

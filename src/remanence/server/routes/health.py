@@ -1,4 +1,4 @@
-"""Whether the server runs, and whether its memory does its work."""
+"""Liveness and readiness of the server."""
 
 from importlib.metadata import version
 from typing import Literal
@@ -12,14 +12,14 @@ router = APIRouter(tags=["health"])
 
 
 class ReasonDocument(BaseModel):
-    """Why the server is not ready."""
+    """A reason why the server is not ready."""
 
     code: Literal["store", "overdue", "failing", "ending"]
     detail: str
 
 
 class ReadinessDocument(BaseModel):
-    """Whether the server is ready; `reasons` are empty where it is."""
+    """The readiness of the server; `reasons` is empty if it is ready."""
 
     status: Literal["ready", "not_ready"]
     version: str
@@ -28,13 +28,13 @@ class ReadinessDocument(BaseModel):
 
 @router.get("/healthz")
 async def health() -> dict[str, str]:
-    """Tells that the process answers."""
+    """Return 200 while the process responds."""
     return {"status": "ok", "version": version("remanence")}
 
 
 @router.get("/readyz", responses={503: {"model": ReadinessDocument}})
 async def readiness(request: Request, response: Response) -> ReadinessDocument:
-    """Tells whether the store can be read and background work keeps up; with 503 where not."""
+    """Return 200 if the store is readable and background work keeps up, otherwise 503."""
     state = request.app.state
     memory: Memory = state.memory
     reasons = [

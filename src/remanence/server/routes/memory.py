@@ -1,4 +1,4 @@
-"""Where a conversation's memory stands, and its erasure."""
+"""The state of a conversation's memory, and its erasure."""
 
 from datetime import datetime
 from typing import Final
@@ -46,7 +46,7 @@ class ObservationLogDocument(BaseModel):
     """The size of the live notes."""
 
     version: int
-    lockVersion: int  # noqa: N815 - in the style of the others
+    lockVersion: int  # noqa: N815 - same style as the others
     tokenCount: int  # noqa: N815 - the brain design's name
     textLength: int  # noqa: N815 - the brain design's name
 
@@ -70,7 +70,7 @@ async def diagnostics(
 ) -> MemoryDocument:
     """State, size and version of a conversation's notes; nulls before its first message.
 
-    A conversation of another user than *user* looks as if it had none.
+    A conversation of another user than *user* looks as if it had no messages.
     """
     memory: Memory = request.app.state.memory
     try:
@@ -89,7 +89,7 @@ async def delete(
 ) -> Response:
     """Erase a conversation with its messages, notes, log and facts; a turn in progress ends.
 
-    A conversation of another user than *user* looks as if there were none.
+    A conversation of another user than *user* looks as if it did not exist.
     """
     memory: Memory = request.app.state.memory
     try:
