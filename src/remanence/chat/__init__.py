@@ -1,4 +1,4 @@
-"""Talking to a model with the memory attached."""
+"""Chats with a model that has the memory attached."""
 
 from remanence.chat.chat import Chat
 from remanence.chat.events import (

@@ -35,15 +35,15 @@ PAGE = 20
 class Chat:
     """Talks to a model with a conversation's memory attached, one turn at a time.
 
-    A turn puts the user's message on the tape, asks the model with the conversation's context, and
-    puts its answer on the tape, with the tool calls and results in between; each is durable before
-    the next step. The context is made anew for each model call, with passages of earlier messages
-    that the user's message asks about (`Policy.recall_each_turn`).
+    A turn appends the user's message to the tape, calls the model with the conversation's context,
+    and appends its answer, with the tool calls and results in between; each is durable before the
+    next step. Each model call gets a new context, with passages of earlier messages that are
+    relevant to the user's message (`Policy.recall_each_turn`).
 
-    When a call fails, the user's message and the finished rounds stay on the tape, and nothing of
-    the failed answer, also where a stream broke off after it had given text. `send()` or
-    `stream()` without a text then goes on from there; so does the same text again, which is not
-    appended twice.
+    When a call fails, the user's message and the finished rounds stay on the tape; nothing of the
+    failed answer does, even if a stream broke off in the middle of its text. `send()` or `stream()`
+    without a text then continues from there; so does the same text again, which is not appended
+    twice.
     """
 
     def __init__(
@@ -62,18 +62,18 @@ class Chat:
         """Open *model*; nothing is sent yet.
 
         Args:
-            conversation: whose memory it is.
+            conversation: the conversation that the model remembers.
             model: `anthropic:claude-haiku-4-5`, `openai:gpt-5-mini`, `google:…`, `ollama:…`,
                 `openai:my-model@http://host/v1`, an async function from a `ModelRequest` to a
                 text, a `ChatModel`, or several of these, tried in order.
             system: the base system prompt.
-            tools: what the model may call.
-            identity: a text that stands before the system prompt, as some kinds of access demand.
-            channel: where the user writes from.
-            options: how the model is called: timeout and attempts.
-            max_output_tokens: the most that one answer may have, by default the provider's limit,
-                for Anthropic 8,192.
-            max_rounds: model calls of one turn; in the last one no tool may be called.
+            tools: the tools that the model may call.
+            identity: a text before the system prompt, which some kinds of access require.
+            channel: the channel that the user writes from.
+            options: timeout and attempts of a model call.
+            max_output_tokens: the maximum of one answer, by default the provider's limit, for
+                Anthropic 8,192.
+            max_rounds: maximum model calls of one turn; the last one may not call tools.
 
         Raises:
             ModelError: `unknown_model` or `auth`; the text says what to write or to set.
@@ -110,21 +110,21 @@ class Chat:
         self._question = ""
 
     def _wrap_model(self, model: Link) -> Link:
-        """A model whose calls are recorded, and tried again."""
+        """Wrap a model to record and retry its calls."""
         metered = MeteredChatModel(model, record=self._note_call, clock=self.conversation.clock)
         return RetryingChatModel(metered, attempts=attempts_of(model))
 
     async def send(self, text: str | Message | None = None) -> Reply:
-        """Answer *text*, or without one, what the tape still leaves unanswered.
+        """Answer *text*, or without one, the unanswered message on the tape.
 
-        For images and files *text* is a whole message of the user's, such as
+        For images and files, pass a whole user message as *text*, such as
         `Message(role="user", content=(TextPart(text="What is it?"), ImagePart(data=...)))`.
 
         Raises:
             ModelError: the model gave no answer; `reason` and the text say why.
-            InvalidMessage: the text is empty, or no user's message, or there is nothing to answer.
+            InvalidMessage: the text is empty, not a user message, or there is nothing to answer.
             TurnTaken: another turn of the conversation did not end within `turn_wait_seconds`.
-            StoreError: the database refused.
+            StoreError: the database failed.
         """
         async with aclosing(self._turn(text, streaming=False)) as events:
             async for event in events:
@@ -133,9 +133,9 @@ class Chat:
         raise AssertionError("a turn ends with its reply or an error")
 
     async def stream(self, text: str | Message | None = None) -> AsyncGenerator[ChatEvent, None]:
-        """As `send`, giving text, tool calls and results as they come, and `Done` at the end.
+        """Like `send`, but yield text, tool calls and results as they arrive, and `Done` last.
 
-        Whoever stops reading ends the turn: nothing of the answer in progress is kept.
+        Closing the stream ends the turn, and discards the answer in progress.
         """
         async with aclosing(self._turn(text, streaming=True)) as events:
             async for event in events:
@@ -167,7 +167,7 @@ class Chat:
                         yield event
 
     async def _begin(self, text: str | Message | None, turn: str) -> None:
-        """Put the user's message on the tape, unless it waits there for its answer already."""
+        """Append the user's message, unless it is on the tape already and unanswered."""
         unanswered = await self._unanswered_message()
         if text is None:
             if unanswered is None:
@@ -182,7 +182,7 @@ class Chat:
             await self.conversation.append(message, turn=turn)
 
     async def _unanswered_message(self) -> tuple[Part, ...] | None:
-        """The newest message of the user; None where an answer that ends a turn stands after it."""
+        """Return the newest message of the user; None if a final answer follows it."""
         last = end = (await self.conversation.state()).last_seq
         while end > 0:
             start = max(0, end - PAGE)
@@ -198,7 +198,7 @@ class Chat:
     async def _ask(
         self, rounds_left: int, *, streaming: bool
     ) -> AsyncGenerator[str | ChatAnswer, None]:
-        """One model call: its pieces where it is streamed, then its answer, which is recorded."""
+        """Call the model once: yield its pieces if it is streamed, then its recorded answer."""
         context = await self.conversation.context(
             system=self._system,
             identity=self._identity,
@@ -246,7 +246,7 @@ class Chat:
     async def _run_tools(
         self, calls: Sequence[ToolCallPart], turn: str
     ) -> AsyncGenerator[ChatEvent, None]:
-        """Call the tools in the model's order; their results go to the tape together."""
+        """Call the tools in the model's order, and append their results together."""
         results: list[Message] = []
         for call in calls:
             yield ToolCalled(call_id=call.id, name=call.name, arguments=call.arguments)
@@ -266,7 +266,7 @@ class Chat:
         )
 
     def _log(self, usage: Usage, context: Context) -> None:
-        """Log a call with its tokens, and whether the cached prefix of the call before changed."""
+        """Log a call with its tokens, and with a change of the cached prefix since the last one."""
         prefix = (context.stats.first_raw_seq, *(block.text for block in context.system))
         changed = self._prefix is not None and self._prefix != prefix
         self._prefix = prefix

@@ -1,4 +1,4 @@
-"""What a turn of a chat gives: its events, and the reply at their end."""
+"""Events of a chat's turn, and the reply at their end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +11,8 @@ from remanence.types import Usage
 class Reply:
     """The model's answer to a turn.
 
-    `calls` are the model calls that it took, one for each round of tools and one more; `usage` is
-    their sum. `complete` is false where the answer was cut off at the output limit.
+    `calls` are its model calls, one for each round of tools and one more; `usage` is their sum.
+    `complete` is false if the answer was cut off at the output limit.
     """
 
     text: str
@@ -39,7 +39,7 @@ class ToolCalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReturned:
-    """What a tool gave back; it is on the tape when this event comes."""
+    """The result of a tool, already on the tape."""
 
     call_id: str
     name: str
@@ -58,7 +58,7 @@ ChatEvent: TypeAlias = TextDelta | ToolCalled | ToolReturned | Done
 
 
 def total(calls: Sequence[Usage]) -> Usage:
-    """The sum of a turn's calls; its price is unknown where that of one call is."""
+    """Return the sum of a turn's calls; its price is unknown if one call's is."""
     costs = [call.cost_usd for call in calls]
     known = [cost for cost in costs if cost is not None]
     return replace(

@@ -24,11 +24,11 @@ class Link(Protocol):
 class FallbackChatModel:
     """Asks the first model that is not cooling down after a failure; when it fails, the next.
 
-    A stream that has given text is not begun again by another model.
+    A stream that has yielded text is not restarted with another model.
 
     Raises:
-        ModelError: that of the last model asked; `cooling` where none was asked, with
-            `retry_after_seconds` until the first may be asked again.
+        ModelError: the error of the last model called; `cooling` if none was called, with
+            `retry_after_seconds` until the first is available again.
         InvalidArgument: the chain is empty.
     """
 
@@ -43,7 +43,7 @@ class FallbackChatModel:
         return " > ".join(model.name for model in self._models)
 
     def wrap(self, wrap: Callable[[Link], Link]) -> "FallbackChatModel":
-        """The same chain with each model in a wrapper; it shares what is known of failures."""
+        """Return the chain with each model wrapped; the two share their cooldowns."""
         return FallbackChatModel([wrap(model) for model in self._models], cooldowns=self._cooldowns)
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:

@@ -1,4 +1,4 @@
-"""Telling what each call of a chat took, also of one that brought no answer."""
+"""Recording the usage of each call of a chat, with or without an answer."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -13,13 +13,13 @@ from remanence.providers import usage_of_failure
 from remanence.types import Usage
 
 RecordCall: TypeAlias = Callable[[ChatRequest, Usage], Awaitable[None]]
-"""Takes note of a call; never waits and never raises."""
+"""Records a call; never blocks and never raises."""
 
 
 class MeteredChatModel:
-    """Hands on the usage of each call, also of one that failed, or that nobody read to its end.
+    """Records the usage of each call, including one that failed or was not read to its end.
 
-    Such a call has the tokens that its error knows of, or that its stream told before it was left.
+    Such a call has the tokens of its error, or those that its stream reported before it ended.
     """
 
     def __init__(self, model: Link, *, record: RecordCall, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""How a chat reaches its model: the seam, and opening one by name."""
+"""The models of a chat: their protocol, and opening one by name."""
 
 import importlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -26,7 +26,7 @@ class ChatModel(Protocol):
     """A model that takes a whole context. Called concurrently for different conversations.
 
     Raises:
-        ModelError: the call failed; keys never stand in its text.
+        ModelError: the call failed; its text never contains a key.
     """
 
     @property
@@ -35,15 +35,15 @@ class ChatModel(Protocol):
     async def complete(self, request: ChatRequest) -> ChatAnswer: ...
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[str | Usage | ChatAnswer, None]:
-        """The pieces of the answer's text as they arrive, then the answer.
+        """Yield the pieces of the answer's text as they arrive, then the answer.
 
-        A usage in between is what the call has taken where nobody reads on.
+        A usage in between is the usage of the call if the stream is closed there.
         """
         ...
 
 
 def attempts_of(model: Link) -> int:
-    """How often a call of a model is tried; those that are given by the host try by themselves."""
+    """Return the attempts of a model's call; a host's own model does its own retries."""
     attempts: int = getattr(model, "attempts", 1)
     return attempts
 
@@ -54,10 +54,10 @@ ChatSource: TypeAlias = (
 
 
 def calls_tools(*names: str) -> bool:
-    """Whether a chat with the model of this name, or each of a chain, may have tools.
+    """Return whether a chat with each of these models may have tools.
 
     Raises:
-        ModelError: `unknown_model`; it is no name.
+        ModelError: `unknown_model`; a name is not valid.
     """
     return all(parse_spec(name).provider in _DIALECTS for name in names)
 
@@ -69,11 +69,12 @@ def open_chat_model(
     options: ModelOptions | None = None,
     max_output_tokens: int | None = None,
 ) -> ChatModel:
-    """Make a model that a chat can talk to.
+    """Open a model for a chat.
 
     *source* is a name, as for `open_model`, an async function from a `ModelRequest` to a text, a
-    `Model`, a `ChatModel`, which comes back as it is, or several of these, tried in order. Anthropic, OpenAI, Ollama and servers
-    compatible with OpenAI get the context block by block; any other model gets it as text.
+    `Model`, a `ChatModel`, which is returned unchanged, or several of these, tried in order.
+    Anthropic, OpenAI, Ollama and servers compatible with OpenAI get the context block by block; any
+    other model gets it as text.
 
     Raises:
         ModelError: `unknown_model` or `auth`; the text says what to write or to set.
@@ -99,7 +100,7 @@ def open_chat_model(
     elif not callable(source) and not hasattr(source, "complete"):
         raise ModelError(
             "unknown_model",
-            f"a {type(source).__name__} is no model of a chat: give a name such as "
+            f"a {type(source).__name__} is not a model of a chat: pass a name such as "
             "anthropic:claude-haiku-4-5, an async function or a Model",
         )
     model = open_model(source, options=options, clock=clock)

@@ -1,4 +1,4 @@
-"""A model that takes one text: it gets the context as a system text and a prompt."""
+"""An adapter for a model that takes text: the context becomes a system text and a prompt."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
@@ -15,7 +15,7 @@ _FRAME: Final = "The conversation so far:\n\n{turns}\n\nWrite the assistant's ne
 
 
 class PromptedModel:
-    """Asks a `Model`; calls no tools, and gives its answer in one piece."""
+    """Calls a `Model`, without tools; a stream has its answer in one piece."""
 
     def __init__(self, model: Model, *, max_output_tokens: int | None) -> None:
         self._model = model

@@ -8,9 +8,9 @@ from remanence.types import ConversationRef, Part, Tool, Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """What a model is asked: a context, and the tools that it may call.
+    """A request to a model: a context, and the tools that it may call.
 
-    With `conclude` it has to answer without calling one.
+    With `conclude` it must answer without a tool call.
     """
 
     context: Context
@@ -22,7 +22,7 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatAnswer:
-    """What a model answered; `complete` is false where it was cut off at the output limit."""
+    """A model's answer; `complete` is false if it was cut off at the output limit."""
 
     content: tuple[Part, ...]
     complete: bool

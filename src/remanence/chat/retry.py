@@ -1,4 +1,4 @@
-"""Trying a chat's call again after a failure that may soon pass."""
+"""Retries of a chat's call after a transient failure."""
 
 import asyncio
 import random
@@ -13,11 +13,11 @@ from remanence.providers.retry import RETRYABLE
 
 FIRST_WAIT_SECONDS: Final = 0.5
 MAX_WAIT_SECONDS: Final = 4.0
-"""Somebody waits for the answer: where the provider asks for a longer pause, they are told."""
+"""A person is waiting: if the provider asks for a longer pause, its error is raised."""
 
 
 class RetryingChatModel:
-    """Calls a model at most `attempts` times, and a stream again only while it has given nothing."""
+    """Calls a model at most `attempts` times; retries a stream only if it has yielded nothing."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RetryingChatModel:
             await self._sleep(seconds)
 
     def _wait_seconds(self, error: ModelError, attempt: int) -> float | None:
-        """The pause before the next try; None where there shall be none."""
+        """Return the pause before the next attempt; None if there is none."""
         asked = error.retry_after_seconds or 0.0
         if error.reason not in RETRYABLE or asked > MAX_WAIT_SECONDS:
             return None

@@ -1,4 +1,4 @@
-"""Answering the tool calls of a model."""
+"""Running the tool calls of a model."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from remanence.types import Message, Tool, ToolCallPart
 
 
 async def run_tool(call: ToolCallPart, tools: Mapping[str, Tool]) -> Message:
-    """The message with the result of a tool call; a failure is a result too."""
+    """Run a tool call and return its result message; a failure is a result too."""
     tool = tools.get(call.name)
     if tool is None:
         known = ", ".join(sorted(tools)) or "there are none"
@@ -16,7 +16,7 @@ async def run_tool(call: ToolCallPart, tools: Mapping[str, Tool]) -> Message:
     try:
         arguments = json.loads(call.arguments or "{}")
     except ValueError as error:
-        return _error_result(call, f"the arguments are no JSON: {error}")
+        return _error_result(call, f"the arguments are not JSON: {error}")
     if not isinstance(arguments, dict):
         return _error_result(call, f"the arguments are {call.arguments!r}: pass a JSON object")
     try:

@@ -1,1 +1,1 @@
-"""The protocols that a chat speaks itself; each is loaded by name when a model is opened."""
+"""Adapters for the protocols of providers; opening a model imports its adapter by name."""

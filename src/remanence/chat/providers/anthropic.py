@@ -18,7 +18,7 @@ from remanence.providers.clients import http_client
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.wire.anthropic import parse
 
-JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
+JsonObject = dict[str, Any]  # the provider defines its shape
 
 OUTPUT_TOKENS: Final = 8_192
 KEY_VARIABLES: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
@@ -34,7 +34,7 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
 def open_dialect(
     spec: ModelSpec, *, clock: Clock, options: ModelOptions, max_output_tokens: int | None
 ) -> ProviderChatModel:
-    """A model of Anthropic, or of a server that speaks its protocol."""
+    """Open a model of Anthropic, or of a server with its protocol."""
     if own_key(spec) is None and not any(os.environ.get(name) for name in KEY_VARIABLES):
         raise ModelError("auth", f"{spec.name} needs a key: set {KEY_VARIABLES[0]}")
     dialect = Anthropic(spec, options=options, max_output_tokens=max_output_tokens)
@@ -94,7 +94,7 @@ class Anthropic:
             api_key=own_key(self._spec),
             base_url=self._spec.base_url,
             http_client=http_client(self._options.call_seconds),
-            max_retries=0,  # tries are ours, so that each is in the ledger and none sleeps for long
+            max_retries=0,  # retries are ours: each is in the ledger, and none sleeps for long
             timeout=self._options.call_seconds,
         )
 
@@ -110,7 +110,7 @@ class Anthropic:
 
 
 async def _next_event(events: AsyncMessageStream) -> ParsedMessageStreamEvent | None:
-    """The next event of a stream; None at its end.
+    """Return the next event of a stream; None at its end.
 
     Raises:
         AnthropicError: an event does not fit those before it, for which the client has only
@@ -134,7 +134,7 @@ def _parse_response(message: object) -> ProviderResponse:
 
 
 def _tokens(usage: WireUsage) -> Tokens:
-    """Anthropic counts apart what was read from and written to the cache."""
+    """Add up input tokens: Anthropic counts cache reads and writes separately."""
     read = usage.cache_read_input_tokens or 0
     written = usage.cache_creation_input_tokens or 0
     return Tokens(

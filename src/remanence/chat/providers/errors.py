@@ -1,4 +1,4 @@
-"""From what the providers' clients raise to `ModelError`."""
+"""Conversion of errors of the providers' clients to `ModelError`."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,7 +8,7 @@ from remanence.providers.bounded_client import body_error
 from remanence.providers.errors import describe_failure, provider_words, reason_of_status
 from remanence.providers.spec import ModelSpec
 
-# What providers write in `type` or `code` of an error, where it says more than the status.
+# Values of `type` or `code` in a provider's error that are more specific than the status.
 _CODES: Final = {
     "api_error": "server",
     "authentication_error": "auth",
@@ -24,7 +24,7 @@ _CODES: Final = {
 def to_model_error(
     error: Exception, spec: ModelSpec, reasons: Sequence[tuple[type[Exception], str]]
 ) -> ModelError:
-    """The failure of a call, in our words; *reasons* are the codes of errors without a status."""
+    """Return the `ModelError` of a failed call; *reasons* are codes of errors without a status."""
     if problem := body_error(error):
         return ModelError("bad_answer", f"{spec.name}: the answer {problem}")
     body: object = getattr(error, "body", None)
@@ -41,7 +41,7 @@ def to_model_error(
 
 
 def _status_of(error: Exception) -> int | None:
-    """The HTTP status; an error that comes within a stream has that of the stream, which is 200."""
+    """Return the HTTP status; an error within a stream has the status of the stream, 200."""
     status: object = getattr(error, "status_code", None)
     return status if isinstance(status, int) and status >= 400 else None
 

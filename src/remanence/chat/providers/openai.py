@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions, through its own client: what every compatible server speaks."""
+"""OpenAI's Chat Completions, through its own client; also for compatible servers."""
 
 import hashlib
 import os
@@ -21,10 +21,10 @@ from remanence.providers.clients import OLLAMA_URL, http_client
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.types import ConversationRef, Part, TextPart, ToolCallPart
 
-JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
+JsonObject = dict[str, Any]  # the provider defines its shape
 
 NO_KEY: Final = "no-key-needed"
-"""The client wants a key, also for a server of one's own that takes none."""
+"""The client requires a key, even for a local server without one."""
 
 _VERSION: Final = re.compile(r"gpt-(\d{1,3})(?:\.(\d{1,3}))?(?!\w)")
 
@@ -38,7 +38,7 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
 def open_dialect(
     spec: ModelSpec, *, clock: Clock, options: ModelOptions, max_output_tokens: int | None
 ) -> ProviderChatModel:
-    """A model of OpenAI, of Ollama, or of a server compatible with them."""
+    """Open a model of OpenAI, of Ollama, or of a compatible server."""
     dialect = OpenAI(spec, options=options, max_output_tokens=max_output_tokens)
     return ProviderChatModel(dialect, spec, clock=clock, attempts=options.attempts)
 
@@ -87,7 +87,7 @@ class OpenAI:
             api_key=self._key,
             base_url=self._base_url,
             http_client=http_client(self._options.call_seconds),
-            max_retries=0,  # tries are ours, so that each is in the ledger and none sleeps for long
+            max_retries=0,  # retries are ours: each is in the ledger, and none sleeps for long
             timeout=self._options.call_seconds,
         )
 
@@ -116,9 +116,9 @@ class ResponseParts:
         self._usage: CompletionUsage | None = None
 
     def add(self, chunk: ChatCompletionChunk) -> str:
-        """Take a chunk; gives the text in it."""
+        """Add a chunk and return its text."""
         self._usage = chunk.usage or self._usage
-        if not isinstance(chunk.choices, list):  # the client takes any JSON for a chunk
+        if not isinstance(chunk.choices, list):  # the client accepts any JSON as a chunk
             return ""
         if self._ending == "unreadable":
             self._ending = "broken_off"
@@ -157,7 +157,7 @@ class ResponseParts:
 
 
 def _address(spec: ModelSpec) -> tuple[str | None, str]:
-    """Base URL (None: the client's own) and key; only OpenAI itself needs a key."""
+    """Return the base URL (None: the client's default) and key; only OpenAI itself needs a key."""
     if spec.provider == "ollama":
         url = spec.base_url or os.environ.get("OLLAMA_BASE_URL") or OLLAMA_URL
         return url, own_key(spec) or os.environ.get("OLLAMA_API_KEY") or NO_KEY
@@ -168,19 +168,19 @@ def _address(spec: ModelSpec) -> tuple[str | None, str]:
 
 
 def _takes_breakpoints(model: str) -> bool:
-    """Whether a model takes explicit breakpoints of the cache: `gpt-5.6` and later."""
+    """Return whether a model supports explicit cache breakpoints: `gpt-5.6` and later."""
     named = _VERSION.match(model)
     return named is not None and (int(named[1]), int(named[2] or 0)) >= (5, 6)
 
 
 def _cache_key(ref: ConversationRef) -> str:
-    """Sends the calls of one conversation to one cache, without telling its name."""
+    """Return a key that routes a conversation to one cache, without revealing its name."""
     return hashlib.sha256("\0".join(ref).encode()).hexdigest()[:32]
 
 
 def _parse_response(completion: object) -> ProviderResponse:
     if not isinstance(completion, ChatCompletion) or not completion.choices:
-        raise openai.OpenAIError("the answer is no completion")
+        raise openai.OpenAIError("the answer is not a completion")
     choice = completion.choices[0]
     calls = [
         ToolCallPart(id=call.id, name=call.function.name, arguments=call.function.arguments)

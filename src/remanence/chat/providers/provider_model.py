@@ -1,4 +1,4 @@
-"""A model behind a dialect: errors in our words, usage in our counting."""
+"""A model behind a dialect: maps errors to `ModelError`, and tokens to `Usage`."""
 
 import asyncio
 import json
@@ -56,8 +56,8 @@ class ProviderChatModel:
             failure = to_model_error(error, self._spec, self._reasons)
         else:
             return self._answer(spoken, request, started)
-        # Raised here and not in the handler, so that no traceback shows the provider's own error:
-        # its text may repeat the key and the conversation.
+        # Raised outside the handler, so that no traceback shows the provider's error: its text
+        # may repeat the key and the conversation.
         raise failure
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Usage | ChatAnswer, None]:
@@ -89,7 +89,7 @@ class ProviderChatModel:
         *,
         known: Tokens = NOTHING,
     ) -> ChatAnswer:
-        """The answer with its usage.
+        """Return the answer with its usage.
 
         Raises:
             UnusableAnswer: `refused`, `connection`, `bad_answer` or `empty`.

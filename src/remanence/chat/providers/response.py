@@ -1,4 +1,4 @@
-"""What a dialect gives: an answer as the provider sent it, in our words."""
+"""The response of a dialect: a provider's answer before it is checked."""
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Ending: TypeAlias = Literal["complete", "cut_off", "refused", "broken_off", "unr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """What a call took; `input` is all input, also what was read from or written to the cache."""
+    """Tokens of a call; `input` includes those read from and written to the cache."""
 
     input: int
     output: int
@@ -22,10 +22,9 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderResponse:
-    """An answer; `tokens` is None where the provider did not tell.
+    """An answer; `tokens` is None if the provider did not report them.
 
-    It was `broken_off` where its end is missing, and `unreadable` where nothing of it was of the
-    protocol.
+    It is `broken_off` if its end is missing, and `unreadable` if none of it fits the protocol.
     """
 
     content: tuple[Part, ...]
@@ -34,9 +33,9 @@ class ProviderResponse:
 
 
 class Dialect(Protocol):
-    """Speaks one protocol: naive, it raises what its client raises.
+    """Speaks one protocol, and lets the errors of its client through.
 
-    `reasons` are the errors that it may raise, the narrower before the wider, with our codes.
+    `reasons` maps those errors to codes of `ModelError`, specific ones first.
     """
 
     @property
@@ -45,5 +44,5 @@ class Dialect(Protocol):
     async def complete(self, request: ChatRequest) -> ProviderResponse: ...
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[str | Tokens | ProviderResponse, None]:
-        """Pieces of text, the tokens known so far where the provider tells them, and the answer."""
+        """Yield pieces of text, the tokens so far if the provider reports them, then the answer."""
         ...
