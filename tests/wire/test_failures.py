@@ -296,7 +296,7 @@ async def test_a_small_body_that_decompresses_to_a_large_one_is_not_read_beyond_
 
 @pytest.mark.parametrize(
     ("step", "words"),
-    [(Compressed("br"), "'br', which was not asked for"), (Compressed(is_broken=True), "not gzip")],
+    [(Compressed("br"), "'br', which was not requested"), (Compressed(is_broken=True), "not gzip")],
     ids=["unknown", "broken"],
 )
 async def test_an_answer_that_cannot_be_decompressed_is_a_bad_answer(

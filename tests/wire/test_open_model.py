@@ -86,7 +86,7 @@ def test_a_name_that_is_none_is_refused_with_examples(text: str) -> None:
 async def test_what_is_no_model_is_refused() -> None:
     nothing: Any = None  # as a program without a type checker may pass
 
-    with pytest.raises(ModelError, match="NoneType is no model"):
+    with pytest.raises(ModelError, match="NoneType is not a model"):
         open_model(nothing)
 
 

@@ -1,4 +1,4 @@
-"""How a language model is reached: by name, as a function, or as a chain of several."""
+"""Language models: opened by name, from a function, or as a chain of several."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -45,12 +45,12 @@ def open_model(
     clock: Clock | None = None,
     record: RecordUsage | None = None,
 ) -> Model:
-    """Make a model that can be called.
+    """Open a model.
 
     *source* is `provider:model` (`anthropic:claude-haiku-4-5`; an OpenAI-compatible server as
     `openai:model@http://host/v1`), an async function from a request to a text, a `Model`, which
-    comes back as it is, or several of these, tried in order. Keys and base URLs come from the
-    provider's own environment variables. *record* is told of each call and each further try.
+    is returned unchanged, or several of these, tried in order. Keys and base URLs come from the
+    provider's own environment variables. *record* gets the usage of each call and each retry.
 
     Raises:
         ModelError: `unknown_model` or `auth`; the text says what to write or to set.
@@ -60,7 +60,7 @@ def open_model(
 
 
 class _Opener:
-    """Opens the models of one chain; those of one provider share its limits."""
+    """Opens the models of one chain; models of the same provider share its limits."""
 
     def __init__(
         self, options: ModelOptions, clock: Clock, record: RecordUsage | None = None
@@ -90,7 +90,7 @@ class _Opener:
             return self._meter(function)
         raise ModelError(
             "unknown_model",
-            f"a {type(source).__name__} is no model: give a name, an async function or a Model",
+            f"a {type(source).__name__} is not a model: pass a name, an async function or a Model",
         )
 
     def _open_named(self, spec: ModelSpec) -> Model:

@@ -1,4 +1,4 @@
-"""From a provider's response to an answer with its usage."""
+"""Conversion of a provider's response to an answer with its usage."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -27,7 +27,7 @@ def to_answer(
     duration_seconds: float,
     at: datetime,
 ) -> ModelAnswer:
-    """The text blocks of a response, a line break between them, and its usage.
+    """Return the text blocks of a response, joined by line breaks, and its usage.
 
     Raises:
         UnusableAnswer: `refused`, `empty` or `bad_answer`.
@@ -41,7 +41,7 @@ def to_answer(
         user=request.user,
         purpose=request.purpose,
         model=name,
-        # pydantic-ai has already added what was read from and written to the cache.
+        # pydantic-ai has already included cache reads and writes.
         input_tokens=response.usage.input_tokens,
         output_tokens=response.usage.output_tokens,
         cache_read_tokens=response.usage.cache_read_tokens,
@@ -67,7 +67,7 @@ def _problem(response: ModelResponse, text: str) -> str | None:
 
 
 def _is_complete(response: ModelResponse, *, streamed: bool) -> bool:
-    """Whether the model ended by itself; a stream that ends without a reason was cut off."""
+    """Return whether the answer is complete; a stream without a finish reason was cut off."""
     if streamed and "finish_reason" not in (response.provider_details or {}):
         return False
     return response.finish_reason in ("stop", None) and response.state == "complete"

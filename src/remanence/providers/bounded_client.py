@@ -1,4 +1,4 @@
-"""An HTTP client whose requests end: each has a deadline and a bound on the size of its answer."""
+"""An HTTP client with a deadline and a maximum answer size for each request."""
 
 import asyncio
 import zlib
@@ -8,7 +8,7 @@ from typing import Any, Final
 import httpx2
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
-"""The longest answers of today's models have half a megabyte of text, streamed in small events."""
+"""Room for half a megabyte of text, the most of today's models, streamed in small events."""
 
 
 _PIECE_BYTES: Final = 64 * 1024
@@ -20,18 +20,18 @@ class UnreadableBody(httpx2.TransportError):
 
 
 def body_error(error: BaseException | None) -> UnreadableBody | None:
-    """The `UnreadableBody` that led to *error*, whatever a provider's client made of it."""
+    """Return the `UnreadableBody` among the causes of *error*, if any."""
     while error is not None and not isinstance(error, UnreadableBody):
         error = error.__cause__ or error.__context__
     return error
 
 
 class BoundedClient(httpx2.AsyncClient):
-    """Fails a request that is not answered in full within `request_seconds`, or too large.
+    """Fails a request whose answer is incomplete after `request_seconds`, or too large.
 
-    The timeouts of httpx are those of single reads: a server that sends a byte a second never
-    meets them. No compression is asked for; where a server compresses all the same, the bound is on
-    the size of what comes out of it.
+    The timeouts of httpx apply to single reads: a server that sends a byte a second never exceeds
+    them. The client requests no compression; if a server compresses anyway, the maximum applies to
+    the decompressed size.
     """
 
     request_seconds: float
@@ -39,7 +39,7 @@ class BoundedClient(httpx2.AsyncClient):
 
     async def send(
         self, request: httpx2.Request, *, stream: bool = False, **options: Any
-    ) -> httpx2.Response:  # the options are httpx's
+    ) -> httpx2.Response:  # as in httpx
         deadline = asyncio.get_running_loop().time() + self.request_seconds
         request.headers["accept-encoding"] = "identity"
         try:
@@ -59,7 +59,7 @@ class BoundedClient(httpx2.AsyncClient):
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """The bytes of an answer as they were before compression, up to the bounds of its client."""
+    """The decompressed bytes of an answer, within the limits of its client."""
 
     def __init__(
         self,
@@ -99,13 +99,13 @@ class _BoundedStream(httpx2.AsyncByteStream):
             return None
         if self._encoding not in _COMPRESSED:
             raise self._unreadable(
-                f"has the content-encoding {self._encoding!r:.80}, which was not asked for: have "
-                "the server send it as it is"
+                f"has the content-encoding {self._encoding!r:.80}, which was not requested: have "
+                "the server send it uncompressed"
             )
         return zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip and deflate by their own headers
 
     def _decode(self, chunk: bytes, decoder: "zlib._Decompress | None") -> Iterator[bytes]:
-        """The bytes of a chunk in pieces, so that a small one cannot grow to gigabytes at once."""
+        """Yield a decompressed chunk in pieces, so that a small one cannot grow to gigabytes."""
         if decoder is None:
             yield chunk
             return

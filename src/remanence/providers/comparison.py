@@ -1,4 +1,4 @@
-"""Comparing what a provider reports of a request with our own count of it."""
+"""Comparison of the tokens that a provider reports with our estimate."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,11 +8,11 @@ from remanence.protocols import CountTokens, Model, ModelAnswer, ModelRequest
 from remanence.types import Usage
 
 CompareTokens: TypeAlias = Callable[[Usage, int], None]
-"""Takes what a call took and what was estimated of its input; returns at once, never raises."""
+"""Gets the usage of a call and the estimate of its input; never blocks and never raises."""
 
 
 class ComparedModel:
-    """Tells of each answer what we would have estimated; a live prompt is not counted again."""
+    """Reports our estimate for each answer, except for a live prompt."""
 
     def __init__(self, model: Model, *, count: CountTokens, compare: CompareTokens) -> None:
         self._model = model
@@ -26,7 +26,7 @@ class ComparedModel:
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         answer = await self._model.complete(request)
         if request.live is None and not answer.usage.estimated:
-            # A request of an observer is long: counting it must not hold up the event loop.
+            # A request of an observer is long: counting it must not block the event loop.
             self._compare(answer.usage, await asyncio.to_thread(self._estimate, request))
         return answer
 

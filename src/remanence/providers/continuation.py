@@ -1,4 +1,4 @@
-"""Requests that go on from a prompt as it was sent, byte for byte, so that its cache is read."""
+"""Requests that continue a sent prompt, byte for byte, so that they hit its cache."""
 
 import json
 from collections.abc import Callable
@@ -9,13 +9,13 @@ import httpx2
 from remanence.protocols import LivePrompt
 from remanence.providers.bounded_client import BoundedClient
 
-Body: TypeAlias = dict[str, Any]  # a request: its shape is the provider's
+Body: TypeAlias = dict[str, Any]  # the provider defines its shape
 
 PATHS = ("/messages", "/chat/completions")
 
 
 def continue_live(provider: str, live: LivePrompt) -> Callable[[Body], Body]:
-    """A function that puts a request's last message behind the live prompt."""
+    """Return a function that appends a request's last message to the live prompt."""
 
     def change(body: Body) -> Body:
         asked = body["messages"][-1]
@@ -32,7 +32,7 @@ def continue_live(provider: str, live: LivePrompt) -> Callable[[Body], Body]:
 
 
 def _behind(messages: list[Body], asked: Body) -> list[Body]:
-    """With the question in the last turn where that is the user's: turns alternate."""
+    """Append a question, to the last turn if that is the user's, as turns must alternate."""
     if not messages or messages[-1]["role"] != "user":
         return [*messages, asked]
     last = messages[-1]
@@ -40,7 +40,7 @@ def _behind(messages: list[Body], asked: Body) -> list[Body]:
 
 
 class ChangingClient(BoundedClient):
-    """An HTTP client that changes the JSON of what it sends to a model."""
+    """An HTTP client that changes the JSON body of requests to a model."""
 
     change: Callable[[Body], Body]
 

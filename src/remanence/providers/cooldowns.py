@@ -1,4 +1,4 @@
-"""Which models of a chain failed lately and are left alone."""
+"""Cooldowns of the models of a chain after a failure."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -7,11 +7,11 @@ from remanence.clock import Clock
 from remanence.errors import ModelError
 
 OF_THE_REQUEST: Final = frozenset({"bad_request", "refused", "too_long"})
-"""Failures that say nothing of the next request: the model is not left alone for them."""
+"""Failures due to the request itself: they start no cooldown."""
 
 
 class Cooldowns:
-    """Times until which the links of a chain, by their numbers, are not asked."""
+    """The end of each link's cooldown, by its number in the chain."""
 
     def __init__(self, *, clock: Clock, seconds: float) -> None:
         self._clock = clock
@@ -19,23 +19,23 @@ class Cooldowns:
         self._cool_at: dict[int, datetime] = {}
 
     def is_cooling(self, link: int) -> bool:
-        """Whether a link failed within its time."""
+        """Return whether a link is cooling down."""
         cool_at = self._cool_at.get(link)
         return cool_at is not None and self._clock.now() < cool_at
 
     def begin(self, link: int, error: ModelError) -> None:
-        """Leave a link alone that failed, for as long as its provider asks for, at least."""
+        """Start the cooldown of a failed link, at least as long as its provider asks for."""
         if error.reason in OF_THE_REQUEST:
             return
         seconds = max(self._seconds, error.retry_after_seconds or 0.0)
         self._cool_at[link] = self._clock.now() + timedelta(seconds=seconds)
 
     def end(self, link: int) -> None:
-        """Ask a link again that answered."""
+        """End the cooldown of a link that answered."""
         self._cool_at.pop(link, None)
 
     def error(self, name: str) -> ModelError:
-        """The failure of a chain of this name whose links are all cooling."""
+        """Return the error of a chain whose links are all cooling down."""
         first = min(self._cool_at.values())
         seconds = max(0.0, (first - self._clock.now()).total_seconds())
         return ModelError(

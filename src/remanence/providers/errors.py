@@ -1,4 +1,4 @@
-"""The words of a failed call, without anything secret in them."""
+"""Texts of a failed call, without secrets."""
 
 import os
 import re
@@ -38,13 +38,13 @@ _WORDS: Final = {
     "too_long": "cannot take so long a request",
     "unknown_model": "is not known to its provider",
 }
-# Only here does the provider's own text help; elsewhere it may repeat a key or an answer.
+# For other reasons the provider's text is no help, and may repeat a key or an answer.
 _QUOTED: Final = frozenset({"bad_request", "quota", "too_long", "unknown_model"})
 
-# Only here does the address help; without the user and the path, which may be secret.
+# The address helps only here; user and path are left out, as they may be secret.
 _UNREACHED: Final = frozenset({"connection", "timeout"})
 
-# Words of servers that send no code of their own for a request that is too long.
+# Messages of servers that have no error code for a request that is too long.
 _TOO_LONG: Final = re.compile(
     r"context (?:length|size|window)|maximum context|prompt is too long|input is too long"
     r"|too many (?:input )?tokens",
@@ -60,7 +60,7 @@ def describe_failure(
     quote: str = "",
     retry_after_seconds: float | None = None,
 ) -> ModelError:
-    """A failed call; what the provider wrote is quoted only where that tells no secret."""
+    """Return the error of a failed call; it quotes the provider only if that reveals no secret."""
     text = f"{spec.name} {_WORDS[reason]}"
     if reason in _UNREACHED and spec.base_url:
         url = httpx2.URL(spec.base_url)
@@ -73,7 +73,7 @@ def describe_failure(
 
 
 def reason_of_status(status: int, quote: str) -> str:
-    """The reason that an HTTP status and the provider's words tell."""
+    """Return the reason for an HTTP status and the provider's message."""
     if status in _STATUS_REASONS:
         return _STATUS_REASONS[status]
     if status >= SERVER_ERROR:
@@ -82,12 +82,12 @@ def reason_of_status(status: int, quote: str) -> str:
 
 
 def is_too_long(quote: str) -> bool:
-    """Whether a provider's words say that a request does not fit its model."""
+    """Return whether a provider's message means that a request does not fit its model."""
     return bool(_TOO_LONG.search(quote))
 
 
 def without_secrets(text: str, spec: ModelSpec) -> str:
-    """The text without the keys of the environment, passwords of the URL, and what looks so."""
+    """Redact keys of the environment, passwords of the URL, and strings that look like them."""
     secrets = {os.environ.get(spec.key_variable or "", "")}
     if spec.base_url:
         url = httpx2.URL(spec.base_url)
@@ -96,7 +96,7 @@ def without_secrets(text: str, spec: ModelSpec) -> str:
 
 
 def provider_words(body: object) -> str:
-    """The message in the body of the provider's error, '' if there is none."""
+    """Return the message in the body of a provider's error, '' if there is none."""
     for _ in range(2):
         if isinstance(body, dict):
             message = body.get("message")

@@ -12,8 +12,8 @@ class FallbackModel:
     """Asks the first model that is not cooling down after a failure; when it fails, the next.
 
     Raises:
-        ModelError: that of the last model asked; `cooling` where none was asked, with
-            `retry_after_seconds` until the first may be asked again.
+        ModelError: the error of the last model called; `cooling` if none was called, with
+            `retry_after_seconds` until the first is available again.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from remanence.tokens import text_tokens
 from remanence.types import Usage
 
 MAX_ANSWER_CHARACTERS = 8_000_000
-"""The longest answers of today's models have half a million."""
+"""Today's models write at most half a million."""
 
 
 class FunctionModel:
@@ -69,8 +69,8 @@ class FunctionModel:
                 raise ModelError("timeout", message) from error
             if isinstance(error, TypeError) and "await" in str(error):
                 raise ModelError("failed", f"{self.name} is not async: use async def") from error
-            said = f"{type(error).__name__}: {without_keys(str(error))}"[:MESSAGE_LENGTH]
-            raise ModelError("failed", f"{self.name} raised {said}") from error
+            reason = f"{type(error).__name__}: {without_keys(str(error))}"[:MESSAGE_LENGTH]
+            raise ModelError("failed", f"{self.name} raised {reason}") from error
 
     def _check_answer(self, answer: object) -> str:
         if not isinstance(answer, str):

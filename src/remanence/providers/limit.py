@@ -1,4 +1,4 @@
-"""Keeping within a provider's limits."""
+"""Rate limits of a provider."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,10 +11,10 @@ from remanence.tokens import text_tokens
 
 
 class Bucket:
-    """A store of units that fills evenly, up to one minute's worth.
+    """A token bucket that fills evenly, up to one minute's worth.
 
-    Units are taken at once, also below zero, and the wait is what it takes to fill up to zero
-    again: so those who wait are served in the order they came.
+    Units are taken at once, even below zero, and the wait lasts until the bucket is back at zero,
+    so waiting calls are served in order of arrival.
     """
 
     def __init__(self, per_minute: float, now: datetime) -> None:
@@ -29,7 +29,7 @@ class Bucket:
         return max(0.0, -self._units * 60 / self._per_minute)
 
     def correct(self, taken: float, used: float, now: datetime) -> None:
-        """Set right what was taken by what was used, each no more than a minute's worth."""
+        """Replace the units taken by the units used, each at most a minute's worth."""
         self._fill(now)
         unused = min(taken, self._per_minute) - min(used, self._per_minute)
         self._units = min(self._per_minute, self._units + unused)
@@ -41,7 +41,7 @@ class Bucket:
 
 
 class Limits:
-    """Requests and tokens per minute, and calls at once, for all that share this object."""
+    """Limits on requests and tokens per minute and parallel calls, for all users of this object."""
 
     def __init__(
         self,
@@ -61,13 +61,13 @@ class Limits:
 
     @asynccontextmanager
     async def slot(self, tokens: int) -> AsyncIterator[None]:
-        """Wait for a place for one call of about *tokens*, and hold it."""
+        """Wait until one call of about *tokens* is within the limits, and count it as running."""
         async with self._parallel:
             await self._wait(tokens)
             yield
 
     def settle(self, expected_tokens: int, used_tokens: int) -> None:
-        """Correct what a call took by what it used."""
+        """Replace the expected tokens of a call by those it used."""
         if self._tokens:
             self._tokens.correct(expected_tokens, used_tokens, self._clock.now())
 
@@ -80,7 +80,7 @@ class Limits:
 
 
 class LimitedModel:
-    """Calls a model when its provider's limits allow; until then it waits."""
+    """Calls a model as soon as its provider's limits allow."""
 
     def __init__(self, model: Model, limits: Limits) -> None:
         self._model = model

@@ -1,4 +1,4 @@
-"""Telling what each call of a model took."""
+"""Recording the usage of each call of a model."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from remanence.protocols import Model, ModelAnswer, ModelRequest
 from remanence.types import ConversationRef, Purpose, Usage
 
 RecordUsage: TypeAlias = Callable[[Usage], None]
-"""Takes note of a model call; returns at once and never raises."""
+"""Records a model call; never blocks and never raises."""
 
 
 class UnusableAnswer(ModelError):
-    """What came back is no answer, such as a refusal; `usage` is what it took."""
+    """The model returned no usable answer, such as a refusal; `usage` is that of the call."""
 
     def __init__(
         self,
@@ -30,9 +30,9 @@ class UnusableAnswer(ModelError):
 
 
 class MeteredModel:
-    """Hands on the usage of each call, also of one that failed or was cancelled.
+    """Records the usage of each call, including one that failed or was cancelled.
 
-    A failed call has the tokens that its error knows of, otherwise none.
+    A failed call has the tokens of its error, if any.
     """
 
     def __init__(self, model: Model, *, record: RecordUsage, clock: Clock) -> None:
@@ -76,7 +76,7 @@ def usage_of_failure(
     duration_seconds: float,
     at: datetime,
 ) -> Usage:
-    """What a call took that *error* ended: the tokens that the error knows of, otherwise none."""
+    """Return the usage of a call that ended with *error*: the tokens of the error, if any."""
     if isinstance(error, UnusableAnswer):
         return error.usage
     return Usage(
@@ -96,7 +96,7 @@ def usage_of_failure(
 
 
 def _outcome(error: BaseException) -> str:
-    """The code of what went wrong; a stream that nobody read to its end was cancelled."""
+    """Return the outcome code of an error; a stream that was not read to its end is cancelled."""
     if isinstance(error, ModelError):
         return error.reason
     given_up = isinstance(error, asyncio.CancelledError | GeneratorExit)

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from remanence.fields import check_variable
 
 TIMEOUT_SECONDS = 120.0
-"""How long a call may take where nothing else is said."""
+"""The default timeout of a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """How models are called.
+    """Options of model calls: timeout, retries, limits and key.
 
-    A call that takes longer than `timeout_seconds` fails; None is the time that a memory gives its
-    observer (`Policy.observe_timeout_seconds`), elsewhere `TIMEOUT_SECONDS`. `attempts` counts all
-    tries of a call. In a chain, a model that failed is left alone for `cooldown_seconds`. Requests and tokens per
-    minute and `parallel` calls are limits for each provider. With `stream` the answer is read as
-    it is written, which some servers need for long answers. `key_variable` is the environment
-    variable that has the key, by default that of the provider.
+    A call that takes longer than `timeout_seconds` fails; None means the timeout of a memory's
+    observer (`Policy.observe_timeout_seconds`), elsewhere `TIMEOUT_SECONDS`. `attempts` includes
+    the first one. A chain skips a model for `cooldown_seconds` after it failed. Requests and tokens
+    per minute and `parallel` calls are limits for each provider. With `stream` the answer is
+    streamed, which some servers need for long answers. `key_variable` is the environment variable
+    of the key, by default that of the provider.
     """
 
     timeout_seconds: float | None = None
@@ -44,5 +44,5 @@ class ModelOptions:
 
     @property
     def call_seconds(self) -> float:
-        """How long one call may take."""
+        """The timeout of one call."""
         return TIMEOUT_SECONDS if self.timeout_seconds is None else self.timeout_seconds

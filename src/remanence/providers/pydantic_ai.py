@@ -1,4 +1,4 @@
-"""Models of the providers that pydantic-ai reaches."""
+"""Models of the providers that pydantic-ai supports."""
 
 import asyncio
 import hashlib
@@ -37,10 +37,10 @@ _FAILURES = (
 
 
 class ProviderModel:
-    """One call at a time of a provider's model, without tools and without retries.
+    """A provider's model, called without tools and without retries.
 
-    A connection lives as long as its call: calls of a memory are minutes apart, longer than
-    servers keep an idle one, and nothing is left to be closed.
+    Each call has its own connection: calls of a memory are minutes apart, longer than servers keep
+    an idle one, and there is nothing to close.
     """
 
     def __init__(
@@ -86,8 +86,8 @@ class ProviderModel:
             failure = opening_failure(error, self._spec)
         except _FAILURES as error:
             failure = to_model_error(error, self._spec)
-        # Raised here and not in the handler, so that no traceback shows the provider's own error:
-        # its text may repeat the key and the conversation.
+        # Raised outside the handler, so that no traceback shows the provider's error: its text
+        # may repeat the key and the conversation.
         raise failure
 
     async def _send(self, model: WireModel, request: ModelRequest) -> ModelResponse:
@@ -103,7 +103,7 @@ class ProviderModel:
         return stream.get()
 
     def _check(self) -> None:
-        """Fail now where a call would fail for want of a key or of such a provider."""
+        """Fail early if a key is missing or the provider is unknown."""
         try:
             self._wire_model(http_client(self._timeout_seconds))
         except (UserError, ValueError) as error:
@@ -127,7 +127,7 @@ class ProviderModel:
         return client
 
     def _wire_model(self, client: httpx2.AsyncClient) -> WireModel:
-        # The Chat Completions protocol: what every OpenAI-compatible server speaks.
+        # Every OpenAI-compatible server supports Chat Completions.
         provider = "openai-chat" if self._spec.provider == "openai" else self._spec.provider
         return infer_model(f"{provider}:{self._spec.model}", lambda name: self._reach(name, client))
 
@@ -148,17 +148,17 @@ class ProviderModel:
 
 
 def _local_url(provider: str) -> str | None:
-    """Where a server on this machine listens by default."""
+    """Return the default URL of a local server."""
     if provider == "ollama" and "OLLAMA_BASE_URL" not in os.environ:
         return OLLAMA_URL
     return None
 
 
 def _with_cache_key(settings: ModelSettings, request: ModelRequest) -> ModelSettings:
-    """Requests that begin alike go where their beginning is cached; other servers know no key."""
+    """Add a key that routes requests with the same prefix to the same cache; only for OpenAI."""
     digest = hashlib.sha256(request.stable.encode(errors="replace")).hexdigest()
     named = {**settings, "openai_prompt_cache_key": f"remanence-{digest[:16]}"}
-    return cast("ModelSettings", named)  # the key is of OpenAI's settings, which derive from these
+    return cast("ModelSettings", named)  # the key belongs to a subclass, OpenAI's settings
 
 
 def _wire_request(request: ModelRequest) -> WireRequest:
@@ -168,14 +168,14 @@ def _wire_request(request: ModelRequest) -> WireRequest:
 
 
 def _settings(model: WireModel, request: ModelRequest) -> ModelSettings:
-    """Short, repeatable answers; the instructions marked for caching; no tries but ours."""
+    """Settings for short, repeatable answers, cached instructions, and no retries but ours."""
     settings = ModelSettings(
         max_tokens=request.max_output_tokens,
         max_retries=0,
         thinking=False,
         cache={"messages": False},
     )
-    # OpenAI's reasoning models take no temperature; others that do not are known to pydantic-ai.
+    # OpenAI's reasoning models reject a temperature; pydantic-ai handles others that do.
     if not model.profile.get("openai_supports_reasoning", False):
         settings["temperature"] = 0.0
     return settings

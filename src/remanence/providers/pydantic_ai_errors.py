@@ -1,4 +1,4 @@
-"""From what pydantic-ai raises to `ModelError`, without anything secret in its text."""
+"""Conversion of pydantic-ai's errors to `ModelError`, without secrets in its text."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from remanence.providers.errors import (
 )
 from remanence.providers.spec import ModelSpec
 
-# The first that fits; the narrower stand before the wider.
+# The first match counts, so subclasses come before their bases.
 _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (wire.ModelAuthenticationError, "auth"),
     (wire.ModelNotFoundError, "unknown_model"),
@@ -40,13 +40,13 @@ _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (ValidationError, "bad_answer"),
 )
 
-# Those that pydantic-ai does not tell by a type of its own.
+# Failures for which pydantic-ai has no type of its own.
 _OWN_STATUS_REASONS: Final = frozenset({408, 413})
 _KEY_VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
 
 
 def to_model_error(error: Exception, spec: ModelSpec) -> ModelError:
-    """The failure of a call, in our words."""
+    """Return the `ModelError` of a failed call."""
     if problem := body_error(error):
         return ModelError("bad_answer", f"{spec.name}: the answer {problem}")
     return describe_failure(
@@ -59,7 +59,7 @@ def to_model_error(error: Exception, spec: ModelSpec) -> ModelError:
 
 
 def opening_failure(error: Exception, spec: ModelSpec) -> ModelError:
-    """Why a model cannot be used: no key, or no such provider."""
+    """Return the error of a model that cannot be opened: no key, or an unknown provider."""
     if variable := _KEY_VARIABLE.search(str(error)):
         return ModelError("auth", f"{spec.name} needs a key: set {variable[0]}")
     return ModelError("unknown_model", f"{spec.name}: {without_secrets(str(error), spec)}")

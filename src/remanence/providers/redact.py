@@ -1,4 +1,4 @@
-"""Texts of others without the keys and passwords of this process in them."""
+"""Redaction of this process's keys and passwords in external texts."""
 
 import os
 import re
@@ -13,7 +13,7 @@ _SHORTEST_SECRET: Final = 6
 
 
 def without_keys(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text without *secrets*, the keys of the environment, and what looks like one."""
+    """Redact *secrets*, keys of the environment, and strings that look like keys."""
     hidden = {value for name, value in os.environ.items() if _SECRET_NAME.search(name)}
     for secret in sorted(hidden.union(secrets), key=len, reverse=True):
         if len(secret) >= _SHORTEST_SECRET:

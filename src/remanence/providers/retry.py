@@ -1,4 +1,4 @@
-"""Trying a call again after a failure that may pass."""
+"""Retries of a call after a transient failure."""
 
 import asyncio
 import random
@@ -12,10 +12,10 @@ RETRYABLE: Final = frozenset({"connection", "overloaded", "rate_limit", "server"
 
 
 class RetryingModel:
-    """Calls a model again after a pause that grows and is drawn at random.
+    """Retries a model with exponential backoff and jitter.
 
-    A call is made at most `attempts` times. Where the provider asks for a longer pause than
-    `max_wait_seconds`, its error is raised at once: it says when a call makes sense.
+    A call is made at most `attempts` times. If the provider asks for a longer pause than
+    `max_wait_seconds`, its error is raised at once: it says when to call again.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class RetryingModel:
         return await self._model.complete(request)
 
     def _wait_seconds(self, error: ModelError, attempt: int) -> float | None:
-        """The pause before the next try; None where there shall be none."""
+        """Return the pause before the next attempt; None if there is none."""
         if error.reason not in RETRYABLE:
             return None
         asked = error.retry_after_seconds or 0.0
         if asked > self._max_wait_seconds:
             return None
-        # At most doubled 30 times: the product stays a float.
+        # At most 30 doublings, so that the product stays finite.
         ceiling = min(
             self._max_wait_seconds, self._first_wait_seconds * 2.0 ** min(attempt - 1, 30)
         )

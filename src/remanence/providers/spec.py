@@ -1,4 +1,4 @@
-"""The written name of a model."""
+"""Names of models."""
 
 import os
 from dataclasses import dataclass, field
@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 from remanence.errors import ModelError
 
 CONTINUING = frozenset({"anthropic", "openai"})
-"""Providers whose models can go on from a live prompt: a `Context` writes their requests."""
+"""Providers whose models can continue a live prompt: a `Context` renders their requests."""
 
 _OTHER_NAMES = {"gemini": "google"}
-"""What some call a provider, and its name here."""
+"""Aliases of providers."""
 
 _FORMS = "anthropic:claude-haiku-4-5, ollama:llama3.2 or openai:my-model@http://127.0.0.1:8000/v1"
 
@@ -19,7 +19,7 @@ _FORMS = "anthropic:claude-haiku-4-5, ollama:llama3.2 or openai:my-model@http://
 class ModelSpec:
     """A model of a provider. `base_url` stays out of the repr: it may hold a password.
 
-    `key_variable` is the environment variable that has its key, None for that of its provider.
+    `key_variable` is the environment variable of its key, None for the provider's default.
     """
 
     provider: str
@@ -33,7 +33,7 @@ class ModelSpec:
 
 
 def own_key(spec: ModelSpec) -> str | None:
-    """The key of the model's own variable; None where it has none.
+    """Return the key in the model's own variable; None if it has no variable.
 
     Raises:
         ModelError: `auth`; the variable is not set.
@@ -47,7 +47,7 @@ def own_key(spec: ModelSpec) -> str | None:
 
 
 def can_continue(name: str) -> bool:
-    """Whether the model of this name, or each of a chain, can go on from a live prompt."""
+    """Return whether this model, or each of a chain, can continue a live prompt."""
     return all(link.partition(":")[0] in CONTINUING for link in name.split(" > "))
 
 
@@ -55,7 +55,7 @@ def parse_spec(text: str) -> ModelSpec:
     """Read `provider:model` or `provider:model@base-url`.
 
     Raises:
-        ModelError: `unknown_model`; the text is neither.
+        ModelError: `unknown_model`; the text has neither form.
     """
     name, at, base_url = _split_url(text.strip())
     provider, _, model = name.partition(":")
@@ -76,7 +76,7 @@ def _is_url(text: str) -> bool:
 
 
 def _split_url(text: str) -> tuple[str, str, str]:
-    """Split at the `@` before a URL; a model's own name may hold one, as in `model@latest`."""
+    """Split at the `@` before a URL; a model name may contain one, as in `model@latest`."""
     for scheme in ("@http://", "@https://"):
         name, at, rest = text.partition(scheme)
         if at:
