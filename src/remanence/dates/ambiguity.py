@@ -56,19 +56,19 @@ def without_doubtful(
     """
     figures = [mention for mention in mentions if _in_figures(mention)]
     for index, mention in enumerate(mentions):
-        if _is_no_day(text, mention):
+        if _is_not_a_date(text, mention):
             continue
-        if mention.relative and _is_bare(mention) and _explains_itself(text, mention, at):
+        if mention.relative and _is_bare(mention) and _is_explained(text, mention, at):
             continue
         if figures and not _in_figures(mention) and mention.relative:
-            if _beside_its_date(text, mentions, index) or _is_told_in_figures(mention, figures):
+            if _beside_its_date(text, mentions, index) or _repeats_figures(mention, figures):
                 continue
             if _is_bare(mention) and any(_is_far(figure, mention, at) for figure in figures):
                 continue
         yield mention
 
 
-def _is_no_day(text: str, mention: DateMention) -> bool:
+def _is_not_a_date(text: str, mention: DateMention) -> bool:
     """Return whether it is a bound ("more than a day ago"), recurrent ("Monday mornings") or today."""
     before, after = text[max(0, mention.start - 20) : mention.start], text[mention.end :][:14]
     if mention.relative and (_MANY.match(after) or _TODAY_IS.search(before)):
@@ -76,9 +76,9 @@ def _is_no_day(text: str, mention: DateMention) -> bool:
     return bool(_BOUND.search(before)) and mention.text.casefold().endswith("ago")
 
 
-def _explains_itself(text: str, mention: DateMention, at: datetime) -> bool:
+def _is_explained(text: str, mention: DateMention, at: datetime) -> bool:
     """Return whether the words around a bare weekday identify its date."""
-    return _has_number(text, mention) or _says_today(text, mention, at)
+    return _has_number(text, mention) or _means_today(text, mention, at)
 
 
 def _has_number(text: str, mention: DateMention) -> bool:
@@ -91,7 +91,7 @@ def _has_number(text: str, mention: DateMention) -> bool:
     return after is not None and (after[1] is None or int(after[1]) == mention.first.day)
 
 
-def _says_today(text: str, mention: DateMention, at: datetime) -> bool:
+def _means_today(text: str, mention: DateMention, at: datetime) -> bool:
     """Return whether a weekday refers to the current day: "it's Wednesday", "Sunday shopping"."""
     if mention.first.weekday() != at.weekday():
         return False
@@ -113,7 +113,7 @@ def _beside_its_date(text: str, mentions: Sequence[DateMention], index: int) -> 
     )
 
 
-def _is_told_in_figures(mention: DateMention, figures: Sequence[DateMention]) -> bool:
+def _repeats_figures(mention: DateMention, figures: Sequence[DateMention]) -> bool:
     """Return whether a nearby date in figures is the same day, so that none need be added."""
     return mention.grain in ("day", "moment") and any(
         figure.first == mention.first and _distance(figure, mention) < _SAME_DAY_WITHIN

@@ -16,27 +16,27 @@ class Clauses:
         self._text = text
         self._grammar = grammar
         self._starts: list[int] = []
-        self._goes_on: list[bool] = []
-        self._judged: dict[int, frozenset[Tense]] = {}
+        self._continues: list[bool] = []
+        self._cache: dict[int, frozenset[Tense]] = {}
 
     def tenses(self, position: int) -> frozenset[Tense]:
         """Return the tenses of the clause at `position`; if none, of the next in its sentence."""
         if not self._starts:
             ends = list(self._grammar.clause_end.finditer(self._text))
             self._starts = [0, *(end.end() for end in ends)]
-            self._goes_on = [end[0][0] not in _SENTENCE_ENDS for end in ends]
+            self._continues = [end[0][0] not in _SENTENCE_ENDS for end in ends]
         index = bisect_right(self._starts, position) - 1
         found = self._tenses_of(index)
-        if not found and index < len(self._goes_on) and self._goes_on[index]:
+        if not found and index < len(self._continues) and self._continues[index]:
             return self._tenses_of(index + 1)
         return found
 
     def _tenses_of(self, index: int) -> frozenset[Tense]:
-        if index not in self._judged:
-            self._judged[index] = self._judge(index)
-        return self._judged[index]
+        if index not in self._cache:
+            self._cache[index] = self._find_tenses(index)
+        return self._cache[index]
 
-    def _judge(self, index: int) -> frozenset[Tense]:
+    def _find_tenses(self, index: int) -> frozenset[Tense]:
         start = self._starts[index]
         end = self._starts[index + 1] if index + 1 < len(self._starts) else len(self._text)
         cues: tuple[tuple[Tense, re.Pattern[str]], ...] = (

@@ -57,11 +57,11 @@ def _sets(language: Language, plain: str, outside: str) -> Iterator[frozenset[st
     for literal in word.findall(_SLOT.sub(_OPAQUE, outside)):
         yield frozenset({literal})
     for choice in _CHOICE.finditer(plain):
-        if _stands_alone(plain, choice):
+        if _is_separate(plain, choice):
             yield frozenset(choice[1].split("|"))
 
 
-def _stands_alone(pattern: str, choice: re.Match[str]) -> bool:
+def _is_separate(pattern: str, choice: re.Match[str]) -> bool:
     """Return whether the choice is neither inside another group nor part of a word."""
     before, after = pattern[: choice.start()], pattern[choice.end() :]
     return (

@@ -18,7 +18,7 @@ Windows = list[tuple[int, int]]
 def windows_to_read(text: str) -> Iterator[tuple[Grammar, Windows]]:
     """Yield the languages of possible dates in `text`, each with the windows to search."""
     yield from _near_words(text)
-    for grammar in _of_any_script() if text.isascii() else _unspaced_pattern():
+    for grammar in _any_script_grammars() if text.isascii() else _unspaced_grammars():
         if grammar.may_be(text) and (first := grammar.trigger.search(text)):
             found = grammar.trigger.finditer(text, first.start())
             yield grammar, _windows(trigger.start() for trigger in found)
@@ -26,37 +26,37 @@ def windows_to_read(text: str) -> Iterator[tuple[Grammar, Windows]]:
 
 def _near_words(text: str) -> Iterator[tuple[Grammar, Windows]]:
     """Yield the languages with spaces between words, found in a single pass over the text."""
-    pointing = words_of(text) & _pointing_words()
-    if not pointing:
+    triggers = words_of(text) & _all_trigger_words()
+    if not triggers:
         return
-    positions: dict[str, list[int]] = {word: [] for word in pointing}
+    positions: dict[str, list[int]] = {word: [] for word in triggers}
     for found in WORD.finditer(text):
-        if (here := positions.get(found[0].lower())) is not None:
-            here.append(found.start())
-    for grammar in _spaced_pattern():
-        own = [positions[word] for word in grammar.trigger_words & pointing]
+        if (places := positions.get(found[0].lower())) is not None:
+            places.append(found.start())
+    for grammar in _spaced_grammars():
+        own = [positions[word] for word in grammar.trigger_words & triggers]
         if own:
             yield grammar, _windows(sorted(chain.from_iterable(own)))
 
 
 @cache
-def _spaced_pattern() -> tuple[Grammar, ...]:
+def _spaced_grammars() -> tuple[Grammar, ...]:
     return tuple(grammar_of(language) for language in LANGUAGES if language.trigger_words)
 
 
 @cache
-def _unspaced_pattern() -> tuple[Grammar, ...]:
+def _unspaced_grammars() -> tuple[Grammar, ...]:
     return tuple(grammar_of(language) for language in LANGUAGES if not language.trigger_words)
 
 
 @cache
-def _of_any_script() -> tuple[Grammar, ...]:
-    return tuple(grammar for grammar in _unspaced_pattern() if not grammar.language.needs)
+def _any_script_grammars() -> tuple[Grammar, ...]:
+    return tuple(grammar for grammar in _unspaced_grammars() if not grammar.language.needs)
 
 
 @cache
-def _pointing_words() -> frozenset[str]:
-    return frozenset().union(*(grammar.trigger_words for grammar in _spaced_pattern()))
+def _all_trigger_words() -> frozenset[str]:
+    return frozenset().union(*(grammar.trigger_words for grammar in _spaced_grammars()))
 
 
 def _windows(positions: Iterable[int]) -> Windows:

@@ -92,7 +92,7 @@ class Facts:
                 [draft], known, owner=owner, source=None, made_by="saved", clock=self._clock
             )
             if not changes.facts:
-                return await self._the_same(owner, draft)
+                return await self._known_fact(owner, draft)
             saved = await self._store.save_facts(changes)
             if saved is not None:
                 self._changed()
@@ -136,7 +136,7 @@ class Facts:
         require_name("user", user)
         return Owner(tenant, user)
 
-    async def _the_same(self, owner: Owner, draft: FactDraft) -> Fact:
+    async def _known_fact(self, owner: Owner, draft: FactDraft) -> Fact:
         """Return the known fact that says the same as a draft."""
         known = await self._store.facts(owner, limit=KNOWN_FACTS)
         for fact in known:

@@ -40,7 +40,7 @@ class ExtractiveFacts:
 def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, ...]]:
     found: list[FactDraft] = []
     people = {message.speaker for message in request.messages if message.role == "user"}
-    notes = yield from extract(_all_there_is(request))
+    notes = yield from extract(_exhaustive_request(request))
     for note in notes:
         yield
         if note.speaker not in people:
@@ -53,7 +53,7 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
     return tuple(found)
 
 
-def _all_there_is(request: ExtractRequest) -> ObserveRequest:
+def _exhaustive_request(request: ExtractRequest) -> ObserveRequest:
     """Return a request for notes that omit nothing but courtesies."""
     return ObserveRequest(
         conversation=request.conversation,

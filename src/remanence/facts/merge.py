@@ -66,16 +66,16 @@ class _Board:
     added: dict[str, Fact] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
 
-    def holding(self) -> Iterator[Fact]:
+    def current(self) -> Iterator[Fact]:
         yield from (fact for fact in self.known if fact.id not in self.replaced)
         yield from self.added.values()
 
     def repeats(self, draft: FactDraft) -> bool:
-        return any(_same(draft.summary, fact.summary) for fact in self.holding())
+        return any(_same(draft.summary, fact.summary) for fact in self.current())
 
     def add(self, fact: Fact, draft: FactDraft) -> None:
         """Add a fact; a fact of the same drafts that it replaces is dropped entirely."""
-        for old in list(self.holding()):
+        for old in list(self.current()):
             if not _replaces(fact, draft, old):
                 continue
             if self.added.pop(old.id, None) is None:
@@ -168,19 +168,19 @@ def _other_measure(mine: _Meaning, theirs: _Meaning) -> bool:
 
 @lru_cache(maxsize=4_096)
 def _meaning(summary: str) -> _Meaning:
-    speaker, separator, said = summary.partition(": ")
+    speaker, separator, text = summary.partition(": ")
     if not separator or len(speaker.split()) > 2:  # a first and a last name
-        speaker, said = "", summary
-    vocabulary = vocabulary_of(said)
+        speaker, text = "", summary
+    vocabulary = vocabulary_of(text)
     small = vocabulary.drop | vocabulary.glue
-    telling = [w for w in words(said, vocabulary, opens=False) if w.key not in small]
-    cues = fact_cues(said)
+    content = [w for w in words(text, vocabulary, opens=False) if w.key not in small]
+    cues = fact_cues(text)
     single = cues.get("single", "")
     return _Meaning(
         speaker=speaker.casefold(),
-        bag=frozenset(term for word in telling for term in _terms(word)),
-        numbers=frozenset(word.key for word in telling if _has_digit(word)),
-        measures=frozenset(word.key for word in telling if _MEASURE.fullmatch(word.key)),
+        bag=frozenset(term for word in content for term in _terms(word)),
+        numbers=frozenset(word.key for word in content if _has_digit(word)),
+        measures=frozenset(word.key for word in content if _MEASURE.fullmatch(word.key)),
         single=frozenset(term for word in single.split() for term in terms(word)),
         is_home="home" in cues,
         asks_topic=single.startswith(("favo", "prefer", "bevorz", "préf", "pref", "предпоч")),

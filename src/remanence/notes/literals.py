@@ -97,7 +97,7 @@ class LossReport:
 
     def __init__(self, note_text: str) -> None:
         self._kept = _normal(note_text)
-        self._held: set[str] = set()
+        self._present: set[str] = set()
         self._missing: dict[str, tuple[int, int, Literal]] = {}
         self._counts: Counter[str] = Counter()
 
@@ -105,11 +105,11 @@ class LossReport:
         """Add the literals of a piece of the source."""
         for literal in find_literals(source_text):
             key = _normal(literal.text)
-            if not key or key in self._held:
+            if not key or key in self._present:
                 continue
             if key not in self._missing:
-                if _holds(self._kept, key):
-                    self._held.add(key)
+                if _contains(self._kept, key):
+                    self._present.add(key)
                     continue
                 self._missing[key] = (_RANK[literal.kind], len(self._missing), literal)
             self._counts[key] += 1
@@ -154,7 +154,7 @@ def _normal(text: str) -> str:
     return " ".join(_THOUSANDS.sub("", folded).split())
 
 
-def _holds(text: str, value: str) -> bool:
+def _contains(text: str, value: str) -> bool:
     """Return whether *text* has *value* as a whole word: `312` does not have `12`."""
     start = text.find(value)
     while start >= 0:

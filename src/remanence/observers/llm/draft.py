@@ -25,10 +25,12 @@ async def write_notes(model: Model, task: Task) -> Draft:
     if not answer.complete:
         return Draft(notes=(), made_by=made_by, complete=False)
     # Parsing and checking would block the event loop long enough to delay other conversations.
-    made, values = await asyncio.to_thread(_read, answer, task)
+    result, values = await asyncio.to_thread(_read, answer, task)
     if values:
-        made = await repair(model, task, made, values)
-    return Draft(notes=made.notes, made_by=made_by, nothing=not made.notes, dropped=made.dropped)
+        result = await repair(model, task, result, values)
+    return Draft(
+        notes=result.notes, made_by=made_by, nothing=not result.notes, dropped=result.dropped
+    )
 
 
 def _read(answer: Answer, task: Task) -> tuple[LineNotes, tuple[str, ...]]:
@@ -39,16 +41,16 @@ def _read(answer: Answer, task: Task) -> tuple[LineNotes, tuple[str, ...]]:
     checked = _check(answer, task)
     wanted: list[Note] = []
     while True:
-        made = fit(task, checked, wanted)
-        values = values_to_ask_for(task, made.notes)
+        result = fit(task, checked, wanted)
+        values = values_to_ask_for(task, result.notes)
         more = [
             note
             for note in checked.notes
-            if note not in (*made.notes, *wanted)
+            if note not in (*result.notes, *wanted)
             and any(value in text_of([note]) for value in values)
         ]
         if not more:
-            return made, values
+            return result, values
         wanted += more
 
 
@@ -60,19 +62,19 @@ def _check(answer: Answer, task: Task) -> LineNotes:
     source_text = task.question.text
     formed = sum(line.formed for line in read.lines)
     check_answer(answer, source_text=source_text, lines=formed)
-    true, invented = without_invented(
+    valid, invented = without_invented(
         (line.note for line in read.lines), f"{source_text}\n{task.shown_text}"
     )
-    if read.lines and not true:
+    if read.lines and not valid:
         raise ObservationRejected(
             "invented", f"every line of {answer.model} names values that its source does not have"
         )
-    if not true:
+    if not valid:
         raise ObservationRejected("empty", f"{answer.model} gave no notes")
     keys = {_key(note) for note in task.known}
-    new = tuple(note for note in true if _key(note) not in keys)
+    new = tuple(note for note in valid if _key(note) not in keys)
     kept = task.keep(new)
-    known = (note for note in true if note not in new)
+    known = (note for note in valid if note not in new)
     reworded = (note for note in new if note not in kept)
     dropped = (
         *read.dropped,

@@ -185,7 +185,7 @@ def _piece(shown: Shown) -> Piece:
         at=shown.at,
         text=text,
         entry=shown.entry,
-        telling=is_user
+        values_required=is_user
         and len(text) <= MAX_TYPED_CHARACTERS
         and text.count("\n") < MAX_TYPED_LINES,
     )

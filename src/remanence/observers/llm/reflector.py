@@ -161,14 +161,14 @@ def _redact(note: Note) -> Note:
 
 
 def _piece(note: Note, later: Sequence[Note]) -> Piece:
-    is_repaired = note.tag in REPAIRED_TAGS and note.priority != "NOTE"
+    is_settled = note.tag in REPAIRED_TAGS and note.priority != "NOTE"
     return Piece(
         first_seq=note.first_seq,
         last_seq=note.last_seq,
         at=note.observed_at,
         text=note.text,
         entry=Entry("", format_line(note)),
-        telling=is_repaired and not _is_replaced(note, later),
+        values_required=is_settled and not _is_replaced(note, later),
     )
 
 

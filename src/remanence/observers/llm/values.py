@@ -39,7 +39,7 @@ _NOT_WORDS = re.compile(r"[\W_]+")
 class Piece(NamedTuple):
     """A part of the source: its text, its time, and the entry that shows it.
 
-    Only the values of `telling` parts must be noted, not those of tool output, for example.
+    `values_required` is false for parts whose values need not be noted, such as tool output.
     """
 
     first_seq: int
@@ -47,17 +47,17 @@ class Piece(NamedTuple):
     at: datetime | None
     text: str
     entry: Entry
-    telling: bool
+    values_required: bool
 
 
 def missing_values(
     pieces: Sequence[Piece], noted_text: str, *, names: Iterable[str], limit: int
 ) -> tuple[str, ...]:
-    """Return the ids, amounts, URLs and paths of telling pieces that *noted_text* lacks.
+    """Return the required ids, amounts, URLs and paths of pieces that *noted_text* lacks.
 
     *names* never count as missing.
     """
-    values = _missing((piece.text for piece in pieces if piece.telling), noted_text)
+    values = _missing((piece.text for piece in pieces if piece.values_required), noted_text)
     known = {name.casefold() for name in names}
     return tuple(value for value in values if value.casefold() not in known)[:limit]
 
@@ -138,11 +138,11 @@ def _missing(texts: Iterable[str], noted_text: str) -> tuple[str, ...]:
     return tuple(
         literal.text
         for literal in report.missing()
-        if _matters(literal) and not _stands_in(literal.text.casefold(), noted)
+        if _matters(literal) and not _contains(literal.text.casefold(), noted)
     )
 
 
-def _stands_in(value: str, text: str) -> bool:
+def _contains(value: str, text: str) -> bool:
     """Return whether a text has the value, even next to letters: `v2.14.0` has `2.14.0`."""
     return re.search(rf"(?<![0-9]){re.escape(value)}(?![0-9])", text) is not None
 
