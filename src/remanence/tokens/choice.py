@@ -47,7 +47,7 @@ def text_tokens(text: str, *, model: str = DEFAULT_MODEL) -> int:
 def counter_for(model: str) -> TokenCounter:
     """Return the best available counter for `model`, the provider's name of a model.
 
-    It is exact if tiktoken and the vocabulary are on this machine, an estimate otherwise; nothing is
+    It is exact if tiktoken and the vocabulary are on this machine, else an estimate; nothing is
     ever downloaded. The names that `counter_named` knows are accepted as well.
     """
     if model in _COUNTERS:

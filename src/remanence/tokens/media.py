@@ -40,7 +40,7 @@ _TEXT_TYPE = re.compile(
 
 
 def claude_image(image: ImagePart) -> int:
-    """Count a token per 750 pixels after scaling to an edge of 1568, at most 1600; 1600 if unknown."""
+    """Count a token per 750 pixels, scaled to edges of at most 1568; 1600 at most or if unknown."""
     size = _size(image)
     if size is None:
         return _CLAUDE_IMAGE_TOKENS

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, read and written.
+"""Parser and renderer for messages of Anthropic's Messages API.
 
 Shapes: the reference of `POST /v1/messages`, parameters `messages` and `content`.
 """
@@ -65,8 +65,8 @@ def render(
 ) -> list[JsonObject]:
     """Write a message's blocks; tool results and system text go to a user turn.
 
-    The protocol has no place for a speaker's name, so it stands before the first text. With
-    *system_role* system text keeps its role, which not every model takes.
+    The protocol has no field for a speaker's name, so it is put before the first text. With
+    *system_role* system text keeps its role, which not every model accepts.
     """
     blocks = [block for part in content if (block := _render_part(part)) is not None]
     if not blocks and content:
@@ -86,7 +86,7 @@ def render(
 
 
 def results_first(blocks: list[JsonObject]) -> list[JsonObject]:
-    """The blocks of a user's turn in the order that the API demands."""
+    """Sort the blocks of a user turn into the order that the API requires."""
     return sorted(blocks, key=lambda block: block["type"] != "tool_result")
 
 
@@ -244,7 +244,7 @@ def _render_part(part: Part) -> JsonObject | None:
 
 
 def _acceptable_name(name: str) -> str:
-    """The id or name as it is where the API accepts it, otherwise one made from it."""
+    """Return the id or name if the API accepts it, otherwise one derived from it."""
     if _NAME.fullmatch(name):
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:12]
@@ -252,7 +252,7 @@ def _acceptable_name(name: str) -> str:
 
 
 def _arguments(text: str) -> JsonObject:
-    """The call's arguments as an object, which the API demands; anything else is wrapped."""
+    """Return the call's arguments as an object, as the API requires; other values are wrapped."""
     try:
         value = loads(text or "{}")
     except ValueError:
@@ -305,7 +305,7 @@ def _render_file(part: FilePart) -> JsonObject:
 
 
 def _document_source(content: Payload | None, name: str | None) -> JsonObject | None:
-    """A PDF as it is, text as text; the API takes no other data."""
+    """Return the source of a PDF or a text; the API accepts no other data."""
     if content is None:
         return None
     is_pdf = content.data.startswith("JVBERi") or (name or "").lower().endswith(".pdf")

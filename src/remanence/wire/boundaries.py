@@ -1,4 +1,4 @@
-"""Where a conversation may be cut: never between a tool call and its result."""
+"""Boundaries of a conversation: it is never cut between a tool call and its result."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,11 +6,11 @@ from remanence.wire.message import Message
 
 
 def groups(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
-    """Split messages into the smallest runs that may stand alone.
+    """Split messages into the smallest runs that cannot be cut.
 
-    A message that calls tools, further messages of the assistant before the first result, as from
-    a host that appends each call on its own, and the results that follow directly are one run. A
-    second result of the same call begins another.
+    A run is a message that calls tools, further messages of the assistant before the first result
+    (some hosts append each call on its own), and the results that follow directly. A second result
+    of the same call begins another run.
     """
     run: list[Message] = []
     called: set[str] = set()
@@ -32,16 +32,16 @@ def groups(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
 
 
 def is_settled(run: Sequence[Message]) -> bool:
-    """Whether each call of a run has its result."""
+    """Return whether each call of a run has its result."""
     answered = {result.call_id for message in run for result in message.tool_results}
     return all(call.id in answered for message in run for call in message.tool_calls)
 
 
 def safe_ends(messages: Sequence[Message], *, final: bool) -> list[int]:
-    """Indices after which *messages* may be cut.
+    """Return the indices after which *messages* may be cut.
 
-    The last run counts only if all its calls are answered, for their results may still follow;
-    unless it is *final*.
+    The last run counts only if all its calls are answered, as results may still follow, or if it
+    is *final*.
     """
     ends: list[int] = []
     index = -1
@@ -53,11 +53,11 @@ def safe_ends(messages: Sequence[Message], *, final: bool) -> list[int]:
 
 
 MAX_QUESTIONS = 3
-"""More messages of users in a row wait for no answer, as in a diary or among friends."""
+"""More user messages than this in a row expect no answer, as in a diary or among friends."""
 
 
 def is_turn_open(messages: Sequence[Message]) -> bool:
-    """Whether the newest of *messages* waits for an answer: a question, a tool call, its result."""
+    """Return whether *messages* end with an unanswered question, tool call or result."""
     said = [m for m in messages if m.kind == "message" and m.role != "system"]
     if not said or said[-1].role == "assistant":
         return bool(said) and bool(said[-1].tool_calls)
@@ -65,6 +65,6 @@ def is_turn_open(messages: Sequence[Message]) -> bool:
 
 
 def ends_turn(messages: Sequence[Message], index: int) -> bool:
-    """Whether the message at *index* answers, and the next one, if any, is a user's."""
+    """Return whether the message at *index* is an answer and the next one, if any, a user's."""
     following = messages[index + 1].role if index + 1 < len(messages) else "user"
     return messages[index].role == "assistant" and following == "user"

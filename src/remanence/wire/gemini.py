@@ -1,7 +1,7 @@
-"""Gemini's contents and parts, read and written.
+"""Parser and renderer for Gemini's contents and parts.
 
-Shapes: the reference of `generateContent`, fields `contents`, `Content` and `Part`. Written in the
-names of its JSON, such as `functionCall`; read also in those of the Python client.
+Shapes: the reference of `generateContent`, fields `contents`, `Content` and `Part`. The renderer
+writes the JSON names, such as `functionCall`; the parser also reads those of the Python client.
 """
 
 import re
@@ -33,7 +33,7 @@ from remanence.wire.sdk_objects import (
 )
 
 NAMELESS_ID = "call:"
-"""Begins the ids made for calls that came without one; the API never gets them."""
+"""Prefix of the ids generated for calls without one; they are never sent to the API."""
 
 _KNOWN = ("text", "inlineData", "fileData", "functionCall", "functionResponse")
 _WORD = re.compile(r"_([a-z0-9])")
@@ -42,8 +42,8 @@ _WORD = re.compile(r"_([a-z0-9])")
 def parse(data: object) -> ParsedMessage:
     """Read one content; parts of unknown kinds and unknown fields of parts are kept.
 
-    A call without an id gets one made of its name and its place among the calls of that name, and
-    so does a response.
+    A call without an id gets one from its name and its position among the calls of that name; so
+    does a response.
     """
     content = json_object(data, "content")
     role = content.get("role") or "user"
@@ -79,7 +79,7 @@ def render(
 
 
 def parse_part(data: object, counts: Counter[str] | None = None) -> Part:
-    """Read one part; *counts* has the calls without an id so far, by name."""
+    """Read one part; *counts* counts the calls without an id so far, by name."""
     if not isinstance(data, dict):
         raise InvalidMessage(f"part {data!r:.80} is not an object: pass {{'text': ...}}")
     part = _camel(data)
@@ -169,7 +169,7 @@ def _response(value: JsonObject, part: JsonObject, counts: Counter[str]) -> Tool
 
 
 def _response_text(response: JsonObject) -> tuple[str, bool]:
-    """The text of a response, and whether it is an error's."""
+    """Return the text of a response, and whether it is an error."""
     match response:
         case {"error": str(text), **rest} if not rest:
             return text, True
@@ -249,7 +249,7 @@ def _render_result(part: ToolResultPart, extra: JsonObject, tools: Mapping[str, 
     texts = [_text_of(item) for item in part.content]
     text = "\n".join(text for text in texts if text is not None)
     response = written.get("response")
-    # What was cut or redacted since it was read is not what was written.
+    # A result that was cut or redacted since differs from the stored response.
     if not isinstance(response, dict) or _response_text(response) != (text, part.is_error):
         response = _plain_response(text, is_error=part.is_error)
     name = tools.get(part.call_id) or written.get("name") or part.call_id
@@ -260,7 +260,7 @@ def _render_result(part: ToolResultPart, extra: JsonObject, tools: Mapping[str, 
 
 
 def _text_of(part: Part) -> str | None:
-    """The text of a result's part; None where it goes beside the text."""
+    """Return the text of a result's part; None if it is sent beside the text."""
     if isinstance(part, ImagePart | FilePart):
         return None if "text" not in (_render_media(part, {})) else stand_in(part)
     return stand_in(part) or ""

@@ -1,4 +1,4 @@
-"""Plain JSON values: made from the objects of provider SDKs, and read strictly from text."""
+"""Plain JSON values, from objects of provider SDKs and, strictly parsed, from text."""
 
 import base64
 import json
@@ -22,20 +22,24 @@ class ClientObject(Protocol):
 
 
 MAX_BITS = 4_096
-"""Of a whole number; Python reads no JSON with one of more than 4,300 digits."""
+"""The most bits of an integer; Python's JSON parser rejects more than 4,300 digits."""
 
 MAX_DEPTH = 100
-"""Levels of nesting that every parser on the way to a provider reads."""
+"""The deepest nesting that every parser on the way to a provider accepts."""
 
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
-"""Strings, also one without an end, and brackets."""
+"""Strings, also an unterminated one, and brackets."""
 
 
 def json_object(value: object, what: str) -> JsonObject:
-    """A provider's *what* as plain JSON: an SDK's object, or a mapping with such objects in it.
+    """Convert an SDK's object, or a mapping with such objects in it, to plain JSON.
+
+    Args:
+        value: the object.
+        what: its name in error messages.
 
     Raises:
-        InvalidMessage: it is neither, or holds a value that JSON has no form for.
+        InvalidMessage: *value* is neither, or contains a value that JSON cannot express.
     """
     plain = json_value(value, what)
     if not isinstance(plain, dict):
@@ -46,12 +50,12 @@ def json_object(value: object, what: str) -> JsonObject:
 
 
 def json_value(value: object, what: str) -> Any:  # any JSON
-    """*value* as plain JSON; fields of SDK objects that were never set are left out."""
+    """Convert *value* to plain JSON; unset fields of SDK objects are left out."""
     return _plain(value, what, MAX_DEPTH)
 
 
 def dumps(value: object, *, sort_keys: bool = False) -> str:
-    """Compact JSON text."""
+    """Return *value* as compact JSON text."""
     try:
         return json.dumps(
             value,
@@ -65,7 +69,7 @@ def dumps(value: object, *, sort_keys: bool = False) -> str:
 
 
 def quote(value: object) -> str:
-    """The beginning of a value in Python's notation, for an error; of any value at all."""
+    """Return the start of a value's repr for an error message; never raises."""
     try:
         return f"{value!r:.80}"
     except Exception:  # noqa: BLE001 - a repr may raise anything, as that of a number too long
@@ -73,11 +77,11 @@ def quote(value: object) -> str:
 
 
 def loads(text: str) -> Any:  # any JSON
-    """The value of JSON text that every provider reads.
+    """Parse JSON text that every provider accepts.
 
     Raises:
-        ValueError: it is not JSON, nests deeper than `MAX_DEPTH`, holds NaN or a number beyond
-            the range of doubles, or a lone surrogate.
+        ValueError: *text* is not JSON, nests deeper than `MAX_DEPTH`, or contains NaN, a number
+            beyond the range of doubles, or a lone surrogate.
     """
     if _depth(text) > MAX_DEPTH:
         raise ValueError(f"it nests deeper than {MAX_DEPTH} levels")

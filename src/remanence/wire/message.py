@@ -11,13 +11,13 @@ from remanence.wire.json_value import ClientObject
 from remanence.wire.parts import Part, Role, TextPart, ToolCallPart, ToolResultPart, label
 
 MessageKind: TypeAlias = Literal["message", "control", "memory"]
-"""`control` is text of the host (reminders, instructions), `memory` is text that a memory put
-into a prompt. Both stay on the tape and in the raw tail; neither is ever observed."""
+"""`control` is text of the host (reminders, instructions), `memory` is text that a memory added
+to a prompt. Both stay on the tape and in the raw tail; neither is ever observed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A message; `seq` and `tokens` are 0 until a tape gave it its place.
+    """A message; `seq` and `tokens` are 0 until it is appended to a tape.
 
     `id` is unique in its conversation. Appending the same message under the same id twice keeps
     one, so that a caller may retry.
@@ -42,7 +42,7 @@ class Message:
         created_at: datetime | None = None,
         kind: MessageKind = "message",
     ) -> Self:
-        """What a person said."""
+        """Create a message of a user."""
         return cls(
             role="user",
             content=(TextPart(text=text),),
@@ -62,7 +62,7 @@ class Message:
         id: str | None = None,  # noqa: A002 - the field's name
         created_at: datetime | None = None,
     ) -> Self:
-        """What the model said, and the tools it called."""
+        """Create a message of the model, with its text and its tool calls."""
         content = ((TextPart(text=text),) if text else ()) + tuple(tool_calls)
         return cls(role="assistant", content=content, name=name, id=id, created_at=created_at)
 
@@ -77,7 +77,7 @@ class Message:
         id: str | None = None,  # noqa: A002 - the field's name
         created_at: datetime | None = None,
     ) -> Self:
-        """What the tool call *call_id* gave back."""
+        """Create a message with the result of the tool call *call_id*."""
         result = ToolResultPart(
             call_id=call_id,
             content=(TextPart(text=text),) if text else (),
@@ -119,7 +119,7 @@ class Message:
         Reasoning, calls and texts of the model that follow each other become one message.
 
         Args:
-            items: a response, a list of items, one item, or text of the user's; dicts, the SDK's
+            items: a response, a list of items, one item, or text of the user; as dicts, the SDK's
                 objects, or their dumps.
 
         Raises:
@@ -150,7 +150,7 @@ class Message:
 
     @property
     def full_text(self) -> str:
-        """All that can be read: the speaker, the text, tool calls with arguments, and results."""
+        """All readable text: the speaker, the text, tool calls with arguments, and results."""
         pieces = [f"{self.speaker}: {self.text}"]
         pieces += [f"[calls {call.name} {call.arguments}]" for call in self.tool_calls]
         pieces += [f"[result] {result.text}" for result in self.tool_results]
@@ -166,9 +166,9 @@ class Message:
 
     @property
     def speaker(self) -> str:
-        """The name, on one line, where there is one; otherwise the role."""
+        """The name, on one line, if there is one; otherwise the role."""
         return (label(self.name) if self.name else "") or self.role
 
     def replace(self, **changes: Any) -> Self:  # the fields' own types
-        """A copy with some fields changed."""
+        """Return a copy with some fields changed."""
         return dataclasses.replace(self, **changes)

@@ -1,4 +1,4 @@
-"""The rules of a tape: a message that keeps them can be observed, stored and sent anywhere."""
+"""Validation of messages: a valid one can be observed, stored and sent to any provider."""
 
 import dataclasses
 import re
@@ -57,17 +57,18 @@ _PARSE_PART: Final[Mapping[str, Callable[[dict[str, Any]], Part]]] = MappingProx
 
 
 def check_message(message: Message, *, max_bytes: int) -> None:
-    """Raise `InvalidMessage` for a message that no tape may hold.
+    """Check that *message* may be appended to a tape.
 
-    Refused are unknown roles, empty content, text that is not Unicode (NUL, lone surrogates),
-    values of other types than their fields', times without an offset or that UTC has no year for,
-    parts in a role that cannot carry them, parts that no provider could be sent, and content of
-    more than *max_bytes* bytes.
+    Raises:
+        InvalidMessage: the role is unknown, the content is empty or exceeds *max_bytes* bytes, a
+            text is not Unicode (NUL, lone surrogates), a value has the wrong type, the time has no
+            offset or is out of range in UTC, the role does not allow a part, or no provider would
+            accept a part.
     """
     if not isinstance(message, Message):
         raise InvalidMessage(
-            f"{quote(message)} is a {type(message).__name__} and no message: use Message.user(...), "
-            "Message.assistant(...) or Message.from_openai(...)"
+            f"{quote(message)} is a {type(message).__name__} and not a message: use "
+            "Message.user(...), Message.assistant(...) or Message.from_openai(...)"
         )
     _check_fields(message)
     _check_time(message)
@@ -113,7 +114,7 @@ def _check_time(message: Message) -> None:
             return
     except (AttributeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidMessage(
-            f"created_at {quote(at)} is not a time that UTC can hold ({error}): use an aware "
+            f"created_at {quote(at)} is not a time in the range of UTC ({error}): use an aware "
             "datetime of the years 1 to 9999"
         ) from error
     raise InvalidMessage(
@@ -125,7 +126,7 @@ def _check_time(message: Message) -> None:
 def _check_types(part: object) -> None:
     if not isinstance(part, _PART_TYPES):
         raise InvalidMessage(
-            f"{quote(part)} is a {type(part).__name__} and no part of a message: use TextPart, "
+            f"{quote(part)} is a {type(part).__name__} and not a part of a message: use TextPart, "
             "ImagePart, FilePart, ToolCallPart, ToolResultPart or Message.from_openai(...)"
         )
     kind = type(part)
@@ -151,7 +152,7 @@ def _require_text(part: Part, field: str) -> None:
     value = getattr(part, field)
     if not isinstance(value, str):
         raise InvalidMessage(
-            f"{field} {quote(value)} of a message is no text: use a str for "
+            f"{field} {quote(value)} of a message is not text: use a str for "
             f"{type(part).__name__}.{field}"
         )
 
@@ -178,7 +179,7 @@ def _check_extra(extra: object) -> None:
     if extra is None:
         return
     if not isinstance(extra, Extra):
-        raise InvalidMessage(f"extra {quote(extra)} of a part is no Extra: leave it out")
+        raise InvalidMessage(f"extra {quote(extra)} of a part is not an Extra: leave it out")
     if not isinstance(extra.dialect, str) or not isinstance(extra.raw, str):
         raise InvalidMessage(f"extra {quote(extra)} of a part is not text: leave it out")
 
@@ -246,7 +247,7 @@ def _size_in_bytes(place: str, text: str) -> int:
 
 
 def _check_content(part: Part) -> None:
-    """Refuse what no request could hold, or no provider could read."""
+    """Reject a part that no request could contain, or no provider could read."""
     match part:
         case ToolCallPart(id="") | ToolCallPart(name=""):
             raise InvalidMessage(f"tool call {quote(part)} has no id or no name: give it both")

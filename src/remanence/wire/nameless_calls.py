@@ -1,4 +1,4 @@
-"""Tool calls without an id, as Gemini makes them: results answer them by name and order."""
+"""Tool calls without an id, as Gemini makes them: results match them by name and order."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from remanence.wire.parts import Part, ToolCallPart, ToolResultPart
 
 
 def has_nameless(messages: Sequence[Message]) -> bool:
-    """Whether a call or a result of *messages* came without an id."""
+    """Return whether a call or a result of *messages* came without an id."""
     ids = (
         part.id if isinstance(part, ToolCallPart) else part.call_id
         for message in messages
@@ -23,17 +23,17 @@ class OpenCalls:
     """The calls of the newest round that wait for their results."""
 
     def __init__(self, messages: Sequence[Message] = ()) -> None:
-        """Start with what *messages* leave open."""
+        """Start with the calls that *messages* leave open."""
         self._open: list[ToolCallPart] = []
         self._is_asking = False
         for message in messages:
             self.pair(message)
 
     def pair(self, message: Message) -> Message:
-        """The message that follows, with the ids of the calls that its nameless results answer.
+        """Return the next message, with nameless results given the ids of the calls they answer.
 
-        A result without an id answers the first open call of its tool. Calls that the assistant
-        makes in several messages are numbered on.
+        A result without an id answers the first open call of its tool. The numbering
+        of calls continues over successive messages of the assistant.
         """
         if message.role == "assistant":
             if not self._is_asking:

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions messages, read and written.
+"""Parser and renderer for messages of OpenAI's Chat Completions.
 
 Shapes: the reference of `POST /chat/completions`, parameter `messages`.
 """
@@ -41,10 +41,10 @@ MESSAGE_FIELDS = frozenset(
 _INSTEAD_OF_CONTENT = {"audio", "function_call", "tool_calls"}
 
 _RECORD_FIELDS = frozenset({"id", "created_at", "timestamp"})
-"""Fields that transcripts put beside those of a message; the API refuses a request with them."""
+"""Fields that transcripts add to a message; the API rejects a request with them."""
 
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
-"""The names that the API accepts; any other stands before the text."""
+"""The names that the API accepts; any other is put before the text."""
 
 _ROLES: dict[str, Role] = {
     "system": "system",
@@ -59,8 +59,8 @@ _ROLES: dict[str, Role] = {
 def parse(data: object) -> ParsedMessage:
     """Read one message; parts of unknown types, and unknown fields of parts, are kept.
 
-    So are unknown fields of an answer, such as `reasoning_content`; those of a message that the
-    host wrote are not the provider's, and are left out, as are those of a transcript's record.
+    Unknown fields of an answer, such as `reasoning_content`, are kept too; those of a message that
+    the host wrote are not the provider's and are left out, as are fields of transcripts.
     """
     message = json_object(data, "message")
     role = _role(message)
@@ -78,8 +78,7 @@ def parse(data: object) -> ParsedMessage:
 def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> list[JsonObject]:
     """Write a message as one or more dicts: each tool result is a message of its own.
 
-    Images and files of tool results follow in a message of the user's, the only one that may hold
-    them.
+    Images and files of tool results follow in a user message, the only one that may contain them.
     """
     results = [part for part in content if isinstance(part, ToolResultPart)]
     messages = [_render_result(part, name) for part in results]
@@ -212,7 +211,7 @@ def _file(file: JsonObject, part: JsonObject) -> FilePart:
 
 
 def _fields(message: JsonObject) -> Iterable[OtherPart]:
-    """The answer's own fields beside those that become parts."""
+    """Yield the fields of an answer that do not become parts of their own."""
     known = MESSAGE_FIELDS - {"audio", "function_call"} | _RECORD_FIELDS
     rest = {key: value for key, value in message.items() if key not in known}
     rest = {key: value for key, value in rest.items() if value not in (None, "", [], {})}
@@ -343,7 +342,7 @@ def _render_part(role: Role, part: Part) -> JsonObject | None:
 
 
 def _is_for(role: Role, kind: str) -> bool:
-    """Whether a role may hold a part of a type that is not ours: inputs are the user's."""
+    """Return whether a role may have a part of a type unknown to us: inputs are the user's."""
     return bool(kind) and (role == "user" or not kind.startswith("input_"))
 
 

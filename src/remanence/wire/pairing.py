@@ -1,7 +1,7 @@
 """Messages as providers accept them: paired tool calls, alternating roles, a user first.
 
 The rules depend on the messages alone, so that a later context repeats the bytes of an earlier
-one. A result that comes after other messages stays where it came, as text of the user's.
+one. A result that arrives after other messages stays in its place, as text of the user.
 """
 
 import re
@@ -23,15 +23,15 @@ _TAG = re.compile(rf"<(?=[\s/]{{0,8}}{VOLATILE_TAG})", re.IGNORECASE)
 MARKED_TYPES = frozenset({"text", "image", "document", "tool_use", "tool_result"})
 OPENAI_BREAKPOINT: JsonObject = {"mode": "explicit"}
 LOOK_BACK_BLOCKS = 20
-"""How many blocks before a breakpoint Anthropic's cache looks for an earlier one's prefix."""
+"""Blocks that Anthropic's cache looks back from a breakpoint for an earlier one."""
 
 
 def pair_tool_calls(messages: Sequence[Message], *, keep_open: bool = False) -> tuple[Message, ...]:
-    """Messages in which each tool call is answered directly and each result answers a call.
+    """Pair tool calls and results: each call is answered directly, each result answers a call.
 
-    Calls that came in messages of their own stand in one. A call id that occurs again, as from a
-    model that counts from 0 in each session, gets the number of its message, for providers want
-    ids that differ. With *keep_open* calls at the end are left to wait for their results.
+    Calls in successive messages are merged into one. A repeated call id, as from a model that
+    counts from 0 in each session, gets the number of its message as suffix, because providers
+    require unique ids. With *keep_open* calls at the end may stay unanswered.
     """
     seen: set[str] = set()
     turns: list[Message] = []
@@ -46,7 +46,7 @@ def pair_tool_calls(messages: Sequence[Message], *, keep_open: bool = False) -> 
 
 
 def _merge_calls(run: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The run with its calls in one message."""
+    """Merge the calls of a run into one message."""
     heads = [message for message in run if message.role == "assistant"]
     if len(heads) < 2:
         return run
@@ -95,7 +95,7 @@ def _pair_run(run: tuple[Message, ...], *, keep_open: bool) -> Iterator[Message]
 
 
 def _late(message: Message, open_ids: set[str]) -> Message:
-    """The message with each result that answers no open call, or one again, turned into text."""
+    """Turn each result that does not answer an open call, or is a second answer, into text."""
     waiting = set(open_ids)
     content: list[Part] = []
     for part in message.content:
@@ -114,18 +114,18 @@ def _late(message: Message, open_ids: set[str]) -> Message:
 
 
 def volatile_block(text: str) -> str:
-    """Text of this call alone, marked so that a memory recognises it when it comes back.
+    """Wrap text for this call only in tags by which a memory recognises it when it comes back.
 
-    A mark that the text itself has, as a recalled message may, neither begins nor ends the block.
+    Such tags within the text, as in a recalled message, are escaped.
     """
     return f"<{VOLATILE_TAG}>\n{_TAG.sub('&lt;', text)}\n</{VOLATILE_TAG}>"
 
 
 def carrier(messages: Sequence[Message]) -> int | None:
-    """The index of the message that carries the volatile block: the newest of the user's side.
+    """Return the index of the newest message not of the assistant, to carry the volatile block.
 
-    Calls that wait for their results at the end are left alone: -1 stands for before all. None is
-    behind all.
+    A run with unanswered calls at the end is skipped. -1 puts the block before all messages, None
+    after all.
     """
     runs = list(groups(messages))
     newest = runs[-1] if runs else ()
@@ -137,9 +137,9 @@ def carrier(messages: Sequence[Message]) -> int | None:
 
 
 def last_settled(messages: Sequence[Message], *, volatile: bool) -> int | None:
-    """The index of the newest message whose rendering will not change, None if there is none.
+    """Return the index of the newest message whose rendering will not change, or None.
 
-    A call that still waits for its results is not settled, nor is what follows a volatile block.
+    An unanswered call is not settled, nor is a message after the volatile block.
     """
     last = len(messages) - 1
     if volatile:
@@ -151,10 +151,10 @@ def last_settled(messages: Sequence[Message], *, volatile: bool) -> int | None:
 
 
 def breakpoints(messages: Sequence[Message], *, volatile: bool) -> tuple[int, ...]:
-    """The indices of the messages that end a cached prefix, at most two.
+    """Return the indices of the messages that end a cached prefix, at most two.
 
-    The last is the newest settled one. The end of the request before is marked too where the
-    cache would not look back so far from there, as after many tool calls at once.
+    The last is the newest settled message. The end of the previous request is included if the cache
+    does not look back so far from there, as after many tool calls at once.
     """
     settled = last_settled(messages, volatile=volatile)
     if settled is None:
@@ -177,7 +177,7 @@ def _is_waiting(messages: Sequence[Message], index: int) -> bool:
 def openai_turns(
     messages: Sequence[Message], *, volatile: str, marked: Collection[int] = ()
 ) -> list[JsonObject]:
-    """Messages of Chat Completions; with a breakpoint of the cache behind each *marked* one."""
+    """Render messages of Chat Completions, with a cache breakpoint after each *marked* one."""
     carrying = carrier(messages)
     block = {"role": "user", "content": volatile_block(volatile)}
     turns: list[JsonObject] = [block] if volatile and carrying == -1 else []
@@ -189,7 +189,7 @@ def openai_turns(
         if volatile and index == carrying:
             _carry(rendered, volatile_block(volatile))
         results, others = _split_results(rendered)
-        # Results of one turn stay together; what one of them showed beside text follows the last.
+        # Results of one turn stay together; their images and files follow the last one.
         if not results:
             turns += held
             held = []
@@ -236,7 +236,7 @@ def anthropic_turns(
     marked: Collection[int],
     system_role: bool = False,
 ) -> list[JsonObject]:
-    """Messages of the Messages API: roles alternate, and the first is the user's."""
+    """Render turns of the Messages API: roles alternate, and the first is the user's."""
     carrying = carrier(messages)
     block = {"type": "text", "text": volatile_block(volatile)}
     carried: JsonObject = {"role": "user", "content": [block]}
@@ -257,7 +257,7 @@ def anthropic_turns(
 
 
 def responses_items(messages: Sequence[Message], *, volatile: str) -> list[JsonObject]:
-    """Items of the Responses API."""
+    """Render items of the Responses API."""
     carrying = carrier(messages)
     carried = {"role": "user", "content": volatile_block(volatile)}
     items: list[JsonObject] = [carried] if volatile and carrying == -1 else []
@@ -271,7 +271,7 @@ def responses_items(messages: Sequence[Message], *, volatile: str) -> list[JsonO
 
 
 def gemini_contents(messages: Sequence[Message], *, volatile: str) -> list[JsonObject]:
-    """Contents of Gemini: roles alternate, and the first is the user's."""
+    """Render contents of Gemini: roles alternate, and the first is the user's."""
     carrying = carrier(messages)
     carried: JsonObject = {"role": "user", "parts": [{"text": volatile_block(volatile)}]}
     tools = {call.id: call.name for message in messages for call in message.tool_calls}
@@ -293,7 +293,7 @@ def gemini_contents(messages: Sequence[Message], *, volatile: str) -> list[JsonO
 
 
 def _mark(blocks: list[JsonObject], cache_control: JsonObject) -> None:
-    """End a cached prefix with the last block that is known to allow it."""
+    """End a cached prefix with the last block of a type that allows a breakpoint."""
     allowed = [block for block in blocks if block["type"] in MARKED_TYPES]
     if allowed:
         allowed[-1]["cache_control"] = cache_control

@@ -1,4 +1,4 @@
-"""The parts a message is made of."""
+"""The parts of a message."""
 
 import json
 import re
@@ -13,9 +13,9 @@ DIALECTS: frozenset[str] = frozenset(get_args(Dialect))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extra:
-    """Fields of a part that remanence has no name for, as JSON text in their own dialect.
+    """Fields of a part that are unknown to remanence, as JSON text in their own dialect.
 
-    They go back to the provider that wrote them, and to no other. Keys are sorted, so that an
+    They are only sent back to the provider that wrote them. Keys are sorted, so that an
     object of a client and its dump are equal.
     """
 
@@ -37,10 +37,10 @@ _LEADING_MARKS = "#<>=|`*_[-+•\\ "
 
 
 def label(name: str) -> str:
-    """A name as prompts and notes show it: on one line of bounded length.
+    """Return a name as prompts and notes show it: on one line of bounded length.
 
-    Control, direction and zero-width characters and the marks of a heading, an item or a tag before
-    it are left out, so that no name begins a line of its own or reads as a part of the prompt.
+    Control, direction and zero-width characters are removed, as are leading marks of a heading, an
+    item or a tag, so that no name begins a new line or reads as a part of the prompt.
     """
     shown = " ".join(_INVISIBLE.sub("", name[: 10 * MAX_LABEL]).split())
     return shown.lstrip(_LEADING_MARKS)[:MAX_LABEL].rstrip()
@@ -66,7 +66,7 @@ class ToolCallPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImagePart:
-    """An image by URL or as base64 data; width and height in pixels where they are known."""
+    """An image by URL or as base64 data; width and height in pixels if they are known."""
 
     media_type: str | None = None
     data: str | None = None
@@ -90,10 +90,10 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherPart:
-    """A part of a type that remanence does not know, whole, as JSON text in its own dialect.
+    """A complete part of a type unknown to remanence, as JSON text in its own dialect.
 
-    With the scope `message` it stands beside the content: fields of the message itself, or an item
-    of its own.
+    With the scope `message` it is beside the content: fields of the message itself, or a separate
+    item.
     """
 
     dialect: Dialect
@@ -108,7 +108,7 @@ class OtherPart:
 
     @property
     def type(self) -> str:
-        """The part's type in its dialect, empty where it names none."""
+        """The part's type in its dialect, empty if it has none."""
         try:
             value = json.loads(self.raw)
         except (ValueError, RecursionError):
@@ -143,7 +143,7 @@ Part: TypeAlias = TextPart | ToolCallPart | ToolResultPart | ImagePart | FilePar
 
 
 class ParsedMessage(NamedTuple):
-    """A provider's message in our words."""
+    """A provider's message as role, parts and name."""
 
     role: Role
     content: tuple[Part, ...]

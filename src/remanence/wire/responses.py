@@ -1,4 +1,4 @@
-"""OpenAI's Responses items, read and written.
+"""Parser and renderer for items of OpenAI's Responses API.
 
 Shapes: the reference of `POST /responses`, parameter `input` and field `output`.
 """
@@ -41,16 +41,16 @@ _ROLES: dict[str, Role] = {
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 _OF_THE_HOST = ("_output", "_response")
-"""Ends of the types of items that a host sends beside those of tools that remanence knows."""
+"""Suffixes of the types of further items that a host sends."""
 
 _NULLABLE = frozenset({"code", "outputs", "result", "error"})
-"""Fields of items that the reference demands also where they are null."""
+"""Fields of items that the reference requires even if they are null."""
 
 
 def parse(data: object) -> tuple[ParsedMessage, ...]:
     """Read items: text, one item, a list of items, or a response.
 
-    A run of items that the model made, such as reasoning, calls and text, is one message.
+    Successive items of the model, such as reasoning, calls and text, become one message.
     """
     value = json_value(data, "input")
     if isinstance(value, str):
@@ -72,7 +72,7 @@ def parse(data: object) -> tuple[ParsedMessage, ...]:
 
 
 def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> list[JsonObject]:
-    """Write a message as items; a speaker's name stands before the first text."""
+    """Write a message as items; a speaker's name is put before the first text."""
     if name and role == "user" and (shown := label(name)):
         content = _prefix_name(content, shown)
     items = list(_assistant_items(content) if role == "assistant" else _host_items(role, content))
@@ -133,7 +133,7 @@ def _part(part: object, item: JsonObject | None = None) -> Part:
         case {"type": "refusal", "refusal": str(text)}:
             return TextPart(text=text, extra=_extra(_rest(data, "refusal"), item))
         case {"type": "input_image", "image_url": str(url)} if url:
-            # The reference demands `detail`; `auto` says no more than nothing.
+            # The reference requires `detail`; `auto` is the default.
             rest = {k: v for k, v in data.items() if (k, v) != ("detail", "auto")}
             inline, extra = split_data_url(url), _extra(_rest(rest, "type", "image_url"), item)
             if inline is None:
@@ -240,7 +240,7 @@ def _assistant_items(content: tuple[Part, ...]) -> Iterator[JsonObject]:
 
 
 def _message_of(part: Part) -> str | None:
-    """The fields of the output message that a text is from, None where it had no id."""
+    """Return the fields of the output message of a text, None if that has no id."""
     fields = _fields(part, "item") if isinstance(part, TextPart) else {}
     return dumps(fields) if "id" in fields else None
 

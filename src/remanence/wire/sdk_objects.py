@@ -1,4 +1,4 @@
-"""What one provider's request shows of parts that only another can read, or not in this place."""
+"""Payloads, extra fields and stand-ins of parts that a provider's request cannot contain."""
 
 import base64
 import binascii
@@ -9,10 +9,10 @@ from remanence.wire.parts import Dialect, Extra, FilePart, ImagePart, OtherPart,
 JsonObject = dict[str, Any]  # a provider's JSON: its shape is the provider's
 
 ERROR_MARK = "[the tool failed]"
-"""Stands before the result of a tool that failed, for which a protocol has no field."""
+"""Prefix of the result of a failed tool in protocols without a field for errors."""
 
 SYSTEM_MARK = "[system message]"
-"""Stands before system text in the middle of a conversation that goes to a user turn."""
+"""Prefix of system text within a conversation that is moved to a user turn."""
 
 NOTHING_READABLE = "[content that only another provider can read]"
 
@@ -44,7 +44,7 @@ class Payload(NamedTuple):
 
     @property
     def text(self) -> str | None:
-        """The payload as UTF-8 text, None where it is not."""
+        """The payload as UTF-8 text, None if it is not text."""
         try:
             return base64.b64decode(self.data).decode()
         except (binascii.Error, ValueError):
@@ -52,7 +52,7 @@ class Payload(NamedTuple):
 
 
 def payload(part: ImagePart | FilePart) -> Payload | None:
-    """The part's bytes; None where it has none."""
+    """Return the part's payload; None if it has no data."""
     if part.data is None:
         return None
     head, separator, data = part.data.partition(";base64,")
@@ -69,7 +69,7 @@ def payload(part: ImagePart | FilePart) -> Payload | None:
 
 
 def split_data_url(url: str) -> Payload | None:
-    """The payload of a base64 data URL, None for any other."""
+    """Return the payload of a base64 data URL, None for any other URL."""
     head, separator, data = url.partition(";base64,")
     if not separator or not head.startswith("data:"):
         return None
@@ -77,7 +77,7 @@ def split_data_url(url: str) -> Payload | None:
 
 
 def stand_in(part: Part) -> str | None:
-    """A text in place of a part that a request has no form for; None for reasoning."""
+    """Return a text in place of a part that a request cannot contain; None for reasoning."""
     match part:
         case ImagePart(url=str(url)) if not url.startswith("data:"):
             return f"[image: {url}]"
@@ -97,11 +97,11 @@ def stand_in(part: Part) -> str | None:
 
 
 def is_reasoning(part: OtherPart) -> bool:
-    """Whether a part is what a model thought, which only its own provider may see again."""
+    """Return whether a part is a model's reasoning, which only its own provider may see."""
     return part.type in _REASONING
 
 
 def extra_fields(part: Part, dialect: Dialect) -> JsonObject:
-    """The fields that *dialect* wrote beside those that remanence knows."""
+    """Return the fields of *dialect* that are unknown to remanence."""
     extra: Extra | None = getattr(part, "extra", None)
     return extra.value if extra is not None and extra.dialect == dialect else {}

@@ -1,4 +1,4 @@
-"""Whether a request keeps the rules of its provider; each problem in one sentence.
+"""Validation of requests by the rules of their provider; each problem is one sentence.
 
 The rules are those of the references of Anthropic's Messages API and OpenAI's Chat Completions.
 """
@@ -13,7 +13,7 @@ _OPENAI_ROLES = {"system", "developer", "user", "assistant", "tool"}
 
 
 def anthropic_problems(request: JsonObject) -> tuple[str, ...]:
-    """What the Messages API would refuse, or quietly change, in *request*."""
+    """List the problems for which the Messages API would reject or silently change *request*."""
     messages = request.get("messages") or []
     system = request.get("system") or []
     return (
@@ -30,7 +30,7 @@ def anthropic_problems(request: JsonObject) -> tuple[str, ...]:
 
 
 def openai_problems(request: JsonObject) -> tuple[str, ...]:
-    """What Chat Completions would refuse in *request*."""
+    """List the problems for which Chat Completions would reject *request*."""
     messages = request.get("messages") or []
     if not messages:
         return ("there is no message",)
@@ -93,7 +93,7 @@ def _tool_use_problems(messages: Sequence[JsonObject]) -> Iterator[str]:
 def _result_problems(
     number: int, blocks: Sequence[JsonObject], open_ids: Sequence[str]
 ) -> Iterator[str]:
-    """Results stand in the turn after their calls, all of them, once, before anything else."""
+    """Yield breaches of the rule that all results begin the turn after their calls, once each."""
     results = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
     if any(block.get("type") != "tool_result" for block in blocks[: len(results)]):
         yield f"message {number} has a tool result after other content"
