@@ -454,7 +454,7 @@ def test_our_own_keys_beside_a_designs_table_hold(tmp_path: Path) -> None:
             {"observationalMemory": {}, "preset": "zora"},
             r"preset='zora' .* contradicts the file, which says 'lango'",
         ),
-        ({"observationalMemory": {}, "policy": 3}, r"policy=3 .* is no table"),
+        ({"observationalMemory": {}, "policy": 3}, r"policy=3 .* is not a table"),
         ({"observationalMemory": [1]}, r"observationalMemory=\[1\] .* is not a table"),
         (
             {"observationalMemory": {"maxMessageTokenBudget": 0}},

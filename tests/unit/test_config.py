@@ -137,7 +137,7 @@ def test_every_field_of_the_policy_can_be_set_in_a_file(
             "policy.xyzzy (file remanence.toml) is unknown: known are blocks_d",
         ),
         ('[policy]\ntail_tokens = "x"', "policy.tail_tokens='x' (file remanence.toml) is impossi"),
-        ("policy = 3", "policy=3 (file remanence.toml) is no table"),
+        ("policy = 3", "policy=3 (file remanence.toml) is not a table"),
         (
             'preset = "lngo"',
             "preset='lngo' (file remanence.toml) is impossible: input should be 'd",
@@ -162,7 +162,11 @@ def test_a_bad_file_is_refused_with_key_value_source_and_remedy(
         ("REMANENCE_POLICY__KEEP_LAST", "few", "policy.keep_last='few' (environment) is impossib"),
         ("REMANENCE_POLICY__REFLECT_TOKENS", "1,2", "REMANENCE_POLICY__REFLECT_TOKENS='1,2' (env"),
         ("REMANENCE_WORKERS", "-1", "workers='-1' (environment) is impossible: input should be"),
-        ("REMANENCE_CONFIG", "none.toml", "REMANENCE_CONFIG='none.toml' is no file: name a TOML"),
+        (
+            "REMANENCE_CONFIG",
+            "none.toml",
+            "REMANENCE_CONFIG='none.toml' is not a file: name a TOML",
+        ),
     ],
 )
 def test_a_bad_variable_is_refused_with_its_name_value_and_remedy(

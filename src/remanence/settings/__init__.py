@@ -1,4 +1,4 @@
-"""Settings of a running memory: where it keeps its tape and how it works."""
+"""Settings of a running memory."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,28 +16,29 @@ class Settings:
     """Read once, when a memory opens.
 
     Attributes:
-        url: where the tape is, such as `sqlite:///memory.db`.
-        preset: which policy the `policy` values are changes of.
-        policy: changes of the preset, by field name.
-        model: what observer and reflector ask, such as `anthropic:claude-haiku-4-5`; None: the
+        url: the URL of the database, such as `sqlite:///memory.db`.
+        preset: the policy that the `policy` values change.
+        policy: changes to the preset, by field name.
+        model: the model of observer and reflector, such as `anthropic:claude-haiku-4-5`; None: the
             embedded ones, which need no model.
-        observer_model: what the observer asks instead of *model*.
-        reflector_model: what the reflector asks instead of *model*.
-        model_key_variable: the environment variable that has the key for *model*; None: that of its
+        observer_model: the model of the observer instead of *model*.
+        reflector_model: the model of the reflector instead of *model*.
+        model_key_variable: the environment variable of the key for *model*; None: that of its
             provider, such as `ANTHROPIC_API_KEY`.
         observer_key_variable: the same for the observer's model.
         reflector_key_variable: the same for the reflector's model.
         durability: `full` survives power loss, `normal` only a killed process.
-        lease_seconds: after a crash, how long other processes leave its conversations alone.
-        turn_wait_seconds: how long a turn of a chat waits for another one of its conversation.
-        workers: conversations that are observed or reflected at once.
-        shutdown_timeout_seconds: how long closing waits for steps in progress.
-        blocks_directory: where a conversation's notes are also kept as JSON Lines when it ends, such
-            as `~/.zora/memory/observations`; none by default.
-        blocks_keep_last: how many blocks of a conversation are kept there.
-        daily_directory: where daily notes are, a Markdown file a day for each user; none by default.
-        daily_keep_days: days after which a day's notes are summarised and archived.
-        budgets: what observers and reflectors may spend on models; see `Budget`.
+        lease_seconds: the time after a crash until other processes take over its conversations.
+        turn_wait_seconds: the longest wait of a chat's turn for another turn of the conversation.
+        workers: the number of conversations observed or reflected in parallel.
+        shutdown_timeout_seconds: the longest wait for steps in progress on closing.
+        blocks_directory: the directory for notes of ended conversations as JSON Lines, such as
+            `~/.zora/memory/observations`; none by default.
+        blocks_keep_last: the number of blocks kept there for each conversation.
+        daily_directory: the directory of daily notes, a Markdown file per day and user; none by
+            default.
+        daily_keep_days: the age in days at which daily notes are summarised and archived.
+        budgets: limits on what observers and reflectors spend on models; see `Budget`.
         over_budget: beyond a hard budget notes are `extractive`, or messages stay `raw`.
     """
 

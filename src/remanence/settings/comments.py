@@ -3,7 +3,7 @@
 import re
 
 _PIECE = re.compile(
-    r'("(?:[^"\\]|\\.)*+")'  # a string, whatever looks like a comment in it
+    r'("(?:[^"\\]|\\.)*+")'  # a string may contain comment marks
     r"|//[^\n]*|/\*.*?(?:\*/|\Z)"
     r"|,(?=(?:\s|//[^\n]*\n|/\*.*?\*/)*+[\]}])",  # a comma after the last item
     re.DOTALL,
@@ -11,5 +11,5 @@ _PIECE = re.compile(
 
 
 def strip_comments(text: str) -> str:
-    """The text as plain JSON; what is taken out leaves its line breaks, so errors name the line."""
+    """Remove comments; their line breaks stay, so that errors name the right line."""
     return _PIECE.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)

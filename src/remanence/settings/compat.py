@@ -1,8 +1,8 @@
-"""The configuration files of the source designs, read as they are.
+"""Configuration files of the source designs, translated to ours.
 
-Each is a table of keys with other names and units; `translate` gives the same settings in ours.
-A file may hold other tables of its host, which are left alone, and keys of `Settings`, which hold
-as in a file of ours. An unknown key in the memory's own table is refused.
+Each design has a table of keys with its own names and units; `translate` converts them. A file may
+also have other tables of its host, which are ignored, and keys of `Settings`, which work as in a
+file of ours. An unknown key in the memory's own table is an error.
 """
 
 import dataclasses
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple, TypeAlias
 from remanence.errors import InvalidPolicy
 from remanence.settings import Preset, Settings
 
-Table: TypeAlias = Mapping[str, Any]  # what a file holds, before it is checked
-Values: TypeAlias = dict[str, Any]  # our keys; those of a policy below `policy`
+Table: TypeAlias = Mapping[str, Any]  # the content of a file, before it is checked
+Values: TypeAlias = dict[str, Any]  # our keys; fields of a policy below `policy`
 
 _OUR_KEYS = tuple(field.name for field in dataclasses.fields(Settings))
 
 
 class Key(NamedTuple):
-    """The type of a key's values, the settings of ours that it stands for, and its other spellings."""
+    """The type of a key's values, its settings in our terms, and its other spellings."""
 
     type: type
     settings: Callable[[Any], Mapping[str, Any]]  # a value of the key's own type
@@ -31,10 +31,10 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """A design's way to write its settings.
+    """The settings format of a design.
 
-    `path` leads to its table in a file. A file without that table is still of this design where it
-    has the design's name, or one of the tables of `hosts`; then the preset's defaults hold.
+    `path` is that of its table in a file. A file without that table is also of this design if it
+    has the design's name, or one of the tables in `hosts`; then the preset's defaults apply.
     """
 
     preset: Preset
@@ -43,12 +43,12 @@ class Dialect:
     hosts: tuple[str, ...] = ()
 
     def key_path(self, name: str) -> str:
-        """A key with the path to it."""
+        """Return a key with its path."""
         return ".".join((*self.path, name))
 
 
 class Translation(NamedTuple):
-    """Settings in our terms, the source of each, and the key with its value that it came from."""
+    """Settings in our terms, and the source and the original key and value of each."""
 
     values: Values
     origins: Mapping[str, str]
@@ -56,14 +56,14 @@ class Translation(NamedTuple):
 
 
 class GivenKey(NamedTuple):
-    """A key as a file spells it, and its value."""
+    """A key in the file's spelling, and its value."""
 
     name: str
     value: Any  # of the key's type, as `_given_keys` checks
 
 
 def translate(values: Table, *, file: Path) -> Translation | None:
-    """The settings of a file in one of the dialects; None if it is in none of them.
+    """Translate the settings of a file in one of the dialects; None if it is in none of them.
 
     Raises:
         InvalidPolicy: the file is in two dialects, a key is unknown or given twice, or its value
@@ -134,7 +134,7 @@ def _translate(dialect: Dialect, table: Table, whole: Table, file: Path) -> Tran
 
 
 def _given_keys(dialect: Dialect, table: Table, file: Path) -> Iterator[tuple[str, GivenKey]]:
-    """The keys that have a value, by their first spelling; null stands for the default."""
+    """Yield the keys with a value, by their first spelling; null means the default."""
     names = {
         spelling: name for name, key in dialect.keys.items() for spelling in (name, *key.spellings)
     }
@@ -161,10 +161,10 @@ def _check_value(
     dialect: Dialect,
     name: str,
     spelling: str,
-    value: Any,  # of any type, which is what is checked
+    value: Any,  # any type, as this is the check
     file: Path,
 ) -> Any:
-    """The value of a key, of its type: a program may have written 1000 as 1000.0."""
+    """Return the value as the key's type: a program may have written 1000 as 1000.0."""
     kind = dialect.keys[name].type
     if kind is int and isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -178,7 +178,7 @@ def _check_value(
 
 
 def _main_agent(dialect: Dialect, whole: Table) -> Mapping[str, str]:
-    """Provider and model of the agent that lango's memory belongs to, as far as they are named."""
+    """Return provider and model of lango's main agent, as far as the file names them."""
     agent = whole.get("agent")
     if dialect is not LANGO or not isinstance(agent, Mapping):
         return {}
@@ -189,7 +189,7 @@ def _main_agent(dialect: Dialect, whole: Table) -> Mapping[str, str]:
 def _model(
     dialect: Dialect, given: Mapping[str, GivenKey], main: Mapping[str, str], file: Path
 ) -> str | None:
-    """The model that makes notes; lango takes each half that is missing from its main agent."""
+    """Return the model for notes; lango fills in missing parts from its main agent."""
     own = {name: given[name].value for name in ("provider", "model") if name in given}
     halves = {**main, **{name: value for name, value in own.items() if value}}
     if dialect is ZORA:
@@ -213,7 +213,7 @@ def _model(
 def _add_ours(
     values: Values, origins: dict[str, str], written: Mapping[str, str], whole: Table, file: Path
 ) -> None:
-    """Add the keys of `Settings` that stand beside the design's table.
+    """Add the keys of `Settings` that are next to the design's table.
 
     Raises:
         InvalidPolicy: one contradicts the table.
@@ -296,14 +296,14 @@ ZORA = Dialect(
 
 BRAIN_REFLECT_RATIO = 0.6
 BRAIN_OUTPUT_TOKENS = 32_000
-MOST_OUTPUT_TOKENS = 64_000
-"""What today's models write in one answer, at most."""
+MAX_OUTPUT_TOKENS = 64_000
+"""The output limit of today's models."""
 
 
 def _brain_reflection(threshold: int) -> Mapping[str, Any]:
-    """A reflection has to fit in one answer, so a larger log takes a longer one."""
+    """A reflection must fit in one answer, so a larger log needs a longer one."""
     wanted = max(BRAIN_OUTPUT_TOKENS, int(threshold * BRAIN_REFLECT_RATIO))
-    return {"reflect_tokens": (threshold,), "max_output_tokens": min(wanted, MOST_OUTPUT_TOKENS)}
+    return {"reflect_tokens": (threshold,), "max_output_tokens": min(wanted, MAX_OUTPUT_TOKENS)}
 
 
 BRAIN = Dialect(

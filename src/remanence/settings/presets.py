@@ -10,7 +10,7 @@ from remanence.settings import Settings
 
 
 def policy_of(settings: Settings) -> Policy:
-    """The policy that *settings* describe: a preset and changes of it.
+    """Return the policy that *settings* describe: a preset with changes.
 
     Raises:
         InvalidPolicy: a field is unknown, or its value contradicts the others.

@@ -1,8 +1,8 @@
-"""Where settings come from: arguments, environment, a file, defaults; the first that has a value.
+"""Sources of settings: arguments, environment, a file, defaults; the first with a value counts.
 
 `REMANENCE_URL`, `REMANENCE_POLICY__TAIL_TOKENS` and so on name the same keys as `remanence.toml`
-or `remanence.json` in the working directory, or as the file that `REMANENCE_CONFIG` names. That
-one may also be written in a dialect of `remanence.settings.compat`.
+or `remanence.json` in the working directory, or as the file in `REMANENCE_CONFIG`. That file may
+also be in a dialect of `remanence.settings.compat`.
 """
 
 import dataclasses
@@ -34,16 +34,16 @@ PREFIX = "REMANENCE_"
 CONFIG_VARIABLE = "REMANENCE_CONFIG"
 FILE_NAMES = ("remanence.toml", "remanence.json")
 OTHER_VARIABLES = frozenset({CONFIG_VARIABLE, "REMANENCE_DATA", "REMANENCE_DEBUG"})
-"""Variables with the prefix that are no settings; so is each that begins with REMANENCE_TEST_."""
+"""Variables with the prefix that are not settings, like those that begin with REMANENCE_TEST_."""
 
-Values: TypeAlias = dict[str, Any]  # as a source gave them, before they are checked
+Values: TypeAlias = dict[str, Any]  # from one source, before they are checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSettings:
-    """Settings, and where the value of each key came from; keys are such as `policy.tail_tokens`.
+    """Settings with the source of each value; keys are dotted, such as `policy.tail_tokens`.
 
-    A key that is missing in `origins` has its default. `file` is the file that was read.
+    A key that is not in `origins` has its default. `file` is the file that was read.
     """
 
     settings: Settings
@@ -60,11 +60,11 @@ def load_settings(
 ) -> LoadedSettings:
     """Read settings once, at the start; *policy_type* is the dataclass whose fields may be set.
 
-    *file* is read instead of the one in *directory*. An argument of None counts as not given.
+    *file* replaces the one in *directory*. An argument of None counts as not given.
 
     Raises:
         InvalidPolicy: a key is unknown, or a value is not of its type; the text names the key, its
-            value, where it came from, and what to write.
+            value, its source, and what to write.
     """
     models = _models(policy_type)
     file = file or config_file(directory)
@@ -94,10 +94,10 @@ def load_settings(
 
 
 def config_file(directory: Path) -> Path | None:
-    """The file that settings are read from, None if there is none.
+    """Return the path of the settings file, None if there is none.
 
     Raises:
-        InvalidPolicy: `REMANENCE_CONFIG` names no file.
+        InvalidPolicy: `REMANENCE_CONFIG` is not a file.
     """
     named = os.environ.get(CONFIG_VARIABLE)
     if not named:
@@ -105,17 +105,17 @@ def config_file(directory: Path) -> Path | None:
         return next((file for file in files if file.is_file()), None)
     file = directory / named
     if not file.is_file():
-        raise InvalidPolicy(f"{CONFIG_VARIABLE}={named!r} is no file: name a TOML or JSON file")
+        raise InvalidPolicy(f"{CONFIG_VARIABLE}={named!r} is not a file: name a TOML or JSON file")
     return file
 
 
 def variable(key: str) -> str:
-    """The environment variable of a key."""
+    """Return the environment variable of a key."""
     return PREFIX + key.replace(".", "__").upper()
 
 
 class _Environment(BaseSettings):
-    """How the environment is read; the fields are added by `_models`."""
+    """Reader of the environment; `_models` adds the fields."""
 
     model_config = SettingsConfigDict(
         env_ignore_empty=True,
@@ -132,7 +132,7 @@ class _Models(NamedTuple):
 
 @cache
 def _models(policy_type: type) -> _Models:
-    """Models with the fields of `Settings`, and those of *policy_type* under `policy`."""
+    """Create models with the fields of `Settings`, and those of *policy_type* under `policy`."""
     strict = ConfigDict(extra="forbid")
     changes = create_model("PolicyChanges", __config__=strict, **_fields(policy_type))
     fields = _fields(Settings)
@@ -147,7 +147,7 @@ def _models(policy_type: type) -> _Models:
     )
 
 
-def _fields(of: type) -> dict[str, Any]:  # what create_model takes: a type and a default
+def _fields(of: type) -> dict[str, Any]:  # for create_model: a type and a default
     hints = get_type_hints(of)
     return {field.name: (hints[field.name], None) for field in dataclasses.fields(of)}
 
@@ -165,11 +165,11 @@ def _keys(values: Values) -> Iterator[str]:
 def _check_table(values: Values, origin: str) -> None:
     policy = values.get("policy", {})
     if not isinstance(policy, dict):
-        raise InvalidPolicy(f"policy={policy!r} ({origin}) is no table: write its keys below it")
+        raise InvalidPolicy(f"policy={policy!r} ({origin}) is not a table: write its keys below it")
 
 
 def _read_file(file: Path) -> tuple[Values, Translation | None]:
-    """The settings of a file, and how they came about where it is written in another dialect."""
+    """Return the settings of a file, and their translation if it is in another dialect."""
     values = _parse(file)
     other = translate(values, file=file.absolute())
     return (other.values, other) if other else (values, None)
@@ -178,7 +178,7 @@ def _read_file(file: Path) -> tuple[Values, Translation | None]:
 def _check_policy(
     policy_type: Any, settings: Settings, other: Translation, file: Path
 ) -> None:  # one with presets
-    """Raise `InvalidPolicy` with the file's own key where its values contradict one another."""
+    """Raise `InvalidPolicy` with the file's own key if values contradict each other."""
     try:
         getattr(policy_type, settings.preset)(**settings.policy)
     except InvalidPolicy as error:
