@@ -1,1 +1,1 @@
-"""Daily notes, blocks as JSON Lines and their exchange."""
+"""Daily notes, and blocks as JSON Lines with their import and export."""

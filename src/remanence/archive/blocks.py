@@ -41,7 +41,7 @@ class Block:
 
 
 class LoadedBlocks(NamedTuple):
-    """Blocks, oldest first, and how many lines of the file were none."""
+    """Blocks, oldest first, and the number of malformed lines."""
 
     blocks: tuple[Block, ...]
     malformed: int
@@ -50,51 +50,51 @@ class LoadedBlocks(NamedTuple):
 class BlockStore:
     """Blocks in a directory that only its owner can read.
 
-    Safe to use from many tasks and threads. Other processes may append at the same time, but not
+    Safe for concurrent tasks and threads. Other processes may append at the same time, but not
     while one of them prunes the same session.
 
     Raises:
-        StoreUnavailable: a file cannot be read or written; it is as it was before.
+        StoreUnavailable: a file cannot be read or written; it is unchanged.
     """
 
     def __init__(self, directory: str | Path = DIRECTORY, *, keep_last: int = KEEP_LAST) -> None:
         self._directory = Path(directory).expanduser()
         self._keep_last = keep_last
-        # Keeps a prune of this process from writing a file back without what was appended since.
+        # Otherwise a prune could write a file back without blocks appended meanwhile.
         self._writing = threading.Lock()
 
     async def append(self, *blocks: Block) -> None:
-        """Put blocks at the end of their files; they are on the disk when it returns."""
+        """Append blocks to their files; they are on disk when this returns."""
         await self._run(lambda: self._append(blocks))
 
     async def load_session(self, session_id: str) -> LoadedBlocks:
-        """The blocks of a session, also of a file that another program named after it as it is."""
+        """Load the blocks of a session, also from a file that another program named without escaping."""
         return await self._run(lambda: self._load_session(session_id))
 
     async def sessions(self) -> tuple[str, ...]:
-        """The names of the files of blocks, without their ending."""
+        """Return the names of the block files, without their suffix."""
         return await self._run(
             lambda: tuple(sorted(f.stem for f in self._directory.glob("*.jsonl")))
         )
 
     async def load_cross_session(self, limit: int | None = None) -> LoadedBlocks:
-        """The blocks of the cross-session tier: the newest *limit*, or all."""
+        """Load the blocks of the cross-session tier: the newest *limit*, or all."""
         loaded = await self._run(lambda: _load(self._cross_session_file))
         start = 0 if limit is None else max(0, len(loaded.blocks) - limit)
         return LoadedBlocks(loaded.blocks[start:], loaded.malformed)
 
     async def prune(self, session_id: str, keep_last: int | None = None) -> int:
-        """Forget all but the newest blocks of a session, and say how many those were.
+        """Delete all but the newest blocks of a session, and return how many were deleted.
 
         Args:
             session_id: the session.
-            keep_last: how many stay; by default what the store was made with.
+            keep_last: how many to keep; by default the store's own setting.
         """
         keep = self._keep_last if keep_last is None else keep_last
         return await self._run(lambda: self._prune(session_id, keep))
 
     async def delete(self, session_id: str) -> bool:
-        """Forget a session, also in the blocks of all sessions; false if there is none."""
+        """Delete a session, also from the cross-session blocks; return false if there is none."""
         return await self._run(lambda: self._remove(session_id))
 
     @property
@@ -105,9 +105,9 @@ class BlockStore:
         return self._directory / f"{safe_name(session_id, taken={CROSS_SESSION})}.jsonl"
 
     def _foreign_file(self, session_id: str) -> Path | None:
-        """The file that a program names after the session without escaping, where that is a name.
+        """Return the file named after the session without escaping, if that is a file name.
 
-        On file systems that ignore case it may be another session's: blocks say whose they are.
+        On a case-insensitive file system it may be another session's: blocks name their session.
         """
         file = self._directory / f"{session_id}.jsonl"
         is_name = file.parent == self._directory and "\0" not in session_id
@@ -153,12 +153,12 @@ class BlockStore:
         except OSError as error:
             raise StoreUnavailable(
                 f"blocks in {str(self._directory)!r} cannot be read or written: {error.strerror}: "
-                "name another directory, or mend its permissions"
+                "name another directory, or fix its permissions"
             ) from error
 
 
 def _forget(file: Path, session_id: str, keep_last: int) -> int:
-    """Take all but the newest blocks of a session out of a file, and count them."""
+    """Remove all but the newest blocks of a session from a file, and return their number."""
     lines = _lines(file)
     decoded = [_decode(line) for line in lines]
     mine = [n for n, block in enumerate(decoded) if block and block.session_id == session_id]
@@ -170,7 +170,7 @@ def _forget(file: Path, session_id: str, keep_last: int) -> int:
 
 
 def block_of(session_id: str, segment: Segment, *, tier: Tier = "session") -> Block:
-    """A segment as a block; the same one always has the same id."""
+    """Convert a segment to a block; the same segment always gets the same id."""
     milliseconds = int(segment.created_at.timestamp() * 1000)
     digest = hashlib.sha256(f"{session_id}\n{segment.id}".encode()).hexdigest()
     return Block(
@@ -185,7 +185,7 @@ def block_of(session_id: str, segment: Segment, *, tier: Tier = "session") -> Bl
 
 
 def live_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """Blocks in order of their messages, without those that a later one covers."""
+    """Return blocks in order of their messages, without those that a later one covers."""
     live: list[Block] = []
     for block in blocks:
         first, last = block.source_message_range
@@ -228,9 +228,9 @@ def _encode(block: Block) -> bytes:
 
 
 def _decode(line: bytes) -> Block | None:
-    """The block of a line; None where it is not one."""
+    """Parse a line as a block; None if it is not one."""
     try:
-        data: Any = json.loads(line)  # a file that anything may have written
+        data: Any = json.loads(line)  # any program may have written the file
         first, last = (_whole(number) for number in data["sourceMessageRange"])
         created_at = datetime.fromisoformat(data["createdAt"])
         block = Block(
@@ -249,11 +249,11 @@ def _decode(line: bytes) -> Block | None:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not a text")
     return value
 
 
 def _whole(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError(f"{value!r} is no count")
+        raise TypeError(f"{value!r} is not a count")
     return value

@@ -1,11 +1,11 @@
 """Daily notes in a directory: a Markdown file a day for each user, summarised and archived.
 
-    {directory}/{tenant}/{user}/2027-01-04.md           notes of a day, written by anybody
-    {directory}/{tenant}/{user}/MEMORY.md               curated by hand; summaries go to its end
+    {directory}/{tenant}/{user}/2027-01-04.md           notes of a day, written by anyone
+    {directory}/{tenant}/{user}/MEMORY.md               curated by hand; summaries are appended
     {directory}/{tenant}/{user}/archive/2027-01-04.md   a day's notes after its summary
 
-Each step is whole or not done at all, and says by its result that it was done: consolidation may
-be repeated, and interrupted anywhere.
+Each step is atomic, and its result shows that it was done, so consolidation may be repeated, and
+interrupted anywhere.
 """
 
 import asyncio
@@ -44,20 +44,20 @@ from remanence.types import ConversationRef, Note, Segment
 
 T = TypeVar("T")
 
-LEAST_TARGET_TOKENS = 200
-"""A day of a few lines is kept whole, with the headings of its notes."""
+MIN_TARGET_TOKENS = 200
+"""Room for a day of a few lines to stay whole, with the headings of its notes."""
 
 WAIT_SECONDS = 0.1
 LOOK_SECONDS = 3_600.0
-"""How often a running memory looks for days that have become old."""
+"""The interval at which a running memory looks for old days."""
 
 _DAY_FILE = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
 
 
 class ExtractFacts(Protocol):
-    """Keeps the facts of a day's notes for a user, and says how many are new.
+    """Saves the facts of a day's notes for a user, and returns how many are new.
 
-    The same notes may come again after an interruption.
+    It may get the same notes again after an interruption.
     """
 
     async def __call__(self, day: DayNotes, *, user: str, tenant: str) -> int: ...
@@ -65,10 +65,10 @@ class ExtractFacts(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consolidation:
-    """What became of a user's old days.
+    """The result for a user's old days.
 
-    `signature` is that of the memory file before: `edited` where somebody changed it since the
-    last summary. What was edited is kept as it is.
+    `signature` describes the memory file before: `edited` if someone changed it since the last
+    summary. Edits are kept.
     """
 
     tenant: str
@@ -96,32 +96,32 @@ class DailyNotes:
     extract: ExtractFacts | None = None
 
     async def add(self, text: str, *, user: str, tenant: str) -> Path:
-        """Put a note at the end of today's file; it is on the disk when this returns."""
+        """Append a note to today's file; it is on disk when this returns."""
         if not text.strip():
-            raise InvalidMessage("a note is empty: say something in it")
+            raise InvalidMessage("a note is empty: write some text")
         folder, now = self._folder(user, tenant), self.clock.now()
         file = folder / f"{now:%Y-%m-%d}.md"
         await self._run(lambda: _add(file, day_heading(now.date()), entry(text, now)))
         return file
 
     async def curated_text(self, *, user: str, tenant: str) -> str:
-        """The text of a user's memory file, without our marks and with secrets redacted."""
+        """Return the text of a user's memory file, without our markers and with secrets redacted."""
         memory_file = self._folder(user, tenant) / "MEMORY.md"
         body = (await self._run(lambda: read_memory(_read(memory_file)))).body
         return redact(without_markers(_readable(body))).strip()
 
     async def check_layout(self) -> None:
-        """Raise `InvalidPolicy` where days lie in the directory itself: nobody knows whose they are."""
+        """Raise `InvalidPolicy` if day files are in the directory itself: they have no user."""
         days = await self._run(lambda: _days(self.directory, before=date.max))
         if days:
             raise InvalidPolicy(
-                f"daily_directory={str(self.directory)!r} holds {days[0]}.md, which is no user's: "
+                f"daily_directory={str(self.directory)!r} holds {days[0]}.md, which has no user: "
                 "move the files of days to a folder of their user, such as "
                 f"{str(self._folder('ana', 'default'))!r}"
             )
 
     async def users(self) -> tuple[tuple[str, str], ...]:
-        """The tenants and users that have a folder."""
+        """Return the tenants and users that have a folder."""
         return await self._run(lambda: tuple(_users(self.directory)))
 
     async def consolidate(self, *, user: str, tenant: str) -> Consolidation:
@@ -151,7 +151,7 @@ class DailyNotes:
         )
 
     async def keep_up(self) -> None:
-        """Consolidate for ever what has become old, also what did while nothing ran."""
+        """Consolidate old days until cancelled, including those that became old in between runs."""
         while True:
             try:
                 await self._check_layout_or_log()
@@ -177,7 +177,7 @@ class DailyNotes:
         return self.clock.now().date() - timedelta(days=self.keep_days - 1)
 
     async def _consolidate_day(self, folder: Path, day: date, user: str, tenant: str) -> int:
-        """Do the steps that are not yet done for a day, once more where it was written meanwhile."""
+        """Do the missing steps for a day; repeat them if it was written meanwhile."""
         file, memory_file = folder / f"{day}.md", folder / "MEMORY.md"
         facts = 0
         while (text := await self._run(lambda: _read(file))) is not None:
@@ -212,7 +212,7 @@ class DailyNotes:
             conversation=ConversationRef(tenant, f"daily notes of {user}"),
             segments=(self._segment(notes, text, tokens),),
             generation=1,
-            target_tokens=max(LEAST_TARGET_TOKENS, int(tokens * self.policy.reflect_ratio)),
+            target_tokens=max(MIN_TARGET_TOKENS, int(tokens * self.policy.reflect_ratio)),
             count_tokens=self.count_text,
             note_format=self.policy.note_format,
             now=self.clock.now(),
@@ -225,7 +225,7 @@ class DailyNotes:
             draft,
             rendered,
             tokens=self.count_text(rendered),
-            limit_tokens=tokens + LEAST_TARGET_TOKENS,
+            limit_tokens=tokens + MIN_TARGET_TOKENS,
             source_text=text,
         )
         return draft.notes
@@ -255,7 +255,7 @@ class DailyNotes:
         return self.directory.joinpath(*names)
 
     async def _lock(self, folder: Path) -> Lock:
-        """The right to consolidate a folder, which a process that ends gives back."""
+        """Acquire the right to consolidate a folder; it is released when the process ends."""
         lock = Lock(folder / ".lock")
         while not await self._run(lock.take):  # noqa: ASYNC110 - another process does not tell
             await asyncio.sleep(WAIT_SECONDS)
@@ -267,12 +267,12 @@ class DailyNotes:
         except OSError as error:
             raise StoreUnavailable(
                 f"daily notes in {str(self.directory)!r} cannot be read or written: "
-                f"{error.strerror}: name another directory, or mend its permissions"
+                f"{error.strerror}: name another directory, or fix its permissions"
             ) from error
 
 
 def _users(directory: Path) -> list[tuple[str, str]]:
-    """Whose folders there are; one whose name is not that of a user is left alone."""
+    """Return the tenants and users with a folder; other folders are ignored."""
     if not directory.is_dir():
         return []
     folders = [f for t in sorted(directory.iterdir()) if t.is_dir() for f in sorted(t.iterdir())]
@@ -291,7 +291,7 @@ def _days(folder: Path, *, before: date) -> list[date]:
     days = []
     for name in names:
         if name is not None:
-            with contextlib.suppress(ValueError):  # such as 2027-02-31, a file that is no day's
+            with contextlib.suppress(ValueError):  # such as 2027-02-31, which is not a day
                 days.append(date.fromisoformat(name[1]))
     return sorted(day for day in days if day < before)
 
@@ -305,7 +305,7 @@ def _read(file: Path) -> str | None:
 
 
 def _readable(text: str) -> str:
-    """The text with bytes that are no UTF-8 replaced, for models and the database."""
+    """Replace bytes that are not UTF-8, for models and the database."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -317,14 +317,14 @@ def _add(file: Path, heading: str, line: str) -> None:
 
 
 def _write_section(memory_file: Path, section: str) -> None:
-    """Put a section at the end; what anybody wrote before stays, byte for byte."""
+    """Append a section; earlier text stays, byte for byte."""
     body = read_memory(_read(memory_file)).body
     content = with_section(body, section)
     write_whole(memory_file, content.encode("utf-8", "surrogateescape"))
 
 
 def _archive(file: Path, text: str) -> None:
-    """Move a day's file to the archive, beside what came from that day before."""
+    """Move a day's file to the archive, next to earlier files of that day."""
     archive = file.parent / "archive"
     make_directory(archive)
     number = 1

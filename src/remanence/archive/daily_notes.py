@@ -1,8 +1,8 @@
-"""The text of daily notes, and of the memory file that their summaries go to.
+"""Text of daily notes, and of the memory file with their summaries.
 
-A memory file is curated by hand. Its first line signs what follows it, so that an edit since the
-last summary is noticed; each summary stands below a line that names its day and the text it was
-made from, so that it is written once.
+A memory file is curated by hand. Its first line signs the rest, so that an edit since the last
+summary is detected; a line above each summary names its day and its source text, so that it is
+written once.
 """
 
 import hashlib
@@ -21,11 +21,11 @@ _SIGNED = re.compile(r"^<!-- remanence: sha256 of the rest is ([0-9a-f]{64}) -->
 _MARKER = re.compile(r"^<!-- remanence: summary of \S+, source \S+ -->\n", re.MULTILINE)
 _ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)])\s+")
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
-_LONGEST_TOPIC = 80
+_MAX_TOPIC = 80
 
 
 class Read(NamedTuple):
-    """A memory file without its signature, and whether that fits."""
+    """A memory file without its signature, and the state of the signature."""
 
     body: str
     signature: Signature
@@ -33,7 +33,7 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayNotes:
-    """The notes of a day, a line each; `source` names the text that they stand in."""
+    """The notes of a day, a line each; `source` is the fingerprint of their text."""
 
     day: date
     notes: tuple[Note, ...]
@@ -41,17 +41,17 @@ class DayNotes:
 
 
 def day_heading(day: date) -> str:
-    """The first line of a day's file."""
+    """Return the first line of a day's file."""
     return f"# {day.isoformat()}"
 
 
 def entry(text: str, at: datetime) -> str:
-    """A note as a line of its day's file."""
+    """Format a note as a line of its day's file."""
     return f"- {at:%H:%M} {one_line(text)}"
 
 
 def notes_of_day(text: str, day: date) -> tuple[Note, ...]:
-    """A note for each line that is not empty, numbered by line; headings become topics."""
+    """Return a note for each non-empty line, numbered by line; headings become topics."""
     return tuple(_notes(text, datetime.combine(day, time(), tzinfo=UTC)))
 
 
@@ -62,7 +62,7 @@ def _notes(text: str, observed_at: datetime) -> Iterator[Note]:
         if heading := _HEADING.fullmatch(stripped):
             title = heading[1].strip()
             is_date = title == observed_at.date().isoformat()
-            topic = None if is_date else title[:_LONGEST_TOPIC] or None
+            topic = None if is_date else title[:_MAX_TOPIC] or None
         elif stripped:
             yield Note(
                 text=_ITEM.sub("", stripped, count=1),
@@ -74,29 +74,29 @@ def _notes(text: str, observed_at: datetime) -> Iterator[Note]:
 
 
 def fingerprint(text: str) -> str:
-    """What names the text that a summary was made from."""
+    """Return a short hash that identifies the source text of a summary."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def marker(day: date, source: str) -> str:
-    """The line above the summary of the text *source* of a day."""
+    """Return the line above the summary of a day's text *source*."""
     return f"<!-- remanence: summary of {day.isoformat()}, source {source} -->"
 
 
 def without_markers(body: str) -> str:
-    """The text without the lines that `marker` wrote."""
+    """Remove the lines written by `marker`."""
     return _MARKER.sub("", body)
 
 
 def summary(day: date, source: str, notes: Sequence[Note], note_format: NoteFormat) -> str:
-    """The section of a day; its heading tells the date, so the notes do not."""
+    """Format the section of a day; the notes have no date, as its heading has it."""
     undated = [replace(note, observed_at=None) for note in notes]
     text = render_notes(undated, note_format) or "Nothing to keep."
     return f"{marker(day, source)}\n## {day.isoformat()}\n\n{text}\n"
 
 
 def read_memory(content: str | None) -> Read:
-    """The curated text of a memory file, all of it, and whether it is as it was signed."""
+    """Return the whole curated text of a memory file, and the state of its signature."""
     if content is None:
         return Read("", "absent")
     signed = _SIGNED.search(content)
@@ -108,7 +108,7 @@ def read_memory(content: str | None) -> Read:
 
 
 def with_section(body: str, section: str) -> str:
-    """A signed memory file: *body*, byte for byte, and a section at its end."""
+    """Return a signed memory file: *body*, byte for byte, with a section at its end."""
     gap = "" if not body or body.endswith("\n\n") else "\n" if body.endswith("\n") else "\n\n"
     whole = f"{body}{gap}{section}"
     return f"<!-- remanence: sha256 of the rest is {_digest(whole)} -->\n{whole}"

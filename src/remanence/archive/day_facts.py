@@ -1,4 +1,4 @@
-"""Keeping the facts of a day's notes."""
+"""Saving the facts of a day's notes."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -17,9 +17,9 @@ _TIMED = re.compile(r"(\d\d:\d\d) (.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayFacts:
-    """Extracts the facts of a day's notes; each names that day and the line that it comes from.
+    """Extracts the facts of a day's notes; each names its day and line as source.
 
-    All facts of one text are kept in one transaction, and it is not read again once they are.
+    All facts of a text are saved in one transaction; after that it is not read again.
     """
 
     extraction: Extraction
@@ -27,7 +27,7 @@ class DayFacts:
     changed: Callable[[], None]
 
     async def __call__(self, day: DayNotes, *, user: str, tenant: str) -> int:
-        """Keep them, and say how many are new."""
+        """Save the facts and return how many are new."""
         if not self.extraction.policy.extract_facts:
             return 0
         owner, source = Owner(tenant, user), ConversationRef(tenant, _source(day))
@@ -43,7 +43,7 @@ class DayFacts:
         )
 
     async def _keep(self, day: DayNotes, owner: Owner, source: ConversationRef) -> int | None:
-        """How many are new; None where others changed the facts meanwhile."""
+        """Return how many facts are new; None if others changed the facts meanwhile."""
         messages = tuple(self._messages(day))
         changes = await self.extraction.changes(owner, source, messages=messages, notes=day.notes)
         if not changes.facts:
@@ -55,7 +55,7 @@ class DayFacts:
         return len(saved)
 
     def _messages(self, day: DayNotes) -> Iterator[Message]:
-        """Each line as its user said it, at the time that it begins with."""
+        """Yield each line as a message of its user, at the time that it begins with."""
         for note in day.notes:
             text, at = _with_time(note)
             tokens = self.count_text(text)

@@ -1,4 +1,4 @@
-"""Notes of a conversation to blocks and back."""
+"""Export of a conversation's notes to blocks, and import."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ MADE_BY = "imported/1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """How many blocks became observations, and why others did not: nothing is overwritten."""
+    """The number of blocks imported, and why others were not: nothing is overwritten."""
 
     imported: int
     malformed: int
@@ -22,7 +22,7 @@ class ImportReport:
 
 
 async def export_segments(store: BlockStore, session_id: str, segments: tuple[Segment, ...]) -> int:
-    """Append the segments that *store* does not hold yet, and say how many those were."""
+    """Append the segments that are not in *store* yet, and return how many those were."""
     held = {block.id for block in (await store.load_session(session_id)).blocks}
     blocks = [block_of(session_id, segment) for segment in segments]
     new = [block for block in blocks if block.id not in held]
@@ -33,7 +33,7 @@ async def export_segments(store: BlockStore, session_id: str, segments: tuple[Se
 async def export_reflections(
     store: BlockStore, session_id: str, reflections: tuple[Segment, ...]
 ) -> int:
-    """Append reflections to the blocks of all sessions, and say how many were new there."""
+    """Append reflections to the cross-session blocks, and return how many were new."""
     held = {block.id for block in (await store.load_cross_session()).blocks}
     blocks = [block_of(session_id, segment, tier="cross-session") for segment in reflections]
     new = [block for block in blocks if block.id not in held]
@@ -44,7 +44,7 @@ async def export_reflections(
 async def import_blocks(
     store: BlockStore, ref: ConversationRef, segment_writer: SegmentWriter
 ) -> ImportReport:
-    """Make observations of the blocks that follow what is observed, until one does not fit."""
+    """Import blocks as observations, from the observed cursor on, until one does not fit."""
     loaded = await store.load_session(ref.id)
     conflicts: list[str] = []
     imported = 0
@@ -66,7 +66,7 @@ async def import_blocks(
 async def _conflict(
     segment_writer: SegmentWriter, state: MemoryState | None, ref: ConversationRef, block: Block
 ) -> str | None:
-    """Why a block cannot be an observation of this tape; None if it can."""
+    """Return why a block cannot be an observation of this tape; None if it can."""
     first_seq, last_seq = block.source_message_range[0] + 1, block.source_message_range[1]
     name = f"its messages {first_seq}..{last_seq}"
     if state is None or last_seq > state.last_seq:
