@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told otherwise."""
+"""A clock that moves only when a test advances it."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
 class FixedClock:
-    """Time that moves by `advance` alone, and ids that count up."""
+    """Time that only `advance` moves, and ids that count up."""
 
     def __init__(self, now: datetime = START, *, prefix: str = "") -> None:
         self._now = now
@@ -21,5 +21,5 @@ class FixedClock:
         return f"{kind}_{self._prefix}{next(self._numbers):08d}"
 
     def advance(self, seconds: float) -> None:
-        """Let *seconds* pass."""
+        """Move the time forward by *seconds*."""
         self._now += timedelta(seconds=seconds)

@@ -1,4 +1,4 @@
-"""A store on which chosen calls fail, lose their answer, or wait, as a test says."""
+"""A store whose calls fail, lose their result, or wait, as scripted by a test."""
 
 import asyncio
 from collections import defaultdict, deque
@@ -36,27 +36,27 @@ When: TypeAlias = Literal["before", "after"]
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A place in a call where it waits: `reached` is set by the call, `opened` by the test."""
+    """A point where a call waits: the call sets `reached`, the test sets `opened`."""
 
     reached: asyncio.Event = field(default_factory=asyncio.Event)
     opened: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def pass_by(self) -> None:
-        """Tell that the call is here, and wait for the test."""
+        """Set `reached`, and wait until the test opens the gate."""
         self.reached.set()
         await self.opened.wait()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What happens to one call: an error, a gate, or neither."""
+    """The effect on one call: an error, a gate, or neither."""
 
     when: When = "before"
     error: Exception | None = None
     gate: Gate | None = None
 
     async def happen(self, when: When) -> None:
-        """Do it, if this is the time."""
+        """Apply the fault if it is due at this point."""
         if when != self.when:
             return
         if self.gate is not None:
@@ -66,11 +66,11 @@ class Fault:
 
 
 class FaultyStore:
-    """Passes calls on to *inner*, except where `fail` or `hold` wrote a fault for them.
+    """Forwards calls to *inner*, except for the faults set with `fail` and `hold`.
 
-    The faults of a method are used up in the order in which they were written. `before` the inner
-    call nothing was written yet; `after` it everything was, and only the answer is lost or late.
-    `calls` are the names of all calls so far.
+    The faults of a method apply in the order in which they were set. A fault `before` the inner
+    call means nothing was written; `after` it, only the result is lost or late. `calls` are the
+    names of all calls so far.
     """
 
     def __init__(self, inner: Store) -> None:
@@ -81,12 +81,12 @@ class FaultyStore:
     def fail(
         self, method: str, error: Exception, *, when: When = "before", times: int = 1, skip: int = 0
     ) -> None:
-        """Raise *error* in the next *times* calls of *method*, after *skip* calls without fault."""
+        """Raise *error* in the next *times* calls of *method*, after *skip* calls without a fault."""
         self._faults[method].extend([Fault()] * skip)
         self._faults[method].extend([Fault(when=when, error=error)] * times)
 
     def hold(self, method: str, *, when: When = "before", skip: int = 0) -> Gate:
-        """Keep the next call of *method* waiting until the test opens the gate."""
+        """Block the next call of *method* until the test opens the gate."""
         gate = Gate()
         self._faults[method].extend([Fault()] * skip)
         self._faults[method].append(Fault(when=when, gate=gate))

@@ -1,4 +1,4 @@
-"""The promises P1, P3 and P6 as checks of values, for tests of any program that uses remanence."""
+"""Checks of the promises P1, P3 and P6, for tests of programs that use remanence."""
 
 import json
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 from remanence.context.context import BlockKind, Context
 from remanence.types import MemoryState, Segment
 
-JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
+JsonObject = dict[str, Any]  # the provider defines its shape
 
 
 def check_tiling(state: MemoryState, segments: Sequence[Segment]) -> None:
@@ -30,7 +30,7 @@ def check_tiling(state: MemoryState, segments: Sequence[Segment]) -> None:
 
 
 def check_coverage(context: Context, state: MemoryState, segments: Sequence[Segment]) -> None:
-    """P1: each message is raw, covered by a segment that is shown, or named in `omitted`."""
+    """P1: each message is raw, covered by a segment in the context, or listed in `omitted`."""
     shown = {block.segment_id for block in context.system}
     accounted = {message.seq for message in context.messages}
     for segment in segments:
@@ -43,7 +43,7 @@ def check_coverage(context: Context, state: MemoryState, segments: Sequence[Segm
 
 
 def flatten(context: Context) -> list[str]:
-    """The Anthropic request as one string a block, in order, without breakpoints and volatile."""
+    """Return the Anthropic request, a string per block, without breakpoints and volatile block."""
     request = context.to_anthropic()
     pieces = [_bytes("system", block) for block in request.get("system", ())]
     for turn in request["messages"]:
@@ -52,7 +52,7 @@ def flatten(context: Context) -> list[str]:
 
 
 def cached_prefix(context: Context) -> list[str]:
-    """The blocks up to the last breakpoint, as `flatten` gives them."""
+    """Return the blocks up to the last breakpoint, in the form of `flatten`."""
     request = context.to_anthropic()
     blocks = [("system", block) for block in request.get("system", ())]
     for turn in request["messages"]:
@@ -62,11 +62,11 @@ def cached_prefix(context: Context) -> list[str]:
 
 
 def check_extends(earlier: Context, later: Context, *, facts_renewed: bool = False) -> None:
-    """P3: the cached prefix of *earlier* begins *later*, where both show the same notes.
+    """P3: *later* starts with the cached prefix of *earlier*, if both have the same notes.
 
-    Where *later* shows more observations, the notes of *earlier* begin those of *later*. Facts are
-    the same as long as the reflections are, unless they may be *facts_renewed*: after a pause in
-    which the prompt cache ran out, an erasure, or another user's name.
+    If *later* has more observations, its notes start with those of *earlier*. Facts are the same as
+    long as the reflections are. Set *facts_renewed* where they may change: after a pause in which
+    the prompt cache expired, an erasure, or another user's name.
     """
     before = [block.segment_id for block in earlier.system if block.segment_id]
     after = [block.segment_id for block in later.system if block.segment_id]

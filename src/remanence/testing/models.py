@@ -13,14 +13,14 @@ ModelScript: TypeAlias = (
 )
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-"""When every call of a scripted model was made, as its `Usage` says."""
+"""The time in the `Usage` of every call of a scripted model."""
 
 
 class ScriptedModel:
-    """Gives one scripted answer a call, then *otherwise*; keeps the requests it received.
+    """Returns one scripted answer per call, then *otherwise*; records its requests.
 
     An exception in the script is raised, a function gets the request. With `gate`, each call waits
-    until that event is set; `called` is set by the first call.
+    until that event is set; the first call sets `called`.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ScriptedModel:
 def scripted_answer(
     text: str, request: ModelRequest, *, model: str = "scripted-model", complete: bool = True
 ) -> ModelAnswer:
-    """An answer of *text* that took a token for each four characters."""
+    """Return an answer of *text*, with a usage of one token per four characters."""
     usage = Usage(
         conversation=request.conversation,
         user=request.user,
@@ -78,5 +78,5 @@ def scripted_answer(
 
 
 def cut_off(text: str) -> Callable[[ModelRequest], ModelAnswer]:
-    """A script entry: *text*, and then the output limit."""
+    """Return a script entry: *text*, cut off at the output limit."""
     return lambda request: scripted_answer(text, request, complete=False)

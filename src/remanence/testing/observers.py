@@ -12,7 +12,7 @@ ReflectAnswer: TypeAlias = Draft | BaseException | Callable[[ReflectRequest], Dr
 
 
 def brief_notes(request: ObserveRequest) -> Draft:
-    """A note for each message: its number and its first words."""
+    """Return a note for each message: its number and its first words."""
     notes = tuple(
         Note(
             text=f"#{message.seq} {' '.join(message.full_text.split()[:3])}"[:40],
@@ -27,17 +27,17 @@ def brief_notes(request: ObserveRequest) -> Draft:
 
 
 def brief_reflection(request: ReflectRequest) -> Draft:
-    """The first notes of the segments, as many as the target allows."""
+    """Return the first notes of the segments, as many as the target allows."""
     notes = tuple(note for segment in request.segments for note in segment.notes)
     kept = notes[: max(1, request.target_tokens // 40)]
     return Draft(notes=kept, made_by="scripted/1", nothing=not kept)
 
 
 class ScriptedObserver:
-    """Gives one scripted answer a call, then `brief_notes`; keeps the requests it received.
+    """Returns one scripted answer per call, then `brief_notes`; records its requests.
 
-    An exception in the script is raised. With `gate`, each call waits until that event is set;
-    `called` is set by the first call.
+    An exception in the script is raised. With `gate`, each call waits until that event is set; the
+    first call sets `called`.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ScriptedObserver:
 
 
 class ScriptedReflector:
-    """Gives one scripted answer a call, then `brief_reflection`; keeps the requests."""
+    """Returns one scripted answer per call, then `brief_reflection`; records its requests."""
 
     def __init__(self, script: Iterable[ReflectAnswer] = ()) -> None:
         self.requests: list[ReflectRequest] = []

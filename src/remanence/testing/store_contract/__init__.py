@@ -1,4 +1,4 @@
-"""What every `Store` must do, as a test class to inherit from.
+"""The contract of `Store`, as a test class to inherit from.
 
     class TestMyStore(StoreContract):
         @pytest.fixture
@@ -7,7 +7,7 @@
                 return await open_my_store(tmp_path)
             return open_handle
 
-`open_again` opens one more handle on the same database each time; the suite closes them.
+Each call of `open_again` opens another handle on the same database; the suite closes them.
 """
 
 from remanence.testing.store_contract.activation import ActivationContract

@@ -1,4 +1,4 @@
-"""Deletion: nothing is left, nothing comes back, and nothing else is touched."""
+"""Deletion: nothing remains, nothing returns, and nothing else changes."""
 
 import pytest
 

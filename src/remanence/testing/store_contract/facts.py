@@ -23,7 +23,7 @@ ANA_ELSEWHERE = Owner("other", "ana")
 
 
 def fact(id_: str, summary: str, owner: Owner = ANA, **changes: object) -> Fact:
-    """A fact that holds; *changes* are fields of it."""
+    """Return a valid fact; *changes* are its fields."""
     fields: dict[str, object] = {
         "id": id_,
         "tenant": owner.tenant,
@@ -39,7 +39,7 @@ def fact(id_: str, summary: str, owner: Owner = ANA, **changes: object) -> Fact:
 
 
 def new(*facts: Fact, **replaced: str) -> FactChanges:
-    """These facts; *replaced* names for the id of an old one that of a new one."""
+    """Return changes with these facts; *replaced* maps the id of an old fact to a new one's."""
     return FactChanges(facts=facts, replaced=replaced)
 
 

@@ -1,4 +1,4 @@
-"""Handles on a database: what one wrote another one reads, and what closing means."""
+"""Handles on a database: one reads the writes of another, and closing is final."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -32,7 +32,7 @@ OpenStore: TypeAlias = Callable[[], Awaitable[Store]]
 
 
 class Handles:
-    """The fixtures of every contract. `durable` is false where closing forgets everything."""
+    """The fixtures of every contract. `durable` is false if closing discards everything."""
 
     durable: ClassVar[bool] = True
 

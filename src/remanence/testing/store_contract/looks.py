@@ -1,4 +1,4 @@
-"""Planned looks: what changes a conversation's memory plans one, and paging follows their order."""
+"""Planned looks: a change to a conversation's memory plans one, and pages are in their order."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Reflections: segments are replaced together, and what is live goes on tiling the tape."""
+"""Reflections: segments are replaced together, and the live ones still tile the tape."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Values that the contract suites write."""
+"""Sample values for the contract suites."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ from remanence.types import (
 
 REF = ConversationRef("default", "chat")
 START = datetime(2024, 5, 17, 9, 30, tzinfo=UTC)
-TOKENS = 10  # of each sample message
+TOKENS = 10  # per message
 
 
 def at(minutes: float) -> datetime:
@@ -24,13 +24,13 @@ def at(minutes: float) -> datetime:
     return START + timedelta(minutes=minutes)
 
 
-def user(text: str, *, id: str | None = None, tokens: int = TOKENS) -> Message:  # noqa: A002 - the field's name
+def user(text: str, *, id: str | None = None, tokens: int = TOKENS) -> Message:  # noqa: A002 - a field
     """A counted message of the user."""
     return Message.user(text, id=id).replace(tokens=tokens)
 
 
 def users(count: int) -> list[Message]:
-    """So many different messages."""
+    """Return *count* different messages."""
     return [user(f"message {number}") for number in range(1, count + 1)]
 
 
@@ -94,14 +94,14 @@ def usage(**changes: object) -> Usage:
 
 
 async def tape(store: Store, count: int, ref: ConversationRef = REF) -> MemoryState:
-    """The state of a conversation after so many messages."""
+    """Append *count* messages and return the state."""
     return (await store.append(ref, users(count), user="ana")).state
 
 
 async def observe_ranges(
     store: Store, ranges: Sequence[tuple[int, int]], ref: ConversationRef = REF
 ) -> MemoryState:
-    """The state after a tape up to the last range and an observation of each of them."""
+    """Append messages up to the last range, observe each range, and return the state."""
     state = await tape(store, ranges[-1][1], ref)
     for first_seq, last_seq in ranges:
         state = expect_state(
@@ -113,13 +113,13 @@ async def observe_ranges(
 async def active(
     store: Store, ranges: Sequence[tuple[int, int]], ref: ConversationRef = REF
 ) -> MemoryState:
-    """The state after observations of the ranges, all of them in use."""
+    """Observe the ranges, activate all of them, and return the state."""
     state = await observe_ranges(store, ranges, ref)
     end = state.observed_seq
     return expect_state(await store.activate(state, active_seq=end, tail_seq=end + 1, at=at(70)))
 
 
 def expect_state(state: MemoryState | None) -> MemoryState:
-    """The state of a commit that must not have lost a race."""
+    """Return the state of a commit, which must have succeeded."""
     assert state is not None, "the guard of a commit without rivals did not hold"
     return state

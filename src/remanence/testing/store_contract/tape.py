@@ -1,4 +1,4 @@
-"""Appending: numbers without gaps, all or none, each message once."""
+"""Appending: seqs without gaps, all messages or none, each message once."""
 
 import asyncio
 from datetime import datetime, timedelta, timezone
@@ -270,7 +270,7 @@ class TapeContract(Handles):
 
 
 async def _settle(store: Store, batches: list[list[Message]]) -> list[object]:
-    """What each of the concurrent appends returned or raised."""
+    """Append the batches concurrently; return each result or exception."""
 
     async def one(batch: list[Message]) -> object:
         try:

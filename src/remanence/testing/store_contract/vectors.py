@@ -1,4 +1,4 @@
-"""Vectors: each note, observed message and fact gets one, and loses it with itself."""
+"""Vectors: each note, observed message and fact gets one, which is deleted with it."""
 
 from remanence.protocols import Store
 from remanence.testing.store_contract.facts import ANA, BOB, fact, new
@@ -20,12 +20,12 @@ RED, GREEN, BLUE = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 def vector(text: str) -> tuple[float, ...]:
-    """The colours that a text names."""
+    """Return a vector of the colours in a text."""
     return tuple(float(name in text) + 0.01 for name in ("red", "green", "blue"))
 
 
 async def embed_all(store: Store, model: str = MODEL) -> list[str]:
-    """Give every text its vector; the texts in the order in which they came."""
+    """Save a vector for every text, and return the texts in the store's order."""
     texts: list[str] = []
     while (task := await store.unembedded(model)) is not None:
         texts += [item.text for item in task.items]
@@ -34,7 +34,7 @@ async def embed_all(store: Store, model: str = MODEL) -> list[str]:
 
 
 async def colours(store: Store, *names: str, ref: ConversationRef = REF) -> None:
-    """A conversation that names colours, all observed in one note each."""
+    """Append a message for each colour, and observe each in a note."""
     appended = await store.append(ref, [user(f"message {name}") for name in names], user="ana")
     notes = tuple(
         Note(text=f"note {name}", first_seq=seq, last_seq=seq, observed_at=at(seq))
