@@ -68,7 +68,7 @@ class BlockStore:
         await self._run(lambda: self._append(blocks))
 
     async def load_session(self, session_id: str) -> LoadedBlocks:
-        """Load the blocks of a session, also from a file that another program named without escaping."""
+        """Load the blocks of a session, also from a file with an unescaped name."""
         return await self._run(lambda: self._load_session(session_id))
 
     async def sessions(self) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ class DailyNotes:
         return file
 
     async def curated_text(self, *, user: str, tenant: str) -> str:
-        """Return the text of a user's memory file, without our markers and with secrets redacted."""
+        """Return a user's memory file, without our markers and with secrets redacted."""
         memory_file = self._folder(user, tenant) / "MEMORY.md"
         body = (await self._run(lambda: read_memory(_read(memory_file)))).body
         return redact(without_markers(_readable(body))).strip()
@@ -257,7 +257,7 @@ class DailyNotes:
     async def _lock(self, folder: Path) -> Lock:
         """Acquire the right to consolidate a folder; it is released when the process ends."""
         lock = Lock(folder / ".lock")
-        while not await self._run(lock.take):  # noqa: ASYNC110 - another process does not tell
+        while not await self._run(lock.take):  # noqa: ASYNC110 - another process sends no signal
             await asyncio.sleep(WAIT_SECONDS)
         return lock
 

@@ -81,7 +81,7 @@ class FaultyStore:
     def fail(
         self, method: str, error: Exception, *, when: When = "before", times: int = 1, skip: int = 0
     ) -> None:
-        """Raise *error* in the next *times* calls of *method*, after *skip* calls without a fault."""
+        """Raise *error* in *times* calls of *method*, after *skip* calls without a fault."""
         self._faults[method].extend([Fault()] * skip)
         self._faults[method].extend([Fault(when=when, error=error)] * times)
 
