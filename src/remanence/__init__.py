@@ -40,7 +40,7 @@ _HOMES = {
     "count_tokens": "tokens",
     "memory_tools": "tools",
 }
-"""Where each public name lives. They are loaded on first use, so that a command line that only
+"""Module of each public name. They are imported on first use, so that a command line that only
 prints its help does not wait for the database and telemetry packages."""
 
 __all__ = [

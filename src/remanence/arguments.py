@@ -1,4 +1,4 @@
-"""Checking what a public method is given, before any of it reaches a thread or a database."""
+"""Checks of the arguments of public methods, before they reach a thread or a database."""
 
 import inspect
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Everything that runs behind an open memory: one task group owns it."""
+"""Background tasks of an open memory, owned by one task group."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -12,14 +12,14 @@ MAX_PAUSE_SECONDS = 60.0
 
 
 class _Closing(Exception):
-    """Ends the group, and with it what still runs."""
+    """Ends the group and its remaining tasks."""
 
 
 class Background:
-    """The one owner of the tasks behind an open memory; a task that fails is begun again.
+    """The owner of all background tasks of an open memory; restarts tasks that fail.
 
-    The group lives in a task of its own: an error of the host's while the memory is open stays as
-    it is, and another task than the one that opened the memory may close it.
+    The group lives in a task of its own: errors of the host are not wrapped in a group, and another
+    task than the one that opened the memory may close it.
     """
 
     def __init__(self) -> None:
@@ -34,17 +34,17 @@ class Background:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Cancel what still runs; return when all of it has ended."""
+        """Cancel the remaining tasks and wait until all have ended."""
         self._closing.set()
         if self._owner is not None:
             await asyncio.wait({self._owner})
 
     def spawn(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        """Run *work* until it returns; an error of it is logged, and after a pause it begins anew."""
+        """Run *work* until it returns; after an error, log it, pause and restart."""
         return self.run(name, _repeat(name, work))
 
     def run(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run *work* once; it may not raise."""
+        """Run *work* once; it must not raise."""
         return self._group.create_task(work, name=f"remanence-{name}")
 
     async def _own(self) -> None:
@@ -70,7 +70,7 @@ async def _repeat(name: str, work: Callable[[], Awaitable[None]]) -> None:
 
 
 class Pauses:
-    """The pauses of work that failed: twice as long with each failure in a row."""
+    """Pauses after failures: twice as long with each failure in a row."""
 
     def __init__(self) -> None:
         self._failures = 0
@@ -86,7 +86,7 @@ class Pauses:
         return seconds
 
     def reset(self) -> None:
-        """Begin with short pauses again."""
+        """Start with short pauses again."""
         self._failures = 0
 
 
@@ -100,18 +100,18 @@ class Waiters:
         return any(not future.done() for future in self._futures)
 
     def add(self) -> asyncio.Future[None]:
-        """A future that one call awaits."""
+        """Return a future for one waiting call."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._futures.append(future)
         return future
 
     def settle(self) -> None:
-        """Let all of them go on."""
+        """Resolve all waiting calls."""
         for future in self._take():
             future.set_result(None)
 
     def close(self) -> None:
-        """Tell all of them that nobody will do the work."""
+        """Raise `Closed` in all waiting calls."""
         for future in self._take():
             future.set_exception(closed_error())
 
@@ -121,7 +121,7 @@ class Waiters:
 
 
 def closed_error() -> Closed:
-    """The error of a call that waits for background work of a closed memory."""
+    """Return the error of a call that waits for background work of a closed memory."""
     return Closed(
         "the memory was closed before this was done: open it again, what is due will be done then"
     )

@@ -82,7 +82,7 @@ class Portal:
         self._ended: Future[None] | None = None
 
     def open(self, resource: Callable[[], AbstractAsyncContextManager[T]]) -> T:
-        """Start the thread and open *resource* in it; what it raises is raised here."""
+        """Start the thread and open *resource* in it; raise its errors here."""
         opened: Future[T] = Future()
         self._ended = self._thread.submit(lambda: asyncio.run(self._serve(resource, opened)))
         try:
@@ -91,11 +91,11 @@ class Portal:
             self.close()
             raise
 
-    def call(self, work: Coroutine[Any, Any, T]) -> T:  # what it yields and is sent is asyncio's
+    def call(self, work: Coroutine[Any, Any, T]) -> T:  # the yield and send types are asyncio's
         """Run *work* in the loop and wait for it; an interrupt cancels it.
 
         Raises:
-            Closed: the portal is closed, or was before *work* had ended.
+            Closed: the portal is closed, or was closed before *work* ended.
         """
         loop = self._loop
         if loop is None or self._closing.done():
@@ -111,7 +111,7 @@ class Portal:
             raise
 
     def close(self) -> None:
-        """Close the resource and wait until the thread has ended; what closing raises is raised."""
+        """Close the resource, wait until the thread has ended, and raise any error of closing."""
         if not self._closing.done():
             self._closing.set_result(None)
         self._thread.shutdown()

@@ -1,4 +1,4 @@
-"""Time and ids, passed in so that a test can hold them."""
+"""Time and ids, passed in so that a test can control them."""
 
 import random
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ class Clock(Protocol):
         ...
 
     def new_id(self, kind: str) -> str:
-        """A new id that starts with *kind*, unique everywhere, sortable by time of creation."""
+        """Return a new id that starts with *kind*, globally unique, sortable by time of creation."""
         ...
 
 

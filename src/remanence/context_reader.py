@@ -1,4 +1,4 @@
-"""Contexts of conversations: what is read, activated and looked up for each."""
+"""Contexts of conversations, with their activations and lookups."""
 
 import asyncio
 import contextlib
@@ -18,17 +18,17 @@ from remanence.stores.optional import write_if_possible
 from remanence.types import ConversationRef, MemoryState, Message, Owner, Snapshot
 
 STAND_IN_SOURCE_TOKENS = 8_000
-"""Tokens before an overfull tail that are read for its stand-in."""
+"""Tokens before an overfull tail that are read for its excerpt."""
 
 RECALLED = 5
 
 LONG_CONTEXT = 20_000
-"""Characters from which a context is built beside the event loop: its texts are counted, and a
-message that is too large for it is counted anew at each length that is tried."""
+"""Characters from which a context is built in a thread: its texts are counted, and an oversized
+message is counted again at each length that is tried."""
 
 
 async def render_context(runtime: Runtime, snapshot: Snapshot, request: ContextRequest) -> Context:
-    """The context of a snapshot, made in a thread where it is long; nothing is read or changed."""
+    """Return the context of a snapshot, built in a thread if long; reads and changes nothing."""
 
     def build() -> Context:
         return build_context(
@@ -43,10 +43,10 @@ async def render_context(runtime: Runtime, snapshot: Snapshot, request: ContextR
 
 
 def _is_long(runtime: Runtime, snapshot: Snapshot, request: ContextRequest) -> bool:
-    """Whether so much has to be counted that others would wait for it."""
-    given = (request.system, request.identity, *request.knowledge, request.facts, request.memories)
+    """Return whether counting the tokens would block the event loop for long."""
+    texts = (request.system, request.identity, *request.knowledge, request.facts, request.memories)
     tail_tokens = sum(message.tokens for message in snapshot.tail)
-    return sum(map(len, given)) > LONG_CONTEXT or tail_tokens > runtime.policy.context_tokens // 2
+    return sum(map(len, texts)) > LONG_CONTEXT or tail_tokens > runtime.policy.context_tokens // 2
 
 
 async def current_context(
@@ -58,7 +58,7 @@ async def current_context(
     query: str | None,
     model: str | None,
 ) -> Context:
-    """What the model should see now, with what is ready activated."""
+    """Return the context for the next model call, after activating ready notes."""
     if not runtime.policy.enabled:
         return await _without_memory(runtime, ref, request, user=user)
     changed = runtime.asked.update(ref, model)
@@ -80,7 +80,7 @@ async def current_context(
 
 
 async def read_snapshot(runtime: Runtime, ref: ConversationRef, *, user: str | None) -> Snapshot:
-    """State, live segments and raw tail; those of an empty tape before the first message."""
+    """Return the snapshot of a conversation; an empty one before the first message."""
     tail_tokens = runtime.policy.context_tokens + STAND_IN_SOURCE_TOKENS
     with give_priority():
         snapshot = await runtime.store.snapshot(ref, tail_tokens=tail_tokens)
@@ -91,7 +91,7 @@ async def read_snapshot(runtime: Runtime, ref: ConversationRef, *, user: str | N
 
 
 def require_user(runtime: Runtime, state: MemoryState, user: str | None) -> None:
-    """Raise `WrongUser` where the tape names a user, and *user* is another one, or none."""
+    """Raise `WrongUser` if the tape names a user, and *user* is another one, or None."""
     if user is None and runtime.all_users:
         return
     if state.user is not None and user != state.user:
@@ -99,14 +99,14 @@ def require_user(runtime: Runtime, state: MemoryState, user: str | None) -> None
 
 
 def empty_state(runtime: Runtime, ref: ConversationRef, user: str | None) -> MemoryState:
-    """The state of a conversation before its first message."""
+    """Return the state of a conversation before its first message."""
     return MemoryState(ref=ref, key=0, user=user, created_at=runtime.clock.now())
 
 
 async def _without_memory(
     runtime: Runtime, ref: ConversationRef, request: ContextRequest, *, user: str | None
 ) -> Context:
-    """All messages, or as many of the newest as the policy allows."""
+    """Return all messages, or as many of the newest as the policy allows."""
     most, state = runtime.policy.disabled_messages, await runtime.store.state(ref)
     if state is not None:
         require_user(runtime, state, user)
@@ -121,7 +121,7 @@ async def _without_memory(
 
 
 async def _catch_up(runtime: Runtime, ref: ConversationRef, *, user: str | None) -> Snapshot:
-    """A snapshot, after a bounded wait for observations where one is asked for."""
+    """Return a snapshot, after a bounded wait for observations if the policy asks for it."""
     policy = runtime.policy
     snapshot = await read_snapshot(runtime, ref, user=user)
     if (
@@ -136,7 +136,7 @@ async def _catch_up(runtime: Runtime, ref: ConversationRef, *, user: str | None)
 
 
 async def _wait_for_observations(runtime: Runtime, state: MemoryState) -> None:
-    """Wait until no observation is due; what else is due goes on behind the turn."""
+    """Wait until no observation is due; other steps continue in the background."""
     while observation_due(runtime.policy, state):
         await runtime.engine.progress(state.ref)
         current = await runtime.store.state(state.ref)
@@ -148,7 +148,7 @@ async def _wait_for_observations(runtime: Runtime, state: MemoryState) -> None:
 async def _activate(
     runtime: Runtime, snapshot: Snapshot, request: ContextRequest, *, model_changed: bool
 ) -> Snapshot:
-    """The snapshot with what is ready activated, if that can be written now."""
+    """Return the snapshot with ready notes activated, if that can be written now."""
     state = snapshot.state
     moved = await write_if_possible(
         runtime.reconciler.activate_if_due(snapshot, now=request.now, model_changed=model_changed)
@@ -162,7 +162,7 @@ async def _activate(
 async def _with_facts(
     runtime: Runtime, request: ContextRequest, snapshot: Snapshot, query: str | None
 ) -> ContextRequest:
-    """The request with what is known about the user, where there is one."""
+    """Return the request with the facts about the user, if there is one."""
     policy = runtime.policy
     owner = owner_of(snapshot.state)
     if owner is None or not policy.facts_tokens:
@@ -188,7 +188,7 @@ async def _with_facts(
 async def _with_quotes(
     runtime: Runtime, request: ContextRequest, snapshot: Snapshot, query: str | None
 ) -> ContextRequest:
-    """The request with what a query finds, unless all there is to find is shown anyway."""
+    """Return the request with quotes for the query, unless the context shows the whole tape."""
     state, owner = snapshot.state, owner_of(snapshot.state)
     whole = state.tail_seq <= 1 and state.last_sum_tokens < runtime.policy.context_tokens // 2
     if not query or not runtime.policy.recall_tokens or (whole and owner is None):
@@ -198,7 +198,7 @@ async def _with_quotes(
 
 
 async def _curated_file(runtime: Runtime, owner: Owner) -> str:
-    """The memory file of the user; empty where there is none or it cannot be read now."""
+    """Return the memory file of the user; empty if there is none or it cannot be read now."""
     if runtime.daily is None:
         return ""
     try:
@@ -209,5 +209,5 @@ async def _curated_file(runtime: Runtime, owner: Owner) -> str:
 
 
 def _newest_question(tail: Sequence[Message]) -> str:
-    """What the user said last."""
+    """Return the text of the user's last message."""
     return next((m.text for m in reversed(tail) if m.role == "user" and m.text.strip()), "")

@@ -1,4 +1,4 @@
-"""One conversation: its tape, its notes, and what its model should see."""
+"""One conversation: its tape, its notes, and its contexts."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -68,10 +68,10 @@ LOG_SEPARATOR = "\n\n---\n\n"
 """Between the segments of an observation log, as in the view `observation_log`."""
 
 ROUND: Final = 100
-"""Newest messages among which the calls of the round in progress are looked for."""
+"""Newest messages that are searched for the tool calls of the round in progress."""
 
 LONG_TEXT = 20_000
-"""Characters from which counting tokens leaves the event loop."""
+"""Characters from which tokens are counted in a thread."""
 
 
 def require_conversation(given: object) -> None:
@@ -110,15 +110,15 @@ class Conversation:
         return self._runtime.facts
 
     async def owner(self) -> Owner | None:
-        """Whose facts this conversation knows: those of the user whom its tape names."""
+        """Return the owner of this conversation's facts: the user whom its tape names."""
         return owner_of(await self.state())
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[str]:
         """Keep other turns of this conversation waiting, in this process and in others.
 
-        Gives a name of the turn for `append`. A `Chat` does it by itself; use it where a loop of
-        one's own makes turns.
+        Yields a name of the turn for `append`. A `Chat` does this by itself; use it in a loop of
+        your own.
 
         Raises:
             TurnTaken: another turn did not end within the setting `turn_wait_seconds`.
@@ -176,7 +176,7 @@ class Conversation:
         now: datetime | None = None,
         model: str | None = None,
     ) -> Context:
-        """What the model should see now. Never waits for a model, unless `block_after` is set.
+        """Return the context for the next model call. Waits for a model only with `block_after`.
 
         Args:
             system: the base system prompt.
@@ -186,9 +186,9 @@ class Conversation:
                 and facts, go to the volatile block, up to `Policy.recall_tokens`, unless the
                 context shows them anyway.
             channel: where the user writes from, for the volatile block; `web` needs no hint.
-            now: the time that the volatile block tells, by default the clock's.
-            model: which one is asked; where it is another than before, no prompt cache is lost, so
-                notes that are ready are used.
+            now: the time in the volatile block, by default the clock's.
+            model: the model that will be called; if it changed, there is no prompt cache to lose,
+                so ready notes are activated.
 
         Raises:
             ContextOverflow: the system text leaves no room for messages.
@@ -214,22 +214,22 @@ class Conversation:
         )
 
     async def messages(self, *, after: int = 0, limit: int | None = None) -> tuple[Message, ...]:
-        """Messages with a seq above *after*, in order, at most *limit*; None sets no limit."""
+        """Return messages with a seq above *after*, in order, at most *limit*; None is no limit."""
         require_count(after=max(after, 0) if isinstance(after, int) else after)
         require_count(limit=limit, optional=True)
         await self._require_ours()
         return await self._store.messages(self.ref, after=after, limit=limit)
 
     async def observations(self) -> tuple[Segment, ...]:
-        """The live observations, oldest first; those after `active_seq` are kept ready."""
+        """Return the live observations, oldest first; those after `active_seq` are kept ready."""
         return tuple(s for s in await self._segments() if s.generation == 0)
 
     async def reflections(self) -> tuple[Segment, ...]:
-        """The live reflections, oldest first."""
+        """Return the live reflections, oldest first."""
         return tuple(s for s in await self._segments() if s.generation > 0)
 
     async def state(self) -> MemoryState:
-        """The cursors, token accounts and failures; all zero before the first message."""
+        """Return the cursors, token accounts and failures; all zero before the first message."""
         self._runtime.check_open()
         state = await self._store.state(self.ref)
         if state is None:
@@ -238,11 +238,11 @@ class Conversation:
         return state
 
     async def snapshot(self, version: int | None = None) -> Snapshot:
-        """State, live segments and raw tail as of one instant, for looking at the whole.
+        """Return state, live segments and raw tail as of one instant, for inspection.
 
         Args:
-            version: a version of the log, to see what it was until the next change came; 0 is
-                the time before the first one. By default now.
+            version: a version of the log, for the state until its next change; 0 is the time
+                before the first one. By default now.
 
         Raises:
             ConversationNotFound: there is no such version.
@@ -259,10 +259,10 @@ class Conversation:
     async def context_at(
         self, version: int, *, system: str = "", knowledge: Sequence[str] = ()
     ) -> Context:
-        """What the model saw of this conversation while *version* of the log was the newest.
+        """Return the context as it was while *version* of the log was the newest.
 
-        The raw tail goes as far as the tape did when the next version came. The time that it tells
-        is that of its newest message; nothing is recalled or changed.
+        The raw tail ends where the tape ended when the next version was written. Its time is that
+        of its newest message; nothing is recalled or changed.
 
         Raises:
             ConversationNotFound: there is no such version.
@@ -277,7 +277,7 @@ class Conversation:
         return await render_context(self._runtime, snapshot, request)
 
     async def diagnostics(self) -> Diagnostics:
-        """The memory in a few numbers: state, size and version of its notes."""
+        """Return the memory in a few numbers: state, size and version of its notes."""
         await self._require_ours()
         state = await self._store.state(self.ref)
         segments = await self._store.segments(self.ref, live=False)
@@ -293,7 +293,7 @@ class Conversation:
         )
 
     async def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
-        """Every committed change of this memory, oldest first, up to *version*."""
+        """Return every committed change of this memory, oldest first, up to *version*."""
         require_count(version=version, optional=True)
         await self._require_ours()
         entries = await self._store.log(self.ref)
@@ -313,14 +313,14 @@ class Conversation:
         role: Role | None = None,
         conversation: str | None = None,
     ) -> tuple[Hit, ...]:
-        """Notes, raw messages and facts of the user that match *query*, best first, with sources.
+        """Return notes, messages and facts that match *query*, best first, with sources.
 
         Args:
-            query: words, or with an embedder also what means the same.
-            limit: the most hits.
-            max_tokens: the most tokens of all snippets together.
-            since: only what was said or held at this time or later.
-            until: only what was said or held before this time.
+            query: words to search for; with an embedder it also matches by meaning.
+            limit: the maximum number of hits.
+            max_tokens: the maximum tokens of all snippets together.
+            since: only messages, notes and facts from this time on.
+            until: only messages, notes and facts from before this time.
             kind: only notes, messages or facts.
             tag: only notes of this tag.
             priority: only notes of this priority.
@@ -355,7 +355,7 @@ class Conversation:
         limit: int | None = None,
         max_tokens: int | None = None,
     ) -> tuple[Message, ...]:
-        """The messages that a segment stands for: those after the seq *after*, for paging.
+        """Return the messages that a segment covers: those after the seq *after*, for paging.
 
         Raises:
             ConversationNotFound: this conversation has no such segment.
@@ -381,12 +381,12 @@ class Conversation:
         )
 
     async def flush(self, *, everything: bool = False, retry: bool = False) -> MemoryState:
-        """Wait until no background work is due, or what is due waits after a failure.
+        """Wait until no background work is due, or all of it is waiting after a failure.
 
         Args:
-            everything: do also what is not due yet: observe all messages, and keep facts.
-            retry: try at once what waits after a failure, however long the wait would be, and what
-                was left without notes because every try failed.
+            everything: also do work that is not due yet: observe all messages, extract facts.
+            retry: retry failed steps at once, however long the wait would be, and messages that
+                were left without notes because every try failed.
 
         Raises:
             Closed: the memory was closed meanwhile.
@@ -419,7 +419,7 @@ class Conversation:
         return await self.state()
 
     async def export_blocks(self, store: BlockStore) -> int:
-        """Append the live segments that *store* does not hold yet, and say how many those were.
+        """Append the live segments that *store* does not have yet, and return their number.
 
         Raises:
             StoreUnavailable: a file cannot be written.
@@ -430,7 +430,7 @@ class Conversation:
     async def import_blocks(self, store: BlockStore) -> ImportReport:
         """Make observations of the blocks of this conversation whose messages are on the tape.
 
-        Nothing that is observed already is replaced; the report says what was left out and why.
+        Existing observations are not replaced; the report lists the skipped blocks and why.
 
         Raises:
             StoreUnavailable: a file cannot be read.
@@ -442,11 +442,11 @@ class Conversation:
     async def record_call(self, usage: Usage, *, estimated_tokens: int | None = None) -> None:
         """Count a model call that was made for this conversation; a `Chat` does it by itself.
 
-        Never waits: it is written to the ledger in the background. A price that is missing is that
-        of the installed list.
+        Never waits: it is written to the ledger in the background. A missing price is taken from
+        the installed list.
 
         Args:
-            usage: what the provider told.
+            usage: the usage that the provider reported.
             estimated_tokens: our count of the same request, such as `context.stats.context_tokens`
                 of a call without tools; it corrects later counts (`memory.calibration`).
         """
@@ -458,12 +458,12 @@ class Conversation:
         self._runtime.ledger.record(mine)
 
     async def usage(self) -> tuple[UsageTotal, ...]:
-        """What the model calls of this conversation took, by purpose and model."""
+        """Return tokens and prices of this conversation's model calls, by purpose and model."""
         await self._require_ours()
         return await self._runtime.ledger.usage(conversation=self.ref)
 
     async def budget(self) -> tuple[BudgetState, ...]:
-        """How much is spent of each budget that this conversation draws on."""
+        """Return the spending of each budget that applies to this conversation."""
         user = (await self.state()).user
         return await self._runtime.budgets.states(self.ref, user or self.user)
 
@@ -488,7 +488,7 @@ class Conversation:
         return deleted
 
     async def _pair_results(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """With the ids of the calls that results without an id answer."""
+        """Return the messages with the missing call ids of tool results."""
         if not has_nameless(messages):
             return messages
         last = (await self.state()).last_seq
@@ -498,7 +498,7 @@ class Conversation:
         return [calls.pair(message) for message in messages]
 
     async def _count_tokens(self, messages: Sequence[Message]) -> list[Message]:
-        """With their tokens; others run meanwhile where it takes a while."""
+        """Return the messages with their tokens, counted in a thread if long."""
         count, counted, pacer = self._runtime.counter.message, [], Pacer()
         for message in messages:
             is_long = len(message.full_text) > LONG_TEXT
@@ -514,11 +514,11 @@ class Conversation:
         return await self._store.segments(self.ref, live=True)
 
     async def _require_ours(self) -> None:
-        """Raise `Closed` where the memory is closed, `WrongUser` where another user's tape is meant."""
+        """Raise `Closed` if the memory is closed, `WrongUser` if the tape is another user's."""
         await self.state()
 
     async def _search_scope(self, conversation: str | None) -> tuple[ConversationRef, Owner | None]:
-        """What a recall looks through: this conversation or another one, and the user's facts."""
+        """Return the scope of a recall: this conversation or another one, and the user's facts."""
         owner = await self.owner()
         if conversation is None or conversation == self.id:
             return self.ref, owner

@@ -1,7 +1,7 @@
-"""Everything remanence raises.
+"""Exceptions of remanence.
 
 RemanenceError
-├── InvalidMessage            a message that no tape may hold (also a ValueError)
+├── InvalidMessage            a message that is not allowed on a tape (also a ValueError)
 │   └── MalformedTranscript   a transcript line that is not a message
 ├── DuplicateMessage          an id that is taken by another message
 ├── InvalidPolicy             settings that contradict one another (also a ValueError)
@@ -29,7 +29,7 @@ class RemanenceError(Exception):
 
 
 class InvalidMessage(RemanenceError, ValueError):
-    """A message that no tape may hold; nothing was written."""
+    """A message that is not allowed on a tape; nothing was written."""
 
 
 class MalformedTranscript(InvalidMessage):
@@ -41,15 +41,15 @@ class DuplicateMessage(RemanenceError):
 
 
 class InvalidPolicy(RemanenceError, ValueError):
-    """A setting that cannot be, or settings that contradict one another."""
+    """An impossible setting, or settings that contradict one another."""
 
 
 class InvalidArgument(RemanenceError, TypeError, ValueError):
-    """A value that a method cannot take; nothing was read or written."""
+    """A value that a method does not accept; nothing was read or written."""
 
 
 class NotOpen(RemanenceError, AttributeError):
-    """What `Memory.open(...)` returns was used before it was entered or awaited."""
+    """The result of `Memory.open(...)` was used before it was entered or awaited."""
 
 
 class ContextOverflow(RemanenceError):
@@ -65,7 +65,7 @@ class TurnTaken(RemanenceError):
 
 
 class WrongUser(RemanenceError):
-    """A conversation is another user's; nothing was written or shown, nor is that user named."""
+    """A conversation belongs to another user, who is not named; nothing was written or shown."""
 
     def __init__(self, conversation: str, *, user: str | None) -> None:
         whom = "a handle that names no user" if user is None else f"user {user!r}"

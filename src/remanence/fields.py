@@ -1,4 +1,4 @@
-"""Checking that the fields of settings hold what their types say."""
+"""Type checks of the fields of settings."""
 
 import re
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def check_fields(settings: object) -> None:
 
 
 def impossible(name: str, value: object, remedy: str) -> InvalidPolicy:
-    """The error that a setting has a value which cannot be, and what to do."""
+    """Return the error of a setting with an impossible value, with its remedy."""
     return InvalidPolicy(f"{name}={value!r} is impossible: {remedy}")
 
 

@@ -13,7 +13,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-LONGEST_NAME = 120
+MAX_NAME = 120
 _UNSAFE = re.compile(r"[^a-z0-9_-]")
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)")
 FILE_MODE = 0o600
@@ -32,9 +32,9 @@ def safe_name(name: str, *, taken: Collection[str] = ()) -> str:
     encoded = _UNSAFE.sub(_escape, name)
     if encoded in taken or _DEVICES.fullmatch(encoded):
         encoded = f"%{ord(encoded[0]):02x}{encoded[1:]}"
-    if len(encoded) > LONGEST_NAME:
+    if len(encoded) > MAX_NAME:
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-        return f"{encoded[: LONGEST_NAME - 41]}~{digest[:40]}"
+        return f"{encoded[: MAX_NAME - 41]}~{digest[:40]}"
     return encoded
 
 
@@ -51,9 +51,9 @@ def make_directory(directory: Path) -> None:
 
 
 def append_line(path: Path, line: bytes) -> None:
-    """Put a line at the end of a file, on the disk when this returns.
+    """Append a line to a file, on the disk when this returns.
 
-    What an interrupted write left at the end becomes a line of its own.
+    The rest of an interrupted write at the end becomes a line of its own.
     """
     is_new = not path.exists()
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, FILE_MODE)
@@ -69,7 +69,7 @@ def append_line(path: Path, line: bytes) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put *content* in the place of a file, whole or not at all, on the disk when this returns."""
+    """Replace a file by *content* atomically, on the disk when this returns."""
     temporary = path.with_name(f"{path.name}.new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
     try:
@@ -82,16 +82,16 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def move(path: Path, target: Path) -> None:
-    """Give a file another name, on the disk when this returns."""
+    """Rename a file, on the disk when this returns."""
     path.replace(target)
     _sync_directory(target.parent)
     _sync_directory(path.parent)
 
 
 class Lock:
-    """The right to work on files, which one holder has at a time, in whatever process.
+    """An exclusive lock on files, across processes.
 
-    Left with `with`; a process that ends gives it back, however it ends.
+    Release it with `with`; the end of a process releases it in any case.
     """
 
     def __init__(self, path: Path) -> None:
@@ -99,7 +99,7 @@ class Lock:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Take it now; false while another holds it."""
+        """Acquire the lock without waiting; false if another owner has it."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, FILE_MODE)
         try:
             if sys.platform == "win32":
@@ -113,7 +113,7 @@ class Lock:
         return True
 
     def __enter__(self) -> None:
-        """Hold it, as `take` took it."""
+        """Enter the block; `take` has acquired the lock."""
 
     def __exit__(
         self,

@@ -1,4 +1,4 @@
-"""The facade: a memory, and what it is opened with."""
+"""The facade: a memory, and its opening."""
 
 import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
@@ -48,7 +48,7 @@ T_co = TypeVar("T_co", bound=_Closable, covariant=True)
 class Memory:
     """A durable memory for conversations; open it with `async with Memory.open(url)`.
 
-    Belongs to the event loop that opened it. What is passed in is not closed by it.
+    Belongs to the event loop that opened it. Does not close objects that are passed in.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Memory:
 
         Raises:
             InvalidPolicy: the settings contradict one another.
-            StoreError: the database cannot be opened; the text says why and what to do.
+            StoreError: the database cannot be opened; the message names cause and remedy.
         """
 
         async def open_memory(settings: Settings, policy: Policy, clock: Clock) -> Self:
@@ -158,7 +158,7 @@ class Memory:
                 )
                 runtime, daily = await assemble(store, parts)
                 if read_only:
-                    runtime.indexer = None  # vectors that are there are searched, none is made
+                    runtime.indexer = None  # existing vectors are searched, new ones are not made
                 runtime.start()
                 stack.push_async_callback(runtime.stop)
                 if daily is not None and settings.workers:
@@ -174,9 +174,9 @@ class Memory:
         return Opening(partial(open_memory, chosen, _policy(chosen, policy), given))
 
     async def close(self) -> None:
-        """Finish what is under way, within the time that the settings give, and close the tape.
+        """Finish work in progress within `shutdown_timeout_seconds`, and close the tape.
 
-        `async with` does it by itself. Closing twice does nothing.
+        `async with` does this by itself. Closing twice does nothing.
         """
         await self._opened.aclose()
 
@@ -187,10 +187,10 @@ class Memory:
         user: str | None = None,
         tenant: str = "default",
     ) -> Conversation:
-        """The conversation named *id* of a tenant; it comes to be with its first message.
+        """Return the conversation *id* of a tenant; its first message creates it.
 
-        It belongs to the first *user* that it is given, and is closed to handles that name another
-        user or none.
+        It belongs to the first *user* that is named, and refuses handles that name another user or
+        none.
         """
         names = {"id": id, "tenant": tenant} | ({} if user is None else {"user": user})
         for name, value in names.items():
@@ -204,7 +204,7 @@ class Memory:
         after: ConversationRef | None = None,
         limit: int = 100,
     ) -> tuple[MemoryState, ...]:
-        """The states of up to *limit* conversations by (tenant, id), for paging with *after*."""
+        """Return the states of up to *limit* conversations by (tenant, id); page with *after*."""
         self._runtime.check_open()
         require_count(limit=limit)
         if tenant is not None:
@@ -221,13 +221,13 @@ class Memory:
         user: str | None = None,
         since: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
-        """What model calls took, by purpose and model: of all, or of those that fit.
+        """Return tokens and prices of model calls, by purpose and model.
 
         Args:
-            tenant: whose calls; with a *conversation* by default `default`.
-            conversation: the id of one; the calls of a deleted one no longer name it.
-            user: whose conversations.
-            since: calls from then on.
+            tenant: only calls of this tenant; with a *conversation* by default `default`.
+            conversation: only calls for this id; calls of a deleted conversation do not name it.
+            user: only calls for conversations of this user.
+            since: only calls from this time on.
         """
         self._runtime.check_open()
         require_moment(since=since)
@@ -240,15 +240,16 @@ class Memory:
 
     @property
     def calibration(self) -> Mapping[str, float]:
-        """What our token counts are multiplied with to meet what the provider of a model reports.
+        """Factors from our token counts to those that providers report, by model.
 
         Learned from the calls of this memory while it is open; a context for a model with more
-        than 1.0 is held against `max_context_tokens` with it. Counts of messages stay as they are.
+        than 1.0 is multiplied before it is compared with `max_context_tokens`. Counts of messages
+        do not change.
         """
         return self._runtime.calibrator.factors
 
     async def check(self) -> tuple[Problem, ...]:
-        """What is inconsistent, failing, stuck or overdue, and how to mend it."""
+        """Return what is inconsistent, failing, stuck or overdue, with remedies."""
         self._runtime.check_open()
         problems = list(await self._store.check())
         try:
@@ -265,7 +266,7 @@ class Memory:
         return tuple(problems)
 
     async def _diagnose(self) -> AsyncIterator[Problem]:
-        """What fails, is stuck or overdue by this memory's policy."""
+        """Yield what is failing, stuck or overdue by this memory's policy."""
         after: ConversationRef | None = None
         while page := await self._store.conversations(after=after, limit=CHECK_PAGE):
             for state in page:
@@ -282,17 +283,17 @@ class Memory:
             after = page[-1].ref
 
     async def unready(self) -> tuple[Unready, ...]:
-        """Reasons why this memory does not do its work now; none where it does.
+        """Return the reasons why this memory is not ready; empty if it is.
 
-        Cheap: for a probe that asks every few seconds, while `check` reads everything. Work in the
-        background counts where this memory does it: not with `workers=0` or a policy that is off.
+        Cheap enough for a probe every few seconds, while `check` reads everything. Background work
+        counts only if this memory does it: not with `workers=0` or a disabled policy.
         """
         self._runtime.check_open()
         works = self.policy.enabled and self._runtime.settings.workers > 0
         return await find_unready(self._store, clock=self.clock, works=works)
 
     async def note(self, text: str, *, user: str, tenant: str = "default") -> Path:
-        """Add a line to a user's daily notes, and tell in which file it stands.
+        """Add a line to a user's daily notes, and return the path of the file.
 
         Raises:
             InvalidPolicy: the setting `daily_directory` is missing.
@@ -304,9 +305,9 @@ class Memory:
     async def consolidate(
         self, *, user: str | None = None, tenant: str | None = None
     ) -> tuple[Consolidation, ...]:
-        """Summarise old daily notes into `MEMORY.md`, keep their facts, archive them.
+        """Summarise old daily notes into `MEMORY.md`, extract their facts, archive them.
 
-        A memory that is open does it by itself once a day. May be repeated and interrupted.
+        An open memory does this by itself once a day. Safe to repeat and to interrupt.
 
         Args:
             user: whose notes, of *tenant* (`default`); by default those of everybody.
@@ -342,7 +343,7 @@ class Opening(Generic[T_co]):
         self._open = opened
         self._memory: T_co | None = None
 
-    def __await__(self) -> Generator[Any, None, T_co]:  # what it yields and is sent is asyncio's
+    def __await__(self) -> Generator[Any, None, T_co]:  # the yield and send types are asyncio's
         return self._open().__await__()
 
     async def __aenter__(self) -> T_co:
@@ -393,11 +394,13 @@ def _require_parts(
 
 
 def _policy(settings: Settings, policy: Policy | None) -> Policy:
-    """The policy that was given, otherwise the one that the settings describe."""
+    """Return the given policy, or else the one that the settings describe."""
     if policy is None:
         return policy_of(settings)
     if not isinstance(policy, Policy):
-        raise InvalidPolicy(f"policy={policy!r} is no Policy: use Policy.default(...) or another")
+        raise InvalidPolicy(
+            f"policy={policy!r} is not a Policy: use Policy.default(...) or another"
+        )
     return policy
 
 
@@ -407,7 +410,7 @@ def _settings(source: Settings | Path | str | None) -> Settings:
     if not isinstance(source, str | Path):
         raise InvalidPolicy(f"settings={source!r} are none: use Settings(...) or a file's path")
     file = Path(source)
-    # Reading files needs pydantic, which takes longer to load than all the rest.
+    # Reading files needs pydantic, which is slow to import.
     sources = importlib.import_module("remanence.settings.sources")
     loaded: Settings = sources.load_settings(
         Policy, arguments={}, directory=file.parent, file=file

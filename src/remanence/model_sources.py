@@ -1,4 +1,4 @@
-"""Observers, reflectors and extractors of facts from what a memory was given, metered and within budget."""
+"""Observers, reflectors and fact extractors from their sources, metered and within budget."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class ObserverFactory:
 
     A `key_variable` names the environment variable with the key of a role's model.
 
-    Their models tell `record` what each call took, and `compare` what `count` would have estimated.
+    Their models report the usage of each call to `record`, and `count`'s estimate to `compare`.
     """
 
     policy: Policy
@@ -45,7 +45,7 @@ class ObserverFactory:
     async def observer(
         self, source: "Observer | ModelSource | None", *, key_variable: str | None = None
     ) -> Observer:
-        """The observer for *source*; the embedded one for None.
+        """Return the observer for *source*; the embedded one for None.
 
         Raises:
             InvalidPolicy: it cannot observe in the policy's `observer_mode`.
@@ -61,7 +61,7 @@ class ObserverFactory:
     async def reflector(
         self, source: "Reflector | ModelSource | None", *, key_variable: str | None = None
     ) -> Reflector:
-        """The reflector for *source*; the embedded one for None. Errors as above."""
+        """Return the reflector for *source*; the embedded one for None. Errors as above."""
         made = await self._reflector(source, key_variable)
         if not self.budgets or isinstance(made, ExtractiveReflector):
             return made
@@ -71,7 +71,7 @@ class ObserverFactory:
     async def extractor(
         self, source: "FactExtractor | ModelSource | None", *, key_variable: str | None = None
     ) -> FactExtractor:
-        """The extractor for *source*; the embedded one for None."""
+        """Return the extractor for *source*; the embedded one for None."""
         if source is None:
             return ExtractiveFacts()
         if isinstance(source, FactExtractor):
@@ -121,7 +121,7 @@ class ObserverFactory:
             options = replace(options, key_variable=key_variable)
         if options.timeout_seconds is None:
             options = replace(options, timeout_seconds=self.policy.observe_timeout_seconds)
-        # Importing a provider's package takes seconds, and the loop has others to serve.
+        # Importing a provider's package takes seconds and would block the loop.
         model = await asyncio.to_thread(
             open_model, source, options=options, clock=self.clock, record=self.record
         )

@@ -1,4 +1,4 @@
-"""What a memory consists of: every part made once, from what it is opened with."""
+"""Assembly of a memory: every part is made once, from the arguments of `Memory.open`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ TRIED_ONCE = ModelOptions(attempts=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryParts:
-    """What a memory is opened with, as `Memory.open` says it."""
+    """The arguments of `Memory.open`, with defaults applied."""
 
     settings: Settings
     policy: Policy
@@ -60,7 +60,7 @@ class MemoryParts:
 
 
 class Assembly(NamedTuple):
-    """The parts at work, and the daily notes where there is a directory for them."""
+    """The runtime, and the daily notes if there is a directory for them."""
 
     runtime: Runtime
     daily: DailyNotes | None
@@ -73,7 +73,7 @@ class _NoteWriters(NamedTuple):
 
 
 async def assemble(store: Store, parts: MemoryParts) -> Assembly:
-    """Put together what works on *store*; nothing is started.
+    """Assemble the parts of a memory on *store*, without starting them.
 
     Raises:
         InvalidPolicy, ModelError: a part cannot be made.
@@ -141,7 +141,7 @@ async def assemble(store: Store, parts: MemoryParts) -> Assembly:
 
 
 async def _make_parts(factory: ObserverFactory, parts: MemoryParts) -> _NoteWriters:
-    """The parts that make notes and facts; no model is opened for one that has nothing to do."""
+    """Make observer, reflector and extractor; open no model for a part that is never used."""
     settings = parts.settings
     shared = parts.model or settings.model
     observes = parts.policy.enabled
@@ -203,7 +203,7 @@ def _reconciler(
 
 
 def _texts_changed(indexer: VectorIndexer | None) -> Callable[[], None]:
-    """What is called when there may be new texts to make vectors of."""
+    """Return a callback for new texts, which signals the indexer if there is one."""
     return indexer.signal if indexer is not None else lambda: None
 
 

@@ -1,4 +1,4 @@
-"""Running a long computation in slices, so that an event loop is not held up."""
+"""Long computations in slices, so that they do not block an event loop."""
 
 import asyncio
 import threading
@@ -10,14 +10,14 @@ from typing import TypeVar
 _T = TypeVar("_T")
 _SLICE_SECONDS = 0.001
 _REST_SECONDS = 0.001
-"""A rest and no mere yield: a store's thread needs the interpreter several times for one job, and
-gets it only every 5 ms from a loop that never sleeps."""
+"""Seconds of sleep, as a mere yield is not enough: a store's thread needs the interpreter several
+times for one job, and gets it only every 5 ms from a loop that never sleeps."""
 _MOST_RESTS = 10
-"""In a row, where somebody always waits: work in the background goes on, if slowly."""
+"""Consecutive rests at most while calls are always waiting, so that background work advances."""
 
 
 class _Foreground(threading.local):
-    """The calls that somebody waits for, on the event loop of each thread."""
+    """Number of foreground calls on the event loop of each thread."""
 
     calls = 0
 
@@ -27,7 +27,7 @@ _foreground = _Foreground()
 
 @contextmanager
 def give_priority() -> Iterator[None]:
-    """Somebody waits for the body: what runs in slices on the same event loop gives way to it."""
+    """Run the block with priority over sliced computations on the same event loop."""
     _foreground.calls += 1
     try:
         yield
@@ -36,17 +36,17 @@ def give_priority() -> Iterator[None]:
 
 
 class Pacer:
-    """Tells a loop when to let others run: a pause returns at once unless a slice of time passed."""
+    """Paces a loop: a pause returns at once unless a slice of time has passed."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
 
     def is_due(self) -> bool:
-        """Whether a slice of time passed since the last pause."""
+        """Return whether a slice of time has passed since the last pause."""
         return time.perf_counter() - self._began > _SLICE_SECONDS
 
     async def pause(self) -> None:
-        """Let others run if it is due, and longer while somebody waits for them."""
+        """Let other tasks run if a pause is due, and longer for foreground calls."""
         if self.is_due():
             await asyncio.sleep(_REST_SECONDS)
             for _ in range(_MOST_RESTS):
@@ -57,7 +57,7 @@ class Pacer:
 
 
 def at_once(steps: Generator[None, None, _T]) -> _T:
-    """The result of a computation that nobody interrupts."""
+    """Run a sliced computation without pauses and return its result."""
     while True:
         try:
             next(steps)

@@ -1,4 +1,4 @@
-"""Every replaceable part, on one page."""
+"""Protocols of all replaceable parts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class CountTokens(Protocol):
 
 
 class LivePrompt(Protocol):
-    """What a model was shown for a turn, as its provider takes it; a `Context` is one."""
+    """The prompt of a turn in the format of its provider; a `Context` is one."""
 
     @property
     def messages(self) -> tuple[Message, ...]: ...
@@ -88,8 +88,8 @@ class ReflectRequest:
 class Observer(Protocol):
     """Makes notes from messages. Called concurrently for different conversations.
 
-    Any exception counts as a failed try: nothing is written and the call is made again later. One
-    that has `max_source_tokens` is given messages of so many tokens at a time, their heads included.
+    Any exception counts as a failed try: nothing is written and the call is repeated later. An
+    observer with `max_source_tokens` gets at most that many tokens at a time, heads included.
     """
 
     async def observe(self, request: ObserveRequest) -> Draft: ...
@@ -132,9 +132,9 @@ class FactExtractor(Protocol):
 class ModelRequest:
     """One call of a language model, without tools.
 
-    `stable` stands first and is the same in many calls, so that it may be cached; `prompt` is
-    this call's own. With `live` both stand behind that prompt, whose beginning the provider has in
-    its cache.
+    `stable` comes first and is the same in many calls, so that it can be cached; `prompt` is
+    specific to this call. With `live` both follow that prompt, whose prefix the provider has
+    cached.
     """
 
     stable: str
@@ -160,7 +160,7 @@ class Model(Protocol):
 
     Raises:
         ModelError: the call failed; its `reason` is a short code and `retry_after_seconds` what
-            the provider asked for. Keys never stand in its text.
+            the provider asked for. Its message never contains keys.
     """
 
     @property
@@ -172,7 +172,7 @@ class Model(Protocol):
 class Embedder(Protocol):
     """Makes vectors of texts, all of one length. Called concurrently.
 
-    `name` tells its vectors from those of others; `dimensions` is their length where it is known.
+    `name` identifies its vectors; `dimensions` is their length, if known.
     Any exception counts as a failed try: words alone are searched, and vectors are made later.
     """
 
@@ -186,9 +186,9 @@ class Embedder(Protocol):
 
 
 class FactVectors(Protocol):
-    """Keeps vectors of facts in the place of the store. Called concurrently.
+    """Stores vectors of facts instead of the store. Called concurrently.
 
-    The store stays the truth: an id that it does not know is passed over and forgotten here.
+    The store is authoritative: ids that it does not know are skipped and forgotten here.
     """
 
     async def put(self, owner: Owner, model: str, vectors: Mapping[str, Sequence[float]]) -> None:
@@ -198,7 +198,7 @@ class FactVectors(Protocol):
     async def nearest(
         self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
     ) -> tuple[str, ...]:
-        """Ids of the owner's facts, nearest first."""
+        """Return ids of the owner's facts, nearest first."""
         ...
 
     async def forget(self, owner: Owner, fact_ids: Sequence[str]) -> None:
@@ -210,7 +210,7 @@ EVERYTHING = RecallFilter()
 
 
 class Store(Protocol):
-    """The durable tape and what was made from it.
+    """The durable tape and the data derived from it.
 
     Each method is one transaction. Safe for concurrent calls from one event loop, and beside
     other processes on the same database. A `commit_*`, `activate` or `record_failure` whose
@@ -245,7 +245,7 @@ class Store(Protocol):
     async def state(self, ref: ConversationRef) -> MemoryState | None: ...
 
     async def snapshot(self, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
-        """State, live segments, and the newest messages of the raw tail in one read.
+        """Return state, live segments and the newest messages of the raw tail in one read.
 
         The tail is cut at its old end as soon as it holds more than *tail_tokens*; its newest
         message is always there.
@@ -271,7 +271,7 @@ class Store(Protocol):
     async def replace_observation(
         self, state: MemoryState, segment: Segment, replaced: str
     ) -> MemoryState | None:
-        """Put an observation in the place of the one with the id *replaced*, if that is still live.
+        """Replace the observation with the id *replaced*, if that is still live.
 
         Raises:
             StoreError: it covers another range.
@@ -324,13 +324,13 @@ class Store(Protocol):
     ) -> datetime | None:
         """Take the turn of a conversation, which need not have messages yet.
 
-        While another owner has it, gives until when. One that ends at *dead* is taken over, also
-        where that is in the future. Deleting the conversation ends its turn.
+        Returns the end of another owner's turn, or None on success. A turn that ends at *dead* is
+        taken over, even if that is in the future. Deleting the conversation ends its turn.
         """
         ...
 
     async def prolong_turn(self, ref: ConversationRef, *, owner: str, until: datetime) -> bool:
-        """Keep a turn for longer; false where it is not the owner's any more."""
+        """Prolong a turn; false if it is no longer the owner's."""
         ...
 
     async def end_turn(self, ref: ConversationRef, *, owner: str) -> None: ...
@@ -350,7 +350,7 @@ class Store(Protocol):
         ...
 
     async def use_look_rules(self, digest: str, *, at: datetime) -> bool:
-        """Plan a look at every conversation, where the rules of before had another digest."""
+        """Plan a look at every conversation, if the previous rules had another digest."""
         ...
 
     async def forget_failures(self, state: MemoryState, *, at: datetime) -> MemoryState | None:
@@ -395,8 +395,8 @@ class Store(Protocol):
     async def save_facts(self, changes: FactChanges) -> tuple[Fact, ...] | None:
         """Write new facts of one owner and end those that they replace, all or none.
 
-        A fact whose words are known already is returned as it is known. None, and nothing
-        written, where a fact that was to be replaced holds no more.
+        For a fact with the words of an existing one, the existing one is returned. None, and
+        nothing written, if a fact to be replaced is no longer current.
         """
         ...
 
@@ -419,7 +419,7 @@ class Store(Protocol):
         ...
 
     async def save_vectors(self, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
-        """Keep the vectors of a task, one for each item; of what was deleted since, none."""
+        """Store the vectors of a task, one per item, skipping items deleted since."""
         ...
 
     async def nearest(
@@ -437,7 +437,7 @@ class Store(Protocol):
     async def nearest_facts(
         self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
     ) -> tuple[Fact, ...]:
-        """Facts of the owner that hold, by the cosine of their vectors, nearest first."""
+        """Return current facts of the owner by the cosine of their vectors, nearest first."""
         ...
 
     async def delete(self, ref: ConversationRef) -> bool:
@@ -463,7 +463,7 @@ class Store(Protocol):
         user: str | None = None,
         since: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
-        """The recorded calls that fit, summed by purpose and model, in the order of their names."""
+        """Return the matching calls, summed by purpose and model, in the order of their names."""
         ...
 
     async def check(self) -> tuple[Problem, ...]:

@@ -1,4 +1,4 @@
-"""What an open memory runs with, shared by its conversations."""
+"""The parts of an open memory, shared by its conversations."""
 
 import functools
 from dataclasses import dataclass, field
@@ -31,12 +31,12 @@ DEFAULT_TENANT = "default"
 
 @dataclass(slots=True)
 class Gate:
-    """Whether a memory is closed."""
+    """A flag that a memory is closed."""
 
     closed: bool = False
 
     def check(self) -> None:
-        """Raise `Closed` where it is."""
+        """Raise `Closed` if the memory is closed."""
         if self.closed:
             raise Closed("the memory is closed: open it again with Memory.open(...)")
 
@@ -76,7 +76,7 @@ class Runtime:
         self.gate.check()
 
     def blocks(self, tenant: str) -> BlockStore | None:
-        """Where notes of a tenant are exported to when a conversation ends."""
+        """Return the export target for a tenant's notes at the end of a conversation, if any."""
         if self.settings.blocks_directory is None:
             return None
         directory = Path(self.settings.blocks_directory).expanduser()
@@ -85,14 +85,14 @@ class Runtime:
         return BlockStore(directory, keep_last=self.settings.blocks_keep_last)
 
     def start(self) -> None:
-        """Begin the work in the background."""
+        """Start the background work."""
         self.ledger.start(self.background)
         self.engine.start(self.background)
         if self.indexer is not None:
             self.indexer.start(self.background)
 
     async def stop(self) -> None:
-        """End it; steps in progress have some time to finish."""
+        """Stop the background work; steps in progress have some time to finish."""
         self.gate.closed = True
         seconds = self.settings.shutdown_timeout_seconds
         await self.engine.close(timeout_seconds=seconds)

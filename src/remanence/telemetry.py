@@ -44,7 +44,7 @@ _request: ContextVar[str] = ContextVar("remanence_request", default="-")
 
 @contextmanager
 def request(name: str) -> Iterator[None]:
-    """Put the id of a request into what is logged while it is answered (`RequestNames`)."""
+    """Add the id of a request to the log records of the block (`RequestNames`)."""
     token = _request.set(name)
     try:
         yield
@@ -53,7 +53,7 @@ def request(name: str) -> Iterator[None]:
 
 
 class RequestNames(logging.Filter):
-    """Gives each record of a log the id of the request that it belongs to, as `request`."""
+    """Adds the id of the request to each log record, as `request`."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.request = _request.get()
@@ -61,7 +61,7 @@ class RequestNames(logging.Filter):
 
 
 def request_ended(method: str, path: str, status: int, seconds: float) -> None:
-    """Log a request with its status; 0 is that of a request that was left unanswered."""
+    """Log a request with its status; 0 means that it was left unanswered."""
     level = logging.ERROR if status >= 500 else logging.INFO
     answer = str(status) if status else "left by the client"
     logger.log(level, "%s %s: %s in %.0f ms", method, ascii(path)[1:-1], answer, seconds * 1_000)
@@ -257,7 +257,7 @@ def context_built(state: MemoryState, context: object, *, tokens: int, omitted: 
 
 @contextmanager
 def context_listener(listener: ContextListener) -> Iterator[None]:
-    """Hand each context of this process to *listener* as it is made."""
+    """Pass each new context of this process to *listener*."""
     _context_listeners.append(listener)
     try:
         yield

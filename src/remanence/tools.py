@@ -20,7 +20,7 @@ from remanence.types import Fact, FactType, Hit, Role, Tag, Tool
 JsonObject: TypeAlias = dict[str, Any]  # a JSON schema, or what a model made of one
 Handler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[str]]  # as above
 
-MOST_HITS = 20
+MAX_HITS = 20
 RECALL_TOKENS = 2_000
 
 
@@ -92,11 +92,11 @@ def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
 
 
 class _RefusedArguments(ValueError):
-    """Arguments that the tool cannot work with; the text goes to the model."""
+    """Arguments that a tool refuses; the message goes to the model."""
 
 
 class _Calls:
-    """What the tools do."""
+    """The handlers of the tools."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
@@ -174,7 +174,7 @@ def _text(description: str) -> JsonObject:
 
 
 def _limit() -> JsonObject:
-    return {"type": "integer", "minimum": 1, "maximum": MOST_HITS, "default": 5}
+    return {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": 5}
 
 
 def _string(given: Mapping[str, Any], name: str) -> str:  # as above
@@ -190,7 +190,7 @@ def _optional(given: Mapping[str, Any], name: str) -> str | None:  # as above
 
 def _number(given: Mapping[str, Any], name: str) -> int:  # as above
     value = given.get(name)
-    return max(1, min(value, MOST_HITS)) if isinstance(value, int) else 5
+    return max(1, min(value, MAX_HITS)) if isinstance(value, int) else 5
 
 
 def _fact_type(value: object) -> FactType:
@@ -205,7 +205,7 @@ def _moment(given: Mapping[str, Any], name: str) -> datetime | None:  # as above
         moment = datetime.fromisoformat(value)
     except ValueError as error:
         raise _RefusedArguments(
-            f"{name}={value!r} is no date: write one such as 2026-05-31"
+            f"{name}={value!r} is not a date: write one such as 2026-05-31"
         ) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 

@@ -96,7 +96,7 @@ async def test_a_model_recalls_what_was_said_with_its_place() -> None:
         ("memory_save", {"summary": " "}, "summary is missing"),
         ("memory_save", {"summary": "x" * 9_000}, "9,000 characters"),
         ("memory_forget", {"id": None}, "id is missing"),
-        ("recall", {"query": "x", "since": "yesterday"}, "'yesterday' is no date"),
+        ("recall", {"query": "x", "since": "yesterday"}, "'yesterday' is not a date"),
     ],
 )
 async def test_arguments_that_make_no_sense_are_answered_in_words(

@@ -26,8 +26,8 @@ IN_MEMORY = "sqlite:///:memory:"
         ({"url": "sqlite:/x.db"}, StoreUnavailable, "write 'sqlite:///x.db'"),
         ({"url": "/var/x.db"}, StoreUnavailable, "write 'sqlite:////var/x.db'"),
         ({"url": ""}, StoreUnavailable, "write 'sqlite:///memory.db'"),
-        ({"policy": "lango"}, InvalidPolicy, "policy='lango' is no Policy"),
-        ({"policy": {}}, InvalidPolicy, "policy={} is no Policy"),
+        ({"policy": "lango"}, InvalidPolicy, "policy='lango' is not a Policy"),
+        ({"policy": {}}, InvalidPolicy, "policy={} is not a Policy"),
         ({"settings": {"workers": 1}}, InvalidPolicy, "use Settings"),
     ],
 )
@@ -59,7 +59,7 @@ async def test_a_memory_that_is_off_opens_no_model(
 @pytest.mark.parametrize("message", ["hi", {"role": "user", "content": "hi"}, None])
 async def test_what_is_no_message_is_refused(message: Any) -> None:
     async with Memory.open(IN_MEMORY) as memory:
-        with pytest.raises(InvalidMessage, match=r"no message: use Message.user"):
+        with pytest.raises(InvalidMessage, match=r"not a message: use Message.user"):
             await memory.conversation("a").append(message)
 
 
