@@ -21,7 +21,7 @@ BAD_MESSAGES: dict[str, tuple[Message, str]] = {
     "orphan result": (Message.tool("call-9", "done"), r"call-9.*"),
     "call of the user's": (
         Message(role="user", content=(ToolCallPart(id="c", name="f", arguments="{}"),)),
-        r"tool call 'c' stands in a user message: only the assistant calls tools",
+        r"tool call 'c' is in a user message: only the assistant calls tools",
     ),
     "NUL": (Message.user("a\x00b"), r"NUL character at position 1: remove it"),
     "lone surrogate": (

@@ -36,17 +36,17 @@ class Budget:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        limits = {name: getattr(self, name) for name in _LIMITS}
-        given = {name: limit for name, limit in limits.items() if limit is not None}
-        if not given:
+        fields = {name: getattr(self, name) for name in _LIMITS}
+        limits = {name: limit for name, limit in fields.items() if limit is not None}
+        if not limits:
             raise InvalidPolicy(f"a budget of each {self.scope} has no limit: set {_LIMITS[1]!r}")
-        for name, limit in given.items():
+        for name, limit in limits.items():
             if limit < 0:
                 raise InvalidPolicy(f"budget {name}={limit!r} is below 0")
         for soft, hard in (("soft_usd", "hard_usd"), ("soft_tokens", "hard_tokens")):
-            if given.get(soft, 0) > given.get(hard, math.inf):
+            if limits.get(soft, 0) > limits.get(hard, math.inf):
                 raise InvalidPolicy(
-                    f"budget {soft}={given[soft]!r} is above {hard}={given[hard]!r}, so that it would "
+                    f"budget {soft}={limits[soft]!r} is above {hard}={limits[hard]!r}, so that it would "
                     "never warn"
                 )
 

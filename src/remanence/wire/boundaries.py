@@ -58,10 +58,10 @@ MAX_QUESTIONS = 3
 
 def is_turn_open(messages: Sequence[Message]) -> bool:
     """Return whether *messages* end with an unanswered question, tool call or result."""
-    said = [m for m in messages if m.kind == "message" and m.role != "system"]
-    if not said or said[-1].role == "assistant":
-        return bool(said) and bool(said[-1].tool_calls)
-    return len(said) <= MAX_QUESTIONS or any(m.role != "user" for m in said[-MAX_QUESTIONS - 1 :])
+    turns = [m for m in messages if m.kind == "message" and m.role != "system"]
+    if not turns or turns[-1].role == "assistant":
+        return bool(turns) and bool(turns[-1].tool_calls)
+    return len(turns) <= MAX_QUESTIONS or any(m.role != "user" for m in turns[-MAX_QUESTIONS - 1 :])
 
 
 def ends_turn(messages: Sequence[Message], index: int) -> bool:

@@ -192,7 +192,7 @@ def _check_roles(message: Message) -> None:
         )
     if message.tool_calls and message.role != "assistant":
         raise InvalidMessage(
-            f"tool call {quote(message.tool_calls[0].id)} stands in a {message.role} message: "
+            f"tool call {quote(message.tool_calls[0].id)} is in a {message.role} message: "
             "only the assistant calls tools"
         )
     ids = [call.id for call in message.tool_calls]
@@ -203,7 +203,7 @@ def _check_roles(message: Message) -> None:
         )
     if message.tool_results and message.role not in ("tool", "user"):
         raise InvalidMessage(
-            f"the result of tool call {quote(message.tool_results[0].call_id)} stands in a "
+            f"the result of tool call {quote(message.tool_results[0].call_id)} is in a "
             f"{message.role} message: use Message.tool(...)"
         )
 

@@ -56,11 +56,11 @@ class OpenCalls:
                 return part
 
     def _number(self, call: ToolCallPart) -> ToolCallPart:
-        taken = {other.id for other in self._open}
-        if not call.id.startswith(NAMELESS_ID) or call.id not in taken:
+        open_ids = {other.id for other in self._open}
+        if not call.id.startswith(NAMELESS_ID) or call.id not in open_ids:
             return call
-        ids = (f"{NAMELESS_ID}{call.name}:{number}" for number in range(1, len(taken) + 2))
-        return replace(call, id=next(id_ for id_ in ids if id_ not in taken))
+        ids = (f"{NAMELESS_ID}{call.name}:{number}" for number in range(1, len(open_ids) + 2))
+        return replace(call, id=next(id_ for id_ in ids if id_ not in open_ids))
 
     def _answering(self, result: ToolResultPart) -> ToolResultPart:
         call = next((call for call in self._open if call.id == result.call_id), None)

@@ -181,7 +181,7 @@ def openai_turns(
     carrying = carrier(messages)
     block = {"role": "user", "content": volatile_block(volatile)}
     turns: list[JsonObject] = [block] if volatile and carrying == -1 else []
-    held: list[JsonObject] = []
+    pending: list[JsonObject] = []
     for index, message in enumerate(messages):
         rendered = openai.render(message.role, message.content, message.name)
         if index in marked:
@@ -191,14 +191,14 @@ def openai_turns(
         results, others = _split_results(rendered)
         # Results of one turn stay together; their images and files follow the last one.
         if not results:
-            turns += held
-            held = []
+            turns += pending
+            pending = []
         turns += results
-        held += others
+        pending += others
         if not message.tool_results:
-            turns += held
-            held = []
-    turns += held
+            turns += pending
+            pending = []
+    turns += pending
     if volatile and carrying is None:
         turns.append(block)
     return turns
