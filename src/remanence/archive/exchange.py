@@ -23,9 +23,9 @@ class ImportReport:
 
 async def export_segments(store: BlockStore, session_id: str, segments: tuple[Segment, ...]) -> int:
     """Append the segments that are not in *store* yet, and return how many those were."""
-    held = {block.id for block in (await store.load_session(session_id)).blocks}
+    exported_ids = {block.id for block in (await store.load_session(session_id)).blocks}
     blocks = [block_of(session_id, segment) for segment in segments]
-    new = [block for block in blocks if block.id not in held]
+    new = [block for block in blocks if block.id not in exported_ids]
     await store.append(*new)
     return len(new)
 
@@ -34,9 +34,9 @@ async def export_reflections(
     store: BlockStore, session_id: str, reflections: tuple[Segment, ...]
 ) -> int:
     """Append reflections to the cross-session blocks, and return how many were new."""
-    held = {block.id for block in (await store.load_cross_session()).blocks}
+    exported_ids = {block.id for block in (await store.load_cross_session()).blocks}
     blocks = [block_of(session_id, segment, tier="cross-session") for segment in reflections]
-    new = [block for block in blocks if block.id not in held]
+    new = [block for block in blocks if block.id not in exported_ids]
     await store.append(*new)
     return len(new)
 

@@ -290,12 +290,12 @@ def _user_message(text: object) -> Message:
 
 
 def _require_tools(tools: object) -> None:
-    wanted = "use Tool(name=..., description=..., parameters=..., handler=...)"
+    remedy = "use Tool(name=..., description=..., parameters=..., handler=...)"
     if not isinstance(tools, Sequence) or isinstance(tools, str):
-        raise InvalidArgument(f"tools={tools!r:.80} is impossible: pass a list; {wanted} for each")
+        raise InvalidArgument(f"tools={tools!r:.80} is impossible: pass a list; {remedy} for each")
     for tool in tools:
         if not isinstance(tool, Tool):
-            raise InvalidArgument(f"tool {tool!r:.80} is a {type(tool).__name__}: {wanted}")
+            raise InvalidArgument(f"tool {tool!r:.80} is a {type(tool).__name__}: {remedy}")
 
 
 def _reply(message: Message, answer: ChatAnswer, calls: Sequence[Usage]) -> Reply:

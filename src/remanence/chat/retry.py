@@ -64,8 +64,8 @@ class RetryingChatModel:
 
     def _wait_seconds(self, error: ModelError, attempt: int) -> float | None:
         """Return the pause before the next attempt; None if there is none."""
-        asked = error.retry_after_seconds or 0.0
-        if error.reason not in RETRYABLE or asked > MAX_WAIT_SECONDS:
+        provider_wait = error.retry_after_seconds or 0.0
+        if error.reason not in RETRYABLE or provider_wait > MAX_WAIT_SECONDS:
             return None
         ceiling = min(MAX_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2.0 ** min(attempt - 1, 30))
-        return max(asked, ceiling * (0.5 + 0.5 * self._jitter()))
+        return max(provider_wait, ceiling * (0.5 + 0.5 * self._jitter()))

@@ -431,13 +431,13 @@ def usage(
     from remanence.cli import settings, usage_command
 
     loaded = settings.load(url=db).settings
-    wanted = usage_command.Wanted(
+    selection = usage_command.UsageFilter(
         tenant=tenant,
         conversation=conversation,
         user=user,
         since=since.replace(tzinfo=UTC) if since else None,
     )
-    raise typer.Exit(usage_command.run(loaded, wanted, as_json=as_json))
+    raise typer.Exit(usage_command.run(loaded, selection, as_json=as_json))
 
 
 @app.command()

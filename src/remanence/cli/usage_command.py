@@ -15,7 +15,7 @@ from remanence.types import UsageTotal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class UsageFilter:
     """Filter of the calls to sum; None matches all."""
 
     tenant: str | None
@@ -24,9 +24,9 @@ class Wanted:
     since: datetime | None
 
 
-def run(settings: Settings, wanted: Wanted, *, as_json: bool) -> int:
+def run(settings: Settings, selection: UsageFilter, *, as_json: bool) -> int:
     """Show the totals."""
-    totals = asyncio.run(_totals(settings, wanted))
+    totals = asyncio.run(_totals(settings, selection))
     if as_json:
         write_json({"usage": [dataclasses.asdict(total) for total in totals]})
     elif not totals:
@@ -36,15 +36,17 @@ def run(settings: Settings, wanted: Wanted, *, as_json: bool) -> int:
     return 0
 
 
-async def _totals(settings: Settings, wanted: Wanted) -> tuple[UsageTotal, ...]:
+async def _totals(settings: Settings, selection: UsageFilter) -> tuple[UsageTotal, ...]:
     async with open_existing(settings) as memory:
-        if wanted.conversation is not None:
-            await existing(memory, wanted.conversation, tenant=wanted.tenant or DEFAULT_TENANT)
+        if selection.conversation is not None:
+            await existing(
+                memory, selection.conversation, tenant=selection.tenant or DEFAULT_TENANT
+            )
         return await memory.usage(
-            tenant=wanted.tenant,
-            conversation=wanted.conversation,
-            user=wanted.user,
-            since=wanted.since,
+            tenant=selection.tenant,
+            conversation=selection.conversation,
+            user=selection.user,
+            since=selection.since,
         )
 
 

@@ -18,25 +18,25 @@ def continue_live(provider: str, live: LivePrompt) -> Callable[[Body], Body]:
     """Return a function that appends a request's last message to the live prompt."""
 
     def change(body: Body) -> Body:
-        asked = body["messages"][-1]
+        question = body["messages"][-1]
         if provider == "anthropic":
             prompt = live.to_anthropic()
-            messages = _behind(prompt["messages"], asked)
+            messages = _behind(prompt["messages"], question)
         else:
             prompt = live.to_openai()
-            messages = [*prompt["messages"], asked]
+            messages = [*prompt["messages"], question]
         kept = {name: value for name, value in body.items() if name != "system"}
         return {**kept, **prompt, "messages": messages}
 
     return change
 
 
-def _behind(messages: list[Body], asked: Body) -> list[Body]:
+def _behind(messages: list[Body], question: Body) -> list[Body]:
     """Append a question, to the last turn if that is the user's, as turns must alternate."""
     if not messages or messages[-1]["role"] != "user":
-        return [*messages, asked]
+        return [*messages, question]
     last = messages[-1]
-    return [*messages[:-1], {**last, "content": [*last["content"], *asked["content"]]}]
+    return [*messages[:-1], {**last, "content": [*last["content"], *question["content"]]}]
 
 
 class ChangingClient(BoundedClient):

@@ -54,11 +54,11 @@ class RetryingModel:
         """Return the pause before the next attempt; None if there is none."""
         if error.reason not in RETRYABLE:
             return None
-        asked = error.retry_after_seconds or 0.0
-        if asked > self._max_wait_seconds:
+        provider_wait = error.retry_after_seconds or 0.0
+        if provider_wait > self._max_wait_seconds:
             return None
         # At most 30 doublings, so that the product stays finite.
         ceiling = min(
             self._max_wait_seconds, self._first_wait_seconds * 2.0 ** min(attempt - 1, 30)
         )
-        return max(asked, ceiling * (0.5 + 0.5 * self._jitter()))
+        return max(provider_wait, ceiling * (0.5 + 0.5 * self._jitter()))

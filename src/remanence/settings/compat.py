@@ -170,9 +170,9 @@ def _check_value(
         value = int(value)
     fits = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
     if not fits or (kind is int and value < 0):
-        wanted = {int: "a whole number, 0 or more", bool: "true or false", str: "a text"}[kind]
+        remedy = {int: "a whole number, 0 or more", bool: "true or false", str: "a text"}[kind]
         raise InvalidPolicy(
-            f"{dialect.key_path(spelling)}={value!r} (file {file.name}) is impossible: use {wanted}"
+            f"{dialect.key_path(spelling)}={value!r} (file {file.name}) is impossible: use {remedy}"
         )
     return value
 
@@ -302,8 +302,8 @@ MAX_OUTPUT_TOKENS = 64_000
 
 def _brain_reflection(threshold: int) -> Mapping[str, Any]:
     """A reflection must fit in one answer, so a larger log needs a longer one."""
-    wanted = max(BRAIN_OUTPUT_TOKENS, int(threshold * BRAIN_REFLECT_RATIO))
-    return {"reflect_tokens": (threshold,), "max_output_tokens": min(wanted, MAX_OUTPUT_TOKENS)}
+    tokens = max(BRAIN_OUTPUT_TOKENS, int(threshold * BRAIN_REFLECT_RATIO))
+    return {"reflect_tokens": (threshold,), "max_output_tokens": min(tokens, MAX_OUTPUT_TOKENS)}
 
 
 BRAIN = Dialect(
