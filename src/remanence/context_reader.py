@@ -178,10 +178,10 @@ async def _with_facts(
             curated=lambda: _curated_file(runtime, owner),
         )
         return dataclasses.replace(request, facts=text)
-    found = await runtime.recall_search.facts(
+    facts = await runtime.recall_search.facts(
         owner, query or _newest_question(snapshot.tail), RECALLED
     )
-    text = memories_text(found, max_tokens=policy.facts_budget, count_text=runtime.count_text)
+    text = memories_text(facts, max_tokens=policy.facts_budget, count_text=runtime.count_text)
     return dataclasses.replace(request, memories=text)
 
 
@@ -193,8 +193,8 @@ async def _with_quotes(
     whole = state.tail_seq <= 1 and state.last_sum_tokens < runtime.policy.context_tokens // 2
     if not query or not runtime.policy.recall_tokens or (whole and owner is None):
         return request
-    found = await runtime.recall_search.quotes(None if whole else state.ref, owner, query)
-    return dataclasses.replace(request, recall=found)
+    quotes = await runtime.recall_search.quotes(None if whole else state.ref, owner, query)
+    return dataclasses.replace(request, recall=quotes)
 
 
 async def _curated_file(runtime: Runtime, owner: Owner) -> str:

@@ -170,8 +170,8 @@ class Memory:
             chosen = replace(
                 chosen, workers=0, model=None, observer_model=None, reflector_model=None
             )
-        given = SystemClock() if clock is None else clock
-        return Opening(partial(open_memory, chosen, _policy(chosen, policy), given))
+        source = SystemClock() if clock is None else clock
+        return Opening(partial(open_memory, chosen, _policy(chosen, policy), source))
 
     async def close(self) -> None:
         """Finish work in progress within `shutdown_timeout_seconds`, and close the tape.

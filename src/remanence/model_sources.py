@@ -51,22 +51,22 @@ class ObserverFactory:
             InvalidPolicy: it cannot observe in the policy's `observer_mode`.
             ModelError: its model cannot be opened.
         """
-        made = await self._observer(source, key_variable)
-        self._check_mode(made)
-        if not self.budgets or isinstance(made, ExtractiveObserver):
-            return made
+        observer = await self._observer(source, key_variable)
+        self._check_mode(observer)
+        if not self.budgets or isinstance(observer, ExtractiveObserver):
+            return observer
         instead = ExtractiveObserver() if self.over_budget == "extractive" else None
-        return BudgetedObserver(made, instead=instead, budgets=self.budgets)
+        return BudgetedObserver(observer, instead=instead, budgets=self.budgets)
 
     async def reflector(
         self, source: "Reflector | ModelSource | None", *, key_variable: str | None = None
     ) -> Reflector:
         """Return the reflector for *source*; the embedded one for None. Errors as above."""
-        made = await self._reflector(source, key_variable)
-        if not self.budgets or isinstance(made, ExtractiveReflector):
-            return made
+        reflector = await self._reflector(source, key_variable)
+        if not self.budgets or isinstance(reflector, ExtractiveReflector):
+            return reflector
         instead = ExtractiveReflector() if self.over_budget == "extractive" else None
-        return BudgetedReflector(made, instead=instead, budgets=self.budgets)
+        return BudgetedReflector(reflector, instead=instead, budgets=self.budgets)
 
     async def extractor(
         self, source: "FactExtractor | ModelSource | None", *, key_variable: str | None = None

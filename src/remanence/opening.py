@@ -93,15 +93,15 @@ async def assemble(store: Store, parts: MemoryParts) -> Assembly:
         budgets=budgets,
         over_budget=settings.over_budget,
     )
-    made = await _make_parts(factory, parts)
-    extraction = Extraction(store=store, policy=policy, extractor=made.extractor, clock=clock)
-    reconciler = _reconciler(store, parts, made, extraction, counter, live_prompts)
+    writers = await _make_parts(factory, parts)
+    extraction = Extraction(store=store, policy=policy, extractor=writers.extractor, clock=clock)
+    reconciler = _reconciler(store, parts, writers, extraction, counter, live_prompts)
     embedder = open_embedder(parts.embedder) if parts.embedder is not None else None
     vectors = parts.fact_vectors
     recall_search = Search(store=store, embedder=embedder, policy=policy, fact_vectors=vectors)
     indexer = VectorIndexer(store, embedder, policy, vectors) if embedder else None
     changed = _texts_changed(indexer)
-    daily = _daily_notes(parts, made.reflector, extraction, counter, changed)
+    daily = _daily_notes(parts, writers.reflector, extraction, counter, changed)
     runtime = Runtime(
         policy=policy,
         settings=settings,
@@ -168,7 +168,7 @@ async def _make_parts(factory: ObserverFactory, parts: MemoryParts) -> _NoteWrit
 def _reconciler(
     store: Store,
     parts: MemoryParts,
-    made: _NoteWriters,
+    writers: _NoteWriters,
     extraction: Extraction,
     counter: TokenCounter,
     live_prompts: LivePrompts,
@@ -177,8 +177,8 @@ def _reconciler(
     segment_writer = SegmentWriter(
         store=store,
         policy=policy,
-        observer=made.observer,
-        reflector=made.reflector,
+        observer=writers.observer,
+        reflector=writers.reflector,
         clock=clock,
         count_text=counter.text,
         hooks=parts.hooks or NO_HOOKS,

@@ -116,8 +116,8 @@ class VectorIndexer:
         for item, vector in zip(task.items, vectors, strict=True):
             if item.owner is not None:
                 by_owner[item.owner][item.fact_id] = vector
-        for owner, found in by_owner.items():
-            await self._fact_vectors.put(owner, task.model, found)
+        for owner, owned in by_owner.items():
+            await self._fact_vectors.put(owner, task.model, owned)
         await self._store.save_vectors(replace(task, items=()), ())
 
     async def _vectors(self, task: VectorTask) -> tuple[VectorTask, list[Sequence[float]]]:
@@ -125,9 +125,9 @@ class VectorIndexer:
         missing = [item for item in task.items if item.key not in self._made]
         for start in range(0, len(missing), BATCH_TEXTS):
             await self._embed(missing[start : start + BATCH_TEXTS])
-        made = {key: vector for key, vector in self._made.items() if vector is not None}
-        items = tuple(item for item in task.items if item.key in made)
-        return replace(task, items=items), [made[item.key] for item in items]
+        vectors = {key: vector for key, vector in self._made.items() if vector is not None}
+        items = tuple(item for item in task.items if item.key in vectors)
+        return replace(task, items=items), [vectors[item.key] for item in items]
 
     async def _embed(self, batch: Sequence[VectorItem]) -> None:
         """Make the vectors of a batch; halve a batch that fails because of one of its texts."""

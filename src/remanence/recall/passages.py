@@ -96,12 +96,12 @@ def quotes(hits: Sequence[Hit], query: str) -> tuple[Quote, ...]:
     places = [_places(text, terms) for text in texts]
     weights = _weights(hits, places)
     enough = MIN_COVERAGE * sum(weights.values())
-    found = [
+    matching = [
         quote
-        for hit, held in zip(hits, places, strict=True)
-        if held and (quote := _passage(hit, held, weights)).score >= enough
+        for hit, starts in zip(hits, places, strict=True)
+        if starts and (quote := _passage(hit, starts, weights)).score >= enough
     ]
-    best = sorted(found, key=lambda quote: -quote.score)
+    best = sorted(matching, key=lambda quote: -quote.score)
     return tuple({quote.text: quote for quote in reversed(best)}.values())[::-1]
 
 
@@ -185,8 +185,8 @@ def _stem(word: str) -> str:
 
 def _places(text: str, terms: Collection[str]) -> Mapping[str, Sequence[int]]:
     """Map each term of a text to the offsets of the words that begin with it."""
-    found = {term: tuple(_beginnings(text, term)) for term in terms}
-    return {term: starts for term, starts in found.items() if starts}
+    offsets = {term: tuple(_beginnings(text, term)) for term in terms}
+    return {term: starts for term, starts in offsets.items() if starts}
 
 
 def _beginnings(text: str, term: str) -> Iterator[int]:
@@ -205,8 +205,8 @@ def _weights(
     passages = sum(len(hit.text) // PASSAGE_CHARACTERS + 1 for hit in hits)
     counts: dict[str, int] = {}
     capitals: dict[str, int] = {}
-    for hit, held in zip(hits, places, strict=True):
-        for term, starts in held.items():
+    for hit, offsets in zip(hits, places, strict=True):
+        for term, starts in offsets.items():
             counts[term] = counts.get(term, 0) + len(starts)
             upper = sum(hit.text[start : start + 1].isupper() for start in starts)
             capitals[term] = capitals.get(term, 0) + upper

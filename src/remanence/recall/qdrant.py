@@ -51,14 +51,14 @@ class QdrantFactVectors:
         name = self._name(model)
         if not await self._exists(name):
             return ()
-        found = await self._client.query_points(
+        response = await self._client.query_points(
             name,
             query=[float(value) for value in vector],
             query_filter=_of(owner),
             limit=limit,
             with_payload=True,
         )
-        return tuple(str((point.payload or {})["fact"]) for point in found.points)
+        return tuple(str((point.payload or {})["fact"]) for point in response.points)
 
     async def forget(self, owner: Owner, fact_ids: Sequence[str]) -> None:
         if not fact_ids:

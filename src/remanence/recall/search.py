@@ -64,8 +64,8 @@ class Search:
         pool = max(MIN_POOL, POOL_FACTOR * limit)
         vector = await self._vector(query)
         worded = await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
-        asked = telling_words(question_of(query))
-        rankings = [await _beside_the_loop(lambda: by_passage(worded, asked), worded, query)]
+        question = telling_words(question_of(query))
+        rankings = [await _beside_the_loop(lambda: by_passage(worded, question), worded, query)]
         if vector is not None and self.embedder is not None:
             name = self.embedder.name
             rankings.append(await self.store.nearest(ref, name, vector, limit=pool, only=only))
@@ -134,8 +134,8 @@ class Search:
         except Exception as error:  # noqa: BLE001 - words alone still find something
             telemetry.embedding_failed(type(error).__name__, str(error), 1)
             return ()
-        found = [await self.store.fact(owner, fact_id) for fact_id in ids]
-        return tuple(fact for fact in found if fact is not None and fact.valid_to is None)
+        facts = [await self.store.fact(owner, fact_id) for fact_id in ids]
+        return tuple(fact for fact in facts if fact is not None and fact.valid_to is None)
 
     async def _vector(self, query: str) -> Sequence[float] | None:
         """Return the query's vector; None without an embedder or if it fails or times out."""
