@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
+from sklearn.metrics import precision_recall_curve
 
 sys.path.insert(0, str(Path(__file__).parent))
 import notes_corpus
+import notes_figures
 
 from remanence.observers.learned import weights as stored
 from remanence.observers.learned.features import Line, Role, Start, features, word_grams
@@ -220,48 +221,13 @@ def cutoffs(truth: NDArray[np.bool_], scores: Floats) -> tuple[dict[str, float],
     return balanced, strict
 
 
-def print_heads(title: str, truth: NDArray[np.bool_], scores: Floats, at: dict[str, float]) -> None:
-    """A row per head: area under the curve, average precision, points of the curve, the cutoff."""
-    print(f"\n{title}: {len(truth):,} sentences")
-    print(f"{'head':9} {'n':>5}   AUC    AP  P at R=.5 .8   R at P=.9 .95   at cutoff P    R")
-    for number, head in enumerate(HEADS):
-        is_true, score = truth[:, number], scores[:, number]
-        if not 0 < is_true.sum() < len(is_true):
-            continue
-        precision, recall, _ = precision_recall_curve(is_true, score)
-        taken = score >= at[head]
-        right = (taken & is_true).sum()
-        print(
-            f"{head:9} {is_true.sum():5}  {roc_auc_score(is_true, score):.3f} "
-            f"{average_precision_score(is_true, score):.3f}"
-            f"    {precision[recall >= 0.5].max():.2f}    {precision[recall >= 0.8].max():.2f}"
-            f"   {recall[precision >= 0.9].max():.2f}    {recall[precision >= 0.95].max():.2f}"
-            f"       {right / max(taken.sum(), 1):.2f} {right / is_true.sum():.2f}"
-        )
-
-
-def print_languages(
-    units: Corpus, truth: NDArray[np.bool_], scores: Floats, at: dict[str, float]
+def print_figures(
+    title: str, units: Corpus, truth: NDArray[np.bool_], scores: Floats, at: dict[str, float]
 ) -> None:
-    """A row per language: area under the curve of four heads, precision and recall at cutoffs."""
-    languages = np.array([s.language for unit in units for s in unit])
-    shown = ("worth", "personal", "dec", "quoted", "inst")
-    print(f"{'':3}" + "".join(f" {head:>9} AUC    P    R" for head in shown))
-    for language in sorted(set(languages)):
-        here, cells = languages == language, []
-        for head in shown:
-            number = list(HEADS).index(head)
-            is_true, score = truth[here, number], scores[here, number]
-            if not is_true.any():
-                cells.append(" " * 24)
-                continue
-            taken = score >= at[head]
-            right = (taken & is_true).sum()
-            area = roc_auc_score(is_true, score)
-            cells.append(
-                f" {is_true.sum():9} {area:.2f} {right / max(taken.sum(), 1):.2f} {right / is_true.sum():.2f}"
-            )
-        print(f"{language:3}{''.join(cells)}")
+    languages = np.array([sentence.language for unit in units for sentence in unit])
+    cutoff = {head: at[head] for head in HEADS}
+    notes_figures.print_heads(title, truth, scores, cutoff)
+    notes_figures.print_languages(languages, truth, scores, cutoff)
 
 
 def report_set_aside(weights: stored.Weights) -> None:
@@ -269,8 +235,7 @@ def report_set_aside(weights: stored.Weights) -> None:
     for title, unseen in (("set aside, registers seen", False), ("registers unseen", True)):
         part = [u for u in units if (u[0].register in notes_corpus.UNSEEN_REGISTERS) == unseen]
         truth, scores = truth_of(part), scores_of(weights, part)
-        print_heads(title, truth, scores, weights.cutoffs)
-        print_languages(part, truth, scores, weights.cutoffs)
+        print_figures(title, part, truth, scores, weights.cutoffs)
 
 
 def main() -> int:
@@ -285,8 +250,7 @@ def main() -> int:
         scores = cross_validate(units, lambda unit: fold(unit, OUTER, "outer"))
     truth = truth_of(units)
     balanced, strict = cutoffs(truth, scores)
-    print_heads("cross-validated", truth, scores, balanced)
-    print_languages(units, truth, scores, balanced)
+    print_figures("cross-validated", units, truth, scores, balanced)
     if options.final:
         weights = replace(fit(units, matrix_of(units)), cutoffs=balanced, strict=strict)
         TARGET.write_bytes(stored.dump(weights))
