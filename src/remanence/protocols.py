@@ -209,14 +209,8 @@ class FactVectors(Protocol):
 EVERYTHING = RecallFilter()
 
 
-class Store(Protocol):
-    """The durable tape and the data derived from it.
-
-    Each method is one transaction. Safe for concurrent calls from one event loop, and beside
-    other processes on the same database. A `commit_*`, `activate` or `record_failure` whose
-    guard does not hold writes nothing and returns None; so does every call on a conversation
-    that was deleted since *state* was read.
-    """
+class Tape(Protocol):
+    """The messages of conversations, and where each conversation stands."""
 
     async def append(
         self,
@@ -258,6 +252,23 @@ class Store(Protocol):
         """Messages with a seq above *after*, in order; at least one where there is any."""
         ...
 
+    async def conversations(
+        self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
+    ) -> tuple[MemoryState, ...]:
+        """States in order of (tenant, id), for paging."""
+        ...
+
+    async def delete(self, ref: ConversationRef) -> bool:
+        """Erase a conversation and all that was made from it, facts too; false if there is none.
+
+        Its model calls stay in the ledger, under their user, and no longer name it.
+        """
+        ...
+
+
+class Segments(Protocol):
+    """The notes of conversations: observations, reflections, and which of them are active."""
+
     async def segments(self, ref: ConversationRef, *, live: bool) -> tuple[Segment, ...]:
         """The live segments in order of the tape, or all, oldest version first."""
         ...
@@ -298,9 +309,9 @@ class Store(Protocol):
         """Move `active_seq`, if it is still that of *state*."""
         ...
 
-    async def record_failure(self, state: MemoryState, failure: Failure) -> MemoryState | None:
-        """Keep *failure* as its step's failure, if the cursors are still those of *state*."""
-        ...
+
+class WorkQueue(Protocol):
+    """Steps that are due: leases, failures, looks and the log of what was done."""
 
     async def lease(
         self, state: MemoryState, *, owner: str, now: datetime, until: datetime
@@ -312,6 +323,48 @@ class Store(Protocol):
         ...
 
     async def release(self, state: MemoryState, *, owner: str) -> None: ...
+
+    async def record_failure(self, state: MemoryState, failure: Failure) -> MemoryState | None:
+        """Keep *failure* as its step's failure, if the cursors are still those of *state*."""
+        ...
+
+    async def forget_failures(self, state: MemoryState, *, at: datetime) -> MemoryState | None:
+        """Let all steps of a conversation be tried at once; None where none had failed."""
+        ...
+
+    async def looks(self, *, after: tuple[datetime, int] | None, limit: int) -> tuple[Look, ...]:
+        """Planned looks in order of time, then of key, for paging; read by an index.
+
+        Every change of a conversation's memory plans a look at once, in its own transaction; so
+        does an append that brings the tape above `look_tokens`.
+        """
+        ...
+
+    async def rest(self, state: MemoryState, *, at: datetime | None, tokens: int) -> bool:
+        """Plan the next look: at a time (None: at none), or when the tape has more than *tokens*.
+
+        False, and nothing written, where the conversation has changed since *state* was read.
+        """
+        ...
+
+    async def use_look_rules(self, digest: str, *, at: datetime) -> bool:
+        """Plan a look at every conversation, if the previous rules had another digest."""
+        ...
+
+    async def log(self, ref: ConversationRef) -> tuple[LogEntry, ...]:
+        """Every committed change, oldest first."""
+        ...
+
+    async def outcomes(self, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
+        """The newest entries of all logs for steps that made something or failed, newest first.
+
+        Read by an index.
+        """
+        ...
+
+
+class TurnLeases(Protocol):
+    """The right to a conversation's turn, one holder at a time."""
 
     async def take_turn(
         self,
@@ -334,51 +387,20 @@ class Store(Protocol):
         ...
 
     async def end_turn(self, ref: ConversationRef, *, owner: str) -> None: ...
-    async def looks(self, *, after: tuple[datetime, int] | None, limit: int) -> tuple[Look, ...]:
-        """Planned looks in order of time, then of key, for paging; read by an index.
 
-        Every change of a conversation's memory plans a look at once, in its own transaction; so
-        does an append that brings the tape above `look_tokens`.
-        """
-        ...
 
-    async def rest(self, state: MemoryState, *, at: datetime | None, tokens: int) -> bool:
-        """Plan the next look: at a time (None: at none), or when the tape has more than *tokens*.
-
-        False, and nothing written, where the conversation has changed since *state* was read.
-        """
-        ...
-
-    async def use_look_rules(self, digest: str, *, at: datetime) -> bool:
-        """Plan a look at every conversation, if the previous rules had another digest."""
-        ...
-
-    async def forget_failures(self, state: MemoryState, *, at: datetime) -> MemoryState | None:
-        """Let all steps of a conversation be tried at once; None where none had failed."""
-        ...
-
-    async def log(self, ref: ConversationRef) -> tuple[LogEntry, ...]:
-        """Every committed change, oldest first."""
-        ...
-
-    async def outcomes(self, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
-        """The newest entries of all logs for steps that made something or failed, newest first.
-
-        Read by an index.
-        """
-        ...
-
-    async def conversations(
-        self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
-    ) -> tuple[MemoryState, ...]:
-        """States in order of (tenant, id), for paging."""
-        ...
+class SearchIndex(Protocol):
+    """Search by words over live notes and messages."""
 
     async def search(
         self, ref: ConversationRef, query: str, *, limit: int, only: RecallFilter = EVERYTHING
     ) -> tuple[Hit, ...]:
         """Live notes and raw messages that match *query* and the filter, best first."""
         ...
+
+
+class FactStore(Protocol):
+    """Facts of users."""
 
     async def facts(
         self, owner: Owner, *, history: bool = False, limit: int | None = None
@@ -414,7 +436,11 @@ class Store(Protocol):
         """Keep the facts that a conversation's contexts show; false if it was deleted."""
         ...
 
-    async def unembedded(self, model: str) -> VectorTask | None:
+
+class VectorIndex(Protocol):
+    """Vectors of messages, notes and facts."""
+
+    async def next_vector_task(self, model: str) -> VectorTask | None:
         """Notes and messages that were observed, or facts, that have no vectors of *model* yet."""
         ...
 
@@ -440,12 +466,9 @@ class Store(Protocol):
         """Return current facts of the owner by the cosine of their vectors, nearest first."""
         ...
 
-    async def delete(self, ref: ConversationRef) -> bool:
-        """Erase a conversation and all that was made from it, facts too; false if there is none.
 
-        Its model calls stay in the ledger, under their user, and no longer name it.
-        """
-        ...
+class UsageLog(Protocol):
+    """The ledger of model calls."""
 
     async def record_usage(self, usages: Sequence[Usage]) -> None:
         """Add model calls to the ledger, all or none.
@@ -465,6 +488,18 @@ class Store(Protocol):
     ) -> tuple[UsageTotal, ...]:
         """Return the matching calls, summed by purpose and model, in the order of their names."""
         ...
+
+
+class Store(
+    Tape, Segments, WorkQueue, TurnLeases, SearchIndex, FactStore, VectorIndex, UsageLog, Protocol
+):
+    """The durable tape and the data derived from it.
+
+    Each method is one transaction. Safe for concurrent calls from one event loop, and beside
+    other processes on the same database. A `commit_*`, `activate` or `record_failure` whose
+    guard does not hold writes nothing and returns None; so does every call on a conversation
+    that was deleted since *state* was read.
+    """
 
     async def check(self) -> tuple[Problem, ...]:
         """Look for violations of coverage and accounting, and for damage of the database."""

@@ -9,7 +9,7 @@ from typing import Final
 from remanence import telemetry
 from remanence.background import Background
 from remanence.costs import with_list_price
-from remanence.protocols import Store
+from remanence.protocols import UsageLog
 from remanence.types import ConversationRef, Usage, UsageTotal
 
 _MAX_ROWS: Final = 500
@@ -22,7 +22,7 @@ class Ledger:
     Calls that the store refuses are logged and counted; they are in no total.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: UsageLog) -> None:
         self._store = store
         self._queue: asyncio.Queue[Usage | None] = asyncio.Queue()
         self._closed = False

@@ -6,7 +6,7 @@ from typing import Final
 
 from remanence.clock import Clock
 from remanence.errors import StoreError
-from remanence.protocols import Store
+from remanence.protocols import WorkQueue
 from remanence.types import Unready
 
 STORE_SECONDS: Final = 5.0
@@ -22,7 +22,7 @@ FAILING_WITHIN: Final = timedelta(minutes=15)
 _PAGE: Final = 500
 
 
-async def find_unready(store: Store, *, clock: Clock, works: bool) -> tuple[Unready, ...]:
+async def find_unready(store: WorkQueue, *, clock: Clock, works: bool) -> tuple[Unready, ...]:
     """Return the reasons why a memory is not ready; *works* if its background work is on."""
     now = clock.now()
     try:
@@ -38,7 +38,7 @@ async def find_unready(store: Store, *, clock: Clock, works: bool) -> tuple[Unre
     return tuple(reason for reason in reasons if reason is not None)
 
 
-async def _overdue(store: Store, now: datetime) -> Unready | None:
+async def _overdue(store: WorkQueue, now: datetime) -> Unready | None:
     """Return the oldest overdue look; one whose conversation is leased does not count."""
     for look in await store.looks(after=None, limit=_PAGE):
         if look.at > now - OVERDUE:
@@ -51,7 +51,7 @@ async def _overdue(store: Store, now: datetime) -> Unready | None:
     return None
 
 
-async def _failing(store: Store, now: datetime) -> Unready | None:
+async def _failing(store: WorkQueue, now: datetime) -> Unready | None:
     outcomes = await store.outcomes(since=now - FAILING_WITHIN, limit=FAILING_STEPS)
     if len(outcomes) < FAILING_STEPS or any(each.kind != "failed" for each in outcomes):
         return None

@@ -12,7 +12,7 @@ from remanence import telemetry
 from remanence.background import Background
 from remanence.clock import Clock
 from remanence.errors import Closed, StoreError, TurnTaken
-from remanence.protocols import Store
+from remanence.protocols import TurnLeases
 from remanence.types import ConversationRef
 
 POLL_SECONDS: Final = 0.1
@@ -26,7 +26,7 @@ class Turns:
     its time, or, if the clocks differ, when it was not prolonged for `lease_seconds`.
     """
 
-    store: Store
+    store: TurnLeases
     clock: Clock
     background: Background
     lease_seconds: float

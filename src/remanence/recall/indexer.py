@@ -97,7 +97,7 @@ class VectorIndexer:
     async def _catch_up(self) -> float | None:
         """Make the missing vectors; return the seconds until the next try after a failure."""
         try:
-            while (task := await self._store.unembedded(self._embedder.name)) is not None:
+            while (task := await self._store.next_vector_task(self._embedder.name)) is not None:
                 await self._keep(*await self._vectors(task))
                 self._made.clear()
         except Exception as error:  # noqa: BLE001 - an embedder may raise anything

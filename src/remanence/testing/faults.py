@@ -274,8 +274,8 @@ class FaultyStore:
     async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
         return await self._call("pin_facts", lambda: self._inner.pin_facts(state, owner, pin))
 
-    async def unembedded(self, model: str) -> VectorTask | None:
-        return await self._call("unembedded", lambda: self._inner.unembedded(model))
+    async def next_vector_task(self, model: str) -> VectorTask | None:
+        return await self._call("next_vector_task", lambda: self._inner.next_vector_task(model))
 
     async def save_vectors(self, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
         await self._call("save_vectors", lambda: self._inner.save_vectors(task, found))

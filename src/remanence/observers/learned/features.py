@@ -32,7 +32,7 @@ class Line:
     text: str
     role: Role
     start: Start
-    """What it begins: a message, a line of one, or neither."""
+    """The beginning that it is: of a message, of a line, or of neither."""
 
 
 class Features(NamedTuple):

@@ -22,7 +22,7 @@ _DIGITS = 3
 
 
 class Contribution(NamedTuple):
-    """What a feature adds to a score."""
+    """A feature and its share of a score."""
 
     feature: str
     amount: float
@@ -44,7 +44,7 @@ class Scorer:
         self.weights = weights
         self._rows = PackedRows(weights.text)
         self._words: dict[str, tuple[int, int]] = {}
-        self._context = tuple(map(weights.context.packed, range(len(weights.context))))
+        self._context = tuple(map(weights.context.packed_row, range(len(weights.context))))
 
     def score(self, lines: Sequence[Line]) -> list[dict[str, float]]:
         """Log-odds of each head for the lines of one conversation, in order.
@@ -134,7 +134,7 @@ class Scorer:
         return sum(map(int.__mul__, rows, inputs))
 
     def _own(self, found: Features, head: str) -> Iterator[Contribution]:
-        """What each feature of a line adds to its score through its own first scores."""
+        """Return the share of each feature in a line's score, through the line's own first scores."""
         factors, layer = self._factors(0, head), self.weights.text
         names = [*found.edges, *(gram for word in sorted(found.words) for gram in word_grams(word))]
         for group in (names, found.grammar, found.place):
@@ -147,7 +147,7 @@ class Scorer:
             yield from (Contribution(name, round(a, _DIGITS)) for name, a in amounts.items())
 
     def _factors(self, part: int, head: str) -> list[float]:
-        """What one unit of a number in `text` adds to *head*, by head of the first scores."""
+        """Return the share of one unit of a number in `text` in *head*, by head of the first scores."""
         layer, heads = self.weights.context, self.weights.heads
         to = heads.index(head)
         rows = (layer.row(part * len(heads) + at) for at in range(len(heads)))
@@ -159,7 +159,7 @@ class Scorer:
     def _around(
         self, around: Sequence[int], steps: Sequence[tuple[int, ...]], head: str
     ) -> Iterator[Contribution]:
-        """What each neighbour adds to the score of a line."""
+        """Return the share of each neighbour in the score of a line."""
         layer, heads = self.weights.context, self.weights.heads
         to = heads.index(head)
         for part, at in enumerate(around):

@@ -38,7 +38,7 @@ class Layer:
         width = len(self.scales)
         return struct.unpack_from(f"{width}b", self.rows, index * width)
 
-    def packed(self, index: int) -> int:
+    def packed_row(self, index: int) -> int:
         """A row as one integer."""
         return pack(self.row(index))
 

@@ -300,7 +300,7 @@ class SQLiteStore:
     async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
         return await self._write(lambda connection: facts.pin(connection, state, owner, pin))
 
-    async def unembedded(self, model: str) -> VectorTask | None:
+    async def next_vector_task(self, model: str) -> VectorTask | None:
         return await self._read(lambda connection: vectors.next_task(connection, model))
 
     async def save_vectors(self, task: VectorTask, found: Sequence[Sequence[float]]) -> None:

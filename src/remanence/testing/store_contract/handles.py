@@ -209,7 +209,7 @@ def _every_call(store: Store, state: MemoryState) -> list[Awaitable[object]]:
         store.commit_facts(state, FactChanges(), facts_seq=0, at=at(0)),
         store.forget_fact(Owner("default", "ana"), "x"),
         store.pin_facts(state, Owner("default", "ana"), FactsPin(marker="", text="", at=at(0))),
-        store.unembedded("model"),
+        store.next_vector_task("model"),
         store.save_vectors(VectorTask(model="m", subject="fact", cursor=0, items=()), []),
         store.nearest(REF, "model", (1.0,), limit=1),
         store.nearest_facts(Owner("default", "ana"), "model", (1.0,), limit=1),

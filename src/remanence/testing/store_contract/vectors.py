@@ -27,7 +27,7 @@ def vector(text: str) -> tuple[float, ...]:
 async def embed_all(store: Store, model: str = MODEL) -> list[str]:
     """Save a vector for every text, and return the texts in the store's order."""
     texts: list[str] = []
-    while (task := await store.unembedded(model)) is not None:
+    while (task := await store.next_vector_task(model)) is not None:
         texts += [item.text for item in task.items]
         await store.save_vectors(task, [vector(item.text) for item in task.items])
     return texts
@@ -45,7 +45,7 @@ async def colours(store: Store, *names: str, ref: ConversationRef = REF) -> None
 
 
 class VectorContract(Handles):
-    """`unembedded`, `save_vectors`, `nearest`, `nearest_facts`."""
+    """`next_vector_task`, `save_vectors`, `nearest`, `nearest_facts`."""
 
     async def test_each_text_gets_one_vector_of_each_model(self, store: Store) -> None:
         await colours(store, "red", "green")
@@ -61,7 +61,7 @@ class VectorContract(Handles):
     async def test_what_is_not_observed_yet_has_no_vector(self, store: Store) -> None:
         await store.append(REF, [user("message red")], user="ana")
 
-        assert await store.unembedded(MODEL) is None
+        assert await store.next_vector_task(MODEL) is None
 
     async def test_the_nearest_come_first(self, store: Store, other: Store) -> None:
         await colours(store, "red", "green", "blue")
@@ -111,13 +111,13 @@ class VectorContract(Handles):
         self, store: Store, other: Store
     ) -> None:
         await observe_ranges(store, [(1, 2)])
-        task = await store.unembedded(MODEL)
+        task = await store.next_vector_task(MODEL)
         assert task is not None
         await other.delete(REF)
 
         await store.save_vectors(task, [RED for _ in task.items])
 
-        assert await store.unembedded(MODEL) is None
+        assert await store.next_vector_task(MODEL) is None
         assert await store.nearest(REF, MODEL, RED, limit=9) == ()
 
     async def test_a_deleted_conversation_takes_its_vectors_along(self, store: Store) -> None:
