@@ -28,7 +28,7 @@ def safe_name(name: str, *, taken: Collection[str] = ()) -> str:
     are avoided; a long name ends in its hash.
     """
     if not name:
-        raise ValueError("name='' is no name: use at least one character")
+        raise ValueError("name='' is not a name: use at least one character")
     encoded = _UNSAFE.sub(_escape, name)
     if encoded in taken or _DEVICES.fullmatch(encoded):
         encoded = f"%{ord(encoded[0]):02x}{encoded[1:]}"

@@ -408,7 +408,9 @@ def _settings(source: Settings | Path | str | None) -> Settings:
     if source is None or isinstance(source, Settings):
         return source or Settings()
     if not isinstance(source, str | Path):
-        raise InvalidPolicy(f"settings={source!r} are none: use Settings(...) or a file's path")
+        raise InvalidPolicy(
+            f"settings={source!r} is not a Settings object: use Settings(...) or a file's path"
+        )
     file = Path(source)
     # Reading files needs pydantic, which is slow to import.
     sources = importlib.import_module("remanence.settings.sources")

@@ -33,7 +33,7 @@ def run_import(
     else:
         Printer().line(
             f"{report.imported} blocks became observations of {conversation}; "
-            f"{report.malformed} lines were no blocks"
+            f"{report.malformed} lines are not blocks"
         )
     for conflict in report.conflicts:
         warn(conflict)

@@ -124,7 +124,7 @@ async def _next_event(events: AsyncMessageStream) -> ParsedMessageStreamEvent | 
 
 def _parse_response(message: object) -> ProviderResponse:
     if not isinstance(message, WireMessage) or not isinstance(message.content, list):
-        raise anthropic.AnthropicError("the answer is no message")
+        raise anthropic.AnthropicError("the answer is not a message")
     blocks = [block.to_dict(mode="json", exclude_none=True) for block in message.content]
     return ProviderResponse(
         content=parse({"role": "assistant", "content": blocks}).content,

@@ -178,12 +178,12 @@ class FactContract(Handles):
         state = await observe_ranges(store, [(1, 2)])
 
         failed = expect_state(await store.record_failure(state, failure("facts")))
-        mended = expect_state(
+        retried = expect_state(
             await store.commit_facts(failed, FactChanges(), facts_seq=2, at=at(80))
         )
 
         assert failed.facts_failure == failure("facts")
-        assert (mended.facts_failure, mended.failures) == (None, 0)
+        assert (retried.facts_failure, retried.failures) == (None, 0)
 
     async def test_a_deleted_conversation_takes_its_facts_along(self, store: Store) -> None:
         await tape(store, 1)
