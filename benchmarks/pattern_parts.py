@@ -52,13 +52,19 @@ def _units(tree: Any, flags: int) -> list[str]:
     """Short texts that a repeat's body takes, of several kinds of characters."""
     items = list(tree)
     if len(items) == 1 and items[0][0] in (codes.IN, codes.ANY, codes.NOT_LITERAL, codes.CATEGORY):
-        one = first(*items[0], flags)[0]
+        ((code, argument),) = items
+        one = first(code, argument, flags)[0]
         return [c for c in PLAIN if c in one] or sorted(one)[:3]
-    texts = {"".join(_sample(code, argument, flags) for code, argument in items)}
+    texts = {_samples(items, flags)}
     for code, argument in items:
         if code is codes.BRANCH:
-            texts |= {"".join(_sample(*item, flags) for item in each) for each in argument[1]}
+            texts |= {_samples(each, flags) for each in argument[1]}
     return sorted(text for text in texts if text)
+
+
+def _samples(items: Any, flags: int) -> str:
+    """A short text that items of a pattern take one after another."""
+    return "".join(_sample(code, argument, flags) for code, argument in items)
 
 
 def _sample(code: Any, argument: Any, flags: int) -> str:
@@ -66,13 +72,14 @@ def _sample(code: Any, argument: Any, flags: int) -> str:
     if code in WIDTHLESS or code is codes.GROUPREF:
         return ""
     if code in (*REPEATS, codes.POSSESSIVE_REPEAT):
-        return "".join(_sample(*item, flags) for item in argument[2]) * min(argument[0], 64)
+        times: int = min(argument[0], 64)
+        return _samples(argument[2], flags) * times
     if code is codes.SUBPATTERN:
-        return "".join(_sample(*item, flags) for item in argument[3])
+        return _samples(argument[3], flags)
     if code is codes.ATOMIC_GROUP:
-        return "".join(_sample(*item, flags) for item in argument)
+        return _samples(argument, flags)
     if code is codes.BRANCH:
-        return "".join(_sample(*item, flags) for item in argument[1][0])
+        return _samples(argument[1][0], flags)
     if code is codes.LITERAL:
         return chr(argument)
     one = first(code, argument, flags)[0]

@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import groupby
 from math import sqrt
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ MIN_FOUND = 10
 """Sentences above a strict cutoff, for it to be believed."""
 
 Corpus = list[list[notes_corpus.Sentence]]
-Matrix = sparse.csr_matrix
+Matrix: TypeAlias = Any  # a `scipy.sparse.csr_matrix`, which has no types
 Floats = NDArray[np.float64]
 Truth = Callable[[notes_corpus.Sentence], bool]
 SPEAKERS: dict[str, Role] = {"u": "user", "a": "assistant", "t": "tool"}
@@ -145,7 +146,8 @@ def text_steps(layer: stored.Layer, inputs: Matrix) -> Floats:
     """First scores in the steps of `Scorer`."""
     numbers = np.frombuffer(layer.rows, dtype=np.int8).reshape(len(layer), -1).astype(float)
     scores = (inputs @ numbers) * np.array(layer.scales) + np.array(layer.biases)
-    return np.clip(np.rint(scores * STEPS), -127, 127)
+    steps: Floats = np.clip(np.rint(scores * STEPS), -127, 127)
+    return steps
 
 
 def context_inputs(units: Corpus, steps: Floats) -> Floats:
