@@ -249,7 +249,7 @@ def _print_segment(printer: Printer, traced: Trace) -> None:
         name = (
             f"reflection of generation {segment.generation}"
             if segment.generation
-            else ("observation")
+            else "observation"
         )
         printer.line(
             f"{segment.id}: {name} of messages {segment.first_seq}..{segment.last_seq}, "

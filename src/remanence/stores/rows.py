@@ -156,7 +156,7 @@ def encode_dropped(dropped: Sequence[DroppedLine]) -> str:
     return _encode([[line.text, line.reason, line.detail] for line in dropped])
 
 
-def _parse_dropped(text: str) -> tuple[DroppedLine, ...]:
+def _decode_dropped(text: str) -> tuple[DroppedLine, ...]:
     rows = json.loads(text)
     return tuple(DroppedLine(text=line, reason=why, detail=detail) for line, why, detail in rows)
 
@@ -246,7 +246,7 @@ def _segment(row: Row) -> Segment:
         created_at=decode_time(row[11]),
         version=row[12],
         superseded=row[13],
-        dropped=_parse_dropped(row[14]),
+        dropped=_decode_dropped(row[14]),
         failed=decode_failed(row[15]),
         notes_version=row[16],
     )

@@ -213,18 +213,18 @@ def describe(segment: Segment, source: str) -> str:
     return (
         f"{segment.id}: {segment.first_seq}..{segment.last_seq}, {segment.source_tokens} tokens "
         f"of {source} became {segment.tokens}, {len(segment.lost)} literals lost, "
-        f"{_parse_dropped_lines(segment)}by {segment.made_by}{_parse_failed_stretches(segment)}"
+        f"{_describe_dropped(segment)}by {segment.made_by}{_describe_failed(segment)}"
     )
 
 
-def _parse_failed_stretches(segment: Segment) -> str:
+def _describe_failed(segment: Segment) -> str:
     return "".join(
-        f"; {after_failure.first_seq}..{after_failure.last_seq} failed: {after_failure.reason}: {after_failure.message}"
-        for after_failure in segment.failed
+        f"; {failed.first_seq}..{failed.last_seq} failed: {failed.reason}: {failed.message}"
+        for failed in segment.failed
     )
 
 
-def _parse_dropped_lines(segment: Segment) -> str:
+def _describe_dropped(segment: Segment) -> str:
     reasons = Counter(line.reason for line in segment.dropped)
     if not reasons:
         return ""
