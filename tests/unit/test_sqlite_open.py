@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -221,21 +222,41 @@ def open_folder() -> Iterator[Path]:
         yield Path(name)
 
 
+async def rehearse(folder: Path) -> None:
+    """Open a store for writing, for reading and in vain, so that all files are loaded.
+
+    A process that is not root may be unable to read the project and its packages.
+    """
+    await write_one(folder / "memory.db")
+    await read_only_texts(folder / "memory.db")
+    await refused(url(folder), StoreUnavailable)
+
+
 def without_privileges(act: Callable[[], str]) -> str:
-    """What *act* answers in a process which is not root."""
+    """Return the answer of *act* in a process which is not root; fail with its traceback."""
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(rehearse(Path(folder)))
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        try:
-            if os.geteuid() == 0:
-                os.setuid(NOBODY)
-            os.write(writing, act().encode())
-        finally:
-            os._exit(0)
+        with os.fdopen(writing, "w") as pipe:
+            try:
+                if os.geteuid() == 0:
+                    os.setuid(NOBODY)
+                pipe.write(act())
+                pipe.flush()
+                os._exit(0)
+            except BaseException:  # noqa: BLE001 - a failure of pytest is no Exception
+                traceback.print_exc(file=pipe)
+                pipe.flush()
+                os._exit(1)
     os.close(writing)
-    os.waitpid(child, 0)
     with os.fdopen(reading) as pipe:
-        return pipe.read()
+        answer = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if status:
+        pytest.fail(f"The process without privileges failed:\n{answer}")
+    return answer
 
 
 def open_without_privileges(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 
 from remanence.errors import NewerSchema
@@ -16,8 +17,9 @@ class Migration:
     sql: str
 
 
+@cache
 def load(package: str) -> tuple[Migration, ...]:
-    """The migrations in the folder `migrations` of *package*, in order of their numbers."""
+    """Return the migrations of *package* in order of their numbers; read its files once."""
     folder = resources.files(package) / "migrations"
     files = (file for file in folder.iterdir() if file.name.endswith(".sql"))
     steps = (_migration(file.name, file.read_text(encoding="utf-8")) for file in files)
