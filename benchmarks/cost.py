@@ -19,7 +19,7 @@ from benchmarks.texts import turns
 from benchmarks.written import Turn
 from remanence import Context, Memory, Message, Policy, count_tokens
 from remanence.costs.cache_prices import cache_prices
-from remanence.policy.cache_economics import least_cached_tokens, lifetime_seconds
+from remanence.policy.cache_economics import min_cached_tokens, lifetime_seconds
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock
 from remanence.types import Draft, Note, Segment
@@ -221,7 +221,7 @@ def till(model: str, *, lifetime: float | None = None) -> Till:
     cache: PromptCache = (
         OpenAICache(lifetime_seconds=seconds)
         if model.startswith("gpt")
-        else AnthropicCache(lifetime_seconds=seconds, least_tokens=least_cached_tokens(model))
+        else AnthropicCache(lifetime_seconds=seconds, least_tokens=min_cached_tokens(model))
     )
     return Till(prices_of(model, lifetime=lifetime), cache)
 

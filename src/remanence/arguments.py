@@ -9,30 +9,30 @@ from remanence.errors import InvalidArgument, InvalidMessage
 MAX_COUNT: Final = 2**31 - 1
 
 
-def require_name(what: str, value: object) -> None:
+def require_name(label: str, value: object) -> None:
     """Raise `InvalidMessage` unless *value* can name a user, a tenant or a conversation."""
     if not isinstance(value, str) or not value or not value.isprintable():
         as_text = f", such as {str(value)!r}" if isinstance(value, int) else ""
-        raise InvalidMessage(f"{what} {value!r:.80} is not a name: use plain text{as_text}")
+        raise InvalidMessage(f"{label} {value!r:.80} is not a name: use plain text{as_text}")
 
 
-def require_text(**given: object) -> None:
+def require_text(**values: object) -> None:
     """Raise `InvalidArgument` for the first value that is not a text."""
-    for name, value in given.items():
+    for name, value in values.items():
         if not isinstance(value, str):
             raise _impossible(name, value, "use a str")
 
 
-def require_texts(**given: object) -> None:
+def require_texts(**values: object) -> None:
     """Raise `InvalidArgument` for the first value that is not a list or tuple of texts."""
-    for name, value in given.items():
+    for name, value in values.items():
         if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
             raise _impossible(name, value, "use a list or tuple of str")
 
 
-def require_count(*, optional: bool = False, **given: object) -> None:
+def require_count(*, optional: bool = False, **values: object) -> None:
     """Raise `InvalidArgument` for the first value that is not a whole number from 0 on."""
-    for name, value in given.items():
+    for name, value in values.items():
         if optional and value is None:
             continue
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_COUNT:
@@ -40,9 +40,9 @@ def require_count(*, optional: bool = False, **given: object) -> None:
             raise _impossible(name, value, f"use a whole number from 0 to {MAX_COUNT:,}{no_limit}")
 
 
-def require_moment(**given: object) -> None:
+def require_moment(**values: object) -> None:
     """Raise `InvalidArgument` for the first value that is neither None nor an aware datetime."""
-    for name, value in given.items():
+    for name, value in values.items():
         if value is None:
             continue
         if not isinstance(value, datetime):
@@ -51,19 +51,19 @@ def require_moment(**given: object) -> None:
             raise _impossible(name, value, "give it a time zone, such as datetime.UTC")
 
 
-def require_one_of(kind: type, **given: object) -> None:
+def require_one_of(kind: type, **values: object) -> None:
     """Raise `InvalidArgument` for the first value that is not of *kind*."""
-    for name, value in given.items():
+    for name, value in values.items():
         if not isinstance(value, kind):
             raise _impossible(name, value, f"use a {kind.__name__}")
 
 
-def require_async(**given: object) -> None:
+def require_async(**values: object) -> None:
     """Raise `InvalidArgument` for the first value that cannot be called, or is a plain function.
 
     Other callables pass: a lambda, a partial or an object may well return an awaitable.
     """
-    for name, value in given.items():
+    for name, value in values.items():
         if not callable(value):
             raise _impossible(name, value, "use an async function")
         function = inspect.unwrap(value)

@@ -61,7 +61,7 @@ async def current_context(
     """Return the context for the next model call, after activating ready notes."""
     if not runtime.policy.enabled:
         return await _without_memory(runtime, ref, request, user=user)
-    changed = runtime.asked.update(ref, model)
+    changed = runtime.last_models.update(ref, model)
     factor = runtime.calibrator.window_factor(model)
     request = dataclasses.replace(request, token_factor=factor)
     snapshot = await _catch_up(runtime, ref, user=user)

@@ -74,11 +74,11 @@ LONG_TEXT = 20_000
 """Characters from which tokens are counted in a thread."""
 
 
-def require_conversation(given: object) -> None:
+def require_conversation(value: object) -> None:
     """Raise `InvalidArgument` unless it is a `Conversation`; one of `blocking` cannot be awaited."""
-    if not isinstance(given, Conversation):
+    if not isinstance(value, Conversation):
         raise InvalidArgument(
-            f"conversation is a {type(given).__module__}.{type(given).__qualname__}: use "
+            f"conversation is a {type(value).__module__}.{type(value).__qualname__}: use "
             "memory.conversation(...) of remanence.Memory, in a coroutine"
         )
 

@@ -8,7 +8,7 @@ from remanence.archive.blocks import BlockStore
 from remanence.archive.daily import DailyNotes
 from remanence.background import Background
 from remanence.clock import Clock
-from remanence.context.last_model import AskedModels
+from remanence.context.last_models import LastModels
 from remanence.costs.budgets import Budgets
 from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
@@ -65,7 +65,7 @@ class Runtime:
     live_prompts: LivePrompts
     gate: Gate
     all_users: bool
-    asked: AskedModels = field(default_factory=AskedModels)
+    last_models: LastModels = field(default_factory=LastModels)
     count_text: CountTokens = field(init=False)
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from remanence.costs.cache_prices import cache_prices
 from remanence.policy.cache_economics import (
     break_even,
     is_cold,
-    least_cached_tokens,
+    min_cached_tokens,
     lifetime_seconds,
 )
 from remanence.testing import FixedClock, ScriptedObserver
@@ -49,13 +49,13 @@ def test_a_model_without_a_price_has_none() -> None:
 
 
 def test_the_shortest_cached_prompt_is_that_of_the_model() -> None:
-    assert least_cached_tokens("anthropic:claude-haiku-4-5-20251001") == 4_096
-    assert least_cached_tokens("gpt-5.4") == 1_024
-    assert least_cached_tokens("claude-sonnet-5-5") == 1_024
+    assert min_cached_tokens("anthropic:claude-haiku-4-5-20251001") == 4_096
+    assert min_cached_tokens("gpt-5.4") == 1_024
+    assert min_cached_tokens("claude-sonnet-5-5") == 1_024
     for model in ("claude-opus-4-5", "anthropic/Claude-Opus-4-6"):
-        assert least_cached_tokens(model) == 4_096
+        assert min_cached_tokens(model) == 4_096
     for model in ("claude-sonnet-4-6", "claude-haiku-3", "claude-3-5-haiku-20241022"):
-        assert least_cached_tokens(model) == 2_048
+        assert min_cached_tokens(model) == 2_048
 
 
 def test_a_cache_lives_as_long_as_the_vendor_of_the_model_states() -> None:

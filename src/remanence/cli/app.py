@@ -27,8 +27,8 @@ config_app = typer.Typer(help="Show the settings.", rich_markup_mode=None)
 app.add_typer(config_app, name="config")
 
 
-def _version(asked: bool) -> None:  # noqa: FBT001 - typer passes it by position
-    if asked:
+def _version(value: bool) -> None:  # noqa: FBT001 - typer passes it by position
+    if value:
         from importlib.metadata import version
 
         typer.echo(version("remanence"))

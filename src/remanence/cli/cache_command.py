@@ -8,7 +8,7 @@ from remanence.errors import MissingExtra, ModelError
 from remanence.policy.cache_economics import (
     BreakEven,
     break_even,
-    least_cached_tokens,
+    min_cached_tokens,
     lifetime_seconds,
 )
 from remanence.policy.policy import Policy
@@ -29,7 +29,7 @@ def run(settings: Settings, *, model: str | None, as_json: bool) -> int:
             {
                 "prices": dataclasses.asdict(prices),
                 "lifetime_seconds": lifetime,
-                "least_cached_tokens": least_cached_tokens(name),
+                "min_cached_tokens": min_cached_tokens(name),
                 "break_even": {warm: dataclasses.asdict(value) for warm, value in even.items()},
             }
         )
@@ -37,7 +37,7 @@ def run(settings: Settings, *, model: str | None, as_json: bool) -> int:
     printer = Printer()
     printer.line(
         f"{name}: input ${prices.plain:g} a million tokens, read from the cache ${prices.read:g}, "
-        f"written to it ${prices.write:g}; a prompt of {least_cached_tokens(name):,} tokens or more "
+        f"written to it ${prices.write:g}; a prompt of {min_cached_tokens(name):,} tokens or more "
         f"is cached for {lifetime:g} s"
     )
     for warm, value in even.items():

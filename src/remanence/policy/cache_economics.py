@@ -46,7 +46,7 @@ def lifetime_seconds(model: str) -> float:
     return next((seconds for part, seconds in _LIFETIMES if part in name), _OTHER_LIFETIME)
 
 
-def least_cached_tokens(model: str) -> int:
+def min_cached_tokens(model: str) -> int:
     """Return the tokens of the shortest prompt that *model* caches, as its vendor states it."""
     name = model.lower()
     return next((tokens for part, tokens in _MIN_TOKENS if part in name), _OTHER_MIN)

@@ -7,7 +7,7 @@ from remanence.types import ConversationRef
 _MAX_CONVERSATIONS = 1_000
 
 
-class AskedModels:
+class LastModels:
     """The last models of recent conversations. Not thread-safe: use it from one event loop."""
 
     def __init__(self) -> None:
