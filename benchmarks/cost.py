@@ -19,7 +19,7 @@ from benchmarks.texts import turns
 from benchmarks.written import Turn
 from remanence import Context, Memory, Message, Policy, count_tokens
 from remanence.costs.cache_prices import cache_prices
-from remanence.policy.cache_economics import min_cached_tokens, lifetime_seconds
+from remanence.policy.cache_economics import lifetime_seconds, min_cached_tokens
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock
 from remanence.types import Draft, Note, Segment

@@ -9,8 +9,8 @@ from remanence.costs.cache_prices import cache_prices
 from remanence.policy.cache_economics import (
     break_even,
     is_cold,
-    min_cached_tokens,
     lifetime_seconds,
+    min_cached_tokens,
 )
 from remanence.testing import FixedClock, ScriptedObserver
 from remanence.types.prices import CachePrices

@@ -8,8 +8,8 @@ from remanence.errors import MissingExtra, ModelError
 from remanence.policy.cache_economics import (
     BreakEven,
     break_even,
-    min_cached_tokens,
     lifetime_seconds,
+    min_cached_tokens,
 )
 from remanence.policy.policy import Policy
 from remanence.settings import Settings
