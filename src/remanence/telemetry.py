@@ -21,7 +21,7 @@ _meter = metrics.get_meter("remanence")
 
 _appended = _meter.create_counter("remanence.messages.appended", unit="{message}")
 _committed = _meter.create_counter("remanence.segments.committed", unit="{segment}")
-_remembered = _meter.create_counter("remanence.facts.api.committed", unit="{fact}")
+_remembered = _meter.create_counter("remanence.facts.committed", unit="{fact}")
 _failed = _meter.create_counter("remanence.steps.failed", unit="{step}")
 _discarded = _meter.create_counter("remanence.steps.discarded", unit="{step}")
 _activated = _meter.create_counter("remanence.activations", unit="{activation}")

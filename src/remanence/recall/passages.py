@@ -106,7 +106,7 @@ def quotes(hits: Sequence[Hit], query: str) -> tuple[Quote, ...]:
 
 
 def by_passage(hits: Sequence[Hit], query: str) -> tuple[Hit, ...]:
-    """The hits with the best passages first, then the others in their order."""
+    """Return the hits with the best passages first, then the others in their order."""
     first = {id(quote.hit): quote.hit for quote in quotes(hits, query)}
     return (*first.values(), *(hit for hit in hits if id(hit) not in first))
 

@@ -24,7 +24,7 @@ from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter
 MIN_POOL = 20
 POOL_FACTOR = 4
 QUOTED_POOL = 250
-"""Minimum number of messages whose passages are compared.
+"""Most messages whose passages are compared for one turn.
 
 In a long message a few common words outweigh a rare name.
 """
@@ -79,7 +79,7 @@ class Search:
     async def quotes(
         self, ref: ConversationRef | None, owner: Owner | None, turn: str
     ) -> tuple[Quote, ...]:
-        """Return passages of messages of *ref* and facts of *owner* that answer the query."""
+        """Return passages of messages of *ref* and facts of *owner* that answer the turn."""
         question = question_of(turn)
         query = telling_words(question)
         vector = await self._vector(question) if question else None
