@@ -1,6 +1,7 @@
 """Observers, reflectors and fact extractors from their sources, metered and within budget."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,17 +12,15 @@ from remanence.facts import ExtractiveFacts, ModelFacts
 from remanence.observers.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.observers.llm import ModelObserver, ModelReflector
 from remanence.policy.policy import Policy
-from remanence.protocols import CountTokens, FactExtractor, Model, Observer, Reflector
+from remanence.protocols import CountTokens, FactExtractor, Model, ModelRequest, Observer, Reflector
 from remanence.providers import (
-    ComparedModel,
-    CompareTokens,
     MeteredModel,
     ModelOptions,
     ModelSource,
-    RecordUsage,
     open_model,
 )
 from remanence.providers.spec import can_continue
+from remanence.types import Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +29,14 @@ class ObserverFactory:
 
     A `key_variable` names the environment variable with the key of a role's model.
 
-    Their models report the usage of each call to `record`, and `count`'s estimate to `compare`.
+    Their models report the usage of each call to `record`, and of each answer also to `compare`,
+    with the estimate of `count`; neither blocks nor raises.
     """
 
     policy: Policy
     clock: Clock
-    record: RecordUsage
-    compare: CompareTokens
+    record: Callable[[Usage], None]
+    compare: Callable[[Usage, int], None]
     count: CountTokens
     options: ModelOptions
     budgets: Budgets
@@ -122,14 +122,22 @@ class ObserverFactory:
         if options.timeout_seconds is None:
             options = replace(options, timeout_seconds=self.policy.observe_timeout_seconds)
         # Importing a provider's package takes seconds and would block the loop.
-        model = await asyncio.to_thread(
-            open_model, source, options=options, clock=self.clock, record=self.record
+        return await asyncio.to_thread(
+            open_model, source, options=options, clock=self.clock, record=self._record
         )
-        return ComparedModel(model, count=self.count, compare=self.compare)
 
     def _meter(self, model: Model) -> Model:
-        metered = MeteredModel(model, record=self.record, clock=self.clock)
-        return ComparedModel(metered, count=self.count, compare=self.compare)
+        return MeteredModel(model, record=self._record, clock=self.clock)
+
+    async def _record(self, request: ModelRequest, usage: Usage) -> None:
+        self.record(usage)
+        answered = usage.outcome in ("ok", "cut_off")
+        if answered and request.live is None and not usage.estimated:
+            # A request of an observer is long: counting it must not block the event loop.
+            self.compare(usage, await asyncio.to_thread(self._estimate, request))
+
+    def _estimate(self, request: ModelRequest) -> int:
+        return self.count(request.stable) + self.count(request.prompt)
 
     def _check_mode(self, observer: Observer) -> None:
         if self.policy.observer_mode == "separate":

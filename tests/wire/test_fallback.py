@@ -4,7 +4,7 @@ from tests.wire.scripts import Script, failed, model_of
 from tests.wire.servers import Fail
 
 from remanence.errors import ModelError
-from remanence.protocols import ModelRequest
+from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.providers import FallbackModel, ModelOptions, open_model
 from remanence.testing import FixedClock
 
@@ -14,7 +14,7 @@ def clock() -> FixedClock:
     return FixedClock()
 
 
-def chain(clock: FixedClock, *scripts: Script) -> FallbackModel:
+def chain(clock: FixedClock, *scripts: Script) -> FallbackModel[ModelRequest, ModelAnswer]:
     return FallbackModel([model_of(script) for script in scripts], clock=clock, cooldown_seconds=60)
 
 

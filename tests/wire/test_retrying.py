@@ -4,7 +4,7 @@ from tests.wire.scripts import Script, Sleeper, failed, model_of
 from tests.wire.servers import Fail
 
 from remanence.errors import ModelError
-from remanence.protocols import ModelRequest
+from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.providers import RetryingModel
 from remanence.testing import FixedClock
 
@@ -14,7 +14,9 @@ def sleeper() -> Sleeper:
     return Sleeper(FixedClock())
 
 
-def retrying(script: Script, sleeper: Sleeper, *, attempts: int = 2) -> RetryingModel:
+def retrying(
+    script: Script, sleeper: Sleeper, *, attempts: int = 2
+) -> RetryingModel[ModelRequest, ModelAnswer]:
     return RetryingModel(
         model_of(script), attempts=attempts, max_wait_seconds=30, jitter=lambda: 1.0, sleep=sleeper
     )

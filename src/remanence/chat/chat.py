@@ -15,18 +15,20 @@ from remanence.chat.events import (
     ToolReturned,
     total,
 )
-from remanence.chat.fallback import FallbackChatModel, Link
-from remanence.chat.meter import MeteredChatModel
-from remanence.chat.models import ChatSource, attempts_of, open_chat_model
+from remanence.chat.models import ChatChain, ChatSource, attempts_of, open_chat_model
 from remanence.chat.requests import ChatAnswer, ChatRequest
-from remanence.chat.retry import RetryingChatModel
 from remanence.chat.tool_calls import run_tool
 from remanence.context.context import Context
 from remanence.conversation import Conversation, require_conversation
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError
-from remanence.providers import ModelOptions
+from remanence.providers import MeteredModel, ModelOptions, RetryingModel
+from remanence.providers.layer import Link, pieces_of
 from remanence.tokens import text_tokens
 from remanence.types import Message, Part, Tool, ToolCallPart, Usage
+
+FIRST_WAIT_SECONDS = 0.5
+MAX_WAIT_SECONDS = 4.0
+"""A person is waiting: if the provider asks for a longer pause, its error is raised."""
 
 ROUNDS = 10
 PAGE = 20
@@ -95,9 +97,9 @@ class Chat:
             options=options,
             max_output_tokens=max_output_tokens,
         )
-        self._model: Link = (
+        self._model = (
             opened.wrap(self._wrap_model)
-            if isinstance(opened, FallbackChatModel)
+            if isinstance(opened, ChatChain)
             else self._wrap_model(opened)
         )
         self._system = system
@@ -109,10 +111,15 @@ class Chat:
         self._prefix: tuple[object, ...] | None = None
         self._question = ""
 
-    def _wrap_model(self, model: Link) -> Link:
+    def _wrap_model(self, model: Link[ChatRequest, ChatAnswer]) -> Link[ChatRequest, ChatAnswer]:
         """Wrap a model to record and retry its calls."""
-        metered = MeteredChatModel(model, record=self._note_call, clock=self.conversation.clock)
-        return RetryingChatModel(metered, attempts=attempts_of(model))
+        metered = MeteredModel(model, record=self._note_call, clock=self.conversation.clock)
+        return RetryingModel(
+            metered,
+            attempts=attempts_of(model),
+            first_wait_seconds=FIRST_WAIT_SECONDS,
+            max_wait_seconds=MAX_WAIT_SECONDS,
+        )
 
     async def send(self, text: str | Message | None = None) -> Reply:
         """Answer *text*, or without one, the unanswered message on the tape.
@@ -214,8 +221,10 @@ class Chat:
             user=self.conversation.user,
         )
         try:
-            async with aclosing(self._pieces(request, streaming=streaming)) as pieces:
+            async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
                 async for piece in pieces:
+                    if isinstance(piece, Usage):
+                        continue
                     if isinstance(piece, ChatAnswer):
                         self._log(piece.usage, context)
                         self._check_concluded(piece, rounds_left)
@@ -223,17 +232,6 @@ class Chat:
         except ModelError as error:
             telemetry.chat_failed(self.conversation.id, self._model.name, error.reason)
             raise
-
-    async def _pieces(
-        self, request: ChatRequest, *, streaming: bool
-    ) -> AsyncGenerator[str | ChatAnswer, None]:
-        if not streaming:
-            yield await self._model.complete(request)
-            return
-        async with aclosing(self._model.stream(request)) as pieces:
-            async for piece in pieces:
-                if not isinstance(piece, Usage):
-                    yield piece
 
     def _check_concluded(self, answer: ChatAnswer, rounds_left: int) -> None:
         if not rounds_left and any(isinstance(part, ToolCallPart) for part in answer.content):

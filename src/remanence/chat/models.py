@@ -1,20 +1,19 @@
 """The models of a chat: their protocol, and opening one by name."""
 
 import importlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from remanence.chat.fallback import FallbackChatModel, Link
 from remanence.chat.prompt import PromptedModel
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.clock import Clock
 from remanence.errors import MissingExtra, ModelError
 from remanence.protocols import Model, ModelRequest
 from remanence.providers import ModelOptions, open_model
-from remanence.providers.cooldowns import Cooldowns
+from remanence.providers.fallback import FallbackModel
+from remanence.providers.layer import Link, Pieces
 from remanence.providers.spec import ModelSpec, parse_spec
-from remanence.types import Usage
 
 __all__ = ["ChatAnswer", "ChatModel", "ChatRequest", "ChatSource", "calls_tools", "open_chat_model"]
 
@@ -34,7 +33,7 @@ class ChatModel(Protocol):
 
     async def complete(self, request: ChatRequest) -> ChatAnswer: ...
 
-    def stream(self, request: ChatRequest) -> AsyncGenerator[str | Usage | ChatAnswer, None]:
+    def stream(self, request: ChatRequest) -> Pieces[ChatAnswer]:
         """Yield the pieces of the answer's text as they arrive, then the answer.
 
         A usage in between is the usage of the call if the stream is closed there.
@@ -42,7 +41,14 @@ class ChatModel(Protocol):
         ...
 
 
-def attempts_of(model: Link) -> int:
+class ChatChain(FallbackModel[ChatRequest, ChatAnswer]):
+    """Models of a chat that are tried in order; a `ChatModel` itself."""
+
+    def stream(self, request: ChatRequest) -> Pieces[ChatAnswer]:
+        return self.pieces(request, streaming=True)
+
+
+def attempts_of(model: Link[ChatRequest, ChatAnswer]) -> int:
     """Return the attempts of a model's call; a host's own model does its own retries."""
     attempts: int = getattr(model, "attempts", 1)
     return attempts
@@ -95,8 +101,7 @@ def open_chat_model(
         ]
         if len(links) == 1:
             return links[0]
-        cooldowns = Cooldowns(clock=clock, seconds=options.cooldown_seconds)
-        return FallbackChatModel(links, cooldowns=cooldowns)
+        return ChatChain(links, clock=clock, cooldown_seconds=options.cooldown_seconds)
     elif not callable(source) and not hasattr(source, "complete"):
         raise ModelError(
             "unknown_model",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from remanence.context.context import Context
-from remanence.types import ConversationRef, Part, Tool, Usage
+from remanence.types import ConversationRef, Part, Purpose, Tool, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,11 @@ class ChatRequest:
     conclude: bool
     conversation: ConversationRef
     user: str | None
+
+    @property
+    def purpose(self) -> Purpose:
+        """The purpose of the call in the ledger."""
+        return "chat"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,18 +8,15 @@ from remanence.arguments import require_async
 from remanence.clock import Clock, SystemClock
 from remanence.errors import MissingExtra, ModelError
 from remanence.protocols import Model, ModelRequest
-from remanence.providers.comparison import ComparedModel, CompareTokens
 from remanence.providers.fallback import FallbackModel
 from remanence.providers.function import FunctionModel
 from remanence.providers.limit import LimitedModel, Limits
-from remanence.providers.meter import MeteredModel, RecordUsage, UnusableAnswer, usage_of_failure
+from remanence.providers.meter import MeteredModel, Record, UnusableAnswer
 from remanence.providers.options import ModelOptions
 from remanence.providers.retry import RetryingModel
 from remanence.providers.spec import ModelSpec, parse_spec
 
 __all__ = [
-    "CompareTokens",
-    "ComparedModel",
     "FallbackModel",
     "FunctionModel",
     "LimitedModel",
@@ -27,11 +24,9 @@ __all__ = [
     "MeteredModel",
     "ModelOptions",
     "ModelSource",
-    "RecordUsage",
     "RetryingModel",
     "UnusableAnswer",
     "open_model",
-    "usage_of_failure",
 ]
 
 ModelFunction: TypeAlias = Callable[[ModelRequest], Awaitable[str]]
@@ -43,14 +38,14 @@ def open_model(
     *,
     options: ModelOptions | None = None,
     clock: Clock | None = None,
-    record: RecordUsage | None = None,
+    record: Record[ModelRequest] | None = None,
 ) -> Model:
     """Open a model.
 
     *source* is `provider:model` (`anthropic:claude-haiku-4-5`; an OpenAI-compatible server as
     `openai:model@http://host/v1`), an async function from a request to a text, a `Model`, which
     is returned unchanged, or several of these, tried in order. Keys and base URLs come from the
-    provider's own environment variables. *record* gets the usage of each call and each retry.
+    provider's own environment variables. *record* gets each call and each retry with its usage.
 
     Raises:
         ModelError: `unknown_model` or `auth`; the text says what to write or to set.
@@ -63,7 +58,7 @@ class _Opener:
     """Opens the models of one chain; models of the same provider share its limits."""
 
     def __init__(
-        self, options: ModelOptions, clock: Clock, record: RecordUsage | None = None
+        self, options: ModelOptions, clock: Clock, record: Record[ModelRequest] | None = None
     ) -> None:
         self._options = options
         self._clock = clock

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 
 from remanence.clock import Clock
 from remanence.protocols import Model, ModelAnswer, ModelRequest
+from remanence.providers.layer import Pieces, Wrapper, pieces_of
 from remanence.tokens import text_tokens
+from remanence.types import Usage
 
 
 class Bucket:
@@ -79,21 +81,22 @@ class Limits:
             await self._sleep(max(waits))
 
 
-class LimitedModel:
+class LimitedModel(Wrapper[ModelRequest, ModelAnswer]):
     """Calls a model as soon as its provider's limits allow."""
 
     def __init__(self, model: Model, limits: Limits) -> None:
-        self._model = model
+        super().__init__(model)
         self._limits = limits
 
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    async def complete(self, request: ModelRequest) -> ModelAnswer:
+    async def pieces(self, request: ModelRequest, *, streaming: bool) -> Pieces[ModelAnswer]:
         expected = text_tokens(request.stable) + text_tokens(request.prompt)
         expected += request.max_output_tokens
-        async with self._limits.slot(expected):
-            answer = await self._model.complete(request)
-        self._limits.settle(expected, answer.usage.input_tokens + answer.usage.output_tokens)
-        return answer
+        async with (
+            self._limits.slot(expected),
+            aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces,
+        ):
+            async for piece in pieces:
+                if not isinstance(piece, str | Usage):
+                    used = piece.usage.input_tokens + piece.usage.output_tokens
+                    self._limits.settle(expected, used)
+                yield piece

@@ -1,17 +1,18 @@
-"""Recording the usage of each call of a model."""
+"""Recording the usage of each call of a model, with or without an answer."""
 
 import asyncio
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
 from typing import TypeAlias
 
 from remanence.clock import Clock
 from remanence.errors import ModelError
-from remanence.protocols import Model, ModelAnswer, ModelRequest
-from remanence.types import ConversationRef, Purpose, Usage
+from remanence.providers.layer import AnswerT, Link, Pieces, RequestT, Wrapper, pieces_of
+from remanence.types import Usage
 
-RecordUsage: TypeAlias = Callable[[Usage], None]
-"""Records a model call; never blocks and never raises."""
+Record: TypeAlias = Callable[[RequestT, Usage], Awaitable[None]]
+"""Records a call; never blocks and never raises."""
 
 
 class UnusableAnswer(ModelError):
@@ -29,70 +30,57 @@ class UnusableAnswer(ModelError):
         self.usage = usage
 
 
-class MeteredModel:
-    """Records the usage of each call, including one that failed or was cancelled.
+class MeteredModel(Wrapper[RequestT, AnswerT]):
+    """Records the usage of each call, including one that failed or was not read to its end.
 
-    A failed call has the tokens of its error, if any.
+    Such a call has the tokens of its error, or those that its stream reported before it ended.
     """
 
-    def __init__(self, model: Model, *, record: RecordUsage, clock: Clock) -> None:
-        self._model = model
+    def __init__(
+        self, model: Link[RequestT, AnswerT], *, record: Record[RequestT], clock: Clock
+    ) -> None:
+        super().__init__(model)
         self._record = record
         self._clock = clock
 
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    async def complete(self, request: ModelRequest) -> ModelAnswer:
-        loop = asyncio.get_running_loop()
-        started = loop.time()
+    async def pieces(self, request: RequestT, *, streaming: bool) -> Pieces[AnswerT]:
+        started = asyncio.get_running_loop().time()
+        answered, known = False, None
         try:
-            answer = await self._model.complete(request)
+            async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Usage):
+                        known = piece
+                        continue
+                    if not isinstance(piece, str):
+                        answered = True
+                        await self._record(request, piece.usage)
+                    yield piece
         except BaseException as error:
-            self._record(
-                usage_of_failure(
-                    error,
-                    conversation=request.conversation,
-                    user=request.user,
-                    purpose=request.purpose,
-                    model=self.name,
-                    duration_seconds=loop.time() - started,
-                    at=self._clock.now(),
-                )
-            )
+            if not answered:
+                unanswered = self._failed_usage(request, error, started)
+                if known is not None and unanswered.outcome == known.outcome:
+                    unanswered = replace(known, duration_seconds=unanswered.duration_seconds)
+                await self._record(request, unanswered)
             raise
-        self._record(answer.usage)
-        return answer
 
-
-def usage_of_failure(
-    error: BaseException,
-    *,
-    conversation: ConversationRef | None,
-    user: str | None,
-    purpose: Purpose,
-    model: str,
-    duration_seconds: float,
-    at: datetime,
-) -> Usage:
-    """Return the usage of a call that ended with *error*: the tokens of the error, if any."""
-    if isinstance(error, UnusableAnswer):
-        return error.usage
-    return Usage(
-        conversation=conversation,
-        user=user,
-        purpose=purpose,
-        model=model,
-        input_tokens=0,
-        output_tokens=0,
-        cache_read_tokens=0,
-        cache_write_tokens=0,
-        cost_usd=None,
-        duration_seconds=duration_seconds,
-        outcome=_outcome(error),
-        at=at,
-    )
+    def _failed_usage(self, request: RequestT, error: BaseException, started: float) -> Usage:
+        if isinstance(error, UnusableAnswer):
+            return error.usage
+        return Usage(
+            conversation=request.conversation,
+            user=request.user,
+            purpose=request.purpose,
+            model=self.name,
+            input_tokens=0,
+            output_tokens=0,
+            cache_read_tokens=0,
+            cache_write_tokens=0,
+            cost_usd=None,
+            duration_seconds=asyncio.get_running_loop().time() - started,
+            outcome=_outcome(error),
+            at=self._clock.now(),
+        )
 
 
 def _outcome(error: BaseException) -> str:

@@ -3,24 +3,27 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Final
 
 from remanence.errors import ModelError
-from remanence.protocols import Model, ModelAnswer, ModelRequest
+from remanence.providers.layer import AnswerT, Link, Pieces, RequestT, Wrapper, pieces_of
+from remanence.types import Usage
 
 RETRYABLE: Final = frozenset({"connection", "overloaded", "rate_limit", "server", "timeout"})
 
 
-class RetryingModel:
+class RetryingModel(Wrapper[RequestT, AnswerT]):
     """Retries a model with exponential backoff and jitter.
 
-    A call is made at most `attempts` times. If the provider asks for a longer pause than
-    `max_wait_seconds`, its error is raised at once: it says when to call again.
+    A call is made at most `attempts` times, and a stream is not restarted once it has yielded text.
+    If the provider asks for a longer pause than `max_wait_seconds`, its error is raised at once: it
+    says when to call again.
     """
 
     def __init__(
         self,
-        model: Model,
+        model: Link[RequestT, AnswerT],
         *,
         attempts: int = 2,
         first_wait_seconds: float = 1,
@@ -28,27 +31,27 @@ class RetryingModel:
         jitter: Callable[[], float] = random.random,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._model = model
+        super().__init__(model)
         self._attempts = attempts
         self._first_wait_seconds = first_wait_seconds
         self._max_wait_seconds = max_wait_seconds
         self._jitter = jitter
         self._sleep = sleep
 
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    async def complete(self, request: ModelRequest) -> ModelAnswer:
-        for attempt in range(1, self._attempts):
+    async def pieces(self, request: RequestT, *, streaming: bool) -> Pieces[AnswerT]:
+        for attempt in range(1, self._attempts + 1):
+            begun = False
             try:
-                return await self._model.complete(request)
+                async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
+                    async for piece in pieces:
+                        begun = begun or not isinstance(piece, Usage)
+                        yield piece
+                return
             except ModelError as error:
                 wait_seconds = self._wait_seconds(error, attempt)
-                if wait_seconds is None:
+                if begun or wait_seconds is None or attempt == self._attempts:
                     raise
             await self._sleep(wait_seconds)
-        return await self._model.complete(request)
 
     def _wait_seconds(self, error: ModelError, attempt: int) -> float | None:
         """Return the pause before the next attempt; None if there is none."""

@@ -12,7 +12,7 @@ from remanence.errors import ModelError, ObservationRejected
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import retry_delay
 from remanence.protocols import Embedder, FactVectors, Store
-from remanence.providers.cooldowns import OF_THE_REQUEST
+from remanence.providers.fallback import OF_THE_REQUEST
 from remanence.types import Owner, VectorItem, VectorTask
 
 BATCH_TEXTS = 64

@@ -1,0 +1,94 @@
+"""Layers of a model's call: each wraps a model, whole calls and streamed ones alike."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from remanence.types import ConversationRef, Purpose, Usage
+
+
+class Request(Protocol):
+    """The owner and purpose of a call."""
+
+    @property
+    def purpose(self) -> Purpose: ...
+
+    @property
+    def conversation(self) -> ConversationRef | None: ...
+
+    @property
+    def user(self) -> str | None: ...
+
+
+class Answer(Protocol):
+    """The end of a call."""
+
+    @property
+    def usage(self) -> Usage: ...
+
+
+RequestT = TypeVar("RequestT", bound=Request)
+RequestContraT = TypeVar("RequestContraT", bound=Request, contravariant=True)
+AnswerT = TypeVar("AnswerT", bound=Answer)
+AnswerCoT = TypeVar("AnswerCoT", bound=Answer, covariant=True)
+
+Pieces: TypeAlias = AsyncGenerator[str | Usage | AnswerT, None]
+"""Pieces of text, and last the answer. A usage in between is that of a call that is closed there."""
+
+
+class Link(Protocol[RequestContraT, AnswerCoT]):
+    """A model of a chain: a `Model`, a `ChatModel` or a layer around one."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, request: RequestContraT, /) -> AnswerCoT: ...
+
+
+class Layer(ABC, Generic[RequestT, AnswerT]):
+    """A part of a model's call; `pieces` is the call, of which `complete` returns the answer."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @abstractmethod
+    def pieces(self, request: RequestT, *, streaming: bool) -> Pieces[AnswerT]: ...
+
+    async def complete(self, request: RequestT, /) -> AnswerT:
+        answer: AnswerT | None = None
+        async with aclosing(self.pieces(request, streaming=False)) as pieces:
+            async for piece in pieces:
+                if not isinstance(piece, str | Usage):
+                    answer = piece
+        assert answer is not None, "a call ends with its answer or an error"
+        return answer
+
+
+class Wrapper(Layer[RequestT, AnswerT]):
+    """A layer around one model, whose name it has."""
+
+    def __init__(self, model: Link[RequestT, AnswerT]) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+
+async def pieces_of(
+    model: Link[RequestT, AnswerT], request: RequestT, *, streaming: bool
+) -> Pieces[AnswerT]:
+    """Call a model and yield its pieces; a call that is not streamed has the answer alone."""
+    if isinstance(model, Layer):
+        source = model.pieces(request, streaming=streaming)
+    elif streaming:
+        streamed: Any = model  # only chat models are streamed
+        source = streamed.stream(request)
+    else:
+        yield await model.complete(request)
+        return
+    async with aclosing(source) as pieces:
+        async for piece in pieces:
+            yield piece
