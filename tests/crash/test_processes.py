@@ -30,8 +30,7 @@ async def test_processes_may_open_a_new_file_at_once(tmp_path: Path, run_process
         await store.close()
 
 
-@pytest.mark.req("X-15")
-@pytest.mark.req("L-30")
+@pytest.mark.req("L-30", "X-15")
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("processes", [2, 4])
 async def test_processes_share_a_file_without_gap_or_double_work(

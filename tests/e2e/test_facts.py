@@ -60,10 +60,7 @@ def summaries(facts: tuple[Fact, ...]) -> list[str]:
     return [fact.summary for fact in facts]
 
 
-@pytest.mark.req("Z-04")
-@pytest.mark.req("Z-54")
-@pytest.mark.req("Z-74")
-@pytest.mark.req("Z-87")
+@pytest.mark.req("Z-04", "Z-54", "Z-74", "Z-87")
 async def test_what_a_user_said_is_known_in_their_next_conversation() -> None:
     async with Memory.open(IN_MEMORY, policy=FULL) as memory:
         await tell(memory, "first", *TOLD)
@@ -79,9 +76,7 @@ async def test_what_a_user_said_is_known_in_their_next_conversation() -> None:
     assert "past conversations" in shown
 
 
-@pytest.mark.req("Z-05")
-@pytest.mark.req("Z-68")
-@pytest.mark.req("Z-89")
+@pytest.mark.req("Z-05", "Z-68", "Z-89")
 async def test_the_context_window_has_all_three_tiers_in_order() -> None:
     policy = Policy.zora(
         observe_tokens=300,
@@ -238,8 +233,7 @@ async def test_a_later_end_reads_only_what_is_new() -> None:
     assert [[m.seq for m in r.messages] for r in extractor.requests] == [[1, 2], [3, 4]]
 
 
-@pytest.mark.req("Z-52")
-@pytest.mark.req("Z-53")
+@pytest.mark.req("Z-52", "Z-53")
 async def test_facts_are_kept_when_notes_are_condensed_without_an_end() -> None:
     policy = Policy(
         observe_tokens=300,
@@ -319,8 +313,7 @@ async def test_a_new_value_supersedes_the_old_one_which_stays_in_history() -> No
     assert old.valid_to == now[0].valid_from > old.valid_from
 
 
-@pytest.mark.req("Z-58")
-@pytest.mark.req("Z-90")
+@pytest.mark.req("Z-58", "Z-90")
 async def test_facts_are_saved_found_and_forgotten_by_hand() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         saved = await memory.facts.save("Ana plays the cello", user="ana", type="skill", tags=["m"])
@@ -477,10 +470,7 @@ async def test_shown_facts_keep_to_their_budget() -> None:
     assert "Bella0 " not in context.to_text()
 
 
-@pytest.mark.req("B-21")
-@pytest.mark.req("B-66")
-@pytest.mark.req("B-74")
-@pytest.mark.req("B-78")
+@pytest.mark.req("B-21", "B-66", "B-74", "B-78")
 async def test_brain_puts_matching_memories_behind_the_last_breakpoint() -> None:
     async with Memory.open(IN_MEMORY, policy=Policy.brain()) as memory:
         fact = await memory.facts.save("Ana keeps bees", user="ana", type="behavior")

@@ -59,9 +59,7 @@ def cursors(state: MemoryState) -> tuple[int, int, int]:
     return state.observed_seq, state.active_seq, state.reflected_seq
 
 
-@pytest.mark.req("L-11")
-@pytest.mark.req("B-46")
-@pytest.mark.req("X-01")
+@pytest.mark.req("B-46", "L-11", "X-01")
 @pytest.mark.parametrize("reason", FAILURES)
 async def test_a_failed_observation_moves_no_cursor_and_leaves_the_messages_raw(
     reason: str,
@@ -183,8 +181,7 @@ async def test_waits_grow_and_stay_below_their_cap() -> None:
     assert waits[-1] <= POLICY.retry_max_seconds * 1.25
 
 
-@pytest.mark.req("L-19")
-@pytest.mark.req("X-06")
+@pytest.mark.req("L-19", "X-06")
 @pytest.mark.parametrize(
     "answer",
     [RuntimeError("down"), drafted(), drafted(*[f"{n} {WORDS}" for n in range(90)])],

@@ -69,9 +69,7 @@ async def test_a_context_without_notes_is_the_system_prompt_and_the_messages() -
     }
 
 
-@pytest.mark.req("L-42")
-@pytest.mark.req("L-58")
-@pytest.mark.req("X-21")
+@pytest.mark.req("L-42", "L-58", "X-21")
 async def test_memory_that_is_off_changes_no_byte_and_calls_no_observer() -> None:
     observer = ScriptedObserver()
     policy = SMALL.replace(enabled=False)
@@ -120,9 +118,7 @@ async def test_a_restart_picks_up_what_was_left_undone(tmp_path: Path) -> None:
             await observer.called.wait()
 
 
-@pytest.mark.req("L-25")
-@pytest.mark.req("Z-06")
-@pytest.mark.req("Z-34")
+@pytest.mark.req("L-25", "Z-06", "Z-34")
 async def test_turns_do_not_wait_for_a_slow_observer() -> None:
     gate = asyncio.Event()
     observer = ScriptedObserver(gate=gate)
@@ -230,8 +226,7 @@ async def test_notes_and_messages_are_found_with_their_sources() -> None:
     )
 
 
-@pytest.mark.req("B-66")
-@pytest.mark.req("X-11")
+@pytest.mark.req("B-66", "X-11")
 async def test_recalled_text_the_channel_and_the_clock_stand_behind_the_last_breakpoint() -> None:
     async with Memory.open("sqlite:///:memory:", policy=SMALL, clock=FixedClock()) as memory:
         chat = memory.conversation("a")

@@ -284,7 +284,7 @@ async def test_a_conversation_that_ends_keeps_its_newest_notes_as_blocks(tmp_pat
     assert left == ["chat.jsonl"]
 
 
-@pytest.mark.req("Z-26", "X-27")
+@pytest.mark.req("X-27", "Z-26")
 async def test_notes_move_to_another_database_with_their_messages(tmp_path: Path) -> None:
     store = BlockStore(tmp_path)
     async with Memory.open(

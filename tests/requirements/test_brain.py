@@ -51,9 +51,7 @@ def kinds(context: Context) -> list[str]:
     return [block.kind for block in context.system]
 
 
-@pytest.mark.req("B-27")
-@pytest.mark.req("B-31")
-@pytest.mark.req("C-13")
+@pytest.mark.req("B-27", "B-31", "C-13")
 def test_the_defaults_are_those_of_the_document() -> None:
     policy = Policy.brain()
 
@@ -87,12 +85,7 @@ def test_four_characters_a_token_are_further_off_for_english_than_a_tokenizers_o
     assert abs(own) <= 0.15
 
 
-@pytest.mark.req("B-05")
-@pytest.mark.req("B-10")
-@pytest.mark.req("B-14")
-@pytest.mark.req("B-15")
-@pytest.mark.req("B-28")
-@pytest.mark.req("B-70")
+@pytest.mark.req("B-05", "B-10", "B-14", "B-15", "B-28", "B-70")
 async def test_a_first_message_makes_the_state_and_each_adds_to_the_unobserved_tokens() -> None:
     async with conversation() as (chat, _, _):
         nothing = await chat.state()
@@ -109,9 +102,7 @@ async def test_a_first_message_makes_the_state_and_each_adds_to_the_unobserved_t
     assert seqs(context) == [1, 2, 3]
 
 
-@pytest.mark.req("B-33")
-@pytest.mark.req("B-34")
-@pytest.mark.req("B-49")
+@pytest.mark.req("B-33", "B-34", "B-49")
 async def test_without_messages_or_notes_no_model_is_called() -> None:
     async with conversation() as (chat, observer, reflector):
         await chat.flush(everything=True)
@@ -134,10 +125,7 @@ async def test_opening_a_database_again_changes_nothing(tmp_path: Path) -> None:
             assert await chat.state() == before
 
 
-@pytest.mark.req("B-25")
-@pytest.mark.req("B-48")
-@pytest.mark.req("B-70")
-@pytest.mark.req("B-29")
+@pytest.mark.req("B-25", "B-29", "B-48", "B-70")
 async def test_before_the_first_observation_the_context_is_the_full_history() -> None:
     async with conversation() as (chat, observer, _):
         await chat.append(*exchange(30))
@@ -150,12 +138,7 @@ async def test_before_the_first_observation_the_context_is_the_full_history() ->
     assert observer.requests == []
 
 
-@pytest.mark.req("B-27")
-@pytest.mark.req("B-40")
-@pytest.mark.req("B-42")
-@pytest.mark.req("B-71")
-@pytest.mark.req("C-02")
-@pytest.mark.req("C-10")
+@pytest.mark.req("B-27", "B-40", "B-42", "B-71", "C-02", "C-10")
 async def test_above_the_threshold_all_is_observed_and_cursor_and_counts_move() -> None:
     clock = FixedClock()
     async with conversation([noted(900)] * 3, clock=clock) as (chat, observer, _):
@@ -177,10 +160,7 @@ async def test_above_the_threshold_all_is_observed_and_cursor_and_counts_move() 
     assert "notes-of-1-to-76" in system_text(context.to_anthropic())
 
 
-@pytest.mark.req("B-23")
-@pytest.mark.req("B-24")
-@pytest.mark.req("B-26")
-@pytest.mark.req("X-08")
+@pytest.mark.req("B-23", "B-24", "B-26", "X-08")
 async def test_the_tail_begins_after_the_cursor_and_has_twelve_messages_at_least() -> None:
     async with conversation([noted(900)] * 3) as (chat, _, _):
         await grown(chat, exchange(76))
@@ -195,8 +175,7 @@ async def test_the_tail_begins_after_the_cursor_and_has_twelve_messages_at_least
     check_coverage(later, state, segments)
 
 
-@pytest.mark.req("B-26")
-@pytest.mark.req("X-08")
+@pytest.mark.req("B-26", "X-08")
 async def test_twelve_messages_stay_raw_also_where_they_exceed_the_budget_of_the_tail() -> None:
     policy = Policy.brain(observe_tokens=2_000, tail_tokens=2_000)
     async with conversation([noted(100)] * 20, policy=policy) as (chat, _, _):
@@ -207,9 +186,7 @@ async def test_twelve_messages_stay_raw_also_where_they_exceed_the_budget_of_the
     assert sum(message.tokens for message in context.messages) > 2_000
 
 
-@pytest.mark.req("B-03")
-@pytest.mark.req("B-07")
-@pytest.mark.req("B-41")
+@pytest.mark.req("B-03", "B-07", "B-41")
 async def test_the_log_is_the_old_text_a_separator_and_the_new() -> None:
     async with conversation([noted(900)] * 3) as (chat, _, _):
         await grown(chat, exchange(76))
@@ -224,13 +201,7 @@ async def test_the_log_is_the_old_text_a_separator_and_the_new() -> None:
     assert log in context.to_openai()["messages"][0]["content"]
 
 
-@pytest.mark.req("B-16")
-@pytest.mark.req("B-18")
-@pytest.mark.req("B-19")
-@pytest.mark.req("B-20")
-@pytest.mark.req("B-22")
-@pytest.mark.req("B-64")
-@pytest.mark.req("C-18")
+@pytest.mark.req("B-16", "B-18", "B-19", "B-20", "B-22", "B-64", "C-18")
 async def test_identity_system_and_log_come_in_order_and_the_channel_hint_after_them() -> None:
     async with conversation([noted(900)] * 3) as (chat, _, _):
         await grown(chat, exchange(77))
@@ -248,10 +219,7 @@ async def test_identity_system_and_log_come_in_order_and_the_channel_hint_after_
     assert "web" not in web.volatile
 
 
-@pytest.mark.req("B-63")
-@pytest.mark.req("B-65")
-@pytest.mark.req("B-66")
-@pytest.mark.req("X-11")
+@pytest.mark.req("B-63", "B-65", "B-66", "X-11")
 async def test_the_breakpoint_is_on_the_log_or_else_on_the_system_prompt() -> None:
     async with conversation([noted(900)] * 3) as (chat, _, _):
         await chat.append(*exchange(2))
@@ -268,8 +236,7 @@ async def test_the_breakpoint_is_on_the_log_or_else_on_the_system_prompt() -> No
     assert not any("Retrieved memories" in piece for piece in cached_prefix(context))
 
 
-@pytest.mark.req("B-17")
-@pytest.mark.req("B-61")
+@pytest.mark.req("B-17", "B-61")
 async def test_when_both_are_due_the_observer_runs_before_the_reflector() -> None:
     order: list[str] = []
 
@@ -288,10 +255,7 @@ async def test_when_both_are_due_the_observer_runs_before_the_reflector() -> Non
     assert order == ["observe", "observe", "reflect"]
 
 
-@pytest.mark.req("B-32")
-@pytest.mark.req("B-46")
-@pytest.mark.req("X-01")
-@pytest.mark.req("C-15")
+@pytest.mark.req("B-32", "B-46", "C-15", "X-01")
 async def test_a_failed_observer_is_logged_with_its_conversation_and_tried_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -322,8 +286,7 @@ async def test_an_empty_answer_writes_nothing_and_moves_no_cursor() -> None:
     assert state.unobserved_tokens == 76 * 400
 
 
-@pytest.mark.req("B-53")
-@pytest.mark.req("X-06")
+@pytest.mark.req("B-53", "X-06")
 async def test_an_empty_reflection_leaves_the_log_as_it_is() -> None:
     policy = Policy.brain(reflect_tokens=(900,))
     async with conversation([noted(500)] * 9, [draft()], policy=policy) as (chat, _, reflector):
@@ -333,9 +296,7 @@ async def test_an_empty_reflection_leaves_the_log_as_it_is() -> None:
         assert await chat.reflections() == ()
 
 
-@pytest.mark.req("B-50")
-@pytest.mark.req("B-62")
-@pytest.mark.req("C-03")
+@pytest.mark.req("B-50", "B-62", "C-03")
 async def test_an_hour_passes_between_two_reflections() -> None:
     clock = FixedClock()
     policy = Policy.brain(reflect_tokens=(900,))
@@ -355,9 +316,7 @@ async def test_an_hour_passes_between_two_reflections() -> None:
         assert len(reflector.requests) == 2
 
 
-@pytest.mark.req("B-27")
-@pytest.mark.req("B-62")
-@pytest.mark.req("C-03")
+@pytest.mark.req("B-27", "B-62", "C-03")
 async def test_forty_thousand_tokens_of_log_are_not_reflected_and_more_are() -> None:
     big = Policy.brain(note_ratio=0.7, observe_max_tokens=40_000)
     async with conversation([noted(20_000)] * 2, policy=big) as (chat, _, reflector):
@@ -370,14 +329,7 @@ async def test_forty_thousand_tokens_of_log_are_not_reflected_and_more_are() -> 
         assert len(reflector.requests) == 1
 
 
-@pytest.mark.req("B-54")
-@pytest.mark.req("B-55")
-@pytest.mark.req("B-59")
-@pytest.mark.req("B-60")
-@pytest.mark.req("B-72")
-@pytest.mark.req("C-06")
-@pytest.mark.req("C-08")
-@pytest.mark.req("C-09")
+@pytest.mark.req("B-54", "B-55", "B-59", "B-60", "B-72", "C-06", "C-08", "C-09")
 async def test_a_condensed_log_is_a_new_version_and_the_older_one_stays_in_the_log() -> None:
     clock = FixedClock()
     policy = Policy.brain(reflect_tokens=(900,))
@@ -402,14 +354,7 @@ async def test_a_condensed_log_is_a_new_version_and_the_older_one_stays_in_the_l
     assert "2 segments" in entries[0].detail
 
 
-@pytest.mark.req("B-35")
-@pytest.mark.req("B-44")
-@pytest.mark.req("B-45")
-@pytest.mark.req("B-52")
-@pytest.mark.req("B-56")
-@pytest.mark.req("B-57")
-@pytest.mark.req("B-58")
-@pytest.mark.req("X-16")
+@pytest.mark.req("B-35", "B-44", "B-45", "B-52", "B-56", "B-57", "B-58", "X-16")
 async def test_the_models_are_asked_for_what_the_document_lists() -> None:
     words = " ".join(f"word{n}" for n in range(150))
     lines = (f"[NOTE Decision] user: {n} {words}" for n in itertools.count())
@@ -445,8 +390,7 @@ async def test_the_models_are_asked_for_what_the_document_lists() -> None:
     assert "[NOTE Decision]" in reflecting.prompt
 
 
-@pytest.mark.req("B-44")
-@pytest.mark.req("C-12")
+@pytest.mark.req("B-44", "C-12")
 async def test_lines_of_the_log_begin_with_their_tag() -> None:
     note = Note(text="rent the flat at Rua Augusta", first_seq=1, last_seq=1, tag="Decision")
     decision = Draft(notes=(note,), made_by="scripted/1")
@@ -455,8 +399,7 @@ async def test_lines_of_the_log_begin_with_their_tag() -> None:
         assert (await chat.observations())[0].text == "[Decision] rent the flat at Rua Augusta"
 
 
-@pytest.mark.req("B-31")
-@pytest.mark.req("C-25")
+@pytest.mark.req("B-31", "C-25")
 async def test_of_tool_results_that_notes_cover_the_newest_six_stay_whole() -> None:
     async with conversation([noted(900)] * 3, policy=Policy.brain(keep_last=20)) as (chat, _, _):
         await grown(chat, exchange(60, tokens=490))
@@ -494,10 +437,7 @@ async def test_the_observer_is_asked_every_eight_turns_and_writes_a_thousand_tok
         assert request.target_tokens / 9 <= 1_000
 
 
-@pytest.mark.req("B-76")
-@pytest.mark.req("B-77")
-@pytest.mark.req("B-78")
-@pytest.mark.req("B-75")
+@pytest.mark.req("B-75", "B-76", "B-77", "B-78")
 async def test_notes_and_the_cache_save_three_quarters_of_the_input_and_more_as_it_grows() -> None:
     policy = Policy.brain(observe_tokens=6_000, tail_tokens=6_000, observe_max_tokens=8_000)
     savings: list[float] = []
@@ -538,9 +478,7 @@ async def test_the_first_part_works_without_the_later_ones() -> None:
     ]
 
 
-@pytest.mark.req("B-08")
-@pytest.mark.req("B-09")
-@pytest.mark.req("B-04")
+@pytest.mark.req("B-04", "B-08", "B-09")
 async def test_observations_and_reflections_are_listed_with_their_counts() -> None:
     policy = Policy.brain(reflect_tokens=(900,))
     async with conversation([noted(500)] * 3, [condensed_to(400)], policy=policy) as (chat, _, _):
@@ -550,10 +488,7 @@ async def test_observations_and_reflections_are_listed_with_their_counts() -> No
         assert [s.tokens for s in await chat.reflections()] == [400]
 
 
-@pytest.mark.req("B-11")
-@pytest.mark.req("B-43")
-@pytest.mark.req("B-47")
-@pytest.mark.req("C-19")
+@pytest.mark.req("B-11", "B-43", "B-47", "C-19")
 async def test_of_two_observers_one_commits_and_the_other_finds_nothing_left(
     tmp_path: Path,
 ) -> None:

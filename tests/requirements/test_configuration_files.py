@@ -44,9 +44,7 @@ def brain(directory: Path, **keys: object) -> Policy:
     return policy_of(read(written(directory, "brain.json", {"MEMORY_CONFIG": keys})).settings)
 
 
-@pytest.mark.req("L-40")
-@pytest.mark.req("L-41")
-@pytest.mark.req("C-28")
+@pytest.mark.req("C-28", "L-40", "L-41")
 def test_the_six_keys_of_lango_are_read(tmp_path: Path) -> None:
     keys = {
         "enabled": True,
@@ -71,8 +69,7 @@ def test_the_six_keys_of_lango_are_read(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.req("L-42")
-@pytest.mark.req("L-46")
+@pytest.mark.req("L-42", "L-46")
 def test_lango_is_off_unless_enabled_and_then_has_its_defaults(tmp_path: Path) -> None:
     assert lango(tmp_path) == Policy.lango()
     assert lango(tmp_path, enabled=True) == Policy.lango(enabled=True)
@@ -105,12 +102,7 @@ def test_each_half_of_the_model_falls_back_to_the_main_agents(
     assert read(file).settings.model == model
 
 
-@pytest.mark.req("L-09")
-@pytest.mark.req("L-67")
-@pytest.mark.req("B-36")
-@pytest.mark.req("B-37")
-@pytest.mark.req("B-38")
-@pytest.mark.req("B-51")
+@pytest.mark.req("B-36", "B-37", "B-38", "B-51", "L-09", "L-67")
 @pytest.mark.filterwarnings("ignore:The model .* is deprecated")  # it is the document's choice
 async def test_the_models_of_the_settings_are_the_ones_that_are_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -142,9 +134,7 @@ async def test_the_models_of_the_settings_are_the_ones_that_are_asked(
     assert all("w59" in segment.text for segment in notes)
 
 
-@pytest.mark.req("L-09")
-@pytest.mark.req("L-14")
-@pytest.mark.req("Z-64")
+@pytest.mark.req("L-09", "L-14", "Z-64")
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -198,16 +188,7 @@ def test_half_a_model_without_a_main_agent_is_refused(tmp_path: Path, key: str) 
         lango(tmp_path, **{key: "ollama"})
 
 
-@pytest.mark.req("Z-27")
-@pytest.mark.req("Z-59")
-@pytest.mark.req("Z-60")
-@pytest.mark.req("Z-61")
-@pytest.mark.req("Z-62")
-@pytest.mark.req("Z-63")
-@pytest.mark.req("Z-64")
-@pytest.mark.req("Z-65")
-@pytest.mark.req("Z-66")
-@pytest.mark.req("C-28")
+@pytest.mark.req("C-28", "Z-27", "Z-59", "Z-60", "Z-61", "Z-62", "Z-63", "Z-64", "Z-65", "Z-66")
 def test_the_keys_of_zora_are_read_from_toml(tmp_path: Path) -> None:
     text = """
 [memory.compression]
@@ -238,17 +219,14 @@ directory = "notes"
     )
 
 
-@pytest.mark.req("Z-59")
-@pytest.mark.req("Z-64")
-@pytest.mark.req("Z-65")
+@pytest.mark.req("Z-59", "Z-64", "Z-65")
 def test_zora_without_keys_has_its_defaults(tmp_path: Path) -> None:
     assert zora(tmp_path, enabled=True, async_buffer=True) == Policy.zora()
     assert zora(tmp_path, block_after_tokens=60_000) == Policy.zora()
     assert not zora(tmp_path, enabled=False).enabled
 
 
-@pytest.mark.req("B-31")
-@pytest.mark.req("C-25")
+@pytest.mark.req("B-31", "C-25")
 @pytest.mark.parametrize("wrapped", [True, False])
 def test_the_names_of_memory_config_are_read(tmp_path: Path, wrapped: bool) -> None:
     names = {
@@ -311,9 +289,7 @@ def test_an_unknown_key_or_a_bad_value_is_refused_by_name(
         read(written(tmp_path, "memory.json", content))
 
 
-@pytest.mark.req("L-42")
-@pytest.mark.req("L-46")
-@pytest.mark.req("Z-59")
+@pytest.mark.req("L-42", "L-46", "Z-59")
 @pytest.mark.parametrize(
     ("name", "content", "policy"),
     [
@@ -358,8 +334,7 @@ def test_zoras_camel_case_is_read_like_its_other_spelling(tmp_path: Path) -> Non
         zora(tmp_path, chunkSize=10, chunk_size=10)
 
 
-@pytest.mark.req("L-41")
-@pytest.mark.req("Z-66")
+@pytest.mark.req("L-41", "Z-66")
 def test_null_stands_for_the_default_and_whole_numbers_may_have_a_point(tmp_path: Path) -> None:
     assert zora(tmp_path, model=None, block_after_tokens=None) == Policy.zora()
     assert lango(tmp_path, provider=None, model=None, messageTokenThreshold=1_000.0) == (
@@ -389,8 +364,7 @@ def test_a_byte_order_mark_and_comments_are_read_over(tmp_path: Path) -> None:
         read(written(tmp_path, "lango.jsonc", "// one\n{\n oops }"))
 
 
-@pytest.mark.req("L-09")
-@pytest.mark.req("L-67")
+@pytest.mark.req("L-09", "L-67")
 def test_gemini_is_a_name_of_googles_models(tmp_path: Path) -> None:
     keys = {"provider": "gemini", "model": "gemini-2.5-flash"}
     settings = read(written(tmp_path, "lango.json", {"observationalMemory": keys})).settings
@@ -485,8 +459,7 @@ def test_what_contradicts_itself_is_refused_in_the_words_of_the_file(
         read(written(tmp_path, "memory.json", content))
 
 
-@pytest.mark.req("B-31")
-@pytest.mark.req("C-21")
+@pytest.mark.req("B-31", "C-21")
 def test_a_larger_log_may_be_reflected_in_a_longer_answer(tmp_path: Path) -> None:
     policy = brain(tmp_path, reflectThresholdTokens=60_000)
 
@@ -507,8 +480,7 @@ def test_a_variable_may_name_such_a_file_and_other_variables_win(
     assert loaded.origins["policy.observe_tokens"] == "environment"
 
 
-@pytest.mark.req("L-40")
-@pytest.mark.req("L-43")
+@pytest.mark.req("L-40", "L-43")
 async def test_a_memory_opened_with_the_file_works_as_it_says(tmp_path: Path) -> None:
     keys = {"enabled": True, "messageTokenThreshold": 300}
     file = written(tmp_path, "lango.json", {"observationalMemory": keys})
@@ -521,9 +493,7 @@ async def test_a_memory_opened_with_the_file_works_as_it_says(tmp_path: Path) ->
     assert len(observer.requests) == 1
 
 
-@pytest.mark.req("L-41")
-@pytest.mark.req("L-45")
-@pytest.mark.req("L-44")
+@pytest.mark.req("L-41", "L-44", "L-45")
 async def test_each_threshold_of_lango_changes_what_happens(tmp_path: Path) -> None:
     async def outcome(**keys: int) -> tuple[int, int, int]:
         policy = lango(tmp_path, enabled=True, **keys)
@@ -547,8 +517,7 @@ async def test_each_threshold_of_lango_changes_what_happens(tmp_path: Path) -> N
     assert (await outcome(maxMessageTokenBudget=4_000))[2] < usual[2]
 
 
-@pytest.mark.req("B-31")
-@pytest.mark.req("C-25")
+@pytest.mark.req("B-31", "C-25")
 async def test_each_name_of_memory_config_changes_what_happens(tmp_path: Path) -> None:
     async def outcome(**keys: int) -> tuple[int, int, int, int]:
         policy = brain(tmp_path, **{"observeThresholdTokens": 500, **keys})
@@ -577,10 +546,7 @@ async def test_each_name_of_memory_config_changes_what_happens(tmp_path: Path) -
     assert (await outcome(reflectThresholdTokens=300, keepLastToolSummaries=0))[3] < usual[3]
 
 
-@pytest.mark.req("Z-63")
-@pytest.mark.req("Z-60")
-@pytest.mark.req("Z-61")
-@pytest.mark.req("Z-65")
+@pytest.mark.req("Z-60", "Z-61", "Z-63", "Z-65")
 async def test_each_limit_of_zora_changes_what_happens(tmp_path: Path) -> None:
     async def outcome(**keys: int | bool) -> tuple[int, int, int, int]:
         policy = zora(tmp_path, **{"working_tier_max_tokens": 3_000, **keys})

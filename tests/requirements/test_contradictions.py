@@ -307,8 +307,7 @@ async def test_notes_of_another_preset_are_shown_and_gone_on_with_in_the_look_of
     assert [block.text for block in blocks] == [texts[0], *(between + text for text in texts[1:])]
 
 
-@pytest.mark.req("C-16")
-@pytest.mark.req("L-N1")
+@pytest.mark.req("C-16", "L-N1")
 @pytest.mark.parametrize(
     ("policy", "user", "place"),
     [

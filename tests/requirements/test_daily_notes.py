@@ -190,7 +190,7 @@ async def test_consolidating_again_changes_nothing(tmp_path: Path) -> None:
     assert memory_file.read_bytes() == before
 
 
-@pytest.mark.req("Z-91", "X-27")
+@pytest.mark.req("X-27", "Z-91")
 async def test_an_edit_by_hand_is_kept_and_reported(tmp_path: Path) -> None:
     clock = FixedClock(MONDAY)
     memory_file = tmp_path / "default" / "ana" / "MEMORY.md"

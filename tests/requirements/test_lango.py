@@ -37,12 +37,7 @@ from remanence.types import Draft
 conversation = functools.partial(scripted, policy=Policy.lango(enabled=True))
 
 
-@pytest.mark.req("L-43")
-@pytest.mark.req("L-44")
-@pytest.mark.req("L-45")
-@pytest.mark.req("L-46")
-@pytest.mark.req("L-42")
-@pytest.mark.req("C-01")
+@pytest.mark.req("C-01", "L-42", "L-43", "L-44", "L-45", "L-46")
 def test_the_defaults_are_those_of_the_document() -> None:
     off, on = Policy.lango(), Policy.lango(enabled=True)
 
@@ -54,9 +49,7 @@ def test_the_defaults_are_those_of_the_document() -> None:
     assert on.tail_tokens == 8_000
 
 
-@pytest.mark.req("L-02")
-@pytest.mark.req("L-03")
-@pytest.mark.req("C-02")
+@pytest.mark.req("C-02", "L-02", "L-03")
 async def test_an_observation_is_made_above_the_threshold_and_not_at_it() -> None:
     async with conversation() as (chat, observer, _):
         await chat.append(*turns(10, tokens=100, counter="cjk"))
@@ -71,8 +64,7 @@ async def test_an_observation_is_made_above_the_threshold_and_not_at_it() -> Non
     assert state.observed_seq == 11
 
 
-@pytest.mark.req("L-03")
-@pytest.mark.req("L-31")
+@pytest.mark.req("L-03", "L-31")
 async def test_neither_many_messages_nor_much_time_make_an_observation_due() -> None:
     clock = FixedClock()
     observer = ScriptedObserver()
@@ -87,8 +79,7 @@ async def test_neither_many_messages_nor_much_time_make_an_observation_due() -> 
     assert observer.requests == []
 
 
-@pytest.mark.req("L-04")
-@pytest.mark.req("L-N1")
+@pytest.mark.req("L-04", "L-N1")
 async def test_a_session_is_triggered_by_its_own_messages_alone() -> None:
     observer = ScriptedObserver()
     policy = Policy.lango(enabled=True)
@@ -104,11 +95,7 @@ async def test_a_session_is_triggered_by_its_own_messages_alone() -> None:
     assert [block.kind for block in seen.system] == ["system"]
 
 
-@pytest.mark.req("L-01")
-@pytest.mark.req("L-05")
-@pytest.mark.req("L-06")
-@pytest.mark.req("L-31")
-@pytest.mark.req("C-04")
+@pytest.mark.req("C-04", "L-01", "L-05", "L-06", "L-31")
 async def test_each_note_covers_all_unobserved_messages_once_and_is_counted() -> None:
     async with conversation([noting(60)] * 9) as (chat, observer, _):
         await grown(chat, turns(31, tokens=110, counter="cjk"))
@@ -120,12 +107,7 @@ async def test_each_note_covers_all_unobserved_messages_once_and_is_counted() ->
     assert [note.source_tokens for note in notes] == [1_100, 1_100, 1_100]
 
 
-@pytest.mark.req("L-15")
-@pytest.mark.req("L-16")
-@pytest.mark.req("L-17")
-@pytest.mark.req("L-18")
-@pytest.mark.req("C-03")
-@pytest.mark.req("C-06")
+@pytest.mark.req("C-03", "C-06", "L-15", "L-16", "L-17", "L-18")
 async def test_notes_above_their_threshold_become_one_reflection_and_are_deleted() -> None:
     async with conversation([noting(500)] * 5, [condensing(300)]) as (chat, _, reflector):
         await grown(chat, turns(40, tokens=110, counter="cjk"))
@@ -165,10 +147,7 @@ async def test_a_failed_reflection_leaves_the_notes_unchanged() -> None:
     assert state.reflect_failure is not None
 
 
-@pytest.mark.req("L-20")
-@pytest.mark.req("L-21")
-@pytest.mark.req("C-08")
-@pytest.mark.req("C-09")
+@pytest.mark.req("C-08", "C-09", "L-20", "L-21")
 async def test_reflections_above_the_threshold_become_one_of_a_higher_generation() -> None:
     sizes = [condensing(900), condensing(900), condensing(900), condensing(400)]
     async with conversation([noting(500)] * 40, [*sizes, *[condensing(900)] * 9]) as (
@@ -190,10 +169,7 @@ async def test_reflections_above_the_threshold_become_one_of_a_higher_generation
     assert sum(r.tokens for r in later) <= 2_000
 
 
-@pytest.mark.req("L-11")
-@pytest.mark.req("L-12")
-@pytest.mark.req("X-01")
-@pytest.mark.req("C-15")
+@pytest.mark.req("C-15", "L-11", "L-12", "X-01")
 async def test_a_failing_observer_is_logged_raw_messages_serve_and_it_is_tried_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -216,11 +192,7 @@ async def test_a_failing_observer_is_logged_raw_messages_serve_and_it_is_tried_a
     assert state.failures == 0
 
 
-@pytest.mark.req("L-22")
-@pytest.mark.req("L-23")
-@pytest.mark.req("L-24")
-@pytest.mark.req("L-25")
-@pytest.mark.req("L-32")
+@pytest.mark.req("L-22", "L-23", "L-24", "L-25", "L-32")
 async def test_append_returns_while_the_observer_works_and_the_next_context_has_its_note() -> None:
     gate = asyncio.Event()
     observer = ScriptedObserver([noting(60)], gate=gate)
@@ -241,8 +213,7 @@ async def test_append_returns_while_the_observer_works_and_the_next_context_has_
     assert [b.text.split()[0] for b in after.system if b.segment_id] == ["notes-of-1-to-10"]
 
 
-@pytest.mark.req("L-30")
-@pytest.mark.req("LS-12")
+@pytest.mark.req("L-30", "LS-12")
 async def test_notes_and_messages_are_written_at_once_without_conflict(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'lango.db'}"
     policy = Policy.lango(enabled=True)
@@ -264,14 +235,7 @@ async def test_notes_and_messages_are_written_at_once_without_conflict(tmp_path:
     assert problems == ()
 
 
-@pytest.mark.req("L-33")
-@pytest.mark.req("L-35")
-@pytest.mark.req("L-36")
-@pytest.mark.req("L-37")
-@pytest.mark.req("L-39")
-@pytest.mark.req("L-N4")
-@pytest.mark.req("LS-09")
-@pytest.mark.req("C-05")
+@pytest.mark.req("C-05", "L-33", "L-35", "L-36", "L-37", "L-39", "L-N4", "LS-09")
 async def test_the_prompt_has_base_knowledge_reflections_and_the_newest_notes_first() -> None:
     async with conversation([noting(500)] * 9, [condensing(300)]) as (chat, _, _):
         await grown(chat, turns(75, tokens=110, counter="cjk"))
@@ -294,11 +258,7 @@ async def test_the_prompt_has_base_knowledge_reflections_and_the_newest_notes_fi
     assert request["messages"][-1]["content"][-1]["text"].startswith("74 ")
 
 
-@pytest.mark.req("L-34")
-@pytest.mark.req("L-58")
-@pytest.mark.req("L-42")
-@pytest.mark.req("LS-07")
-@pytest.mark.req("LS-10")
+@pytest.mark.req("L-34", "L-42", "L-58", "LS-07", "LS-10")
 async def test_without_notes_or_switched_off_the_prompt_has_the_same_bytes(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'lango.db'}"
     messages = turns(8, tokens=110, counter="cjk")
@@ -325,8 +285,7 @@ async def test_without_notes_or_switched_off_the_prompt_has_the_same_bytes(tmp_p
     assert observer.requests == []
 
 
-@pytest.mark.req("L-34")
-@pytest.mark.req("LS-10")
+@pytest.mark.req("L-34", "LS-10")
 async def test_a_pause_does_not_change_the_prompt_of_a_session_without_notes() -> None:
     clock = FixedClock()
     async with conversation(clock=clock) as (chat, _, _):
@@ -342,8 +301,7 @@ async def test_a_pause_does_not_change_the_prompt_of_a_session_without_notes() -
     ]
 
 
-@pytest.mark.req("L-20")
-@pytest.mark.req("L-21")
+@pytest.mark.req("L-20", "L-21")
 async def test_several_reflections_accumulate_before_they_are_condensed_again() -> None:
     policy = Policy.lango(enabled=True)
     async with Memory.open(
@@ -379,11 +337,7 @@ def _plain(request: dict[str, list[dict[str, object]]]) -> dict[str, list[dict[s
     return request
 
 
-@pytest.mark.req("L-38")
-@pytest.mark.req("L-60")
-@pytest.mark.req("L-61")
-@pytest.mark.req("L-62")
-@pytest.mark.req("C-13")
+@pytest.mark.req("C-13", "L-38", "L-60", "L-61", "L-62")
 async def test_the_raw_tail_is_cut_by_tokens_from_its_old_end_and_what_left_is_in_notes() -> None:
     async with conversation([noting(60)] * 60) as (chat, _, _):
         await grown(chat, turns(160, tokens=110, counter="cjk"))
@@ -398,7 +352,7 @@ async def test_the_raw_tail_is_cut_by_tokens_from_its_old_end_and_what_left_is_i
     assert context.stats.context_tokens < context.stats.history_tokens
 
 
-@pytest.mark.req("L-38", "L-45", "L-61", "C-13")
+@pytest.mark.req("C-13", "L-38", "L-45", "L-61")
 @pytest.mark.parametrize("tokens", [60, 110, 350])
 async def test_the_budget_of_raw_messages_is_used_up_to_the_last_message_between_two_notes(
     tokens: int,
@@ -417,8 +371,7 @@ async def test_the_budget_of_raw_messages_is_used_up_to_the_last_message_between
     assert min(full) >= 7_000
 
 
-@pytest.mark.req("L-60")
-@pytest.mark.req("L-63")
+@pytest.mark.req("L-60", "L-63")
 async def test_short_messages_leave_room_for_more_than_a_hundred_and_long_results_for_few() -> None:
     async with conversation() as (chat, _, _):
         await grown(chat, turns(250, tokens=25, counter="cjk"))
@@ -433,9 +386,7 @@ async def test_short_messages_leave_room_for_more_than_a_hundred_and_long_result
     assert len(long.messages) <= 12
 
 
-@pytest.mark.req("L-10")
-@pytest.mark.req("L-14")
-@pytest.mark.req("L-52")
+@pytest.mark.req("L-10", "L-14", "L-52")
 async def test_observer_and_reflector_ask_the_main_model_unless_they_have_their_own() -> None:
     line = "#1-10 [NOTE Fact] " + " ".join(f"word{n}" for n in range(120))
     main, own = ScriptedModel(otherwise=line), ScriptedModel(otherwise=line)
@@ -453,11 +404,7 @@ async def test_observer_and_reflector_ask_the_main_model_unless_they_have_their_
     assert made_by <= {f"{main.name} observe/2"}
 
 
-@pytest.mark.req("L-53")
-@pytest.mark.req("L-54")
-@pytest.mark.req("L-55")
-@pytest.mark.req("LS-03")
-@pytest.mark.req("LS-05")
+@pytest.mark.req("L-53", "L-54", "L-55", "LS-03", "LS-05")
 async def test_notes_have_the_columns_of_the_document_and_are_listed_oldest_first() -> None:
     async with conversation([noting(500)] * 9, [condensing(300)]) as (chat, _, _):
         await grown(chat, turns(70, tokens=110, counter="cjk"))
@@ -499,8 +446,7 @@ async def test_notes_and_reflections_are_read_as_they_were_saved_and_deleted_whe
     assert saved == {(1, 50), (51, 60), (61, 70)}
 
 
-@pytest.mark.req("L-56")
-@pytest.mark.req("L-57")
+@pytest.mark.req("L-56", "L-57")
 async def test_a_new_file_has_its_tables_and_a_session_is_read_with_its_notes(
     tmp_path: Path,
 ) -> None:
@@ -550,8 +496,7 @@ async def test_a_message_of_the_agent_carries_its_name() -> None:
     assert shown[-1]["name"] == "planner"
 
 
-@pytest.mark.req("L-52")
-@pytest.mark.req("LS-02")
+@pytest.mark.req("L-52", "LS-02")
 def test_messages_are_counted_for_any_provider() -> None:
     message = Message.user("Where does the ferry leave?")
     for model in ("claude-sonnet-5-5", "gpt-4o-mini", "google/gemini-2.5-pro", "llama3.2"):
@@ -581,8 +526,7 @@ async def test_accumulated_observations_are_replaced_by_a_reflection_in_the_requ
     assert "notes-of-" not in text
 
 
-@pytest.mark.req("LS-11")
-@pytest.mark.req("LS-07")
+@pytest.mark.req("LS-07", "LS-11")
 async def test_switched_off_a_context_has_the_newest_hundred_messages() -> None:
     observer = ScriptedObserver()
     async with Memory.open(IN_MEMORY, policy=Policy.lango(), observer=observer) as memory:
@@ -599,9 +543,7 @@ async def test_switched_off_a_context_has_the_newest_hundred_messages() -> None:
     assert observer.requests == []
 
 
-@pytest.mark.req("L-07")
-@pytest.mark.req("L-08")
-@pytest.mark.req("L-13")
+@pytest.mark.req("L-07", "L-08", "L-13")
 async def test_the_prompt_of_the_package_is_sent_with_the_messages() -> None:
     model = ScriptedModel(otherwise="#1-11 [NOTE Fact] user: said something")
     policy = Policy.lango(enabled=True)
@@ -640,8 +582,7 @@ async def test_a_note_of_exactly_the_threshold_is_not_reflected() -> None:
         assert len(reflector.requests) == 1
 
 
-@pytest.mark.req("L-Q1")
-@pytest.mark.req("L-56")
+@pytest.mark.req("L-56", "L-Q1")
 async def test_notes_are_in_the_file_of_the_messages_so_that_what_encrypts_it_encrypts_both(
     tmp_path: Path,
 ) -> None:

@@ -69,10 +69,7 @@ async def test_as_many_conversations_are_observed_at_once_as_there_are_workers(
     assert sorted(observer.sessions) == ["a", "b", "c", "d", "e", "f"]
 
 
-@pytest.mark.req("L-26")
-@pytest.mark.req("L-27")
-@pytest.mark.req("L-29")
-@pytest.mark.req("LS-12")
+@pytest.mark.req("L-26", "L-27", "L-29", "LS-12")
 async def test_closing_waits_for_the_observation_in_progress_and_keeps_its_note(
     tmp_path: Path,
 ) -> None:
@@ -90,8 +87,7 @@ async def test_closing_waits_for_the_observation_in_progress_and_keeps_its_note(
     assert len(observer.requests) == 1
 
 
-@pytest.mark.req("L-28")
-@pytest.mark.req("LS-12")
+@pytest.mark.req("L-28", "LS-12")
 async def test_while_a_memory_closes_it_takes_no_more_messages_or_work(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'lango.db'}"
     gate, observer = asyncio.Event(), ScriptedObserver()

@@ -31,9 +31,7 @@ from remanence.types import Draft, Segment
 LANGO = Policy.lango(enabled=True)
 
 
-@pytest.mark.req("L-02")
-@pytest.mark.req("L-06")
-@pytest.mark.req("L-31")
+@pytest.mark.req("L-02", "L-06", "L-31")
 async def test_one_note_covers_all_messages_that_wait_however_many_times_the_threshold() -> None:
     gate = asyncio.Event()
     async with scripted([noting(60)] * 3, policy=LANGO, gate=gate) as (chat, observer, _):
@@ -165,11 +163,7 @@ async def test_the_tail_is_the_newest_messages_and_fills_three_quarters_of_its_b
     assert max(sizes) <= budget
 
 
-@pytest.mark.req("L-10")
-@pytest.mark.req("L-14")
-@pytest.mark.req("B-57")
-@pytest.mark.req("X-24")
-@pytest.mark.req("X-25")
+@pytest.mark.req("B-57", "L-10", "L-14", "X-24", "X-25")
 async def test_observer_and_reflector_ask_the_main_model_by_the_packages_own_prompts() -> None:
     line = "#1-10 [NOTE Fact] " + " ".join(f"word{n}" for n in range(120))
     main = ScriptedModel(otherwise=line)

@@ -40,8 +40,7 @@ SMALL = Policy(
 )
 
 
-@pytest.mark.req("X-01")
-@pytest.mark.req("X-02")
+@pytest.mark.req("X-01", "X-02")
 @pytest.mark.parametrize("preset", PRESETS)
 async def test_under_each_preset_an_outage_neither_fails_a_turn_nor_costs_a_call_each(
     preset: str,
@@ -210,8 +209,7 @@ async def test_a_conversation_that_many_use_first_at_once_is_one() -> None:
     assert [(state.ref.id, state.last_seq) for state in states] == [("a", 20)]
 
 
-@pytest.mark.req("X-12")
-@pytest.mark.req("X-16")
+@pytest.mark.req("X-12", "X-16")
 async def test_what_the_observer_asks_its_model_enters_no_conversation() -> None:
     line = "#1-2 [NOTE Fact] user: likes tea with lemon and honey"
     model = ScriptedModel(otherwise=line)

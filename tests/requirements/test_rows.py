@@ -69,3 +69,10 @@ def test_every_marker_names_a_row() -> None:
 
     named = {row for arguments in MARKER.findall(text) for row in re.findall(r'"(.+?)"', arguments)}
     assert named <= set(rows()["title"])
+
+
+def test_a_test_carries_its_rows_in_one_marker() -> None:
+    stacked = re.compile(r"@pytest\.mark\.req\([^)]+\)\n(?:@.*\n)*@pytest\.mark\.req\(")
+    files = [file for file in TESTS.rglob("test_*.py") if stacked.search(file.read_text("utf-8"))]
+
+    assert files == []

@@ -27,7 +27,7 @@ WINDOW_SHARE = 75_000
 """Three eighths of the window of the presets' model."""
 
 
-@pytest.mark.req("L-02", "L-06", "B-71", "C-04")
+@pytest.mark.req("B-71", "C-04", "L-02", "L-06")
 @pytest.mark.parametrize(
     ("preset", "counter", "count"), [(LANGO, "cjk", 40), (Policy.brain, "flat", 130)]
 )
@@ -41,7 +41,7 @@ async def test_one_observation_covers_all_unobserved_messages_however_many(
     assert [len(request.messages) for request in observer.requests] == [count]
 
 
-@pytest.mark.req("Z-08", "Z-31", "C-04")
+@pytest.mark.req("C-04", "Z-08", "Z-31")
 async def test_the_oldest_twenty_messages_are_compressed_together_however_long() -> None:
     async with scripted([noting(900)] * 9, policy=Policy.zora()) as (chat, observer, _):
         await chat.append(*turns(26, tokens=1_600, counter="split"))

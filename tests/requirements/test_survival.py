@@ -124,8 +124,7 @@ async def test_every_request_of_observer_and_reflector_names_the_language_of_not
         assert "in the language of the conversation" not in request.prompt
 
 
-@pytest.mark.req("X-24")
-@pytest.mark.req("X-25")
+@pytest.mark.req("X-24", "X-25")
 async def test_what_is_open_was_rejected_or_corrected_outlives_background_that_has_no_room() -> (
     None
 ):

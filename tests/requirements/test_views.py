@@ -210,7 +210,7 @@ async def test_observations_are_listed_by_time_of_creation_ascending(lived: Live
     assert times == sorted(times)
 
 
-@pytest.mark.req("L-56", "B-06")
+@pytest.mark.req("B-06", "L-56")
 async def test_tables_and_views_come_with_the_first_opening_and_stay_at_the_next(
     tmp_path: Path,
 ) -> None:

@@ -37,18 +37,9 @@ def events(count: int, *, tokens: int = 350, start: int = 0) -> list[Message]:
     return turns(count, tokens=tokens, counter="split", start=start)
 
 
-@pytest.mark.req("Z-02")
-@pytest.mark.req("Z-03")
-@pytest.mark.req("Z-27")
-@pytest.mark.req("Z-59")
-@pytest.mark.req("Z-60")
-@pytest.mark.req("Z-61")
-@pytest.mark.req("Z-62")
-@pytest.mark.req("Z-63")
-@pytest.mark.req("Z-65")
-@pytest.mark.req("Z-66")
-@pytest.mark.req("C-13")
-@pytest.mark.req("C-14")
+@pytest.mark.req(
+    "C-13", "C-14", "Z-02", "Z-03", "Z-27", "Z-59", "Z-60", "Z-61", "Z-62", "Z-63", "Z-65", "Z-66"
+)
 def test_the_defaults_are_those_of_the_document() -> None:
     policy = Policy.zora()
 
@@ -63,12 +54,7 @@ def test_the_defaults_are_those_of_the_document() -> None:
     assert Policy.brain().block_after is None
 
 
-@pytest.mark.req("Z-07")
-@pytest.mark.req("Z-08")
-@pytest.mark.req("Z-31")
-@pytest.mark.req("Z-80")
-@pytest.mark.req("C-02")
-@pytest.mark.req("C-04")
+@pytest.mark.req("C-02", "C-04", "Z-07", "Z-08", "Z-31", "Z-80")
 async def test_over_the_threshold_the_oldest_twenty_messages_are_compressed() -> None:
     policy = Policy.zora(precompute_at=None)
     async with session([noting(900)] * 9, policy=policy) as (chat, observer, _):
@@ -83,11 +69,7 @@ async def test_over_the_threshold_the_oldest_twenty_messages_are_compressed() ->
     ]
 
 
-@pytest.mark.req("Z-38")
-@pytest.mark.req("Z-39")
-@pytest.mark.req("Z-10")
-@pytest.mark.req("Z-11")
-@pytest.mark.req("Z-33")
+@pytest.mark.req("Z-10", "Z-11", "Z-33", "Z-38", "Z-39")
 async def test_notes_are_ready_before_the_threshold_and_used_at_once_when_it_is_crossed() -> None:
     gate = asyncio.Event()
     gate.set()
@@ -111,13 +93,7 @@ async def test_notes_are_ready_before_the_threshold_and_used_at_once_when_it_is_
     assert "notes-of-1-to-20" in system_text(after.to_anthropic())
 
 
-@pytest.mark.req("Z-06")
-@pytest.mark.req("Z-09")
-@pytest.mark.req("Z-29")
-@pytest.mark.req("Z-32")
-@pytest.mark.req("Z-34")
-@pytest.mark.req("Z-80")
-@pytest.mark.req("C-27")
+@pytest.mark.req("C-27", "Z-06", "Z-09", "Z-29", "Z-32", "Z-34", "Z-80")
 async def test_taking_in_and_building_a_context_do_not_wait_for_a_worker() -> None:
     gate = asyncio.Event()
     async with session([noting(900)] * 9, gate=gate) as (chat, observer, _):
@@ -132,9 +108,7 @@ async def test_taking_in_and_building_a_context_do_not_wait_for_a_worker() -> No
     assert context.stats.pending == 100
 
 
-@pytest.mark.req("Z-40")
-@pytest.mark.req("Z-66")
-@pytest.mark.req("C-14")
+@pytest.mark.req("C-14", "Z-40", "Z-66")
 async def test_over_twice_the_maximum_a_call_waits_for_notes_but_not_for_ever() -> None:
     gate = asyncio.Event()
     async with session([noting(900)] * 30, gate=gate) as (chat, observer, _):
@@ -155,12 +129,7 @@ async def test_over_twice_the_maximum_a_call_waits_for_notes_but_not_for_ever() 
     assert seqs(raw) == list(range(1, 176))
 
 
-@pytest.mark.req("Z-05")
-@pytest.mark.req("Z-30")
-@pytest.mark.req("Z-69")
-@pytest.mark.req("Z-70")
-@pytest.mark.req("Z-93")
-@pytest.mark.req("C-05")
+@pytest.mark.req("C-05", "Z-05", "Z-30", "Z-69", "Z-70", "Z-93")
 async def test_the_request_has_identity_notes_oldest_first_and_the_working_messages() -> None:
     async with session([noting(900)] * 9) as (chat, _, _):
         await grown(chat, events(120))
@@ -177,9 +146,7 @@ async def test_the_request_has_identity_notes_oldest_first_and_the_working_messa
     assert context.to_openai()["messages"][0]["content"].startswith("You are Zora.\n\nYou help.")
 
 
-@pytest.mark.req("Z-12")
-@pytest.mark.req("Z-13")
-@pytest.mark.req("C-26")
+@pytest.mark.req("C-26", "Z-12", "Z-13")
 async def test_between_reflections_each_prompt_begins_with_the_one_before() -> None:
     shown: list[str] = []
     grew = 0
@@ -195,11 +162,7 @@ async def test_between_reflections_each_prompt_begins_with_the_one_before() -> N
     assert grew >= 3
 
 
-@pytest.mark.req("Z-14")
-@pytest.mark.req("Z-28")
-@pytest.mark.req("Z-35")
-@pytest.mark.req("Z-41")
-@pytest.mark.req("Z-83")
+@pytest.mark.req("Z-14", "Z-28", "Z-35", "Z-41", "Z-83")
 async def test_a_context_tells_the_tokens_of_its_tiers_and_what_is_pending() -> None:
     async with session([noting(900)] * 9) as (chat, observer, _):
         await grown(chat, events(120))
@@ -215,8 +178,7 @@ async def test_a_context_tells_the_tokens_of_its_tiers_and_what_is_pending() -> 
     assert {request.conversation.id for request in observer.requests} == {"session-1"}
 
 
-@pytest.mark.req("Z-50")
-@pytest.mark.req("Z-41")
+@pytest.mark.req("Z-41", "Z-50")
 async def test_the_observer_is_given_the_earlier_notes_as_known() -> None:
     async with session([noting(900)] * 9) as (chat, observer, _):
         await grown(chat, events(100))
@@ -226,9 +188,7 @@ async def test_the_observer_is_given_the_earlier_notes_as_known() -> None:
     assert known[1] == ["notes-of-1-to-20"]
 
 
-@pytest.mark.req("Z-36")
-@pytest.mark.req("Z-53")
-@pytest.mark.req("C-03")
+@pytest.mark.req("C-03", "Z-36", "Z-53")
 async def test_a_full_session_tier_is_reflected_after_the_observing_that_is_due() -> None:
     order: list[str] = []
 
@@ -254,9 +214,7 @@ async def test_a_full_session_tier_is_reflected_after_the_observing_that_is_due(
     assert context.stats.session_tokens <= 10_000
 
 
-@pytest.mark.req("Z-42")
-@pytest.mark.req("Z-50")
-@pytest.mark.req("Z-81")
+@pytest.mark.req("Z-42", "Z-50", "Z-81")
 async def test_the_model_is_asked_for_what_the_document_lists() -> None:
     line = "#1-20 [CRITICAL Decision] user: it stays as it is\n"
     model = ScriptedModel(otherwise=line)
@@ -276,11 +234,7 @@ async def test_the_model_is_asked_for_what_the_document_lists() -> None:
     assert "it stays as it is" in later.prompt
 
 
-@pytest.mark.req("Z-43")
-@pytest.mark.req("Z-44")
-@pytest.mark.req("Z-45")
-@pytest.mark.req("Z-81")
-@pytest.mark.req("C-12")
+@pytest.mark.req("C-12", "Z-43", "Z-44", "Z-45", "Z-81")
 async def test_lines_have_date_priority_and_text_and_can_be_filtered_by_program() -> None:
     at = datetime(2026, 3, 2, 9, 5, tzinfo=UTC)
     notes = tuple(
@@ -332,8 +286,7 @@ async def test_notes_and_clock_tell_the_time_of_the_user() -> None:
     assert "Current time: 2026-03-03 00:15 UTC+01:00" in context.volatile
 
 
-@pytest.mark.req("Z-04")
-@pytest.mark.req("Z-94")
+@pytest.mark.req("Z-04", "Z-94")
 async def test_without_a_reflector_the_session_tier_has_a_bound_and_names_what_it_leaves_out() -> (
     None
 ):
@@ -364,8 +317,7 @@ async def test_an_observation_is_asked_to_be_three_to_six_times_smaller() -> Non
         assert 3 <= source_tokens / request.target_tokens <= 6
 
 
-@pytest.mark.req("Z-47")
-@pytest.mark.req("Z-49")
+@pytest.mark.req("Z-47", "Z-49")
 async def test_the_embedded_observer_keeps_values_exact_and_leaves_raw_output_out() -> None:
     policy = Policy.zora(tail_tokens=3_000, observe_tokens=1_500, tail_keep_tokens=200)
     async with Memory.open(IN_MEMORY, policy=policy) as memory:
@@ -408,8 +360,7 @@ async def test_a_note_knows_when_it_was_said_and_what_day_it_tells_of_and_the_cl
     assert "Current time: 2026-03-02 09:00" in context.volatile
 
 
-@pytest.mark.req("Z-30")
-@pytest.mark.req("Z-39")
+@pytest.mark.req("Z-30", "Z-39")
 async def test_a_context_takes_notes_that_are_ready_also_where_nothing_works_in_the_background(
     tmp_path: Path,
 ) -> None:
@@ -437,8 +388,7 @@ def test_no_text_is_counted_with_fewer_tokens_than_a_quarter_of_its_characters(t
     assert count_tokens(Message.tool("c", text), model="split") > count_tokens(text, model="split")
 
 
-@pytest.mark.req("Z-54")
-@pytest.mark.req("Z-74")
+@pytest.mark.req("Z-54", "Z-74")
 async def test_the_end_of_a_session_condenses_all_of_its_notes_once(tmp_path: Path) -> None:
     settings = Settings(url=IN_MEMORY, blocks_directory=str(tmp_path))
     reflector = ScriptedReflector([condensing(40)] * 3)
@@ -481,8 +431,7 @@ async def test_a_session_without_notes_ends_without_a_reflection() -> None:
     assert state.reflect_failure is None
 
 
-@pytest.mark.req("Z-57")
-@pytest.mark.req("Z-82")
+@pytest.mark.req("Z-57", "Z-82")
 async def test_a_reflection_keeps_critical_lines_word_for_word() -> None:
     def notes(request: ObserveRequest) -> Draft:
         first = request.messages[0].seq
@@ -518,9 +467,7 @@ async def test_a_reflection_keeps_critical_lines_word_for_word() -> None:
     assert "CRITICAL never restart node 1 during the nightly backup" in reflections[0].text
 
 
-@pytest.mark.req("Z-16")
-@pytest.mark.req("Z-17")
-@pytest.mark.req("C-11")
+@pytest.mark.req("C-11", "Z-16", "Z-17")
 def test_texts_take_a_token_for_three_and_a_half_characters_and_results_for_three() -> None:
     text = "x" * 1_050
     result = Message.tool("c", text)
@@ -544,8 +491,7 @@ def test_the_rule_counts_rather_more_than_fewer() -> None:
     assert count_tokens(text, model="split") > count_tokens(text, model="flat")
 
 
-@pytest.mark.req("Z-37")
-@pytest.mark.req("Z-73")
+@pytest.mark.req("Z-37", "Z-73")
 async def test_flush_waits_until_nothing_is_pending() -> None:
     gate = asyncio.Event()
     async with session([noting(900)] * 9, gate=gate) as (chat, observer, _):
@@ -561,8 +507,7 @@ async def test_flush_waits_until_nothing_is_pending() -> None:
     assert state.unobserved_tokens <= 21_000
 
 
-@pytest.mark.req("Z-26")
-@pytest.mark.req("X-09")
+@pytest.mark.req("X-09", "Z-26")
 async def test_a_restarted_memory_shows_the_same_context(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'zora.db'}"
     async with session([noting(900)] * 9, url=url) as (chat, _, _):
@@ -575,8 +520,7 @@ async def test_a_restarted_memory_shows_the_same_context(tmp_path: Path) -> None
     assert any(block.segment_id for block in after.system)
 
 
-@pytest.mark.req("Z-94")
-@pytest.mark.req("C-15")
+@pytest.mark.req("C-15", "Z-94")
 async def test_without_a_model_the_working_tier_grows_and_a_warning_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -591,9 +535,7 @@ async def test_without_a_model_the_working_tier_grows_and_a_warning_is_logged(
     assert any("no model is available" in record.message for record in caplog.records)
 
 
-@pytest.mark.req("Z-71")
-@pytest.mark.req("Z-72")
-@pytest.mark.req("Z-75")
+@pytest.mark.req("Z-71", "Z-72", "Z-75")
 async def test_a_loop_that_only_appends_its_events_has_them_all_taken_in_and_compressed() -> None:
     async with session([noting(900)] * 9) as (chat, observer, _):
         for number in range(60):
@@ -614,10 +556,7 @@ def test_a_block_limit_below_the_working_tier_is_refused() -> None:
         Policy.zora(block_after=0.5)
 
 
-@pytest.mark.req("Z-84")
-@pytest.mark.req("Z-85")
-@pytest.mark.req("Z-86")
-@pytest.mark.req("Z-88")
+@pytest.mark.req("Z-84", "Z-85", "Z-86", "Z-88")
 async def test_a_long_session_keeps_its_budget_in_the_background_and_over_a_restart(
     tmp_path: Path,
 ) -> None:

@@ -24,8 +24,7 @@ def events(count: int, *, tokens: int = 350, start: int = 0) -> list[Message]:
     return turns(count, tokens=tokens, counter="split", start=start)
 
 
-@pytest.mark.req("Z-14")
-@pytest.mark.req("Z-28")
+@pytest.mark.req("Z-14", "Z-28")
 async def test_store_observer_and_reflector_are_those_that_are_given_and_counting_is_zoras(
     tmp_path: Path,
 ) -> None:

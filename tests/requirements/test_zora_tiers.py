@@ -30,9 +30,7 @@ def events(count: int, *, start: int = 0) -> list[Message]:
     return turns(count, tokens=350, counter="split", start=start)
 
 
-@pytest.mark.req("Z-02")
-@pytest.mark.req("Z-31")
-@pytest.mark.req("Z-85")
+@pytest.mark.req("Z-02", "Z-31", "Z-85")
 async def test_the_working_tier_is_the_newest_messages_in_full_and_loses_the_oldest_chunk() -> None:
     said = events(120)
     async with session([noting(900)] * 9) as (chat, _, _):
@@ -72,11 +70,7 @@ async def test_the_session_tier_holds_the_observers_notes_within_ten_thousand_to
     check_coverage(context, state, segments)
 
 
-@pytest.mark.req("Z-04")
-@pytest.mark.req("Z-27")
-@pytest.mark.req("Z-35")
-@pytest.mark.req("Z-62")
-@pytest.mark.req("Z-93")
+@pytest.mark.req("Z-04", "Z-27", "Z-35", "Z-62", "Z-93")
 async def test_the_cross_session_tier_shows_facts_within_five_thousand_tokens_or_as_configured(
     tmp_path: Path,
 ) -> None:
@@ -103,10 +97,7 @@ async def test_the_cross_session_tier_shows_facts_within_five_thousand_tokens_or
     assert not any("Boat 0 of Ana" in each for each in (text, short))
 
 
-@pytest.mark.req("Z-07")
-@pytest.mark.req("Z-71")
-@pytest.mark.req("Z-72")
-@pytest.mark.req("Z-75")
+@pytest.mark.req("Z-07", "Z-71", "Z-72", "Z-75")
 async def test_appending_is_all_that_the_hosts_loop_does_for_notes_to_be_made() -> None:
     async with session([noting(900)] * 9) as (chat, observer, _):
         await chat.append(Message.user("Hello."))
@@ -153,9 +144,7 @@ class Facts:
         )
 
 
-@pytest.mark.req("Z-52")
-@pytest.mark.req("Z-58")
-@pytest.mark.req("Z-82")
+@pytest.mark.req("Z-52", "Z-58", "Z-82")
 async def test_a_reflection_leaves_items_in_the_structured_memory_and_condensed_notes() -> None:
     extractor = Facts()
     async with Memory.open(
@@ -202,8 +191,7 @@ async def test_blocks_are_below_zoras_directory_unless_another_is_named(
         assert [file.name for file in directory.iterdir()] == ["session-1.jsonl"]
 
 
-@pytest.mark.req("Z-21")
-@pytest.mark.req("Z-25")
+@pytest.mark.req("Z-21", "Z-25")
 async def test_the_blocks_of_a_session_tell_of_its_notes_and_its_end_those_of_all(
     tmp_path: Path,
 ) -> None:

@@ -87,8 +87,7 @@ async def test_the_observed_cursor_is_the_id_of_its_message(client: Client, memo
     assert found["memoryState"]["observed_cursor_message_id"] == message.id
 
 
-@pytest.mark.req("B-68")
-@pytest.mark.req("B-28")
+@pytest.mark.req("B-28", "B-68")
 async def test_a_conversation_without_messages_has_no_state_and_no_log(client: Client) -> None:
     response = await client.get("/conversations/nobody/memory")
 

@@ -175,8 +175,7 @@ def test_a_danger_is_critical() -> None:
     assert (note.priority, note.tag) == ("CRITICAL", "Preference")
 
 
-@pytest.mark.req("L-08")
-@pytest.mark.req("Z-49")
+@pytest.mark.req("L-08", "Z-49")
 def test_of_a_tool_result_the_error_is_kept_rather_than_the_output() -> None:
     output = "\n".join(f"step {n} ok" for n in range(400))
     log = f"{output}\nError: disk /dev/sdb1 is full\n{output}"
@@ -537,8 +536,7 @@ _ROWS = [
 ]
 
 
-@pytest.mark.req("L-08")
-@pytest.mark.req("Z-49")
+@pytest.mark.req("L-08", "Z-49")
 @pytest.mark.parametrize("note_format", get_args(NoteFormat))
 @pytest.mark.parametrize(
     "output",

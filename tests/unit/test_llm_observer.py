@@ -206,8 +206,7 @@ async def test_a_pause_within_a_day_is_marked_by_the_time() -> None:
     assert "bye\n#2 user: one more\n14:36\n#3 user: back\n" in prompt
 
 
-@pytest.mark.req("Z-49")
-@pytest.mark.req("L-08")
+@pytest.mark.req("L-08", "Z-49")
 async def test_calls_results_and_other_parts_are_shown_in_short() -> None:
     call = ToolCallPart(id="c1", name="search", arguments='{"q": "rain"}')
     parts = (
@@ -304,8 +303,7 @@ async def test_secrets_of_known_notes_do_not_reach_the_model() -> None:
     assert "the password is [secret]" in model.requests[0].prompt
 
 
-@pytest.mark.req("X-22")
-@pytest.mark.req("L-Q3")
+@pytest.mark.req("L-Q3", "X-22")
 async def test_the_task_names_the_target_and_the_language() -> None:
     model = ScriptedModel()
     await ModelObserver(model, language="Korean").observe(_request(_said(_FLIGHT)))
@@ -329,9 +327,7 @@ async def test_the_output_limit_fits_the_target_within_the_limit_given() -> None
     assert small < capped == 700
 
 
-@pytest.mark.req("Z-43")
-@pytest.mark.req("Z-44")
-@pytest.mark.req("B-44")
+@pytest.mark.req("B-44", "Z-43", "Z-44")
 async def test_a_line_becomes_a_note_with_all_its_fields() -> None:
     line = "#1-2 [CRITICAL Decision] Ana: movers on Friday 2026-05-15 (was: Thursday)"
     draft = await _observe(_said("a", "b"), [f"## the move\n{line}\n#2 Ana: boxes are packed"])

@@ -39,15 +39,7 @@ def _plain(name: str) -> str:
     return " ".join(prompt(name).split())
 
 
-@pytest.mark.req("L-07")
-@pytest.mark.req("L-08")
-@pytest.mark.req("L-13")
-@pytest.mark.req("Z-42")
-@pytest.mark.req("Z-48")
-@pytest.mark.req("B-44")
-@pytest.mark.req("B-45")
-@pytest.mark.req("X-24")
-@pytest.mark.req("X-25")
+@pytest.mark.req("B-44", "B-45", "L-07", "L-08", "L-13", "X-24", "X-25", "Z-42", "Z-48")
 @pytest.mark.parametrize(
     "asked",
     [
@@ -99,10 +91,7 @@ def test_each_head_that_the_prompt_shows_is_read(head: str) -> None:
     assert {line.note.priority, line.note.tag} >= set(head.strip("[]").split())
 
 
-@pytest.mark.req("B-56")
-@pytest.mark.req("B-57")
-@pytest.mark.req("Z-57")
-@pytest.mark.req("X-25")
+@pytest.mark.req("B-56", "B-57", "X-25", "Z-57")
 @pytest.mark.parametrize(
     "asked",
     [
@@ -121,8 +110,7 @@ def test_the_reflector_is_asked_for(asked: str) -> None:
     assert asked in _plain("reflect")
 
 
-@pytest.mark.req("L-Q3")
-@pytest.mark.req("X-22")
+@pytest.mark.req("L-Q3", "X-22")
 def test_the_language_follows_the_conversation_or_the_setting() -> None:
     assert language_rule("conversation").endswith("in the language of the conversation.")
     assert language_rule("German").endswith("in German.")

@@ -67,9 +67,7 @@ async def _reflect(script: Iterable[ModelScript], *notes: Note, repair: bool = F
     return await reflector.reflect(_request(_segment(*notes)))
 
 
-@pytest.mark.req("B-52")
-@pytest.mark.req("B-58")
-@pytest.mark.req("B-59")
+@pytest.mark.req("B-52", "B-58", "B-59")
 async def test_notes_are_shown_as_lines_in_order_with_size_and_target() -> None:
     model = ScriptedModel(["{#3-#4} rent is 1,250 EUR"])
     await ModelReflector(model, language="French").reflect(
@@ -160,8 +158,7 @@ async def test_lost_values_of_decisions_are_asked_for_and_those_of_other_notes_n
     assert [note.text for note in draft.notes] == ["there is an order", "order QF-7781"]
 
 
-@pytest.mark.req("B-53")
-@pytest.mark.req("X-06")
+@pytest.mark.req("B-53", "X-06")
 @pytest.mark.parametrize("answer", ["NOTHING", "", "I'm sorry, I can't help with that."])
 async def test_an_empty_reflection_never_replaces_memory(answer: str) -> None:
     with pytest.raises(ObservationRejected):

@@ -106,10 +106,7 @@ WITHIN_A_FIFTH: dict[str, dict[Family, set[str]]] = {
 }
 
 
-@pytest.mark.req("L-50")
-@pytest.mark.req("Z-20")
-@pytest.mark.req("Z-78")
-@pytest.mark.req("Z-96")
+@pytest.mark.req("L-50", "Z-20", "Z-78", "Z-96")
 @pytest.mark.parametrize("family", ["o200k", "claude"])
 @pytest.mark.parametrize("rule", WITHIN_A_FIFTH)
 def test_a_rule_of_characters_is_within_a_fifth_for_some_texts_alone(

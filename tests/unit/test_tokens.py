@@ -113,11 +113,7 @@ def test_the_default_model_is_a_claude_of_today() -> None:
     assert count_tokens(text) == text_tokens(text) == counter_named("claude").text(text)
 
 
-@pytest.mark.req("L-48")
-@pytest.mark.req("L-49")
-@pytest.mark.req("LS-01")
-@pytest.mark.req("Z-17")
-@pytest.mark.req("B-12")
+@pytest.mark.req("B-12", "L-48", "L-49", "LS-01", "Z-17")
 @pytest.mark.parametrize(
     ("name", "text", "tokens"),
     [

@@ -85,16 +85,7 @@ async def told(conversation: Conversation, wire: Wire, *questions: str) -> list[
     return bodies
 
 
-@pytest.mark.req("Z-01")
-@pytest.mark.req("Z-06")
-@pytest.mark.req("Z-74")
-@pytest.mark.req("Z-83")
-@pytest.mark.req("Z-84")
-@pytest.mark.req("Z-85")
-@pytest.mark.req("Z-86")
-@pytest.mark.req("Z-87")
-@pytest.mark.req("Z-88")
-@pytest.mark.req("Z-89")
+@pytest.mark.req("Z-01", "Z-06", "Z-74", "Z-83", "Z-84", "Z-85", "Z-86", "Z-87", "Z-88", "Z-89")
 @pytest.mark.timeout(60)
 async def test_om_10_a_long_session_goes_through_all_three_tiers(
     anthropic_wire: Wire, tmp_path: Path
@@ -178,8 +169,7 @@ def lango_notes(request: ModelRequest) -> str:
     )
 
 
-@pytest.mark.req("LS-11")
-@pytest.mark.req("L-24")
+@pytest.mark.req("L-24", "LS-11")
 async def test_ls_11_a_turns_trigger_an_observation_that_the_next_request_contains(
     whole_wire: Wire,
 ) -> None:
@@ -197,8 +187,7 @@ async def test_ls_11_a_turns_trigger_an_observation_that_the_next_request_contai
     assert "Ana sleeps in room 200." in memory_text
 
 
-@pytest.mark.req("LS-11")
-@pytest.mark.req("L-18")
+@pytest.mark.req("L-18", "LS-11")
 async def test_ls_11_b_accumulated_observations_are_replaced_by_a_reflection(
     whole_wire: Wire,
 ) -> None:
@@ -220,10 +209,7 @@ async def test_ls_11_b_accumulated_observations_are_replaced_by_a_reflection(
     assert all(segment.first_seq > state.reflected_seq for segment in left)
 
 
-@pytest.mark.req("LS-11")
-@pytest.mark.req("LS-07")
-@pytest.mark.req("L-34")
-@pytest.mark.req("L-42")
+@pytest.mark.req("L-34", "L-42", "LS-07", "LS-11")
 async def test_ls_11_c_switched_off_a_request_is_as_before_with_a_hundred_messages(
     anthropic_wire: Wire,
 ) -> None:

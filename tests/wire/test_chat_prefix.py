@@ -82,8 +82,7 @@ def starts_with(whole: list[str], prefix: list[str]) -> bool:
     return whole[: len(prefix)] == prefix
 
 
-@pytest.mark.req("X-11")
-@pytest.mark.req("B-16")
+@pytest.mark.req("B-16", "X-11")
 async def test_what_may_be_cached_of_a_request_begins_the_next_one(wire: Wire) -> None:
     turns = await turns_of(wire)
     pairs = list(itertools.pairwise(turns))

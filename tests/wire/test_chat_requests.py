@@ -26,8 +26,7 @@ async def filled(conversation: Conversation, turns: int = 20) -> None:
         await conversation.flush()
 
 
-@pytest.mark.req("B-29")
-@pytest.mark.req("B-30")
+@pytest.mark.req("B-29", "B-30")
 async def test_the_new_message_ends_the_request_and_stands_in_it_once(wire: Wire) -> None:
     async with conversing() as conversation:
         chat = chat_of(conversation, wire)
@@ -41,11 +40,7 @@ async def test_the_new_message_ends_the_request_and_stands_in_it_once(wire: Wire
     assert bool(body.get("stream")) is wire.stream
 
 
-@pytest.mark.req("B-16")
-@pytest.mark.req("B-18")
-@pytest.mark.req("B-19")
-@pytest.mark.req("B-20")
-@pytest.mark.req("B-64")
+@pytest.mark.req("B-16", "B-18", "B-19", "B-20", "B-64")
 async def test_identity_system_and_notes_come_in_order_before_the_messages(wire: Wire) -> None:
     async with conversing(BRAIN) as conversation:
         await filled(conversation)
@@ -61,9 +56,7 @@ async def test_identity_system_and_notes_come_in_order_before_the_messages(wire:
     assert sent[-len(tail) :][: len(tail) - 1] == tail[:-1]
 
 
-@pytest.mark.req("B-63")
-@pytest.mark.req("B-64")
-@pytest.mark.req("X-11")
+@pytest.mark.req("B-63", "B-64", "X-11")
 async def test_the_last_note_is_marked_and_each_observation_is_a_block(
     anthropic_wire: Wire,
 ) -> None:
@@ -105,10 +98,7 @@ async def test_without_a_system_prompt_the_messages_are_marked_all_the_same(
     assert body["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
 
 
-@pytest.mark.req("B-22")
-@pytest.mark.req("B-64")
-@pytest.mark.req("B-66")
-@pytest.mark.req("X-11")
+@pytest.mark.req("B-22", "B-64", "B-66", "X-11")
 async def test_what_changes_each_turn_follows_the_last_mark(anthropic_wire: Wire) -> None:
     async with conversing(SMALL) as conversation:
         await filled(conversation)
@@ -131,9 +121,7 @@ async def test_the_web_is_a_channel_without_a_hint(wire: Wire) -> None:
     assert texts(wire.server.received[0].body) == [SYSTEM, "Hello."]
 
 
-@pytest.mark.req("B-23")
-@pytest.mark.req("B-24")
-@pytest.mark.req("B-26")
+@pytest.mark.req("B-23", "B-24", "B-26")
 async def test_the_messages_after_the_notes_are_sent_word_for_word(wire: Wire) -> None:
     async with conversing(BRAIN) as conversation:
         await filled(conversation)
@@ -151,8 +139,7 @@ async def test_the_messages_after_the_notes_are_sent_word_for_word(wire: Wire) -
     ]
 
 
-@pytest.mark.req("B-25")
-@pytest.mark.req("B-28")
+@pytest.mark.req("B-25", "B-28")
 async def test_before_any_notes_all_messages_are_sent(wire: Wire) -> None:
     async with conversing(Policy.brain()) as conversation:
         before = await conversation.context()
@@ -164,8 +151,7 @@ async def test_before_any_notes_all_messages_are_sent(wire: Wire) -> None:
     assert len(texts(wire.server.received[0].body)) == 1 + 40 + 1
 
 
-@pytest.mark.req("B-17")
-@pytest.mark.req("B-27")
+@pytest.mark.req("B-17", "B-27")
 async def test_a_context_tells_that_an_observation_is_due() -> None:
     async with conversing(BRAIN, observer=ScriptedObserver([RuntimeError("down")])) as conversation:
         await conversation.append(Message.user("Which gate?"))
@@ -176,8 +162,7 @@ async def test_a_context_tells_that_an_observation_is_due() -> None:
     assert (before.observe_due, after.observe_due) == (False, True)
 
 
-@pytest.mark.req("B-17")
-@pytest.mark.req("B-27")
+@pytest.mark.req("B-17", "B-27")
 async def test_a_context_tells_that_a_reflection_is_due() -> None:
     policy = BRAIN.replace(reflect_tokens=(60,))
     async with conversing(

@@ -66,8 +66,7 @@ async def test_reading_the_cache_costs_less_than_fresh_input(wire: Wire) -> None
     assert second.cost_usd < first.cost_usd
 
 
-@pytest.mark.req("B-67")
-@pytest.mark.req("B-73")
+@pytest.mark.req("B-67", "B-73")
 async def test_each_call_is_logged_with_its_tokens_and_hit_ratio(
     wire: Wire, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -71,7 +71,7 @@ async def failing(
         yield Failing(memory.conversation("bay", user="ana"), memory, clock)
 
 
-@pytest.mark.req("X-01", "X-02", "X-03", "L-11", "L-12")
+@pytest.mark.req("L-11", "L-12", "X-01", "X-02", "X-03")
 @pytest.mark.parametrize("name", FAILURES)
 async def test_a_failing_provider_costs_no_turn_and_at_most_six_calls_an_hour(
     wire: Wire, name: str
