@@ -10,60 +10,21 @@ with Memory.open("sqlite:///memory.db") as memory:
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
-from datetime import datetime
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
 
 from remanence import conversation as awaited_conversation, memory as awaited
-from remanence.archive.blocks import BlockStore
-from remanence.archive.daily import Consolidation
-from remanence.archive.exchange import ImportReport
-from remanence.clock import Clock
-from remanence.context.context import Context
-from remanence.engine.hooks import Hooks
 from remanence.errors import Closed, InvalidArgument, NotOpen
 from remanence.facts import api as awaited_facts
 from remanence.policy.policy import Policy
-from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector
-from remanence.providers import ModelOptions, ModelSource
-from remanence.recall.embedders import EmbedderSource
-from remanence.settings import Settings
-from remanence.types import (
-    Budget,
-    BudgetState,
-    ConversationRef,
-    Diagnostics,
-    Fact,
-    FactType,
-    Hit,
-    HitKind,
-    LogEntry,
-    MemoryState,
-    Message,
-    Owner,
-    Priority,
-    Problem,
-    Role,
-    Segment,
-    Snapshot,
-    Tag,
-    Unready,
-    Usage,
-    UsageTotal,
-)
 
+P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class _Closable(Protocol):
-    def close(self) -> None: ...
-
-
-T_co = TypeVar("T_co", bound=_Closable, covariant=True)
+A = TypeVar("A")
 
 CLOSED = "the memory is closed: open it again with Memory.open(...)"
 
@@ -132,132 +93,35 @@ class Portal:
             await asyncio.wrap_future(self._closing)
 
 
-class Memory:
-    """As `remanence.Memory`; open it with `with Memory.open(url)`. Safe to use from any thread."""
+class _Handle(Generic[A]):
+    """An object of the awaited API, and the portal that runs its methods."""
 
-    def __init__(self, memory: awaited.Memory, portal: Portal | None = None) -> None:
-        """Use `Memory.open`, which closes what it opens."""
-        if not isinstance(memory, awaited.Memory) or portal is None:
-            raise InvalidArgument(
-                f"Memory({memory!r:.80}) opens nothing: write with Memory.open({memory!r:.80}) "
-                "as memory"
-            )
-        self.policy = memory.policy
-        self.clock = memory.clock
-        self.facts = Facts(memory.facts, portal)
-        self._memory = memory
+    def __init__(self, awaited: A, portal: Portal) -> None:
+        self._awaited = awaited
         self._portal = portal
 
-    @classmethod
-    def open(
-        cls,
-        url: str | None = None,
-        *,
-        policy: Policy | None = None,
-        observer: "Observer | ModelSource | None" = None,
-        reflector: "Reflector | ModelSource | None" = None,
-        model: "ModelSource | None" = None,
-        extractor: "FactExtractor | ModelSource | None" = None,
-        embedder: "EmbedderSource | None" = None,
-        fact_vectors: FactVectors | None = None,
-        settings: Settings | Path | str | None = None,
-        clock: Clock | None = None,
-        model_options: ModelOptions | None = None,
-        budgets: Sequence[Budget] | None = None,
-        hooks: Hooks | None = None,
-        read_only: bool = False,
-        all_users: bool = False,
-    ) -> "Opening[Self]":
-        resource = partial(
-            awaited.Memory.open,
-            url,
-            policy=policy,
-            observer=observer,
-            reflector=reflector,
-            model=model,
-            extractor=extractor,
-            embedder=embedder,
-            fact_vectors=fact_vectors,
-            settings=settings,
-            clock=clock,
-            model_options=model_options,
-            budgets=budgets,
-            hooks=hooks,
-            read_only=read_only,
-            all_users=all_users,
-        )
-        return Opening(partial(cls._open_resource, resource))
 
-    @classmethod
-    def _open_resource(
-        cls, resource: Callable[[], AbstractAsyncContextManager[awaited.Memory]]
-    ) -> Self:
-        portal = Portal()
-        return cls(portal.open(resource), portal)
+def _blocking(
+    method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],  # as asyncio's
+) -> Callable[Concatenate[_Handle[A], P], T]:
+    """Return a method with the parameters and the help of *method* that waits for its result."""
 
-    def close(self) -> None:
-        self._portal.close()
+    @functools.wraps(method)
+    def call(self: _Handle[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._portal.call(method(self._awaited, *args, **kwargs))
 
-    def conversation(
-        self,
-        id: str,  # noqa: A002 - pinned
-        *,
-        user: str | None = None,
-        tenant: str = "default",
-    ) -> "Conversation":
-        return Conversation(self._memory.conversation(id, user=user, tenant=tenant), self._portal)
-
-    def conversations(
-        self,
-        *,
-        tenant: str | None = None,
-        after: ConversationRef | None = None,
-        limit: int = 100,
-    ) -> tuple[MemoryState, ...]:
-        return self._portal.call(
-            self._memory.conversations(tenant=tenant, after=after, limit=limit)
-        )
-
-    def usage(
-        self,
-        *,
-        tenant: str | None = None,
-        conversation: str | None = None,
-        user: str | None = None,
-        since: datetime | None = None,
-    ) -> tuple[UsageTotal, ...]:
-        return self._portal.call(
-            self._memory.usage(tenant=tenant, conversation=conversation, user=user, since=since)
-        )
-
-    def note(self, text: str, *, user: str, tenant: str = "default") -> Path:
-        return self._portal.call(self._memory.note(text, user=user, tenant=tenant))
-
-    def consolidate(
-        self, *, user: str | None = None, tenant: str | None = None
-    ) -> tuple[Consolidation, ...]:
-        return self._portal.call(self._memory.consolidate(user=user, tenant=tenant))
-
-    @property
-    def calibration(self) -> Mapping[str, float]:
-        return self._memory.calibration
-
-    def check(self) -> tuple[Problem, ...]:
-        return self._portal.call(self._memory.check())
-
-    def unready(self) -> tuple[Unready, ...]:
-        return self._portal.call(self._memory.unready())
+    return call
 
 
-class Opening(Generic[T_co]):
+class Opening:
     """A memory that is about to be opened: enter it with `with`."""
 
-    def __init__(self, opened: Callable[[], T_co]) -> None:
-        self._open = opened
-        self._memory: T_co | None = None
+    def __init__(self, start: "Callable[[], Memory]") -> None:
+        self._start = start
+        self._memory: Memory | None = None
 
-    def __enter__(self) -> T_co:
-        self._memory = self._open()
+    def __enter__(self) -> "Memory":
+        self._memory = self._start()
         return self._memory
 
     def __exit__(self, *_: object) -> None:
@@ -273,66 +137,39 @@ class Opening(Generic[T_co]):
             )
 
 
-class Facts:
+def _opening(
+    method: Callable[P, AbstractAsyncContextManager[awaited.Memory]],
+) -> Callable[Concatenate[type["Memory"], P], Opening]:
+    """Return a class method with the parameters and the help of `remanence.Memory.open`."""
+
+    # With its first parameter, which binding takes away again.
+    @functools.wraps(inspect.getattr_static(awaited.Memory, "open").__func__)
+    def open_memory(cls: type["Memory"], /, *args: P.args, **kwargs: P.kwargs) -> Opening:
+        def start() -> Memory:
+            portal = Portal()
+            return cls(portal.open(lambda: method(*args, **kwargs)), portal)
+
+        return Opening(start)
+
+    return open_memory
+
+
+class Facts(_Handle[awaited_facts.Facts]):
     """As `remanence.facts.api.Facts`, without `await`."""
 
-    def __init__(self, facts: awaited_facts.Facts, portal: Portal) -> None:
-        self._facts = facts
-        self._portal = portal
-
-    def search(
-        self, query: str, *, user: str, tenant: str = "default", limit: int = 5
-    ) -> tuple[Fact, ...]:
-        return self._portal.call(self._facts.search(query, user=user, tenant=tenant, limit=limit))
-
-    def save(
-        self,
-        summary: str,
-        *,
-        user: str,
-        tenant: str = "default",
-        type: FactType = "knowledge",  # noqa: A002 - the field's name
-        tags: Sequence[str] = (),
-        valid_from: datetime | None = None,
-        replaces: str | None = None,
-    ) -> Fact:
-        return self._portal.call(
-            self._facts.save(
-                summary,
-                user=user,
-                tenant=tenant,
-                type=type,
-                tags=tags,
-                valid_from=valid_from,
-                replaces=replaces,
-            )
-        )
-
-    def forget(self, fact_id: str, *, user: str, tenant: str = "default") -> bool:
-        return self._portal.call(self._facts.forget(fact_id, user=user, tenant=tenant))
-
-    def list(
-        self,
-        *,
-        user: str,
-        tenant: str = "default",
-        history: bool = False,
-        limit: int | None = None,
-    ) -> tuple[Fact, ...]:
-        return self._portal.call(
-            self._facts.list(user=user, tenant=tenant, history=history, limit=limit)
-        )
-
-    def get(self, fact_id: str, *, user: str, tenant: str = "default") -> Fact | None:
-        return self._portal.call(self._facts.get(fact_id, user=user, tenant=tenant))
+    search = _blocking(awaited_facts.Facts.search)
+    save = _blocking(awaited_facts.Facts.save)
+    forget = _blocking(awaited_facts.Facts.forget)
+    list = _blocking(awaited_facts.Facts.list)
+    get = _blocking(awaited_facts.Facts.get)
 
 
-class Conversation:
+class Conversation(_Handle[awaited_conversation.Conversation]):
     """As `remanence.Conversation`, without `await`."""
 
     def __init__(self, conversation: awaited_conversation.Conversation, portal: Portal) -> None:
-        self._conversation = conversation
-        self._portal = portal
+        """Use `memory.conversation`."""
+        super().__init__(conversation, portal)
         self.ref = conversation.ref
         self.user = conversation.user
         self.clock = conversation.clock
@@ -345,143 +182,88 @@ class Conversation:
     @property
     def policy(self) -> Policy:
         """The policy of its memory."""
-        return self._conversation.policy
+        return self._awaited.policy
 
     @property
     def facts(self) -> Facts:
         """The facts of all users of this memory."""
-        return Facts(self._conversation.facts, self._portal)
-
-    def owner(self) -> Owner | None:
-        return self._portal.call(self._conversation.owner())
+        return Facts(self._awaited.facts, self._portal)
 
     @contextmanager
     def turn(self) -> Iterator[str]:
-        turn = self._conversation.turn()
+        """As `remanence.Conversation.turn`, with `with`."""
+        turn = self._awaited.turn()
         name = self._portal.call(_enter(turn))
         try:
             yield name
         finally:
             self._portal.call(_exit(turn))
 
-    def append(self, *messages: Message, turn: str | None = None) -> tuple[Message, ...]:
-        return self._portal.call(self._conversation.append(*messages, turn=turn))
+    owner = _blocking(awaited_conversation.Conversation.owner)
+    append = _blocking(awaited_conversation.Conversation.append)
+    context = _blocking(awaited_conversation.Conversation.context)
+    messages = _blocking(awaited_conversation.Conversation.messages)
+    observations = _blocking(awaited_conversation.Conversation.observations)
+    reflections = _blocking(awaited_conversation.Conversation.reflections)
+    state = _blocking(awaited_conversation.Conversation.state)
+    snapshot = _blocking(awaited_conversation.Conversation.snapshot)
+    context_at = _blocking(awaited_conversation.Conversation.context_at)
+    diagnostics = _blocking(awaited_conversation.Conversation.diagnostics)
+    log = _blocking(awaited_conversation.Conversation.log)
+    recall = _blocking(awaited_conversation.Conversation.recall)
+    source = _blocking(awaited_conversation.Conversation.source)
+    flush = _blocking(awaited_conversation.Conversation.flush)
+    end = _blocking(awaited_conversation.Conversation.end)
+    export_blocks = _blocking(awaited_conversation.Conversation.export_blocks)
+    import_blocks = _blocking(awaited_conversation.Conversation.import_blocks)
+    record_call = _blocking(awaited_conversation.Conversation.record_call)
+    usage = _blocking(awaited_conversation.Conversation.usage)
+    budget = _blocking(awaited_conversation.Conversation.budget)
+    delete = _blocking(awaited_conversation.Conversation.delete)
 
-    def context(
-        self,
-        *,
-        system: str = "",
-        identity: str = "",
-        knowledge: Sequence[str] = (),
-        recall: str | None = None,
-        channel: str | None = None,
-        now: datetime | None = None,
-        model: str | None = None,
-    ) -> Context:
-        return self._portal.call(
-            self._conversation.context(
-                system=system,
-                identity=identity,
-                knowledge=knowledge,
-                recall=recall,
-                channel=channel,
-                now=now,
-                model=model,
+
+class Memory(_Handle[awaited.Memory]):
+    """As `remanence.Memory`; open it with `with Memory.open(url)`. Safe to use from any thread."""
+
+    def __init__(self, memory: awaited.Memory, portal: Portal | None = None) -> None:
+        """Use `Memory.open`, which closes what it opens."""
+        if not isinstance(memory, awaited.Memory) or portal is None:
+            raise InvalidArgument(
+                f"Memory({memory!r:.80}) opens nothing: write with Memory.open({memory!r:.80}) "
+                "as memory"
             )
-        )
+        super().__init__(memory, portal)
+        self.policy = memory.policy
+        self.clock = memory.clock
+        self.facts = Facts(memory.facts, portal)
 
-    def messages(self, *, after: int = 0, limit: int | None = None) -> tuple[Message, ...]:
-        return self._portal.call(self._conversation.messages(after=after, limit=limit))
+    open = classmethod(_opening(awaited.Memory.open))
 
-    def observations(self) -> tuple[Segment, ...]:
-        return self._portal.call(self._conversation.observations())
+    def close(self) -> None:
+        """Finish work in progress within `shutdown_timeout_seconds`, and close the tape."""
+        self._portal.close()
 
-    def reflections(self) -> tuple[Segment, ...]:
-        return self._portal.call(self._conversation.reflections())
-
-    def state(self) -> MemoryState:
-        return self._portal.call(self._conversation.state())
-
-    def diagnostics(self) -> Diagnostics:
-        return self._portal.call(self._conversation.diagnostics())
-
-    def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
-        return self._portal.call(self._conversation.log(version))
-
-    def recall(
+    def conversation(
         self,
-        query: str,
+        id: str,  # noqa: A002 - pinned
         *,
-        limit: int = 5,
-        max_tokens: int | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        kind: HitKind | None = None,
-        tag: Tag | None = None,
-        priority: Priority | None = None,
-        role: Role | None = None,
-        conversation: str | None = None,
-    ) -> tuple[Hit, ...]:
-        return self._portal.call(
-            self._conversation.recall(
-                query,
-                limit=limit,
-                max_tokens=max_tokens,
-                since=since,
-                until=until,
-                kind=kind,
-                tag=tag,
-                priority=priority,
-                role=role,
-                conversation=conversation,
-            )
-        )
+        user: str | None = None,
+        tenant: str = "default",
+    ) -> Conversation:
+        """Return the conversation *id* of a tenant, as `remanence.Memory.conversation` does."""
+        return Conversation(self._awaited.conversation(id, user=user, tenant=tenant), self._portal)
 
-    def snapshot(self, version: int | None = None) -> Snapshot:
-        return self._portal.call(self._conversation.snapshot(version))
+    @property
+    def calibration(self) -> Mapping[str, float]:
+        """Factors from our token counts to those that providers report, by model."""
+        return self._awaited.calibration
 
-    def context_at(
-        self, version: int, *, system: str = "", knowledge: Sequence[str] = ()
-    ) -> Context:
-        return self._portal.call(
-            self._conversation.context_at(version, system=system, knowledge=knowledge)
-        )
-
-    def source(
-        self,
-        segment_id: str,
-        *,
-        after: int = 0,
-        limit: int | None = None,
-        max_tokens: int | None = None,
-    ) -> tuple[Message, ...]:
-        return self._portal.call(
-            self._conversation.source(segment_id, after=after, limit=limit, max_tokens=max_tokens)
-        )
-
-    def flush(self, *, everything: bool = False, retry: bool = False) -> MemoryState:
-        return self._portal.call(self._conversation.flush(everything=everything, retry=retry))
-
-    def end(self) -> MemoryState:
-        return self._portal.call(self._conversation.end())
-
-    def export_blocks(self, store: BlockStore) -> int:
-        return self._portal.call(self._conversation.export_blocks(store))
-
-    def import_blocks(self, store: BlockStore) -> ImportReport:
-        return self._portal.call(self._conversation.import_blocks(store))
-
-    def record_call(self, usage: Usage, *, estimated_tokens: int | None = None) -> None:
-        self._portal.call(self._conversation.record_call(usage, estimated_tokens=estimated_tokens))
-
-    def usage(self) -> tuple[UsageTotal, ...]:
-        return self._portal.call(self._conversation.usage())
-
-    def budget(self) -> tuple[BudgetState, ...]:
-        return self._portal.call(self._conversation.budget())
-
-    def delete(self) -> bool:
-        return self._portal.call(self._conversation.delete())
+    conversations = _blocking(awaited.Memory.conversations)
+    usage = _blocking(awaited.Memory.usage)
+    check = _blocking(awaited.Memory.check)
+    unready = _blocking(awaited.Memory.unready)
+    note = _blocking(awaited.Memory.note)
+    consolidate = _blocking(awaited.Memory.consolidate)
 
 
 async def _enter(context: AbstractAsyncContextManager[T]) -> T:

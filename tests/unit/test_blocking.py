@@ -82,6 +82,23 @@ def test_each_method_takes_the_same_parameters_in_both_apis(
     assert different == []
 
 
+@pytest.mark.parametrize(("awaited_class", "blocking_class"), PAIRS)
+def test_each_method_has_the_types_of_the_awaited_one_and_a_help_of_its_own(
+    awaited_class: type, blocking_class: type
+) -> None:
+    waited_for = [
+        name
+        for name in methods(awaited_class)
+        if inspect.iscoroutinefunction(getattr(awaited_class, name))
+    ]
+    ours, theirs = vars(blocking_class), vars(awaited_class)
+
+    assert [name for name in methods(blocking_class) if not inspect.getdoc(ours[name])] == []
+    for name in set(waited_for) - {"close"}:
+        assert inspect.get_annotations(ours[name]) == inspect.get_annotations(theirs[name])
+        assert inspect.getdoc(ours[name]) == inspect.getdoc(theirs[name])
+
+
 @pytest.mark.parametrize("blocking_class", [blocking.Memory, blocking.Conversation, blocking.Facts])
 def test_no_method_of_the_blocking_api_has_to_be_awaited(blocking_class: type) -> None:
     assert not any(
