@@ -4,12 +4,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-import apsw
 import pytest
 
 from remanence.clock import SystemClock
 from remanence.stores.sqlite import segments, states, tape
 from remanence.stores.sqlite.connection import Database
+from remanence.stores.sqlite.fts import Connection
 from remanence.testing.store_contract.samples import REF, observation, user
 from remanence.types import ConversationRef, Message, ToolCallPart
 
@@ -18,7 +18,7 @@ NOW = datetime(2024, 1, 1, tzinfo=UTC)
 CLOCK = SystemClock()
 
 
-def connect(path: Path, messages: int) -> apsw.Connection:
+def connect(path: Path, messages: int) -> Connection:
     """A database with a tape of so many messages, the last of which is a tool call."""
     connection = Database.at(str(path), "normal", {}).open_writer(CLOCK, "1")
     batch = [*[user(f"message {number}") for number in range(messages - 1)], CALL]
@@ -27,12 +27,12 @@ def connect(path: Path, messages: int) -> apsw.Connection:
     return connection
 
 
-def append(connection: apsw.Connection, *messages: Message) -> tape.TapeWrite:
+def append(connection: Connection, *messages: Message) -> tape.TapeWrite:
     entries = [tape.entry(message, CLOCK, NOW) for message in messages]
     return tape.append(connection, REF, tape.Access(user=None, any_user=True), NOW, entries)
 
 
-def state_and_tail(connection: apsw.Connection) -> None:
+def state_and_tail(connection: Connection) -> None:
     state = states.by_ref(connection, REF)
     assert state is not None
     segments.live(connection, state.key)
@@ -40,7 +40,7 @@ def state_and_tail(connection: apsw.Connection) -> None:
     assert len(read) == 21  # the call has no tokens
 
 
-def observe_and_activate(connection: apsw.Connection) -> None:
+def observe_and_activate(connection: Connection) -> None:
     state = states.by_ref(connection, REF)
     assert state is not None
     first, last = state.observed_seq + 1, state.observed_seq + 9
@@ -49,7 +49,7 @@ def observe_and_activate(connection: apsw.Connection) -> None:
     assert segments.activate(connection, after, active_seq=last, tail_seq=last + 1, at=NOW)
 
 
-WORKS: dict[str, Callable[[apsw.Connection], object]] = {
+WORKS: dict[str, Callable[[Connection], object]] = {
     "append": lambda connection: append(connection, user("new")),
     "append with an id": lambda connection: append(connection, user("new", id="m1")),
     "append a tool result": lambda connection: append(connection, Message.tool("c1", "done")),
@@ -61,7 +61,7 @@ WORKS: dict[str, Callable[[apsw.Connection], object]] = {
 }
 
 
-def steps(connection: apsw.Connection, work: Callable[[apsw.Connection], object]) -> int:
+def steps(connection: Connection, work: Callable[[Connection], object]) -> int:
     """How many times ten steps of SQLite's virtual machine the work takes."""
     count = 0
 

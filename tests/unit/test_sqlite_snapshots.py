@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 from remanence.clock import SystemClock
 from remanence.stores.sqlite import segments, snapshots, states, tape
 from remanence.stores.sqlite.connection import MEMORY, Database
+from remanence.stores.sqlite.fts import Connection
 from remanence.testing.store_contract.samples import REF, observation, user
 from remanence.types import ConversationRef
 
@@ -15,23 +16,23 @@ NOW = datetime(2024, 1, 1, tzinfo=UTC)
 CLOCK = SystemClock()
 
 
-def connect() -> apsw.Connection:
+def connect() -> Connection:
     return Database.at(MEMORY, "normal", {}).open_writer(CLOCK, "1")
 
 
 @pytest.fixture
-def connection() -> Iterator[apsw.Connection]:
+def connection() -> Iterator[Connection]:
     connection = connect()
     yield connection
     connection.close()
 
 
-def append(connection: apsw.Connection, *tokens: int, ref: ConversationRef = REF) -> None:
+def append(connection: Connection, *tokens: int, ref: ConversationRef = REF) -> None:
     entries = [tape.entry(user(f"{number}", tokens=number), CLOCK, NOW) for number in tokens]
     tape.append(connection, ref, tape.Access(user=None), NOW, entries)
 
 
-def observe_and_activate(connection: apsw.Connection, last_seq: int) -> None:
+def observe_and_activate(connection: Connection, last_seq: int) -> None:
     state = states.by_ref(connection, REF)
     assert state is not None
     if state.observed_seq < last_seq <= state.last_seq:
@@ -69,7 +70,7 @@ def test_a_kept_snapshot_is_the_one_that_would_be_read(steps: list[tuple[str, ob
 class Rows:
     """Counts the rows that a connection returns."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.count = 0
         connection.row_trace = self._counted
 
@@ -78,7 +79,7 @@ class Rows:
         return row
 
 
-def test_what_was_read_once_is_not_read_again(connection: apsw.Connection) -> None:
+def test_what_was_read_once_is_not_read_again(connection: Connection) -> None:
     append(connection, *[1] * 500)
     kept, rows = snapshots.Snapshots(), Rows(connection)
     kept.read(connection, REF, tail_tokens=1_000)
@@ -94,7 +95,7 @@ def test_what_was_read_once_is_not_read_again(connection: apsw.Connection) -> No
 
 
 def test_a_tail_that_was_read_whole_is_not_read_again_for_more_tokens(
-    connection: apsw.Connection,
+    connection: Connection,
 ) -> None:
     append(connection, *[1] * 500)
     kept, rows = snapshots.Snapshots(), Rows(connection)
@@ -107,7 +108,7 @@ def test_a_tail_that_was_read_whole_is_not_read_again_for_more_tokens(
     assert rows.count == 1  # the state
 
 
-def test_only_the_latest_conversations_are_kept(connection: apsw.Connection) -> None:
+def test_only_the_latest_conversations_are_kept(connection: Connection) -> None:
     kept = snapshots.Snapshots()
     refs = [ConversationRef("default", f"chat {number}") for number in range(100)]
     for ref in refs:

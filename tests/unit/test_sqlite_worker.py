@@ -9,6 +9,7 @@ import pytest
 from remanence.clock import SystemClock
 from remanence.errors import Closed, StoreError, StoreUnavailable
 from remanence.stores.sqlite.connection import Database
+from remanence.stores.sqlite.fts import Connection
 from remanence.stores.sqlite.worker import Work, Worker, commit_together, read_each
 
 
@@ -58,8 +59,8 @@ async def writer(path: str, disk: Disk, commits: list[int]) -> AsyncIterator[Wor
         commits.append(len(commits))
         return False
 
-    def connect() -> apsw.Connection:
-        connection = apsw.Connection(path, vfs="disk")
+    def connect() -> Connection:
+        connection = Connection(path, vfs="disk")
         connection.pragma("journal_mode", "wal")
         connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
         connection.set_commit_hook(count)
@@ -74,7 +75,7 @@ async def writer(path: str, disk: Disk, commits: list[int]) -> AsyncIterator[Wor
 
 
 def insert(number: int) -> Work[int]:
-    def work(connection: apsw.Connection) -> int:
+    def work(connection: Connection) -> int:
         connection.execute("INSERT INTO t VALUES (?)", (number,))
         return number
 
@@ -82,14 +83,14 @@ def insert(number: int) -> Work[int]:
 
 
 def insert_and_fail(number: int, error: Exception) -> Work[int]:
-    def work(connection: apsw.Connection) -> int:
+    def work(connection: Connection) -> int:
         connection.execute("INSERT INTO t VALUES (?)", (number,))
         raise error
 
     return work
 
 
-def numbers(connection: apsw.Connection) -> list[int]:
+def numbers(connection: Connection) -> list[int]:
     return [number for (number,) in connection.execute("SELECT n FROM t ORDER BY n")]
 
 
@@ -104,7 +105,7 @@ class Held:
     async def __aenter__(self) -> None:
         loop = asyncio.get_running_loop()
 
-        def hold(_: apsw.Connection) -> None:
+        def hold(_: Connection) -> None:
             loop.call_soon_threadsafe(self._begun.set)
             self._end.wait(timeout=60)
 
@@ -158,8 +159,8 @@ async def test_nothing_of_a_transaction_is_kept_when_the_disk_is_full(
 async def test_a_commit_that_is_refused_fails_every_job(path: str) -> None:
     refusing = threading.Event()
 
-    def connect() -> apsw.Connection:
-        connection = apsw.Connection(path)
+    def connect() -> Connection:
+        connection = Connection(path)
         connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
         connection.set_commit_hook(refusing.is_set)
         return connection
@@ -188,7 +189,7 @@ async def test_a_job_that_is_cancelled_before_it_begins_is_skipped(writer: Worke
 
 
 async def test_what_goes_wrong_when_opening_is_raised_by_start(path: str) -> None:
-    def connect() -> apsw.Connection:
+    def connect() -> Connection:
         raise apsw.CantOpenError
 
     worker = Worker("test", path=path, connect=connect, serve=read_each(path))
@@ -231,13 +232,13 @@ async def test_idle_work_is_done_until_there_is_none(path: str) -> None:
     done = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def idle(_: apsw.Connection) -> bool:
+    def idle(_: Connection) -> bool:
         left.pop()
         if not left:
             loop.call_soon_threadsafe(done.set)
         return bool(left)
 
-    def connect() -> apsw.Connection:
+    def connect() -> Connection:
         return Database.at(":memory:", "full", {}).open_writer(SystemClock(), "1")
 
     worker = Worker("test", path=path, connect=connect, serve=commit_together(path), idle=idle)
@@ -249,20 +250,18 @@ async def test_idle_work_is_done_until_there_is_none(path: str) -> None:
 
 
 def test_a_reader_sees_one_instant(path: str) -> None:
-    async def main(work: Callable[[apsw.Connection], list[int]]) -> list[int]:
-        reader = Worker(
-            "test", path=path, connect=lambda: apsw.Connection(path), serve=read_each(path)
-        )
+    async def main(work: Callable[[Connection], list[int]]) -> list[int]:
+        reader = Worker("test", path=path, connect=lambda: Connection(path), serve=read_each(path))
         await reader.start()
         seen = await reader.submit(work)
         await reader.close()
         return seen
 
-    rival = apsw.Connection(path)
+    rival = Connection(path)
     rival.pragma("journal_mode", "wal")
     rival.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
 
-    def look_twice(connection: apsw.Connection) -> list[int]:
+    def look_twice(connection: Connection) -> list[int]:
         first = len(numbers(connection))
         rival.execute("INSERT INTO t VALUES (1)")
         return [first, len(numbers(connection))]

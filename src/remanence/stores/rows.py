@@ -29,6 +29,9 @@ from remanence.types import (
 
 JsonObject = dict[str, Any]  # JSON that this module wrote; decoding restores the types
 Row = Sequence[Any]  # a driver's row, typed by its columns
+NO_LIMIT = 2**62
+"""For a LIMIT; databases disagree on how to say none."""
+
 KnownPart: TypeAlias = TextPart | ToolCallPart | ToolResultPart | ImagePart | FilePart
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -254,7 +257,7 @@ def _segment(row: Row) -> Segment:
 
 # The columns that an append changes come last.
 STATE_COLUMNS: LiteralString = (
-    "tenant, id, key, user, created_at, observed_seq, active_seq, reflected_seq, tail_seq, "
+    'tenant, id, key, "user", created_at, observed_seq, active_seq, reflected_seq, tail_seq, '
     "observed_sum_tokens, active_sum_tokens, tail_sum_tokens, last_observed_at, "
     "last_reflected_at, observe_failure, reflect_failure, lock_version, lease_owner, "
     "lease_until, facts_seq, facts_failure, look_tokens, last_seq, last_sum_tokens, "
@@ -357,7 +360,7 @@ def log_entry_from_row(row: Row) -> LogEntry:
 
 
 FACT_COLUMNS: LiteralString = (
-    "tenant, user, facts.id, summary, type, tags, facts.conversation, first_seq, last_seq, "
+    'tenant, "user", facts.id, summary, type, tags, facts.conversation, first_seq, last_seq, '
     "made_by, facts.created_at, valid_from, valid_to, superseded_by"
 )
 

@@ -19,13 +19,14 @@ from remanence.stores.rows import (
     state_from_row,
 )
 from remanence.stores.sqlite import search
+from remanence.stores.sqlite.fts import Connection
 from remanence.stores.transitions import Span, coverage_fault
 from remanence.types import ConversationRef, Problem
 
 _RESTORE = "restore a backup that was made before the damage"
 
 
-def check(connection: apsw.Connection) -> tuple[Problem, ...]:
+def check(connection: Connection) -> tuple[Problem, ...]:
     """Return the problems of the database, by conversation; empty if it is sound."""
     if damage := tuple(_damage(connection)):
         return damage  # further findings in a damaged file mean nothing
@@ -43,7 +44,7 @@ def check(connection: apsw.Connection) -> tuple[Problem, ...]:
     return tuple(problem for find in checks for problem in find(connection))
 
 
-def _damage(connection: apsw.Connection) -> Iterator[Problem]:
+def _damage(connection: Connection) -> Iterator[Problem]:
     try:
         for (answer,) in connection.execute("PRAGMA quick_check"):
             if answer != "ok":
@@ -52,12 +53,12 @@ def _damage(connection: apsw.Connection) -> Iterator[Problem]:
         yield _problem(None, f"the file is damaged: {error}")
 
 
-def _orphans(connection: apsw.Connection) -> Iterator[Problem]:
+def _orphans(connection: Connection) -> Iterator[Problem]:
     for table, rowid, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield _problem(None, f"row {rowid} of {table} belongs to no row of {parent}")
 
 
-def _rows(connection: apsw.Connection) -> Iterator[Problem]:
+def _rows(connection: Connection) -> Iterator[Problem]:
     """Yield rows that cannot be decoded."""
     for name, select, decode in _DECODED:
         for conversation, place, *row in connection.execute(select):
@@ -96,14 +97,14 @@ _DECODED: tuple[tuple[str, LiteralString, Callable[[Row], object]], ...] = (
 )
 
 
-def _ref(connection: apsw.Connection, conversation: int) -> ConversationRef | None:
+def _ref(connection: Connection, conversation: int) -> ConversationRef | None:
     row = connection.execute(
         "SELECT tenant, id FROM conversations WHERE key = ?", (conversation,)
     ).fetchone()
     return ConversationRef(*row) if row else None
 
 
-def _gaps(connection: apsw.Connection) -> Iterator[Problem]:
+def _gaps(connection: Connection) -> Iterator[Problem]:
     rows = connection.execute(
         "SELECT tenant, conversations.id, last_seq, count(seq), min(seq), max(seq) "
         "FROM conversations JOIN states ON states.conversation = conversations.key "
@@ -116,7 +117,7 @@ def _gaps(connection: apsw.Connection) -> Iterator[Problem]:
         yield _problem(ConversationRef(tenant, id_), what)
 
 
-def _sums(connection: apsw.Connection) -> Iterator[Problem]:
+def _sums(connection: Connection) -> Iterator[Problem]:
     rows = connection.execute(
         "SELECT tenant, conversations.id, min(seq) FROM (SELECT conversation, seq, "
         "sum_tokens != tokens + lag(sum_tokens, 1, 0) OVER (PARTITION BY conversation ORDER BY seq)"
@@ -128,7 +129,7 @@ def _sums(connection: apsw.Connection) -> Iterator[Problem]:
         yield _problem(ConversationRef(tenant, id_), what)
 
 
-def _cursors(connection: apsw.Connection) -> Iterator[Problem]:
+def _cursors(connection: Connection) -> Iterator[Problem]:
     rows = connection.execute(
         "SELECT tenant, id, reflected_seq, active_seq, observed_seq, last_seq, tail_seq "
         "FROM conversations JOIN states ON conversation = key WHERE reflected_seq < 0 "
@@ -143,7 +144,7 @@ def _cursors(connection: apsw.Connection) -> Iterator[Problem]:
         )
 
 
-def _accounts(connection: apsw.Connection) -> Iterator[Problem]:
+def _accounts(connection: Connection) -> Iterator[Problem]:
     rows = connection.execute(
         "SELECT tenant, id, name, account, coalesce(sum_tokens, 0) FROM ("
         "SELECT conversation, 'last' AS name, last_seq AS at, last_sum_tokens AS account "
@@ -161,7 +162,7 @@ def _accounts(connection: apsw.Connection) -> Iterator[Problem]:
         yield _problem(ConversationRef(tenant, id_), what)
 
 
-def _coverage(connection: apsw.Connection) -> Iterator[Problem]:
+def _coverage(connection: Connection) -> Iterator[Problem]:
     rows = connection.execute(
         "SELECT tenant, conversations.id, reflected_seq, observed_seq, segments.id, generation, "
         "first_seq, segments.last_seq FROM conversations "
@@ -176,7 +177,7 @@ def _coverage(connection: apsw.Connection) -> Iterator[Problem]:
             yield _problem(ConversationRef(tenant, id_), fault)
 
 
-def _index(connection: apsw.Connection) -> Iterator[Problem]:
+def _index(connection: Connection) -> Iterator[Problem]:
     orphans: int = connection.execute(
         "SELECT count(*) FROM text_index_docsize WHERE ((id > 0 AND id NOT IN "
         "(SELECT key FROM messages)) OR (id < 0 AND -id / ? NOT IN (SELECT key FROM segments))) "
@@ -187,7 +188,7 @@ def _index(connection: apsw.Connection) -> Iterator[Problem]:
         yield _problem(None, f"the text index has {orphans} orphaned texts")
 
 
-def _check_failed_stretches(connection: apsw.Connection) -> Iterator[Problem]:
+def _check_failed_stretches(connection: Connection) -> Iterator[Problem]:
     """Yield stretches that could not be observed; condensed ones are not observed again."""
     rows = connection.execute(
         "SELECT tenant, conversations.id, generation, failed FROM segments "

@@ -15,8 +15,8 @@ from remanence.clock import Clock
 from remanence.errors import NotADatabase, StoreUnavailable
 from remanence.stores import migrate
 from remanence.stores.rows import encode_instant
-from remanence.stores.sqlite import ranking
 from remanence.stores.sqlite.errors import no_database, unwritable
+from remanence.stores.sqlite.fts import Connection
 
 Durability: TypeAlias = Literal["full", "normal"]
 
@@ -54,12 +54,12 @@ class Database:
     def in_memory(self) -> bool:
         return self.path == MEMORY
 
-    def open_writer(self, clock: Clock, version: str) -> apsw.Connection:
+    def open_writer(self, clock: Clock, version: str) -> Connection:
         """Open the writing connection; create, adopt or migrate the file as needed."""
         check_path(self.path)
         if not self.in_memory:
             _create_private(self.path)
-        connection = apsw.Connection(self.path)
+        connection = Connection(self.path)
         try:
             connection.set_busy_timeout(_BUSY_MILLISECONDS)
             _refuse_foreign(connection, self.path)
@@ -71,15 +71,15 @@ class Database:
             raise
         return connection
 
-    def open_reader(self) -> apsw.Connection:
+    def open_reader(self) -> Connection:
         """Open a read-only connection to a database that the writer has opened."""
-        connection = _open_unwritable(self.path) if self.read_only else apsw.Connection(self.path)
+        connection = _open_unwritable(self.path) if self.read_only else Connection(self.path)
         connection.set_busy_timeout(_BUSY_MILLISECONDS)
         _set_up(connection, self)
         connection.pragma("query_only", 1)
         return connection
 
-    def open_unwritten(self) -> apsw.Connection:
+    def open_unwritten(self) -> Connection:
         """Open a connection without a writer; the file must be a database of this version."""
         _check_readable(self.path)
         connection = self.open_reader()
@@ -98,14 +98,14 @@ def _create_private(path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _FILE_MODE))
 
 
-def _open_unwritable(path: str) -> apsw.Connection:
+def _open_unwritable(path: str) -> Connection:
     """Open an existing file, even if neither it nor its directory is writable.
 
     Raises:
         StoreUnavailable: the write-ahead log of another process cannot be read from here.
     """
     # Not READONLY, which would leave shared-memory files behind; SQLite falls back to it.
-    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    connection = Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
     except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
@@ -118,7 +118,7 @@ def _open_unwritable(path: str) -> apsw.Connection:
             ) from error
         # Without a write-ahead log SQLite needs no memory shared with a writer.
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        return apsw.Connection(f"file:{quote(path)}?immutable=1", flags=flags)
+        return Connection(f"file:{quote(path)}?immutable=1", flags=flags)
     except BaseException:
         connection.close()
         raise
@@ -163,7 +163,7 @@ def check_path(path: str) -> None:
         raise NotADatabase(no_database(path))
 
 
-def _refuse_foreign(connection: apsw.Connection, path: str) -> None:
+def _refuse_foreign(connection: Connection, path: str) -> None:
     connection.execute("BEGIN")  # both queries in one snapshot: another process may migrate now
     tables: int = connection.execute("SELECT count(*) FROM sqlite_schema").get
     application_id = connection.pragma("application_id")
@@ -176,7 +176,7 @@ def _refuse_foreign(connection: apsw.Connection, path: str) -> None:
     )
 
 
-def _refuse_old(connection: apsw.Connection, path: str) -> None:
+def _refuse_old(connection: Connection, path: str) -> None:
     if migrate.due(migrate.load(_MIGRATIONS), _applied_migrations(connection), database=repr(path)):
         raise StoreUnavailable(
             f"{path!r} has tables of an earlier remanence, and is open for reading only: run "
@@ -184,18 +184,18 @@ def _refuse_old(connection: apsw.Connection, path: str) -> None:
         )
 
 
-def _set_up(connection: apsw.Connection, database: Database) -> None:
+def _set_up(connection: Connection, database: Database) -> None:
     # Otherwise SQLite prepares a join again for each call, in case other values need another plan.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.pragma("synchronous", database.durability)
     connection.pragma("foreign_keys", 1)
     connection.pragma("secure_delete", 1)
-    ranking.register(connection)
+    connection.register_word_counts()
     for name, value in database.pragmas.items():
         connection.pragma(name, value)
 
 
-def _migrate(connection: apsw.Connection, path: str, clock: Clock, version: str) -> None:
+def _migrate(connection: Connection, path: str, clock: Clock, version: str) -> None:
     known = migrate.load(_MIGRATIONS)
     if not migrate.due(known, _applied_migrations(connection), database=repr(path)):
         return
@@ -217,7 +217,7 @@ def _migrate(connection: apsw.Connection, path: str, clock: Clock, version: str)
         raise
 
 
-def _applied_migrations(connection: apsw.Connection) -> Collection[int]:
+def _applied_migrations(connection: Connection) -> Collection[int]:
     # A query, as `table_exists` uses the schema that this connection saw before its lock.
     known: int = connection.execute(
         "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_migrations'"
@@ -227,7 +227,7 @@ def _applied_migrations(connection: apsw.Connection) -> Collection[int]:
     return {number for (number,) in connection.execute("SELECT number FROM schema_migrations")}
 
 
-def _use_wal(connection: apsw.Connection) -> None:
+def _use_wal(connection: Connection) -> None:
     if connection.pragma("journal_mode") != "wal":
         connection.pragma("journal_mode", "wal")
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import LiteralString
 
-import apsw
-
 from remanence.stores import transitions
+from remanence.stores.connection import Connection
 from remanence.stores.rows import (
     FACT_COLUMNS,
+    NO_LIMIT,
     Row,
     decode_time,
     encode_instant,
@@ -18,32 +18,31 @@ from remanence.stores.rows import (
     plain_summary,
 )
 from remanence.stores.sqlite import ranking, states
-from remanence.stores.terms import index_terms
 from remanence.types import ConversationRef, Fact, FactChanges, FactsPin, MemoryState, Owner
 
 _FROM: LiteralString = "FROM facts JOIN fact_owners ON fact_owners.key = owner "
 _SELECT: LiteralString = f"SELECT {FACT_COLUMNS} " + _FROM
-_OF_OWNER: LiteralString = "WHERE tenant = ? AND user = ? "
+_OF_OWNER: LiteralString = 'WHERE tenant = ? AND "user" = ? '
 
 
 def of_owner(
-    connection: apsw.Connection, owner: Owner, *, history: bool, limit: int | None
+    connection: Connection, owner: Owner, *, history: bool, limit: int | None
 ) -> tuple[Fact, ...]:
     """Return the owner's facts, newest first: the current ones, or also superseded ones."""
     rows = connection.execute(
         _SELECT + _OF_OWNER + "AND (valid_to IS NULL OR ?) ORDER BY facts.key DESC LIMIT ?",
-        (*owner, history, -1 if limit is None else limit),
+        (*owner, history, NO_LIMIT if limit is None else limit),
     )
     return tuple(fact_from_row(row) for row in rows)
 
 
-def one(connection: apsw.Connection, owner: Owner, fact_id: str) -> Fact | None:
+def one(connection: Connection, owner: Owner, fact_id: str) -> Fact | None:
     """Return the owner's fact with this id."""
     row = connection.execute(_SELECT + _OF_OWNER + "AND facts.id = ?", (*owner, fact_id)).fetchone()
     return fact_from_row(row) if row else None
 
 
-def find(connection: apsw.Connection, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
+def find(connection: Connection, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
     """Return the owner's current facts with a word of the query, best first."""
     key = _key(connection, owner)
     if key is None or limit < 1:
@@ -51,18 +50,18 @@ def find(connection: apsw.Connection, owner: Owner, query: str, *, limit: int) -
     texts: int = connection.execute(
         "SELECT count(*) FROM facts WHERE owner = ? AND valid_to IS NULL", (key,)
     ).get
-    matches = ranking.rank(connection, ranking.FACTS, _scope(key), query, texts=texts)
+    matches = ranking.rank(connection, "facts_index", _scope(key), query, texts=texts)
     return tuple(by_key(connection, owner, rowid) for rowid, _ in itertools.islice(matches, limit))
 
 
-def by_key(connection: apsw.Connection, owner: Owner, key: int) -> Fact:
+def by_key(connection: Connection, owner: Owner, key: int) -> Fact:
     """Return the owner's fact with this key, which must exist."""
     row = connection.execute(_SELECT + _OF_OWNER + "AND facts.key = ?", (*owner, key)).fetchone()
     assert row is not None
     return fact_from_row(row)
 
 
-def save(connection: apsw.Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
+def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
     """Write new facts, and end those that they replace; None if one of these has ended already.
 
     Instead of a fact with the same words as an existing one, the existing one is returned.
@@ -83,7 +82,7 @@ def save(connection: apsw.Connection, changes: FactChanges) -> tuple[Fact, ...] 
 
 
 def commit(
-    connection: apsw.Connection,
+    connection: Connection,
     expected: MemoryState,
     changes: FactChanges,
     *,
@@ -103,23 +102,23 @@ def commit(
     return state
 
 
-def forget(connection: apsw.Connection, owner: Owner, fact_id: str) -> bool:
+def forget(connection: Connection, owner: Owner, fact_id: str) -> bool:
     """Erase a fact and the earlier ones that it superseded; false if there is none."""
     key = _key(connection, owner)
     if key is None:
         return False
     rows: Sequence[Row] = connection.execute(
         "WITH RECURSIVE gone (key, id) AS ("
-        "SELECT key, id FROM facts WHERE owner = ?1 AND id = ?2 UNION "
+        "SELECT key, id FROM facts WHERE owner = ? AND id = ? UNION "
         "SELECT facts.key, facts.id FROM facts JOIN gone ON superseded_by = gone.id "
-        "WHERE owner = ?1) SELECT key FROM gone",
-        (key, fact_id),
+        "WHERE owner = ?) SELECT key FROM gone",
+        (key, fact_id, key),
     ).fetchall()
     _erase(connection, key, [row[0] for row in rows])
     return bool(rows)
 
 
-def erase_of_conversation(connection: apsw.Connection, ref: ConversationRef) -> None:
+def erase_of_conversation(connection: Connection, ref: ConversationRef) -> None:
     """Erase the facts from a conversation; facts that they superseded become current again."""
     rows: Sequence[Row] = connection.execute(
         "SELECT owner, facts.key, facts.id " + _FROM + "WHERE tenant = ? AND conversation = ?", ref
@@ -127,8 +126,10 @@ def erase_of_conversation(connection: apsw.Connection, ref: ConversationRef) -> 
     for owner_key, key, fact_id in rows:
         _erase(connection, owner_key, [key])
         revived: Sequence[Row] = connection.execute(
-            "UPDATE OR IGNORE facts SET valid_to = NULL, superseded_by = NULL "
-            "WHERE owner = ? AND superseded_by = ? RETURNING key, summary",
+            "UPDATE facts SET valid_to = NULL, superseded_by = NULL "
+            "WHERE owner = ? AND superseded_by = ? AND NOT EXISTS (SELECT 1 FROM facts AS same "
+            "WHERE same.owner = facts.owner AND same.plain = facts.plain "
+            "AND same.valid_to IS NULL) RETURNING key, summary",
             (owner_key, fact_id),
         ).fetchall()
         for revived_key, summary in revived:
@@ -136,13 +137,14 @@ def erase_of_conversation(connection: apsw.Connection, ref: ConversationRef) -> 
             _rewind_vector_cursor(connection, revived_key)
 
 
-def pin(connection: apsw.Connection, state: MemoryState, owner: Owner, chosen: FactsPin) -> bool:
+def pin(connection: Connection, state: MemoryState, owner: Owner, chosen: FactsPin) -> bool:
     """Store the facts that a conversation's contexts show; false if it was deleted."""
     if states.by_key(connection, state.key) is None:
         return False
     connection.execute(
-        "INSERT OR REPLACE INTO facts_pins (conversation, owner, marker, text, at) "
-        "VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO facts_pins (conversation, owner, marker, text, at) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (conversation) DO UPDATE SET owner = excluded.owner, "
+        "marker = excluded.marker, text = excluded.text, at = excluded.at",
         (
             state.key,
             _create_key(connection, owner),
@@ -154,7 +156,7 @@ def pin(connection: apsw.Connection, state: MemoryState, owner: Owner, chosen: F
     return True
 
 
-def read_pin(connection: apsw.Connection, conversation: int) -> FactsPin | None:
+def read_pin(connection: Connection, conversation: int) -> FactsPin | None:
     """Return the facts that a conversation's contexts show."""
     row = connection.execute(
         "SELECT marker, text, at FROM facts_pins WHERE conversation = ?", (conversation,)
@@ -162,16 +164,17 @@ def read_pin(connection: apsw.Connection, conversation: int) -> FactsPin | None:
     return FactsPin(marker=row[0], text=row[1], at=decode_time(row[2])) if row else None
 
 
-def _insert(connection: apsw.Connection, owner_key: int, fact: Fact) -> Fact:
+def _insert(connection: Connection, owner_key: int, fact: Fact) -> Fact:
     plain = plain_summary(fact.summary)
     known = connection.execute(
         _SELECT + "WHERE owner = ? AND plain = ? AND valid_to IS NULL", (owner_key, plain)
     ).fetchone()
     if known is not None:
         return fact_from_row(known)
-    connection.execute(
+    key: int = connection.execute(
         "INSERT INTO facts (owner, id, summary, plain, type, tags, conversation, first_seq, "
-        "last_seq, made_by, created_at, valid_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "last_seq, made_by, created_at, valid_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "RETURNING key",
         (
             owner_key,
             fact.id,
@@ -186,52 +189,52 @@ def _insert(connection: apsw.Connection, owner_key: int, fact: Fact) -> Fact:
             encode_instant(fact.created_at),
             encode_instant(fact.valid_from),
         ),
-    )
-    _index(connection, owner_key, connection.last_insert_rowid(), fact.summary)
+    ).get
+    _index(connection, owner_key, key, fact.summary)
     return fact
 
 
-def _supersede(connection: apsw.Connection, owner_key: int, old_id: str, new: Fact) -> None:
+def _supersede(connection: Connection, owner_key: int, old_id: str, new: Fact) -> None:
     key: int = connection.execute(
         "UPDATE facts SET valid_to = ?, superseded_by = ? WHERE owner = ? AND id = ? RETURNING key",
         (encode_instant(new.valid_from), new.id, owner_key, old_id),
     ).get
-    connection.execute("DELETE FROM facts_index WHERE rowid = ?", (key,))
+    connection.remove_words("facts_index", [key])
     connection.execute("DELETE FROM fact_vectors WHERE fact = ?", (key,))
 
 
-def _index(connection: apsw.Connection, owner_key: int, key: int, summary: str) -> None:
-    connection.execute(
-        "INSERT INTO facts_index (rowid, scope, terms) VALUES (?, ?, ?)",
-        (key, _scope(owner_key), index_terms(summary)),
-    )
+def _index(connection: Connection, owner_key: int, key: int, summary: str) -> None:
+    connection.add_words("facts_index", key, _scope(owner_key), summary)
 
 
-def _rewind_vector_cursor(connection: apsw.Connection, key: int) -> None:
+def _rewind_vector_cursor(connection: Connection, key: int) -> None:
     """Move the vector cursor back, so that this fact gets a vector."""
     connection.execute(
-        "UPDATE vector_cursors SET cursor = min(cursor, ?) WHERE subject = 'fact'", (key - 1,)
+        "UPDATE vector_cursors SET cursor = ? WHERE subject = 'fact' AND cursor >= ?",
+        (key - 1, key),
     )
 
 
-def _erase(connection: apsw.Connection, owner_key: int, keys: Sequence[int]) -> None:
+def _erase(connection: Connection, owner_key: int, keys: Sequence[int]) -> None:
     """Erase facts with their words, and every pin that may show them."""
+    connection.remove_words("facts_index", keys)
     for key in keys:
-        connection.execute("DELETE FROM facts_index WHERE rowid = ?", (key,))
         connection.execute("DELETE FROM facts WHERE key = ?", (key,))
     if keys:
         connection.execute("DELETE FROM facts_pins WHERE owner = ?", (owner_key,))
 
 
-def _key(connection: apsw.Connection, owner: Owner) -> int | None:
+def _key(connection: Connection, owner: Owner) -> int | None:
     key: int | None = connection.execute(
-        "SELECT key FROM fact_owners WHERE tenant = ? AND user = ?", owner
+        'SELECT key FROM fact_owners WHERE tenant = ? AND "user" = ?', owner
     ).get
     return key
 
 
-def _create_key(connection: apsw.Connection, owner: Owner) -> int:
-    connection.execute("INSERT OR IGNORE INTO fact_owners (tenant, user) VALUES (?, ?)", owner)
+def _create_key(connection: Connection, owner: Owner) -> int:
+    connection.execute(
+        'INSERT INTO fact_owners (tenant, "user") VALUES (?, ?) ON CONFLICT DO NOTHING', owner
+    )
     key = _key(connection, owner)
     assert key is not None
     return key

@@ -4,27 +4,28 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import LiteralString
 
-import apsw
-
+from remanence.stores.connection import Connection
 from remanence.stores.rows import encode_instant
 from remanence.types import ConversationRef, Usage, UsageTotal
 
 _INSERT: LiteralString = (
-    "INSERT INTO model_calls (conversation, tenant, user, purpose, model, input_tokens, "
+    'INSERT INTO model_calls (conversation, tenant, "user", purpose, model, input_tokens, '
     "output_tokens, cache_read_tokens, cache_write_tokens, cost_usd, duration_seconds, outcome, "
     "at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _SUMS: LiteralString = (
-    "SELECT purpose, model, count(*), sum(outcome NOT IN ('ok', 'cut_off')), sum(input_tokens), "
-    "sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(cost_usd), "
-    "sum(cost_usd IS NULL), sum(duration_seconds) FROM model_calls "
+    "SELECT purpose, model, count(*), count(*) FILTER (WHERE outcome NOT IN ('ok', 'cut_off')), "
+    "CAST(sum(input_tokens) AS BIGINT), "
+    "CAST(sum(output_tokens) AS BIGINT), CAST(sum(cache_read_tokens) AS BIGINT), "
+    "CAST(sum(cache_write_tokens) AS BIGINT), sum(cost_usd), "
+    "count(*) FILTER (WHERE cost_usd IS NULL), sum(duration_seconds) FROM model_calls "
 )
 _OF_CONVERSATION: LiteralString = (
     "conversation = (SELECT key FROM conversations WHERE tenant = ? AND id = ?)"
 )
 
 
-def record(connection: apsw.Connection, usages: Sequence[Usage]) -> None:
+def record(connection: Connection, usages: Sequence[Usage]) -> None:
     """Write a row for each call."""
     for usage in usages:
         key, user = _owner(connection, usage.conversation)
@@ -49,7 +50,7 @@ def record(connection: apsw.Connection, usages: Sequence[Usage]) -> None:
 
 
 def totals(
-    connection: apsw.Connection,
+    connection: Connection,
     *,
     tenant: str | None,
     conversation: ConversationRef | None,
@@ -66,7 +67,7 @@ def totals(
         conditions.append("tenant = ?")
         values.append(tenant)
     if user is not None:
-        conditions.append("user = ?")
+        conditions.append('"user" = ?')
         values.append(user)
     if since is not None:
         conditions.append("at >= ?")
@@ -78,14 +79,12 @@ def totals(
     return tuple(_total(*row) for row in rows)
 
 
-def _owner(
-    connection: apsw.Connection, ref: ConversationRef | None
-) -> tuple[int | None, str | None]:
+def _owner(connection: Connection, ref: ConversationRef | None) -> tuple[int | None, str | None]:
     """Return the key and the user of a conversation, if it exists."""
     if ref is None:
         return None, None
     row = connection.execute(
-        "SELECT key, user FROM conversations WHERE tenant = ? AND id = ?", ref
+        'SELECT key, "user" FROM conversations WHERE tenant = ? AND id = ?', ref
     ).fetchone()
     return row or (None, None)
 

@@ -3,8 +3,7 @@
 from datetime import datetime
 from typing import LiteralString
 
-import apsw
-
+from remanence.stores.connection import Connection
 from remanence.stores.rows import decode_time, encode_instant
 from remanence.types import ConversationRef, Look, MemoryState
 
@@ -17,7 +16,7 @@ _SELECT: LiteralString = (
 
 
 def page(
-    connection: apsw.Connection, *, after: tuple[datetime, int] | None, limit: int
+    connection: Connection, *, after: tuple[datetime, int] | None, limit: int
 ) -> tuple[Look, ...]:
     """Return looks in order of time, then of the conversations' keys."""
     at, key = after or (None, 0)
@@ -34,9 +33,7 @@ def page(
     )
 
 
-def rest(
-    connection: apsw.Connection, state: MemoryState, *, at: datetime | None, tokens: int
-) -> bool:
+def rest(connection: Connection, state: MemoryState, *, at: datetime | None, tokens: int) -> bool:
     """Plan the next look at a conversation that did not change since *state* was read."""
     connection.execute(
         "UPDATE states SET look_at = ?, look_tokens = ? "
@@ -46,12 +43,16 @@ def rest(
     return connection.changes() == 1
 
 
-def use_rules(connection: apsw.Connection, digest: str, *, at: datetime) -> bool:
+def use_rules(connection: Connection, digest: str, *, at: datetime) -> bool:
     """Plan a look at every conversation, if other rules were in use."""
     known = connection.execute("SELECT digest FROM look_rules").get
     if known == digest:
         return False
-    connection.execute("INSERT OR REPLACE INTO look_rules (id, digest) VALUES (1, ?)", (digest,))
+    connection.execute(
+        "INSERT INTO look_rules (id, digest) VALUES (1, ?) "
+        "ON CONFLICT (id) DO UPDATE SET digest = excluded.digest",
+        (digest,),
+    )
     instant = encode_instant(at)
     connection.execute(
         "UPDATE states SET look_at = ? WHERE last_seq > 0 AND (look_at IS NULL OR look_at > ?)",

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-import apsw
 import numpy as np
 
+from remanence.stores.connection import Connection
 from remanence.stores.rows import Row
 from remanence.stores.sqlite import facts, search
 from remanence.stores.sqlite.vectors import blob
@@ -14,7 +14,7 @@ _FLOAT_BYTES = 4
 
 
 def find(
-    connection: apsw.Connection,
+    connection: Connection,
     ref: ConversationRef,
     model: str,
     vector: Sequence[float],
@@ -39,13 +39,13 @@ def find(
 
 
 def find_facts(
-    connection: apsw.Connection, owner: Owner, model: str, vector: Sequence[float], *, limit: int
+    connection: Connection, owner: Owner, model: str, vector: Sequence[float], *, limit: int
 ) -> tuple[Fact, ...]:
     """Return the owner's current facts by similarity to a vector, nearest first."""
     rows = connection.execute(
         "SELECT fact, vector FROM fact_vectors JOIN facts ON facts.key = fact "
         "JOIN fact_owners ON fact_owners.key = owner "
-        "WHERE tenant = ? AND user = ? AND valid_to IS NULL AND model = ? AND length(vector) = ?",
+        'WHERE tenant = ? AND "user" = ? AND valid_to IS NULL AND model = ? AND length(vector) = ?',
         (*owner, model, _FLOAT_BYTES * len(vector)),
     ).fetchall()
     ranked = list(_rank(rows, vector))[:limit]

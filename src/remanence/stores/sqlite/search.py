@@ -8,16 +8,14 @@ so it finds every committed message. Messages that a memory or the host inserted
 import itertools
 from collections.abc import Mapping, Sequence
 
-import apsw
-
+from remanence.stores.connection import Connection
 from remanence.stores.rows import Row, decode_content, decode_notes, decode_time
 from remanence.stores.sqlite import ranking
-from remanence.stores.terms import index_terms, query_terms, searchable_text
+from remanence.stores.terms import searchable_text
 from remanence.types import ConversationRef, Hit, HitKind, RecallFilter, Segment
 
 _STEP_MESSAGES = 16
 _STEP_CHARACTERS = 16_000
-_MERGED_PAGES = 16
 MAX_INDEXED_CHARACTERS = 400_000
 _ROWIDS: Mapping[HitKind | None, tuple[int, int]] = {
     None: ranking.ALL,
@@ -29,42 +27,24 @@ MAX_NOTES = 65_536  # of a segment: the rowids of its notes lie between those of
 
 
 def add_segment(
-    connection: apsw.Connection, conversation: int, segment_key: int, segment: Segment
+    connection: Connection, conversation: int, segment_key: int, segment: Segment
 ) -> None:
     """Index the segment's notes, or its text if it has no notes."""
     texts = [note.text for note in segment.notes] or [segment.text]
-    connection.executemany(
-        "INSERT INTO text_index (rowid, scope, terms) VALUES (?, ?, ?)",
-        [
-            (note_rowid(segment_key, place), _scope(conversation), index_terms(text))
-            for place, text in enumerate(texts[:MAX_NOTES])
-        ],
-    )
+    for place, text in enumerate(texts[:MAX_NOTES]):
+        connection.add_words(
+            "text_index", note_rowid(segment_key, place), scope(conversation), text
+        )
 
 
-def remove_segment(connection: apsw.Connection, segment_key: int) -> None:
+def remove_segment(connection: Connection, segment_key: int) -> None:
     """Remove the segment's notes from the index."""
-    notes: int = connection.execute(
-        "SELECT json_array_length(notes) FROM segments WHERE key = ?", (segment_key,)
-    ).get
-    places = range(min(max(1, notes), MAX_NOTES))
-    connection.executemany(
-        "DELETE FROM text_index WHERE rowid = ?",
-        [(note_rowid(segment_key, place),) for place in places],
-    )
+    notes: str = connection.execute("SELECT notes FROM segments WHERE key = ?", (segment_key,)).get
+    places = range(min(max(1, len(decode_notes(notes))), MAX_NOTES))
+    connection.remove_words("text_index", [note_rowid(segment_key, place) for place in places])
 
 
-def remove_some(connection: apsw.Connection, conversation: int) -> bool:
-    """Remove some words of a deleted conversation; false when none are left."""
-    rows = connection.execute(
-        "SELECT rowid FROM text_index WHERE text_index MATCH ? LIMIT ?",
-        (f"scope : {_scope(conversation)}", _STEP_MESSAGES),
-    ).fetchall()
-    connection.executemany("DELETE FROM text_index WHERE rowid = ?", rows)
-    return bool(rows)
-
-
-def index_some(connection: apsw.Connection, conversation: int) -> bool:
+def index_some(connection: Connection, conversation: int) -> bool:
     """Index the oldest messages outside the index; false if none is left."""
     rows: Sequence[Row] = connection.execute(
         "SELECT messages.key, seq, kind, content FROM messages JOIN states USING (conversation) "
@@ -76,12 +56,9 @@ def index_some(connection: apsw.Connection, conversation: int) -> bool:
         indexed_seq = seq
         if kind != "message":
             continue
-        terms = index_terms(_indexable_text(searchable_text(decode_content(content))))
-        connection.execute(
-            "INSERT INTO text_index (rowid, scope, terms) VALUES (?, ?, ?)",
-            (key, _scope(conversation), terms),
-        )
-        characters += len(terms)
+        text = _indexable_text(searchable_text(decode_content(content)))
+        connection.add_words("text_index", key, scope(conversation), text)
+        characters += len(text)
         if characters > _STEP_CHARACTERS:
             break
     if not indexed_seq:
@@ -100,24 +77,8 @@ def _indexable_text(text: str) -> str:
     return f"{text[:half]}\n{text[-half:]}"
 
 
-def merge_some(connection: apsw.Connection) -> bool:
-    """Merge a few pages of the index; false when nothing is left to merge."""
-    return _merge(connection, _MERGED_PAGES)
-
-
-def start_purge(connection: apsw.Connection) -> None:
-    """Let `merge_some` rewrite the whole index, without the words of removed texts."""
-    _merge(connection, -_MERGED_PAGES)
-
-
-def _merge(connection: apsw.Connection, pages: int) -> bool:
-    before = connection.total_changes()
-    connection.execute("INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (pages,))
-    return connection.total_changes() - before >= 2  # 1 is the command itself
-
-
 def find(
-    connection: apsw.Connection,
+    connection: Connection,
     ref: ConversationRef,
     query: str,
     *,
@@ -134,25 +95,19 @@ def find(
         return ()
     conversation, texts = row
     matches = ranking.rank(
-        connection, ranking.TEXTS, _scope(conversation), query, texts=texts, of=_ROWIDS[only.kind]
+        connection, "text_index", scope(conversation), query, texts=texts, of=_ROWIDS[only.kind]
     )
     allowed = (found for match in matches if only.allows(found := hit(connection, ref, *match)))
     return tuple(itertools.islice(allowed, limit))
 
 
-def expression(query: str) -> str:
-    """Return the query in FTS5 syntax; every term is quoted, so none is an operator."""
-    terms = query_terms(query)
-    return " OR ".join(f'"{term[:-1]}" *' if term.endswith("*") else f'"{term}"' for term in terms)
-
-
-def hit(connection: apsw.Connection, ref: ConversationRef, rowid: int, score: float) -> Hit:
+def hit(connection: Connection, ref: ConversationRef, rowid: int, score: float) -> Hit:
     """Return the message or note of a rowid, which belongs to the conversation."""
     make = _message_hit if rowid > 0 else _note_hit
     return make(connection, ref.id, rowid, score)
 
 
-def _message_hit(connection: apsw.Connection, conversation: str, rowid: int, score: float) -> Hit:
+def _message_hit(connection: Connection, conversation: str, rowid: int, score: float) -> Hit:
     row = connection.execute(
         "SELECT seq, id, role, content, created_at FROM messages WHERE key = ?", (rowid,)
     ).fetchone()
@@ -171,7 +126,7 @@ def _message_hit(connection: apsw.Connection, conversation: str, rowid: int, sco
     )
 
 
-def _note_hit(connection: apsw.Connection, conversation: str, rowid: int, score: float) -> Hit:
+def _note_hit(connection: Connection, conversation: str, rowid: int, score: float) -> Hit:
     segment_key, place = divmod(-rowid, MAX_NOTES)
     row = connection.execute(
         "SELECT id, first_seq, last_seq, text, notes, created_at FROM segments WHERE key = ?",
@@ -203,5 +158,6 @@ def note_rowid(segment_key: int, place: int) -> int:
     return -(segment_key * MAX_NOTES + place)
 
 
-def _scope(conversation: int) -> str:
+def scope(conversation: int) -> str:
+    """Return the word that all texts of a conversation share in the index."""
     return f"c{conversation}"

@@ -5,10 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import LiteralString
 
-import apsw
-
 from remanence.errors import StoreError
 from remanence.stores import transitions
+from remanence.stores.connection import Connection
 from remanence.stores.rows import (
     SEGMENT_COLUMNS,
     encode_dropped,
@@ -27,7 +26,7 @@ _OF_REF: LiteralString = (
 )
 
 
-def live(connection: apsw.Connection, key: int) -> tuple[Segment, ...]:
+def live(connection: Connection, key: int) -> tuple[Segment, ...]:
     """Return the live segments of a conversation, in tape order."""
     rows = connection.execute(
         _SELECT + "WHERE conversation = ? AND superseded IS NULL ORDER BY first_seq", (key,)
@@ -35,26 +34,26 @@ def live(connection: apsw.Connection, key: int) -> tuple[Segment, ...]:
     return tuple(segment_from_row(row) for row in rows)
 
 
-def live_of(connection: apsw.Connection, ref: ConversationRef) -> tuple[Segment, ...]:
+def live_of(connection: Connection, ref: ConversationRef) -> tuple[Segment, ...]:
     """The same, by the conversation's name."""
     rows = connection.execute(_SELECT + _OF_REF + "AND superseded IS NULL ORDER BY first_seq", ref)
     return tuple(segment_from_row(row) for row in rows)
 
 
-def every(connection: apsw.Connection, ref: ConversationRef) -> tuple[Segment, ...]:
+def every(connection: Connection, ref: ConversationRef) -> tuple[Segment, ...]:
     """All segments, oldest version first."""
     rows = connection.execute(_SELECT + _OF_REF + "ORDER BY version", ref)
     return tuple(segment_from_row(row) for row in rows)
 
 
-def one(connection: apsw.Connection, ref: ConversationRef, segment_id: str) -> Segment | None:
+def one(connection: Connection, ref: ConversationRef, segment_id: str) -> Segment | None:
     """Return the segment with this id."""
     row = connection.execute(_SELECT + _OF_REF + "AND id = ?", (*ref, segment_id)).fetchone()
     return segment_from_row(row) if row else None
 
 
 def commit_observation(
-    connection: apsw.Connection, expected: MemoryState, segment: Segment
+    connection: Connection, expected: MemoryState, segment: Segment
 ) -> MemoryState | None:
     """Write an observation and the state it leads to."""
     sum_tokens = tape.sum_tokens_at(connection, expected.key, segment.last_seq)
@@ -71,7 +70,7 @@ def commit_observation(
 
 
 def commit_reflection(
-    connection: apsw.Connection,
+    connection: Connection,
     expected: MemoryState,
     segment: Segment,
     replaced: Sequence[str],
@@ -99,7 +98,7 @@ def commit_reflection(
 
 
 def replace_observation(
-    connection: apsw.Connection, expected: MemoryState, segment: Segment, replaced: str
+    connection: Connection, expected: MemoryState, segment: Segment, replaced: str
 ) -> MemoryState | None:
     """Replace an observation by another of the same range."""
     spans = _spans(connection, expected.key)
@@ -117,7 +116,7 @@ def replace_observation(
 
 
 def activate(
-    connection: apsw.Connection,
+    connection: Connection,
     expected: MemoryState,
     *,
     active_seq: int,
@@ -143,7 +142,7 @@ def activate(
 
 
 def record_failure(
-    connection: apsw.Connection, expected: MemoryState, failure: Failure
+    connection: Connection, expected: MemoryState, failure: Failure
 ) -> MemoryState | None:
     """Write a failure to the state."""
     state = transitions.after_failure(states.by_key(connection, expected.key), expected, failure)
@@ -155,7 +154,7 @@ def record_failure(
 
 
 def forget_failures(
-    connection: apsw.Connection, expected: MemoryState, *, at: datetime
+    connection: Connection, expected: MemoryState, *, at: datetime
 ) -> MemoryState | None:
     """Write the state without failures, where it has any."""
     current = states.by_key(connection, expected.key)
@@ -166,7 +165,7 @@ def forget_failures(
     return state
 
 
-def _spans(connection: apsw.Connection, key: int) -> list[transitions.Span]:
+def _spans(connection: Connection, key: int) -> list[transitions.Span]:
     rows = connection.execute(
         "SELECT id, generation, first_seq, last_seq FROM segments "
         "WHERE conversation = ? AND superseded IS NULL ORDER BY first_seq",
@@ -175,7 +174,7 @@ def _spans(connection: apsw.Connection, key: int) -> list[transitions.Span]:
     return [transitions.Span(*row) for row in rows]
 
 
-def _account(connection: apsw.Connection, state: MemoryState, segment: Segment) -> Segment:
+def _account(connection: Connection, state: MemoryState, segment: Segment) -> Segment:
     """Return the segment with the tape's token counts and its version of the log."""
     before = tape.sum_tokens_at(connection, state.key, segment.first_seq - 1)
     sum_tokens = tape.sum_tokens_at(connection, state.key, segment.last_seq)
@@ -193,40 +192,38 @@ def _account(connection: apsw.Connection, state: MemoryState, segment: Segment) 
     )
 
 
-def _insert(connection: apsw.Connection, conversation: int, segment: Segment) -> None:
-    try:
-        connection.execute(
-            "INSERT INTO segments (conversation, id, generation, first_seq, last_seq, text, notes, "
-            "tokens, source_tokens, sum_tokens, lost, made_by, created_at, version, dropped, "
-            "failed, notes_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                conversation,
-                segment.id,
-                segment.generation,
-                segment.first_seq,
-                segment.last_seq,
-                segment.text,
-                encode_notes(segment.notes),
-                segment.tokens,
-                segment.source_tokens,
-                segment.sum_tokens,
-                encode_lost(segment.lost),
-                segment.made_by,
-                encode_instant(segment.created_at),
-                segment.version,
-                encode_dropped(segment.dropped),
-                encode_failed(segment.failed),
-                segment.notes_version,
-            ),
-        )
-    except apsw.ConstraintError as error:
-        raise StoreError(
-            f"segment id {segment.id!r} is taken: take a new id from the clock"
-        ) from error
-    search.add_segment(connection, conversation, connection.last_insert_rowid(), segment)
+def _insert(connection: Connection, conversation: int, segment: Segment) -> None:
+    key: int | None = connection.execute(
+        "INSERT INTO segments (conversation, id, generation, first_seq, last_seq, text, notes, "
+        "tokens, source_tokens, sum_tokens, lost, made_by, created_at, version, dropped, "
+        "failed, notes_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (conversation, id) DO NOTHING RETURNING key",
+        (
+            conversation,
+            segment.id,
+            segment.generation,
+            segment.first_seq,
+            segment.last_seq,
+            segment.text,
+            encode_notes(segment.notes),
+            segment.tokens,
+            segment.source_tokens,
+            segment.sum_tokens,
+            encode_lost(segment.lost),
+            segment.made_by,
+            encode_instant(segment.created_at),
+            segment.version,
+            encode_dropped(segment.dropped),
+            encode_failed(segment.failed),
+            segment.notes_version,
+        ),
+    ).get
+    if key is None:
+        raise StoreError(f"segment id {segment.id!r} is taken: take a new id from the clock")
+    search.add_segment(connection, conversation, key, segment)
 
 
-def _supersede(connection: apsw.Connection, state: MemoryState, replaced: Sequence[str]) -> None:
+def _supersede(connection: Connection, state: MemoryState, replaced: Sequence[str]) -> None:
     for segment_id in replaced:
         key = connection.execute(
             "UPDATE segments SET superseded = ? WHERE conversation = ? AND id = ? RETURNING key",

@@ -8,8 +8,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import apsw
-
+from remanence.stores.connection import Connection
 from remanence.stores.sqlite import facts, segments, states, tape
 from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
 
@@ -39,7 +38,7 @@ class Snapshots:
         return len(self._kept)
 
     def read(
-        self, connection: apsw.Connection, ref: ConversationRef, *, tail_tokens: int
+        self, connection: Connection, ref: ConversationRef, *, tail_tokens: int
     ) -> Snapshot | None:
         """Return state, live segments and raw tail; call it inside one transaction."""
         state = states.by_ref(connection, ref)
@@ -60,13 +59,13 @@ class Snapshots:
         return Snapshot(state=state, segments=live, tail=_newest(tail, tail_tokens), facts=pin)
 
 
-def read(connection: apsw.Connection, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
+def read(connection: Connection, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
     """Return a snapshot without caching it."""
     return Snapshots().read(connection, ref, tail_tokens=tail_tokens)
 
 
 def _tail(
-    connection: apsw.Connection, state: MemoryState, known: tuple[Message, ...], max_tokens: int
+    connection: Connection, state: MemoryState, known: tuple[Message, ...], max_tokens: int
 ) -> tuple[Message, ...]:
     """Return the newest messages that fit; *known* ones are cached, and not read again."""
     known = tuple(message for message in known if message.seq >= state.tail_seq)

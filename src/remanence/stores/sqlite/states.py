@@ -3,8 +3,7 @@
 from datetime import datetime
 from typing import LiteralString
 
-import apsw
-
+from remanence.stores.connection import Connection
 from remanence.stores.rows import (
     LOG_COLUMNS,
     STATE_COLUMNS,
@@ -29,20 +28,20 @@ _SELECT_OUTCOMES: LiteralString = (
 )
 
 
-def by_ref(connection: apsw.Connection, ref: ConversationRef) -> MemoryState | None:
+def by_ref(connection: Connection, ref: ConversationRef) -> MemoryState | None:
     """Return the state of the conversation with this name."""
     row = connection.execute(_SELECT + "WHERE tenant = ? AND id = ?", ref).fetchone()
     return state_from_row(row) if row else None
 
 
-def by_key(connection: apsw.Connection, key: int) -> MemoryState | None:
+def by_key(connection: Connection, key: int) -> MemoryState | None:
     """Return the state of the conversation with this key, unless it was deleted."""
     row = connection.execute(_SELECT + "WHERE key = ?", (key,)).fetchone()
     return state_from_row(row) if row else None
 
 
 def page(
-    connection: apsw.Connection,
+    connection: Connection,
     *,
     tenant: str | None,
     after: ConversationRef | None,
@@ -62,7 +61,7 @@ def page(
     return tuple(state_from_row(row) for row in rows)
 
 
-def write(connection: apsw.Connection, state: MemoryState, entry: LogEntry) -> None:
+def write(connection: Connection, state: MemoryState, entry: LogEntry) -> None:
     """Write a changed state and its log entry, and plan a look at it.
 
     The columns that `append` maintains are not written.
@@ -109,21 +108,19 @@ def write(connection: apsw.Connection, state: MemoryState, entry: LogEntry) -> N
     )
 
 
-def log(connection: apsw.Connection, ref: ConversationRef) -> tuple[LogEntry, ...]:
+def log(connection: Connection, ref: ConversationRef) -> tuple[LogEntry, ...]:
     """The log of a conversation, oldest entry first."""
     rows = connection.execute(_SELECT_LOG + "WHERE tenant = ? AND id = ? ORDER BY version", ref)
     return tuple(log_entry_from_row(row) for row in rows)
 
 
-def outcomes(connection: apsw.Connection, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
+def outcomes(connection: Connection, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
     """Return the outcomes of the newest steps of all conversations, newest first."""
     rows = connection.execute(_SELECT_OUTCOMES, (encode_instant(since), limit))
     return tuple(log_entry_from_row(row) for row in rows)
 
 
-def lease(
-    connection: apsw.Connection, key: int, *, owner: str, now: datetime, until: datetime
-) -> bool:
+def lease(connection: Connection, key: int, *, owner: str, now: datetime, until: datetime) -> bool:
     """Take or prolong the lease, unless another owner holds it.
 
     An end beyond *until* comes from a clock that is ahead: it is moved to *until*, so that the lease
@@ -143,7 +140,7 @@ def lease(
     return False
 
 
-def release(connection: apsw.Connection, key: int, *, owner: str) -> None:
+def release(connection: Connection, key: int, *, owner: str) -> None:
     """Give up the lease, if it is the owner's."""
     connection.execute(
         "UPDATE states SET lease_owner = NULL, lease_until = NULL "

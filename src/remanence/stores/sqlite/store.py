@@ -7,8 +7,6 @@ from datetime import datetime
 from functools import partial
 from typing import Protocol, TypeVar, cast
 
-import apsw
-
 from remanence.clock import Clock
 from remanence.errors import MissingExtra, StoreUnavailable
 from remanence.protocols import EVERYTHING
@@ -29,6 +27,7 @@ from remanence.stores.sqlite import (
 )
 from remanence.stores.sqlite.check import check
 from remanence.stores.sqlite.connection import Database
+from remanence.stores.sqlite.fts import Connection
 from remanence.stores.sqlite.upkeep import Upkeep
 from remanence.stores.sqlite.worker import Work, Worker, commit_together, read_each
 from remanence.types import (
@@ -387,13 +386,13 @@ class SQLiteStore:
         access: tape.Access,
         now: datetime,
         entries: Sequence[tape.Entry],
-        connection: apsw.Connection,
+        connection: Connection,
     ) -> tape.TapeWrite:
         written = tape.append(connection, ref, access, now, entries)
         self._upkeep.note_append(written.conversation, unindexed=written.unindexed)
         return written
 
-    def _delete(self, ref: ConversationRef, connection: apsw.Connection) -> bool:
+    def _delete(self, ref: ConversationRef, connection: Connection) -> bool:
         turns.forget(connection, ref)
         key = tape.delete(connection, ref)
         if key is not None:

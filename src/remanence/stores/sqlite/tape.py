@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
-import apsw
-
 from remanence.clock import Clock
 from remanence.errors import DuplicateMessage, InvalidMessage, WrongUser
+from remanence.stores.connection import Connection, Cursor
 from remanence.stores.rows import (
     MESSAGE_COLUMNS,
+    NO_LIMIT,
     STATE_COLUMNS,
     Row,
     encode_call_ids,
@@ -26,7 +26,7 @@ _OF_REF: LiteralString = (
     "WHERE conversation = (SELECT key FROM conversations WHERE tenant = ? AND id = ?) "
 )
 _SELECT_STATE: LiteralString = (
-    f"SELECT key, user, indexed_seq, {STATE_COLUMNS} "  # noqa: S608 - a constant
+    f'SELECT key, "user", indexed_seq, {STATE_COLUMNS} '  # noqa: S608 - a constant
     "FROM conversations JOIN states ON conversation = key "
 )
 
@@ -91,7 +91,7 @@ def entry(message: Message, clock: Clock, now: datetime) -> Entry:
 
 
 def append(
-    connection: apsw.Connection,
+    connection: Connection,
     ref: ConversationRef,
     access: Access,
     now: datetime,
@@ -125,18 +125,18 @@ def append(
     return TapeWrite(tuple(places), grown, key, seq - indexed_seq)
 
 
-def _state(connection: apsw.Connection, ref: ConversationRef) -> tuple[Any, ...] | None:
-    return connection.execute(
+def _state(connection: Connection, ref: ConversationRef) -> tuple[Any, ...] | None:
+    row: tuple[Any, ...] | None = connection.execute(
         _SELECT_STATE + "WHERE tenant = ? AND conversations.id = ?", ref
     ).fetchone()
+    return row
 
 
-def _create(connection: apsw.Connection, ref: ConversationRef, now: datetime) -> tuple[Any, ...]:
-    connection.execute(
-        "INSERT INTO conversations (tenant, id, created_at) VALUES (?, ?, ?)",
+def _create(connection: Connection, ref: ConversationRef, now: datetime) -> tuple[Any, ...]:
+    key: int = connection.execute(
+        "INSERT INTO conversations (tenant, id, created_at) VALUES (?, ?, ?) RETURNING key",
         (ref.tenant, ref.id, encode_instant(now)),
-    )
-    key = connection.last_insert_rowid()
+    ).get
     connection.execute("INSERT INTO states (conversation) VALUES (?)", (key,))
     row = _state(connection, ref)
     assert row is not None
@@ -144,7 +144,7 @@ def _create(connection: apsw.Connection, ref: ConversationRef, now: datetime) ->
 
 
 def _name_user(
-    connection: apsw.Connection, ref: ConversationRef, access: Access, row: Sequence[Any]
+    connection: Connection, ref: ConversationRef, access: Access, row: Sequence[Any]
 ) -> bool:
     """Name the user of a conversation that has none yet; true if it had none.
 
@@ -156,12 +156,12 @@ def _name_user(
         raise WrongUser(ref.id, user=user)
     if user is None or owner is not None:
         return False
-    connection.execute("UPDATE conversations SET user = ? WHERE key = ?", (user, key))
+    connection.execute('UPDATE conversations SET "user" = ? WHERE key = ?', (user, key))
     connection.execute("UPDATE states SET facts_seq = last_seq WHERE conversation = ?", (key,))
     return True
 
 
-def _insert(connection: apsw.Connection, key: int, item: Entry, seq: int, sum_tokens: int) -> None:
+def _insert(connection: Connection, key: int, item: Entry, seq: int, sum_tokens: int) -> None:
     message = item.message
     connection.execute(
         "INSERT INTO messages (conversation, seq, id, role, kind, name, content, calls, "
@@ -183,7 +183,7 @@ def _insert(connection: apsw.Connection, key: int, item: Entry, seq: int, sum_to
 
 
 def _existing_message(
-    connection: apsw.Connection, ref: ConversationRef, key: int, item: Entry
+    connection: Connection, ref: ConversationRef, key: int, item: Entry
 ) -> Message | None:
     """Return the message with this id, if it is equal."""
     row = connection.execute(
@@ -206,7 +206,7 @@ def _existing_message(
 
 
 def _require_calls(
-    connection: apsw.Connection, ref: ConversationRef, key: int, call_ids: Sequence[str]
+    connection: Connection, ref: ConversationRef, key: int, call_ids: Sequence[str]
 ) -> None:
     for call_id in call_ids:
         # Newest first: the call is usually a few messages before its result.
@@ -223,7 +223,7 @@ def _require_calls(
 
 
 def messages(
-    connection: apsw.Connection,
+    connection: Connection,
     ref: ConversationRef,
     *,
     after: int,
@@ -233,13 +233,13 @@ def messages(
     """Return messages above *after*, as many as the limits allow."""
     rows = connection.execute(
         _SELECT + _OF_REF + "AND seq > ? ORDER BY seq LIMIT ?",
-        (*ref, after, -1 if limit is None else limit),
+        (*ref, after, NO_LIMIT if limit is None else limit),
     )
     return _within(rows, max_tokens)
 
 
 def tail(
-    connection: apsw.Connection, key: int, *, tail_seq: int, max_tokens: int
+    connection: Connection, key: int, *, tail_seq: int, max_tokens: int
 ) -> tuple[Message, ...]:
     """Return the newest messages from *tail_seq* on that fit, and at least the newest."""
     rows = connection.execute(
@@ -248,7 +248,7 @@ def tail(
     return _within(rows, max_tokens)[::-1]
 
 
-def _within(rows: apsw.Cursor, max_tokens: int | None) -> tuple[Message, ...]:
+def _within(rows: Cursor, max_tokens: int | None) -> tuple[Message, ...]:
     """Return the first rows of at most *max_tokens* together; later rows are not read."""
     if max_tokens is None:
         return tuple(message_from_row(row) for row in rows)
@@ -264,7 +264,7 @@ def _within(rows: apsw.Cursor, max_tokens: int | None) -> tuple[Message, ...]:
     return tuple(selected)
 
 
-def sum_tokens_at(connection: apsw.Connection, key: int, seq: int) -> int:
+def sum_tokens_at(connection: Connection, key: int, seq: int) -> int:
     """Return the tokens of the tape up to and including message *seq*; 0 before the first."""
     found: int | None = connection.execute(
         "SELECT sum_tokens FROM messages WHERE conversation = ? AND seq = ?", (key, seq)
@@ -272,7 +272,7 @@ def sum_tokens_at(connection: apsw.Connection, key: int, seq: int) -> int:
     return found or 0
 
 
-def delete(connection: apsw.Connection, ref: ConversationRef) -> int | None:
+def delete(connection: Connection, ref: ConversationRef) -> int | None:
     """Delete a conversation and all that refers to it; return its key, if it existed."""
     key: int | None = connection.execute(
         "DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key", ref

@@ -2,15 +2,14 @@
 
 from datetime import datetime
 
-import apsw
-
 from remanence.errors import TurnTaken
+from remanence.stores.connection import Connection
 from remanence.stores.rows import decode_time, encode_instant
 from remanence.types import ConversationRef
 
 
 def take(
-    connection: apsw.Connection,
+    connection: Connection,
     ref: ConversationRef,
     *,
     owner: str,
@@ -38,9 +37,7 @@ def take(
     return decode_time(row[0])
 
 
-def prolong(
-    connection: apsw.Connection, ref: ConversationRef, *, owner: str, until: datetime
-) -> bool:
+def prolong(connection: Connection, ref: ConversationRef, *, owner: str, until: datetime) -> bool:
     """Move the end of the turn, if it is still the owner's."""
     connection.execute(
         "UPDATE turns SET until = ? WHERE tenant = ? AND id = ? AND owner = ?",
@@ -49,12 +46,12 @@ def prolong(
     return connection.changes() == 1
 
 
-def end(connection: apsw.Connection, ref: ConversationRef, *, owner: str) -> None:
+def end(connection: Connection, ref: ConversationRef, *, owner: str) -> None:
     """Give up the turn, if it is the owner's."""
     connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ? AND owner = ?", (*ref, owner))
 
 
-def require(connection: apsw.Connection, ref: ConversationRef, owner: str) -> None:
+def require(connection: Connection, ref: ConversationRef, owner: str) -> None:
     """Raise `TurnTaken` unless the turn is the owner's."""
     found = connection.execute(
         "SELECT 1 FROM turns WHERE tenant = ? AND id = ? AND owner = ?", (*ref, owner)
@@ -66,6 +63,6 @@ def require(connection: apsw.Connection, ref: ConversationRef, owner: str) -> No
         )
 
 
-def forget(connection: apsw.Connection, ref: ConversationRef) -> None:
+def forget(connection: Connection, ref: ConversationRef) -> None:
     """End the turn of a conversation that is deleted: nothing more may be added to it."""
     connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ?", ref)

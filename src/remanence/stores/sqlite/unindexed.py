@@ -6,7 +6,7 @@ from typing import Final
 import apsw
 
 from remanence.stores.rows import Row, decode_content
-from remanence.stores.sqlite import search
+from remanence.stores.sqlite import fts, search
 from remanence.stores.terms import index_terms, searchable_text
 from remanence.types import ConversationRef, Hit, RecallFilter
 
@@ -14,7 +14,7 @@ _MAX_MESSAGES: Final = 1_000  # the newest; each search indexes them anew
 
 
 def find(
-    connection: apsw.Connection,
+    connection: fts.Connection,
     ref: ConversationRef,
     query: str,
     *,
@@ -22,7 +22,7 @@ def find(
     only: RecallFilter,
 ) -> tuple[Hit, ...]:
     """Return messages outside the index with a word of the query, best first."""
-    words = search.expression(query)
+    words = fts.expression(query)
     rows: Sequence[Row] = connection.execute(
         "SELECT messages.key, content FROM conversations "
         "JOIN states ON states.conversation = conversations.key "
@@ -37,7 +37,7 @@ def find(
     return tuple([hit for hit in hits if only.allows(hit)][:limit])
 
 
-def _definition(connection: apsw.Connection) -> str:
+def _definition(connection: fts.Connection) -> str:
     """Return the statement that creates the index, so that both use the same tokenizer."""
     sql: str = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'text_index'").get
     return sql

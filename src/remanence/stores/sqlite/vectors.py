@@ -5,8 +5,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from math import sqrt
 
-import apsw
-
+from remanence.stores.connection import Connection
 from remanence.stores.rows import Row, decode_content, decode_notes
 from remanence.stores.sqlite.search import MAX_NOTES, note_rowid
 from remanence.stores.terms import searchable_text
@@ -16,39 +15,43 @@ _MAX_CHARACTERS = 8_000  # characters of a text; embedders cut or refuse longer 
 _FACTS = 256
 
 
-def next_task(connection: apsw.Connection, model: str) -> VectorTask | None:
+def next_task(connection: Connection, model: str) -> VectorTask | None:
     """Return the oldest segment, else the oldest facts, without vectors of *model*."""
     return _segment_task(connection, model) or _facts_task(connection, model)
 
 
-def save(connection: apsw.Connection, task: VectorTask, vectors: Sequence[Sequence[float]]) -> None:
+def save(connection: Connection, task: VectorTask, vectors: Sequence[Sequence[float]]) -> None:
     """Write the vectors of items that still exist, and move the cursor past the task."""
     for item, vector in zip(task.items, vectors, strict=True):
         if task.subject == "fact":
             connection.execute(
-                "INSERT OR REPLACE INTO fact_vectors (fact, model, vector) "
-                "SELECT key, ?, ? FROM facts WHERE key = ? AND valid_to IS NULL",
+                "INSERT INTO fact_vectors (fact, model, vector) "
+                "SELECT key, ?, ? FROM facts WHERE key = ? AND valid_to IS NULL "
+                "ON CONFLICT (fact, model) DO UPDATE SET vector = excluded.vector",
                 (task.model, blob(vector), item.key),
             )
         elif item.key > 0:
             connection.execute(
-                "INSERT OR REPLACE INTO vectors (item, model, conversation, vector) "
-                "SELECT key, ?, conversation, ? FROM messages WHERE key = ?",
+                "INSERT INTO vectors (item, model, conversation, vector) "
+                "SELECT key, ?, conversation, ? FROM messages WHERE key = ? "
+                "ON CONFLICT (item, model) DO UPDATE SET vector = excluded.vector",
                 (task.model, blob(vector), item.key),
             )
         else:
             connection.execute(
-                "INSERT OR REPLACE INTO vectors (item, model, conversation, vector) "
-                "SELECT ?, ?, conversation, ? FROM segments WHERE key = ? AND superseded IS NULL",
+                "INSERT INTO vectors (item, model, conversation, vector) "
+                "SELECT ?, ?, conversation, ? FROM segments WHERE key = ? AND superseded IS NULL "
+                "ON CONFLICT (item, model) DO UPDATE SET vector = excluded.vector",
                 (item.key, task.model, blob(vector), -item.key // MAX_NOTES),
             )
     connection.execute(
-        "INSERT OR REPLACE INTO vector_cursors (model, subject, cursor) VALUES (?, ?, ?)",
+        "INSERT INTO vector_cursors (model, subject, cursor) VALUES (?, ?, ?) "
+        "ON CONFLICT (model, subject) DO UPDATE SET cursor = excluded.cursor",
         (task.model, task.subject, task.cursor),
     )
 
 
-def remove_segment(connection: apsw.Connection, segment_key: int) -> None:
+def remove_segment(connection: Connection, segment_key: int) -> None:
     """Remove the vectors of a segment's notes."""
     connection.execute(
         "DELETE FROM vectors WHERE item BETWEEN ? AND ?",
@@ -65,14 +68,14 @@ def blob(vector: Sequence[float]) -> bytes:
     return values.tobytes()
 
 
-def _cursor(connection: apsw.Connection, model: str, subject: str) -> int:
+def _cursor(connection: Connection, model: str, subject: str) -> int:
     cursor: int | None = connection.execute(
         "SELECT cursor FROM vector_cursors WHERE model = ? AND subject = ?", (model, subject)
     ).get
     return cursor or 0
 
 
-def _segment_task(connection: apsw.Connection, model: str) -> VectorTask | None:
+def _segment_task(connection: Connection, model: str) -> VectorTask | None:
     row = connection.execute(
         "SELECT key, conversation, generation, first_seq, last_seq, superseded, text, notes "
         "FROM segments WHERE key > ? ORDER BY key LIMIT 1",
@@ -91,7 +94,7 @@ def _segment_task(connection: apsw.Connection, model: str) -> VectorTask | None:
 
 
 def _messages(
-    connection: apsw.Connection, conversation: int, first_seq: int, last_seq: int
+    connection: Connection, conversation: int, first_seq: int, last_seq: int
 ) -> Iterator[VectorItem]:
     rows = connection.execute(
         "SELECT key, content FROM messages "
@@ -102,9 +105,9 @@ def _messages(
         yield VectorItem(key, searchable_text(decode_content(content)))
 
 
-def _facts_task(connection: apsw.Connection, model: str) -> VectorTask | None:
+def _facts_task(connection: Connection, model: str) -> VectorTask | None:
     rows: Sequence[Row] = connection.execute(
-        "SELECT facts.key, summary, tenant, user, id FROM facts "
+        'SELECT facts.key, summary, tenant, "user", id FROM facts '
         "JOIN fact_owners ON fact_owners.key = owner "
         "WHERE facts.key > ? AND valid_to IS NULL ORDER BY facts.key LIMIT ?",
         (_cursor(connection, model, "fact"), _FACTS),

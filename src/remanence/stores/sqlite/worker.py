@@ -7,13 +7,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
-import apsw
-
 from remanence.errors import Closed
 from remanence.stores.sqlite.errors import translate_error
+from remanence.stores.sqlite.fts import Connection
 
 T = TypeVar("T")
-Work: TypeAlias = Callable[[apsw.Connection], T]
+Work: TypeAlias = Callable[[Connection], T]
 
 _MAX_JOBS = 512  # in one transaction: limits what a crash interrupts and the first wait
 _QUIET_SECONDS = 0.01  # without a job before each idle step, which the next job would wait for
@@ -41,7 +40,7 @@ class Job(Generic[T]):
 
 
 AnyJob: TypeAlias = Job[Any]  # a queue holds jobs of every kind
-Serve: TypeAlias = Callable[[apsw.Connection, Sequence[AnyJob]], None]
+Serve: TypeAlias = Callable[[Connection, Sequence[AnyJob]], None]
 
 
 class Worker:
@@ -56,7 +55,7 @@ class Worker:
         name: str,
         *,
         path: str,
-        connect: Callable[[], apsw.Connection],
+        connect: Callable[[], Connection],
         serve: Serve,
         idle: Work[bool] | None = None,
     ) -> None:
@@ -107,7 +106,7 @@ class Worker:
             self._refuse(Closed(f"the store on {self._path!r} was closed: open it again"))
             connection.close()
 
-    def _work(self, connection: apsw.Connection) -> None:
+    def _work(self, connection: Connection) -> None:
         closing = False
         while not closing:
             jobs, closing = self._take(connection)
@@ -116,7 +115,7 @@ class Worker:
                 self._serve(connection, jobs)
                 _resolve(jobs)
 
-    def _take(self, connection: apsw.Connection) -> tuple[list[AnyJob], bool]:
+    def _take(self, connection: Connection) -> tuple[list[AnyJob], bool]:
         jobs: list[AnyJob] = []
         job = self._next(connection)
         while job is not None:
@@ -126,7 +125,7 @@ class Worker:
             job = self._jobs.get()
         return jobs, True
 
-    def _next(self, connection: apsw.Connection) -> AnyJob | None:
+    def _next(self, connection: Connection) -> AnyJob | None:
         """Return the next job; run idle steps while none arrives."""
         while self._idle:
             with contextlib.suppress(queue.Empty):
@@ -164,7 +163,7 @@ def _resolve_all(jobs: Sequence[AnyJob]) -> None:
 def read_each(path: str) -> Serve:
     """Run each job in its own snapshot of the database."""
 
-    def serve(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> None:
+    def serve(connection: Connection, jobs: Sequence[AnyJob]) -> None:
         for job in jobs:
             try:
                 connection.execute("BEGIN")
@@ -181,7 +180,7 @@ def read_each(path: str) -> Serve:
 def commit_together(path: str) -> Serve:
     """Run all waiting jobs in one transaction, so that they share one sync to disk."""
 
-    def serve(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> None:
+    def serve(connection: Connection, jobs: Sequence[AnyJob]) -> None:
         try:
             if not _commit_all(connection, jobs):
                 _commit_apart(connection, jobs, path)
@@ -193,7 +192,7 @@ def commit_together(path: str) -> Serve:
     return serve
 
 
-def _commit_all(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> bool:
+def _commit_all(connection: Connection, jobs: Sequence[AnyJob]) -> bool:
     """Run the jobs without a savepoint each; false when one failed and all are rolled back."""
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -206,7 +205,7 @@ def _commit_all(connection: apsw.Connection, jobs: Sequence[AnyJob]) -> bool:
     return True
 
 
-def _commit_apart(connection: apsw.Connection, jobs: Sequence[AnyJob], path: str) -> None:
+def _commit_apart(connection: Connection, jobs: Sequence[AnyJob], path: str) -> None:
     """Run each job in a savepoint, so that a failed one rolls back only its own changes."""
     connection.execute("BEGIN IMMEDIATE")
     for job in jobs:
@@ -222,6 +221,6 @@ def _commit_apart(connection: apsw.Connection, jobs: Sequence[AnyJob], path: str
     connection.execute("COMMIT")
 
 
-def _roll_back(connection: apsw.Connection) -> None:
+def _roll_back(connection: Connection) -> None:
     if connection.in_transaction:
         connection.execute("ROLLBACK")

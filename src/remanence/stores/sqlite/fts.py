@@ -1,0 +1,96 @@
+"""The indexes of words that SQLite's FTS5 keeps, and the connection that uses them."""
+
+from collections.abc import Sequence
+
+import apsw
+
+from remanence.stores.connection import WordIndex
+from remanence.stores.terms import index_terms, query_terms
+
+_MERGED_PAGES = 16
+_STEP_TEXTS = 16
+
+
+class Connection(apsw.Connection):
+    """A connection to a database file with the tables of a memory."""
+
+    def register_word_counts(self) -> None:
+        """Register the function by which `count_words` counts."""
+        self.register_fts5_function("word_counts", _word_counts)
+
+    def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:
+        self.execute(
+            f"INSERT INTO {index} (rowid, scope, terms) VALUES (?, ?, ?)",  # noqa: S608 - a literal
+            (key, scope, index_terms(text)),
+        )
+
+    def remove_words(self, index: WordIndex, keys: Sequence[int]) -> None:
+        statement = f"DELETE FROM {index} WHERE rowid = ?"  # noqa: S608 - a literal
+        self.executemany(statement, [(key,) for key in keys])
+
+    def match_word(
+        self, index: WordIndex, scope: str, term: str, between: tuple[int, int]
+    ) -> Sequence[int]:
+        rows = self.execute(
+            f"SELECT rowid FROM {index} WHERE {index} MATCH ? AND rowid BETWEEN ? AND ?",  # noqa: S608 - a literal
+            (_in_scope(scope, quote_term(term)), *between),
+        )
+        keys: list[int] = [rowid for (rowid,) in rows]
+        return keys
+
+    def count_words(
+        self, index: WordIndex, scope: str, terms: Sequence[str], keys: Sequence[int]
+    ) -> Sequence[Sequence[int]]:
+        expression = _in_scope(scope, " OR ".join(map(quote_term, terms)))
+        rows = self.execute(
+            f"SELECT rowid, word_counts({index}) FROM {index} WHERE {index} MATCH ? "  # noqa: S608 - a literal
+            "AND +rowid IN (SELECT value FROM json_each(?))",
+            (expression, f"[{','.join(map(str, keys))}]"),
+        )
+        return [(rowid, *map(int, counts.split())) for rowid, counts in rows]
+
+
+def expression(query: str) -> str:
+    """Return a query in FTS5 syntax."""
+    return " OR ".join(map(quote_term, query_terms(query)))
+
+
+def quote_term(term: str) -> str:
+    """Return a term in FTS5 syntax, quoted so that it is not an operator."""
+    return f'"{term[:-1]}" *' if term.endswith("*") else f'"{term}"'
+
+
+def remove_some(connection: Connection, scope: str) -> bool:
+    """Remove some texts of a scope; false when none are left."""
+    rows = connection.execute(
+        "SELECT rowid FROM text_index WHERE text_index MATCH ? LIMIT ?",
+        (f"scope : {scope}", _STEP_TEXTS),
+    ).fetchall()
+    connection.executemany("DELETE FROM text_index WHERE rowid = ?", rows)
+    return bool(rows)
+
+
+def merge_some(connection: Connection) -> bool:
+    """Merge a few pages of the index; false when nothing is left to merge."""
+    return _merge(connection, _MERGED_PAGES)
+
+
+def start_purge(connection: Connection) -> None:
+    """Let `merge_some` rewrite the whole index, without the words of removed texts."""
+    _merge(connection, -_MERGED_PAGES)
+
+
+def _merge(connection: Connection, pages: int) -> bool:
+    before = connection.total_changes()
+    connection.execute("INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (pages,))
+    return connection.total_changes() - before >= 2  # 1 is the command itself
+
+
+def _word_counts(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:
+    """Return the number of words of a match, then the count of each query word, space-separated."""
+    counts = [len(api.phrase_column_offsets(phrase, 1)) for phrase in range(1, api.phrase_count)]
+    return " ".join(map(str, [api.column_size(1), *counts]))
+
+
+def _in_scope(scope: str, expression: str) -> str:
+    return f"scope : {scope} AND terms : ({expression})"
