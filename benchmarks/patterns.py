@@ -20,8 +20,6 @@ import remanence
 from benchmarks.hostile import SHAPES
 from benchmarks.pattern_parts import runs
 from benchmarks.rows import Row
-from remanence.dates.grammar import grammar_of
-from remanence.dates.language import Language
 
 SMALL, LARGE = 1_000, 4_000
 MOST_GROWTH = 9.0
@@ -36,7 +34,7 @@ BOUNDED: Mapping[str, int] = {
     "observers.extractive.choices._names": 40,  # clauses of at most `_MAX_CHOICE_CHARS`
     "notes.literals._SCAN": 1_000,  # parts of `SLICE_CHARACTERS`
     "dates.find._WORD_BEFORE": 20,  # what stands before a date
-    "dates.required_words._ESCAPE_OR_CLASS": 400,  # rules of the package itself
+    "dates.required_words._ESCAPE_OR_CLASS": 400,  # phrases of the package itself
     "dates.required_words._GROUP": 400,
 }
 """The most characters that a pattern is given, where the code around it sets a bound."""
@@ -69,9 +67,7 @@ def _held(module: Any) -> Iterator[Named]:
     """What the module's names hold, also behind functions that make it once."""
     short = module.__name__.removeprefix("remanence.")
     for name, value in vars(module).items():
-        if isinstance(value, Language):
-            value = grammar_of(value)  # noqa: PLW2901
-        elif hasattr(value, "cache_info") and not inspect.signature(value).parameters:
+        if hasattr(value, "cache_info") and not inspect.signature(value).parameters:
             value = value() if value.__module__ == module.__name__ else None  # noqa: PLW2901
         for pattern in _within(value, set()):
             yield Named(f"{short}.{name}", pattern)

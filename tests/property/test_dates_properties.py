@@ -3,8 +3,7 @@ from datetime import UTC, datetime
 from hypothesis import given, strategies as st
 
 from remanence.dates import find_dates, render_date, resolve_dates
-from remanence.dates.language import Language
-from remanence.dates.languages import LANGUAGES
+from remanence.dates.language import Language, languages
 
 MOMENTS = st.datetimes(
     min_value=datetime.fromisoformat("1950-01-01"), max_value=datetime.fromisoformat("2090-01-01")
@@ -33,7 +32,7 @@ def _phrases(language: Language) -> st.SearchStrategy[str]:
     ).map(lambda parts: "".join(word + space for word, space in parts))
 
 
-PHRASES = st.sampled_from(LANGUAGES).flatmap(_phrases)
+PHRASES = st.sampled_from(languages()).flatmap(_phrases)
 
 
 @given(text=st.text() | PHRASES, at=MOMENTS)

@@ -4,7 +4,7 @@ import pytest
 
 from remanence.dates import DateMention, find_dates, render_date, resolve_dates
 from remanence.dates.grammar import grammar_of, words_of
-from remanence.dates.languages import LANGUAGES
+from remanence.dates.language import languages
 
 MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 SUNDAY = datetime(2023, 5, 14, 9, 0, tzinfo=UTC)
@@ -263,6 +263,19 @@ def test_a_relative_date_is_replaced_by_the_day_or_period_it_means(
     assert resolve_dates(text, MONDAY) == expected
 
 
+@pytest.mark.parametrize(
+    ("sentence", "dates"),
+    [
+        pytest.param(phrase.sentence, phrase.dates, id=f"{language.name}: {phrase.pattern}")
+        for language in languages()
+        for phrase in language.phrases
+        if phrase.sentence
+    ],
+)
+def test_the_sentence_beside_a_phrase_has_the_dates_beside_it(sentence: str, dates: str) -> None:
+    assert ", ".join(map(render_date, find_dates(sentence, MONDAY))) == dates
+
+
 @pytest.mark.parametrize("text", TRAPS)
 def test_text_that_only_looks_like_a_relative_date_stays_as_it_is(text: str) -> None:
     assert resolve_dates(text, MONDAY) == text
@@ -377,7 +390,7 @@ def test_no_pattern_is_skipped_that_would_have_matched() -> None:
     samples = [
         text for text, _ in [*ENGLISH, *GERMAN, *FRENCH, *SPANISH, *KOREAN, *JAPANESE, *CHINESE]
     ]
-    for grammar in map(grammar_of, LANGUAGES):
+    for grammar in map(grammar_of, languages()):
         for text in [*samples, *TRAPS]:
             words = words_of(text)
             for pattern in grammar.patterns:

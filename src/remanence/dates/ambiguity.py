@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cache
 
-from remanence.dates.languages import BY_NAME
+from remanence.dates.language import language_of
 from remanence.dates.mention import DateMention
 
 _FAR_DAYS = 7
@@ -139,7 +139,7 @@ def _is_bare(mention: DateMention) -> bool:
 
 @cache
 def _day_words(language: str) -> frozenset[str]:
-    slots = BY_NAME[language].slots
+    slots = language_of(language).slots
     days = {word for name in ("weekday", "weekday_full") for word in slots.get(name, ())}
     units = (words for name, words in slots.items() if name.startswith("unit"))
     return frozenset(days).union(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from remanence.dates.ambiguity import without_doubtful
 from remanence.dates.clauses import Clauses
 from remanence.dates.grammar import Grammar, words_of
-from remanence.dates.language import Rule
+from remanence.dates.language import Meaning, Phrase
 from remanence.dates.meanings import DateReading, calendar_day
 from remanence.dates.mention import DateMention
 from remanence.dates.periods import Period
@@ -75,7 +75,7 @@ def _candidates(
     for start, end in windows:
         window = text[start:end]
         words = words_of(window)
-        if not words.isdisjoint(grammar.language.foreign_words):
+        if not words.isdisjoint(grammar.language.foreign):
             continue
         for pattern in grammar.patterns:
             if not pattern.may_match(window, words):
@@ -83,9 +83,10 @@ def _candidates(
             for match in pattern.regex.finditer(text, start, end):
                 if _is_cut(match):
                     continue
-                if pattern.rule is None:
+                meaning = pattern.phrase.meaning
+                if meaning is None:
                     yield _Candidate(*match.span(), None)
-                elif mention := _read(grammar, pattern.rule, match, at, clauses):
+                elif mention := _read(grammar, pattern.phrase, meaning, match, at, clauses):
                     yield _Candidate(*match.span(), mention)
             yield None
 
@@ -96,10 +97,15 @@ def _is_cut(match: Match[str]) -> bool:
 
 
 def _read(
-    grammar: Grammar, rule: Rule, match: Match[str], at: datetime, clauses: Clauses
+    grammar: Grammar,
+    phrase: Phrase,
+    meaning: Meaning,
+    match: Match[str],
+    at: datetime,
+    clauses: Clauses,
 ) -> DateMention | None:
     """Return the mention of a match; None if the date is invalid or contradicted by its clause."""
-    word, slots = str(rule.settled.get("word", "")), dict(rule.settled)
+    word, slots = str(phrase.implied.get("word", "")), dict(phrase.implied)
     for name, raw in match.groupdict().items():
         if raw is None:
             continue
@@ -111,8 +117,8 @@ def _read(
         at=at, slots=slots, word=word, tenses=partial(clauses.tenses, match.start())
     )
     try:
-        period = rule.meaning(reading)
-        if period and rule.meaning is calendar_day:
+        period = meaning(reading)
+        if period and meaning is calendar_day:
             period = _on_its_weekday(grammar, match, period)
     except (ValueError, OverflowError):
         return None
@@ -122,7 +128,7 @@ def _read(
 def _on_its_weekday(grammar: Grammar, match: Match[str], period: Period) -> Period:
     """Shift a date to the adjacent year in which its weekday is right: "samedi 5 septembre"."""
     before = _WORD_BEFORE.search(match.string[max(0, match.start() - 20) : match.start()])
-    weekday = before and grammar.language.slots.get("weekday", {}).get(before[1].casefold())
+    weekday = before and grammar.language.slots.get("weekday", {}).get(before[1].lower())
     if not period.relative or weekday is None or weekday == period.first.weekday():
         return period
     own = period.first
@@ -133,7 +139,7 @@ def _on_its_weekday(grammar: Grammar, match: Match[str], period: Period) -> Peri
 
 def _value(grammar: Grammar, name: str, raw: str) -> int | str:
     words = grammar.language.slots.get(name, {})
-    return words.get(" ".join(raw.casefold().replace("’", "'").split()), raw)
+    return words.get(" ".join(raw.lower().replace("’", "'").split()), raw)
 
 
 def _mention(grammar: Grammar, match: Match[str], period: Period, word: str) -> DateMention:

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from remanence.dates.language import LETTERS, Language, Rule
+from remanence.dates.language import LETTERS, Language, Phrase
 from remanence.dates.required_words import keywords, rare_words
 
 _NAME = re.compile(r"\{([a-z_]+)\}")
@@ -15,16 +15,16 @@ WORD = re.compile(f"[{LETTERS}]+")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pattern:
-    """A rule of a language, or a trap, which has no rule."""
+    """A phrase of a language with its macros expanded."""
 
     language: Language
     text: str
-    rule: Rule | None
+    phrase: Phrase
     keywords: tuple[frozenset[str], ...]
 
     def may_match(self, window: str, words: frozenset[str]) -> bool:
         """Return whether `window`, which has `words` in lower case, may match."""
-        if self.language.trigger_words:
+        if self.language.triggers:
             return not any(map(words.isdisjoint, self.keywords))
         return all(any(word in window for word in needed) for needed in self.keywords)
 
@@ -35,12 +35,12 @@ class Pattern:
         return re.compile(f"{language.left}(?:{body})(?:{language.right})", re.IGNORECASE)
 
     def _slot(self, name: str) -> str:
-        """Return a group (named in rules) of the slot's digits, if any, and its words, longest first."""
+        """Return a group (named in dates) of the slot's digits, if any, and its words, longest first."""
         words = sorted(self.language.slots.get(name, ()), key=len, reverse=True)
         digits = [_DIGITS[name]] if name in _DIGITS else []
         strict = frozenset() if name.endswith("_any") else self.language.capital
         choice = "|".join(digits + [_spell(word, capital=word in strict) for word in words])
-        return f"(?P<{name}>{choice})" if self.rule else f"(?:{choice})"
+        return f"(?P<{name}>{choice})" if self.phrase.meaning else f"(?:{choice})"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,19 +92,18 @@ def words_of(text: str) -> frozenset[str]:
 @cache
 def grammar_of(language: Language) -> Grammar:
     """Return the grammar of `language`, built once."""
-    rules = [(rule.pattern, rule) for rule in language.rules]
-    traps = [(trap, None) for trap in language.traps]
     return Grammar(
         language=language,
-        patterns=tuple(_pattern(language, text, rule) for text, rule in [*rules, *traps]),
-        trigger_words=language.trigger_words and language.trigger_words | rare_words(language),
+        patterns=tuple(_pattern(language, phrase) for phrase in language.phrases),
+        trigger_words=language.triggers and language.triggers | rare_words(language),
     )
 
 
-def _pattern(language: Language, text: str, rule: Rule | None) -> Pattern:
+def _pattern(language: Language, phrase: Phrase) -> Pattern:
+    text = phrase.pattern
     while any(name in language.macros for name in _NAME.findall(text)):
         text = _NAME.sub(lambda name: language.macros.get(name[1], name[0]), text)
-    return Pattern(language=language, text=text, rule=rule, keywords=keywords(language, text))
+    return Pattern(language=language, text=text, phrase=phrase, keywords=keywords(language, text))
 
 
 def _spell(word: str, *, capital: bool) -> str:

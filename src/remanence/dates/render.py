@@ -2,8 +2,7 @@
 
 from datetime import date
 
-from remanence.dates.language import Language
-from remanence.dates.languages import BY_NAME
+from remanence.dates.language import Language, language_of
 from remanence.dates.mention import DateMention, Grain
 from remanence.dates.periods import WINTER
 
@@ -23,7 +22,7 @@ def render_date(mention: DateMention) -> str:
 
     A duration is rendered as its two ends ("2020-2023"); "~" marks a vague date.
     """
-    language = BY_NAME.get(mention.language) or BY_NAME["english"]
+    language = language_of(mention.language)
     text = _phrase(language, mention.grain, mention.first, mention.word)
     if mention.lasting:
         dash = "-" if mention.grain == "year" else " - "
@@ -40,9 +39,9 @@ def iso_date(mention: DateMention) -> str:
 def _phrase(language: Language, grain: Grain, first: date, word: str) -> str:
     winter = first.month == 12
     season = WINTER if winter else first.month // 3 - 1
-    phrase = language.phrases.get(grain, _DEFAULT_PHRASES[grain])
-    names = language.months or BY_NAME["english"].months
-    seasons = language.seasons or BY_NAME["english"].seasons
+    phrase = language.render.get(grain, _DEFAULT_PHRASES[grain])
+    names = language.months or language_of("english").months
+    seasons = language.seasons or language_of("english").seasons
     return phrase.format(
         first=first.isoformat(),
         year=first.year,

@@ -53,7 +53,7 @@ def _sets(language: Language, plain: str, outside: str) -> Iterator[frozenset[st
     for slot in _SLOT.finditer(outside):
         if _kind(slot[1]) in _WORD_SLOTS:
             yield _slot_words(language, slot[1])
-    word = _SPACED_WORD if language.trigger_words else _UNSPACED_WORD
+    word = _SPACED_WORD if language.triggers else _UNSPACED_WORD
     for literal in word.findall(_SLOT.sub(_OPAQUE, outside)):
         yield frozenset({literal})
     for choice in _CHOICE.finditer(plain):
@@ -74,7 +74,7 @@ def _is_separate(pattern: str, choice: re.Match[str]) -> bool:
 def _slot_words(language: Language, name: str) -> frozenset[str]:
     """Return the words of a slot, split like the words of a text in scripts with spaces."""
     phrases = language.slots.get(name, {})
-    if not language.trigger_words:
+    if not language.triggers:
         return frozenset(phrases)
     return frozenset(word for phrase in phrases for word in _WORD.findall(phrase))
 

@@ -5,7 +5,7 @@ from functools import cache
 from itertools import chain
 
 from remanence.dates.grammar import WORD, Grammar, grammar_of, words_of
-from remanence.dates.languages import LANGUAGES
+from remanence.dates.language import languages
 
 _REACH = 60
 """Characters to search around a trigger; no mention is longer."""
@@ -41,12 +41,12 @@ def _near_words(text: str) -> Iterator[tuple[Grammar, Windows]]:
 
 @cache
 def _spaced_grammars() -> tuple[Grammar, ...]:
-    return tuple(grammar_of(language) for language in LANGUAGES if language.trigger_words)
+    return tuple(grammar_of(language) for language in languages() if language.triggers)
 
 
 @cache
 def _unspaced_grammars() -> tuple[Grammar, ...]:
-    return tuple(grammar_of(language) for language in LANGUAGES if not language.trigger_words)
+    return tuple(grammar_of(language) for language in languages() if not language.triggers)
 
 
 @cache

@@ -4,7 +4,7 @@ import re
 from datetime import date, datetime
 
 from remanence.dates import DateMention, render_date
-from remanence.dates.languages import BY_NAME
+from remanence.dates.language import language_of
 
 _WEEKDAY = re.compile(
     r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b|[월화수목금토일]요일|[月火水木金土日]曜日?"
@@ -61,7 +61,7 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
 def _names_its_day(mention: DateMention, at: datetime) -> bool:
     """Return whether the text names day and month itself, in the year of the heading."""
     day, month, text = mention.first.day, mention.first.month, mention.text.casefold()
-    names = BY_NAME[mention.language].months or _MONTHS
+    names = language_of(mention.language).months or _MONTHS
     return (
         mention.grain == "day"
         and mention.first.year == at.year
