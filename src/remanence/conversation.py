@@ -470,8 +470,9 @@ class Conversation:
     async def delete(self) -> bool:
         """Erase messages, notes, log, facts and exported blocks, also of work in progress.
 
-        Its model calls stay in the ledger, under their user, and no longer name it. Returns false
-        if there is no such conversation.
+        When it returns, no byte of their text is left in the database's files. Model calls stay in
+        the ledger, under their user, and no longer name it. Returns false if there is no such
+        conversation.
         """
         await self._require_ours()
         self._runtime.live_prompts.forget(self.ref)
@@ -485,6 +486,8 @@ class Conversation:
             await vectors.forget(owner, mine)
         if (blocks := self._runtime.blocks(self.ref.tenant)) is not None:
             await blocks.delete(self.id)
+        if deleted:
+            await self._store.scrub()
         return deleted
 
     async def _pair_results(self, messages: Sequence[Message]) -> Sequence[Message]:

@@ -501,6 +501,16 @@ class Store(
     that was deleted since *state* was read.
     """
 
+    async def scrub(self) -> None:
+        """Remove the bytes of erased rows from all files; none is left when it returns.
+
+        Writes wait meanwhile: it may rewrite the whole database.
+
+        Raises:
+            StoreUnavailable: another process kept a file in use; call it again later.
+        """
+        ...
+
     async def check(self) -> tuple[Problem, ...]:
         """Look for violations of coverage and accounting, and for damage of the database."""
         ...

@@ -102,7 +102,10 @@ class Facts:
         )
 
     async def forget(self, fact_id: str, *, user: str, tenant: str = "default") -> bool:
-        """Erase a fact and the earlier ones that it superseded; False if there is none."""
+        """Erase a fact and the earlier ones that it superseded; False if there is none.
+
+        When it returns, no byte of them is left in the database's files.
+        """
         owner = self._owner(tenant, user)
         require_text(fact_id=fact_id)
         before = await self._store.facts(owner, history=True) if self._vectors else ()
@@ -111,6 +114,8 @@ class Facts:
             left = {fact.id for fact in await self._store.facts(owner, history=True)}
             gone = [fact.id for fact in before if fact.id not in left]
             await self._vectors.forget(owner, gone)
+        if erased:
+            await self._store.scrub()
         return erased
 
     async def list(

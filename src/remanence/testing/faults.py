@@ -321,6 +321,9 @@ class FaultyStore:
             ),
         )
 
+    async def scrub(self) -> None:
+        await self._call("scrub", self._inner.scrub)
+
     async def check(self) -> tuple[Problem, ...]:
         return await self._call("check", self._inner.check)
 

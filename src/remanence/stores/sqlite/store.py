@@ -28,6 +28,7 @@ from remanence.stores.sqlite import (
 from remanence.stores.sqlite.check import check
 from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.fts import Connection
+from remanence.stores.sqlite.scrub import scrub
 from remanence.stores.sqlite.upkeep import Upkeep
 from remanence.stores.sqlite.worker import Work, Worker, commit_together, read_each
 from remanence.types import (
@@ -330,6 +331,10 @@ class SQLiteStore:
     async def delete(self, ref: ConversationRef) -> bool:
         return await self._write(partial(self._delete, ref))
 
+    async def scrub(self) -> None:
+        self._require_writable()
+        await self._writer.submit(scrub, alone=True)
+
     async def record_usage(self, usages: Sequence[Usage]) -> None:
         await self._write(lambda connection: ledger.record(connection, usages))
 
@@ -370,12 +375,15 @@ class SQLiteStore:
         await self._writer.close()
 
     async def _write(self, work: Work[T]) -> T:
+        self._require_writable()
+        return await self._writer.submit(work)
+
+    def _require_writable(self) -> None:
         if self._database.read_only:
             self._writer.require_open()
             raise StoreUnavailable(
                 f"{self._database.path!r} is open for reading only: open it without read_only=True"
             )
-        return await self._writer.submit(work)
 
     async def _read(self, work: Work[T]) -> T:
         return await self._reader.submit(work)

@@ -5,6 +5,7 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from remanence.errors import Closed
@@ -19,12 +20,16 @@ _QUIET_SECONDS = 0.01  # without a job before each idle step, which the next job
 
 
 class Job(Generic[T]):
-    """Work and the future of its result. The work may be run again after a rollback."""
+    """Work and the future of its result. The work may be run again after a rollback.
 
-    __slots__ = ("error", "future", "result", "work")
+    With `alone` it is run once, outside of a transaction.
+    """
 
-    def __init__(self, work: Work[T], future: asyncio.Future[T]) -> None:
+    __slots__ = ("alone", "error", "future", "result", "work")
+
+    def __init__(self, work: Work[T], future: asyncio.Future[T], *, alone: bool = False) -> None:
         self.work = work
+        self.alone = alone
         self.future = future
         self.result: T | None = None
         self.error: Exception | None = None
@@ -79,11 +84,14 @@ class Worker:
         if self._closed:
             raise Closed(f"the store on {self._path!r} was closed: open it again")
 
-    def submit(self, work: Work[T]) -> asyncio.Future[T]:
-        """Queue *work*. If the waiting task is cancelled, it is run completely or not at all."""
+    def submit(self, work: Work[T], *, alone: bool = False) -> asyncio.Future[T]:
+        """Queue *work*. If the waiting task is cancelled, it is run completely or not at all.
+
+        With *alone* it is run outside of a transaction.
+        """
         self.require_open()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._jobs.put(Job(work, future))
+        self._jobs.put(Job(work, future, alone=alone))
         return future
 
     async def close(self) -> None:
@@ -111,9 +119,18 @@ class Worker:
         while not closing:
             jobs, closing = self._take(connection)
             jobs = [job for job in jobs if not job.future.cancelled()]
-            if jobs:
-                self._serve(connection, jobs)
-                _resolve(jobs)
+            for alone, together in groupby(jobs, key=lambda job: job.alone):
+                batch = list(together)
+                (self._serve_alone if alone else self._serve)(connection, batch)
+                _resolve(batch)
+
+    def _serve_alone(self, connection: Connection, jobs: Sequence[AnyJob]) -> None:
+        for job in jobs:
+            try:
+                job.result = job.work(connection)
+            except Exception as error:  # noqa: BLE001 - handed to the task that waits for it
+                _roll_back(connection)
+                job.error = translate_error(error, self._path)
 
     def _take(self, connection: Connection) -> tuple[list[AnyJob], bool]:
         jobs: list[AnyJob] = []

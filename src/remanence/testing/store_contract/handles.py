@@ -214,6 +214,7 @@ def _every_call(store: Store, state: MemoryState) -> list[Awaitable[object]]:
         store.nearest(REF, "model", (1.0,), limit=1),
         store.nearest_facts(Owner("default", "ana"), "model", (1.0,), limit=1),
         store.delete(REF),
+        store.scrub(),
         store.record_usage([usage()]),
         store.usage(),
         store.check(),
