@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from remanence import telemetry
 from remanence.context.context import Context
 from remanence.context.layout import ContextRequest, build_context, plain_context
+from remanence.engine.activation import activate_if_due
 from remanence.errors import RemanenceError, WrongUser
 from remanence.facts.conversation_facts import facts_block, owner_of
 from remanence.facts.render import memories_text
@@ -151,7 +152,14 @@ async def _activate(
     """Return the snapshot with ready notes activated, if that can be written now."""
     state = snapshot.state
     moved = await write_if_possible(
-        runtime.reconciler.activate_if_due(snapshot, now=request.now, model_changed=model_changed)
+        activate_if_due(
+            runtime.store,
+            runtime.policy,
+            snapshot,
+            now=request.now,
+            at=runtime.clock.now(),
+            model_changed=model_changed,
+        )
     )
     if moved is None:
         return snapshot

@@ -392,14 +392,8 @@ class Conversation:
             Closed: the memory was closed meanwhile.
         """
         await self._require_ours()
-        if retry and (state := await self._store.state(self.ref)) is not None:
-            await self._store.forget_failures(state, at=self.clock.now())
-        await self._runtime.engine.settle(self.ref, everything=everything)
-        if retry and await self._runtime.reconciler.observe_again(self.ref):
-            await self._runtime.engine.settle(self.ref, everything=everything)
-        if self._runtime.indexer is not None:
-            await self._runtime.indexer.settle()
-        return await self.state()
+        await self._runtime.engine.settle(self.ref, everything=everything, retry=retry)
+        return await self._settle_vectors()
 
     async def end(self) -> MemoryState:
         """Close the conversation's accounts; it may still go on.
@@ -409,8 +403,9 @@ class Conversation:
         `blocks_directory` its notes are exported there too, and pruned; that reflection also goes to
         the blocks of all conversations.
         """
-        await self.flush(everything=True)
-        await self._runtime.reconciler.roll_up(self.ref)
+        await self._require_ours()
+        await self._runtime.engine.finish(self.ref)
+        await self._settle_vectors()
         if (blocks := self._runtime.blocks(self.ref.tenant)) is not None:
             await self.export_blocks(blocks)
             if self._runtime.policy.reflect_at_end:
@@ -437,7 +432,7 @@ class Conversation:
         """
         require_one_of(BlockStore, store=store)
         await self._require_ours()
-        return await import_blocks(store, self.ref, self._runtime.reconciler.segment_writer)
+        return await import_blocks(store, self.ref, self._runtime.segment_writer)
 
     async def record_call(self, usage: Usage, *, estimated_tokens: int | None = None) -> None:
         """Count a model call that was made for this conversation; a `Chat` does it by itself.
@@ -511,6 +506,11 @@ class Conversation:
                 await asyncio.sleep(0)
                 pacer = Pacer()
         return counted
+
+    async def _settle_vectors(self) -> MemoryState:
+        if self._runtime.indexer is not None:
+            await self._runtime.indexer.settle()
+        return await self.state()
 
     async def _segments(self) -> tuple[Segment, ...]:
         await self._require_ours()

@@ -23,7 +23,7 @@ from remanence.conversation import Conversation
 from remanence.engine.hooks import Hooks
 from remanence.engine.readiness import find_unready
 from remanence.errors import InvalidArgument, InvalidPolicy, NotOpen
-from remanence.opening import MemoryParts, assemble
+from remanence.opening import assemble
 from remanence.policy.diagnosis import diagnose, diagnose_budget
 from remanence.policy.policy import Policy
 from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector
@@ -54,7 +54,6 @@ class Memory:
     def __init__(
         self,
         runtime: Runtime,
-        daily: DailyNotes | None = None,
         *,
         opened: AsyncExitStack | None = None,
     ) -> None:
@@ -70,7 +69,6 @@ class Memory:
         self.facts = runtime.facts
         self._runtime = runtime
         self._store = runtime.store
-        self._daily = daily
 
     @classmethod
     def open(
@@ -140,10 +138,13 @@ class Memory:
                     read_only=read_only,
                 )
                 stack.push_async_callback(store.close)
-                parts = MemoryParts(
+                background = await stack.enter_async_context(Background())
+                runtime = await assemble(
+                    store,
                     settings=settings,
                     policy=policy,
                     clock=clock,
+                    background=background,
                     observer=observer,
                     reflector=reflector,
                     model=model,
@@ -151,19 +152,14 @@ class Memory:
                     embedder=embedder,
                     fact_vectors=fact_vectors,
                     model_options=model_options,
-                    budgets=settings.budgets if budgets is None else budgets,
+                    budgets=budgets,
                     hooks=hooks,
-                    background=await stack.enter_async_context(Background()),
+                    read_only=read_only,
                     all_users=all_users,
                 )
-                runtime, daily = await assemble(store, parts)
-                if read_only:
-                    runtime.indexer = None  # existing vectors are searched, new ones are not made
                 runtime.start()
                 stack.push_async_callback(runtime.stop)
-                if daily is not None and settings.workers:
-                    parts.background.spawn("daily", daily.keep_up)
-                return cls(runtime, daily, opened=stack.pop_all())
+                return cls(runtime, opened=stack.pop_all())
 
         chosen = _settings(settings)
         if read_only:
@@ -327,13 +323,13 @@ class Memory:
 
     def _require_daily(self) -> DailyNotes:
         self._runtime.check_open()
-        if self._daily is None:
+        if self._runtime.daily is None:
             raise InvalidPolicy(
                 "daily_directory=None has no daily notes: name a directory of yours, as in "
                 'Memory.open(settings=Settings(daily_directory="notes")) or by '
                 "REMANENCE_DAILY_DIRECTORY"
             )
-        return self._daily
+        return self._runtime.daily
 
 
 class Opening(Generic[T_co]):

@@ -1,9 +1,8 @@
 """Assembly of a memory: every part is made once, from the arguments of `Memory.open`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Protocol
 
 from remanence.archive.daily import DailyNotes
 from remanence.archive.day_facts import DayFacts
@@ -20,208 +19,209 @@ from remanence.engine.local import LocalEngine
 from remanence.engine.reconciler import Reconciler
 from remanence.engine.segment_writer import SegmentWriter
 from remanence.engine.turns import Turns
-from remanence.facts.api import Facts
-from remanence.facts.conversation_facts import ConversationFacts
 from remanence.facts.extraction import Extraction
 from remanence.model_sources import ObserverFactory
 from remanence.observers.extractive import ExtractiveObserver
 from remanence.policy.policy import Policy
-from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector, Store
+from remanence.protocols import Engine, FactExtractor, FactVectors, Observer, Reflector, Store
 from remanence.providers import ModelOptions, ModelSource
 from remanence.recall.embedders import EmbedderSource, open_embedder
 from remanence.recall.indexer import VectorIndexer
 from remanence.recall.search import Search
-from remanence.runtime import Gate, Runtime
+from remanence.runtime import Runtime
 from remanence.settings import Settings
-from remanence.tokens import TokenCounter, counter_for
+from remanence.tokens import counter_for
 from remanence.types import Budget
 
 TRIED_ONCE = ModelOptions(attempts=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryParts:
-    """The arguments of `Memory.open`, with defaults applied."""
+class EngineFactory(Protocol):
+    """Makes the engine of a memory; `LocalEngine` is one.
 
-    settings: Settings
-    policy: Policy
-    clock: Clock
-    observer: "Observer | ModelSource | None"
-    reflector: "Reflector | ModelSource | None"
-    model: "ModelSource | None"
-    extractor: "FactExtractor | ModelSource | None"
-    embedder: "EmbedderSource | None"
-    fact_vectors: FactVectors | None
-    model_options: ModelOptions | None
-    budgets: Sequence[Budget]
-    hooks: Hooks | None
-    all_users: bool = False
-    background: Background
+    The engine runs steps of *reconciler*, at most *workers* at a time in this process, and calls
+    *progressed* after each that made something.
+    """
+
+    def __call__(
+        self, reconciler: Reconciler, *, workers: int, progressed: Callable[[], None]
+    ) -> Engine: ...
 
 
-class Assembly(NamedTuple):
-    """The runtime, and the daily notes if there is a directory for them."""
-
-    runtime: Runtime
-    daily: DailyNotes | None
-
-
-class _NoteWriters(NamedTuple):
-    observer: Observer
-    reflector: Reflector
-    extractor: FactExtractor
-
-
-async def assemble(store: Store, parts: MemoryParts) -> Assembly:
+async def assemble(
+    store: Store,
+    *,
+    settings: Settings,
+    policy: Policy,
+    clock: Clock,
+    background: Background,
+    observer: "Observer | ModelSource | None" = None,
+    reflector: "Reflector | ModelSource | None" = None,
+    model: "ModelSource | None" = None,
+    extractor: "FactExtractor | ModelSource | None" = None,
+    embedder: "EmbedderSource | None" = None,
+    fact_vectors: FactVectors | None = None,
+    model_options: ModelOptions | None = None,
+    budgets: Sequence[Budget] | None = None,
+    hooks: Hooks | None = None,
+    read_only: bool = False,
+    all_users: bool = False,
+    engine: EngineFactory = LocalEngine,
+) -> Runtime:
     """Assemble the parts of a memory on *store*, without starting them.
 
     Raises:
         InvalidPolicy, ModelError: a part cannot be made.
     """
-    settings, policy, clock = parts.settings, parts.policy, parts.clock
-    ledger = Ledger(store)
-    budgets = Budgets(parts.budgets, ledger=ledger, clock=clock)
+    ledger, calibrator, live_prompts = Ledger(store), Calibrator(), LivePrompts()
+    spending = Budgets(settings.budgets if budgets is None else budgets, ledger=ledger, clock=clock)
     counter = counter_for(policy.token_counter or policy.model)
-    calibrator, live_prompts, gate = Calibrator(), LivePrompts(), Gate()
     factory = ObserverFactory(
         policy=policy,
         clock=clock,
         record=ledger.record,
         compare=calibrator.compare,
         count=counter.text,
-        options=parts.model_options or TRIED_ONCE,
-        budgets=budgets,
+        options=model_options or TRIED_ONCE,
+        budgets=spending,
         over_budget=settings.over_budget,
     )
-    writers = await _make_parts(factory, parts)
-    extraction = Extraction(store=store, policy=policy, extractor=writers.extractor, clock=clock)
-    reconciler = _reconciler(store, parts, writers, extraction, counter, live_prompts)
-    embedder = open_embedder(parts.embedder) if parts.embedder is not None else None
-    vectors = parts.fact_vectors
-    recall_search = Search(store=store, embedder=embedder, policy=policy, fact_vectors=vectors)
-    indexer = VectorIndexer(store, embedder, policy, vectors) if embedder else None
-    changed = _texts_changed(indexer)
-    daily = _daily_notes(parts, writers.reflector, extraction, counter, changed)
-    runtime = Runtime(
+    model = model or settings.model
+    segment_writer = SegmentWriter(
+        store=store,
+        policy=policy,
+        observer=await _open_observer(factory, settings, observer, model),
+        reflector=await _open_reflector(factory, settings, reflector, model),
+        clock=clock,
+        count_text=counter.text,
+        hooks=hooks or NO_HOOKS,
+        live_prompt=live_prompts.newest,
+    )
+    extraction = Extraction(
+        store=store,
+        policy=policy,
+        extractor=await _open_extractor(factory, settings, extractor, model),
+        clock=clock,
+    )
+    vectors = open_embedder(embedder) if embedder is not None else None
+    search = Search(store=store, embedder=vectors, policy=policy, fact_vectors=fact_vectors)
+    indexer = None  # a memory for reading searches the vectors that exist
+    if vectors is not None and not read_only:
+        indexer = VectorIndexer(store, vectors, policy, fact_vectors)
+    texts_changed = indexer.signal if indexer is not None else lambda: None
+    reconciler = _reconciler(segment_writer, extraction, background, settings.lease_seconds)
+    return Runtime(
         policy=policy,
         settings=settings,
         clock=clock,
         store=store,
         counter=counter,
-        reconciler=reconciler,
-        background=parts.background,
-        engine=LocalEngine(reconciler, workers=settings.workers, progressed=changed),
+        segment_writer=segment_writer,
+        background=background,
+        engine=engine(reconciler, workers=settings.workers, progressed=texts_changed),
         turns=Turns(
             store=store,
             clock=clock,
-            background=parts.background,
+            background=background,
             lease_seconds=settings.lease_seconds,
             wait_seconds=settings.turn_wait_seconds,
         ),
         ledger=ledger,
-        budgets=budgets,
+        budgets=spending,
         calibrator=calibrator,
-        facts=Facts(
-            store=store,
-            clock=clock,
-            search=recall_search.facts,
-            changed=changed,
-            vectors=vectors,
-            check_open=gate.check,
-        ),
-        recall_search=recall_search,
+        recall_search=search,
         indexer=indexer,
-        fact_vectors=vectors,
-        daily=daily,
+        fact_vectors=fact_vectors,
+        daily=_daily_notes(settings, segment_writer, extraction, texts_changed),
         live_prompts=live_prompts,
-        gate=gate,
-        all_users=parts.all_users,
+        all_users=all_users,
     )
-    return Assembly(runtime, daily)
 
 
-async def _make_parts(factory: ObserverFactory, parts: MemoryParts) -> _NoteWriters:
-    """Make observer, reflector and extractor; open no model for a part that is never used."""
-    settings = parts.settings
-    shared = parts.model or settings.model
-    observes = parts.policy.enabled
-    reflects = observes or settings.daily_directory is not None
-    observer = parts.observer or settings.observer_model
-    reflector = parts.reflector or settings.reflector_model
-    shared_key = settings.model_key_variable
-    observer_key = settings.observer_key_variable or (None if observer else shared_key)
-    reflector_key = settings.reflector_key_variable or (None if reflector else shared_key)
-    return _NoteWriters(
-        observer=await factory.observer(observer or shared, key_variable=observer_key)
-        if observes
-        else ExtractiveObserver(),
-        reflector=await factory.reflector(
-            (reflector or shared) if reflects else None, key_variable=reflector_key
-        ),
-        extractor=await factory.extractor(
-            (parts.extractor or shared) if reflects else None,
-            key_variable=None if parts.extractor else shared_key,
-        ),
-    )
+async def _open_observer(
+    factory: ObserverFactory,
+    settings: Settings,
+    observer: "Observer | ModelSource | None",
+    model: "ModelSource | None",
+) -> Observer:
+    """Return the observer; no model is opened for one that is never used."""
+    if not factory.policy.enabled:
+        return ExtractiveObserver()
+    own = observer or settings.observer_model
+    key = settings.observer_key_variable or (None if own else settings.model_key_variable)
+    return await factory.observer(own or model, key_variable=key)
+
+
+async def _open_reflector(
+    factory: ObserverFactory,
+    settings: Settings,
+    reflector: "Reflector | ModelSource | None",
+    model: "ModelSource | None",
+) -> Reflector:
+    """Return the reflector, as above; daily notes need it, too."""
+    if not _reflects(factory.policy, settings):
+        return await factory.reflector(None)
+    own = reflector or settings.reflector_model
+    key = settings.reflector_key_variable or (None if own else settings.model_key_variable)
+    return await factory.reflector(own or model, key_variable=key)
+
+
+async def _open_extractor(
+    factory: ObserverFactory,
+    settings: Settings,
+    extractor: "FactExtractor | ModelSource | None",
+    model: "ModelSource | None",
+) -> FactExtractor:
+    """Return the extractor, as above."""
+    if not _reflects(factory.policy, settings):
+        return await factory.extractor(None)
+    key = None if extractor else settings.model_key_variable
+    return await factory.extractor(extractor or model, key_variable=key)
+
+
+def _reflects(policy: Policy, settings: Settings) -> bool:
+    return policy.enabled or settings.daily_directory is not None
 
 
 def _reconciler(
-    store: Store,
-    parts: MemoryParts,
-    writers: _NoteWriters,
+    segment_writer: SegmentWriter,
     extraction: Extraction,
-    counter: TokenCounter,
-    live_prompts: LivePrompts,
+    background: Background,
+    lease_seconds: float,
 ) -> Reconciler:
-    policy, clock = parts.policy, parts.clock
-    segment_writer = SegmentWriter(
-        store=store,
-        policy=policy,
-        observer=writers.observer,
-        reflector=writers.reflector,
-        clock=clock,
-        count_text=counter.text,
-        hooks=parts.hooks or NO_HOOKS,
-        live_prompt=live_prompts.newest,
-    )
-    leases = Leases(
-        store=store,
-        clock=clock,
-        background=parts.background,
-        owner=clock.new_id("owner"),
-        seconds=parts.settings.lease_seconds,
-    )
+    store, policy, clock = segment_writer.store, segment_writer.policy, segment_writer.clock
     return Reconciler(
         store=store,
         policy=policy,
         clock=clock,
         segment_writer=segment_writer,
-        conversation_facts=ConversationFacts(extraction=extraction),
-        leases=leases,
+        extraction=extraction,
+        leases=Leases(
+            store=store,
+            clock=clock,
+            background=background,
+            owner=clock.new_id("owner"),
+            seconds=lease_seconds,
+        ),
         backoff=Backoff(store=store, policy=policy, clock=clock),
     )
 
 
-def _texts_changed(indexer: VectorIndexer | None) -> Callable[[], None]:
-    """Return a callback for new texts, which signals the indexer if there is one."""
-    return indexer.signal if indexer is not None else lambda: None
-
-
 def _daily_notes(
-    parts: MemoryParts,
-    reflector: Reflector,
+    settings: Settings,
+    segment_writer: SegmentWriter,
     extraction: Extraction,
-    counter: TokenCounter,
-    changed: Callable[[], None],
+    texts_changed: Callable[[], None],
 ) -> DailyNotes | None:
-    if parts.settings.daily_directory is None:
+    if settings.daily_directory is None:
         return None
+    count_text = segment_writer.count_text
     return DailyNotes(
-        directory=Path(parts.settings.daily_directory).expanduser(),
-        keep_days=parts.settings.daily_keep_days,
-        reflector=reflector,
-        policy=parts.policy,
-        count_text=counter.text,
-        clock=parts.clock,
-        extract=DayFacts(extraction=extraction, count_text=counter.text, changed=changed),
+        directory=Path(settings.daily_directory).expanduser(),
+        keep_days=settings.daily_keep_days,
+        reflector=segment_writer.reflector,
+        policy=segment_writer.policy,
+        count_text=count_text,
+        clock=segment_writer.clock,
+        extract=DayFacts(extraction=extraction, count_text=count_text, changed=texts_changed),
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
+from remanence.background import Background
 from remanence.types import (
     Appended,
     ConversationRef,
@@ -516,3 +517,54 @@ class Store(
         ...
 
     async def close(self) -> None: ...
+
+
+class Engine(Protocol):
+    """Runs the steps that are due for conversations: it observes, reflects and extracts facts.
+
+    What is due is read from the cursors in the store, so that a lost, doubled or late signal does no
+    harm. Safe for concurrent calls from one event loop, and beside the engines of other processes on
+    the same database: a step is done by one of them. A failed step is recorded in the conversation's
+    state, never raised.
+    """
+
+    def start(self, background: Background) -> None:
+        """Begin to work, in tasks of *background*; also on what another process left undone."""
+        ...
+
+    def signal(self, ref: ConversationRef) -> None:
+        """Ask for a look at a conversation; returns at once, and does nothing once closed."""
+        ...
+
+    async def settle(
+        self, ref: ConversationRef, *, everything: bool = False, retry: bool = False
+    ) -> None:
+        """Return when nothing is due for a conversation, or all that is due has to wait.
+
+        Does not need `start`, unless other processes do the work. *everything* includes steps that
+        are not due yet; *retry* those that wait after a failure, and messages that were left
+        without notes because every try failed.
+
+        Raises:
+            Closed: the engine is closed, or was closed meanwhile.
+            StoreError: with *retry*, the database refused.
+        """
+        ...
+
+    async def progress(self, ref: ConversationRef) -> None:
+        """Return after the next look at a conversation, whatever its outcome; errors as above."""
+        ...
+
+    async def finish(self, ref: ConversationRef) -> None:
+        """Settle everything of a conversation that ends, and condense its notes if the policy does.
+
+        It may still go on. Errors as above.
+        """
+        ...
+
+    async def close(self, *, timeout_seconds: float) -> None:
+        """Accept no new signals, and work off the earlier ones within the time.
+
+        Calls that still wait raise `Closed`.
+        """
+        ...

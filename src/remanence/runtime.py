@@ -13,32 +13,19 @@ from remanence.costs.budgets import Budgets
 from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
 from remanence.engine.live_prompts import LivePrompts
-from remanence.engine.local import LocalEngine
-from remanence.engine.reconciler import Reconciler
+from remanence.engine.segment_writer import SegmentWriter
 from remanence.engine.turns import Turns
 from remanence.errors import Closed
 from remanence.facts.api import Facts
 from remanence.files import safe_name
 from remanence.policy.policy import Policy
-from remanence.protocols import CountTokens, FactVectors, Store
+from remanence.protocols import CountTokens, Engine, FactVectors, Store
 from remanence.recall.indexer import VectorIndexer
 from remanence.recall.search import Search
 from remanence.settings import Settings
 from remanence.tokens import TokenCounter
 
 DEFAULT_TENANT = "default"
-
-
-@dataclass(slots=True)
-class Gate:
-    """A flag that a memory is closed."""
-
-    closed: bool = False
-
-    def check(self) -> None:
-        """Raise `Closed` if the memory is closed."""
-        if self.closed:
-            raise Closed("the memory is closed: open it again with Memory.open(...)")
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -50,30 +37,39 @@ class Runtime:
     clock: Clock
     store: Store
     counter: TokenCounter
-    reconciler: Reconciler
+    segment_writer: SegmentWriter
     background: Background
-    engine: LocalEngine
+    engine: Engine
     turns: Turns
     ledger: Ledger
     budgets: Budgets
     calibrator: Calibrator
-    facts: Facts
     recall_search: Search
     indexer: VectorIndexer | None
     fact_vectors: FactVectors | None
     daily: DailyNotes | None
     live_prompts: LivePrompts
-    gate: Gate
     all_users: bool
     last_models: LastModels = field(default_factory=LastModels)
+    facts: Facts = field(init=False)
     count_text: CountTokens = field(init=False)
+    _closed: bool = False
 
     def __post_init__(self) -> None:
         self.count_text = functools.lru_cache(maxsize=256)(self.counter.text)
+        self.facts = Facts(
+            store=self.store,
+            clock=self.clock,
+            search=self.recall_search.facts,
+            changed=self.indexer.signal if self.indexer is not None else lambda: None,
+            vectors=self.fact_vectors,
+            check_open=self.check_open,
+        )
 
     def check_open(self) -> None:
         """Raise `Closed` after the memory was closed."""
-        self.gate.check()
+        if self._closed:
+            raise Closed("the memory is closed: open it again with Memory.open(...)")
 
     def blocks(self, tenant: str) -> BlockStore | None:
         """Return the export target for a tenant's notes at the end of a conversation, if any."""
@@ -90,10 +86,12 @@ class Runtime:
         self.engine.start(self.background)
         if self.indexer is not None:
             self.indexer.start(self.background)
+        if self.daily is not None and self.settings.workers:
+            self.background.spawn("daily", self.daily.keep_up)
 
     async def stop(self) -> None:
         """Stop the background work; steps in progress have some time to finish."""
-        self.gate.closed = True
+        self._closed = True
         seconds = self.settings.shutdown_timeout_seconds
         await self.engine.close(timeout_seconds=seconds)
         if self.indexer is not None:

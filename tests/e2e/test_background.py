@@ -13,7 +13,7 @@ from remanence.background import Background
 from remanence.clock import SystemClock
 from remanence.conversation import Conversation
 from remanence.errors import Closed, ModelError, StoreUnavailable
-from remanence.opening import MemoryParts, assemble
+from remanence.opening import assemble
 from remanence.protocols import ModelRequest, Observer, Store
 from remanence.runtime import Runtime
 from remanence.stores import open_store
@@ -37,22 +37,14 @@ def messages(turns: int) -> list[Message]:
 async def running(store: Store, observer: Observer) -> AsyncIterator[Runtime]:
     """A memory at work on a store of the test's own."""
     async with Background() as background:
-        parts = MemoryParts(
+        runtime = await assemble(
+            store,
             settings=Settings(),
             policy=POLICY,
             clock=SystemClock(),
-            observer=observer,
-            reflector=None,
-            model=None,
-            extractor=None,
-            embedder=None,
-            fact_vectors=None,
-            model_options=None,
-            budgets=(),
-            hooks=None,
             background=background,
+            observer=observer,
         )
-        runtime = (await assemble(store, parts)).runtime
         runtime.start()
         yield runtime
         await runtime.stop()

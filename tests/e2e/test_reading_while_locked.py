@@ -10,7 +10,7 @@ import pytest
 from remanence import Conversation, Memory, Message, Policy, Settings
 from remanence.background import Background
 from remanence.errors import StoreUnavailable
-from remanence.opening import MemoryParts, assemble
+from remanence.opening import assemble
 from remanence.stores import open_store
 from remanence.testing import FixedClock
 
@@ -54,26 +54,15 @@ async def full(path: Path, clock: FixedClock) -> AsyncIterator[Memory]:
     """The memory of a file that cannot grow."""
     store = await open_store(f"sqlite:///{path}", clock=clock, pragmas={"max_page_count": 1})
     async with Background() as background:
-        runtime, daily = await assemble(
+        runtime = await assemble(
             store,
-            MemoryParts(
-                settings=Settings(workers=0),
-                policy=POLICY,
-                clock=clock,
-                observer=None,
-                reflector=None,
-                model=None,
-                extractor=None,
-                embedder=None,
-                fact_vectors=None,
-                model_options=None,
-                budgets=(),
-                hooks=None,
-                background=background,
-            ),
+            settings=Settings(workers=0),
+            policy=POLICY,
+            clock=clock,
+            background=background,
         )
         runtime.start()
-        yield Memory(runtime, daily)
+        yield Memory(runtime)
         await runtime.stop()
     await store.close()
 

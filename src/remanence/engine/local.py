@@ -26,8 +26,8 @@ LAST_KEY = 2**63 - 1
 class LocalEngine:
     """Looks at conversations until nothing is due for them.
 
-    A signal only names a conversation, so a lost or doubled one does no harm. Conversations take
-    turns, one step each, after which *progressed* is called; at most *workers* are worked on at once, each by one worker.
+    Conversations take turns, one step each, after which *progressed* is called; at most *workers*
+    are worked on at once, each by one worker. Without workers only the calls that wait do work.
     What is due, or will be, is planned in the store: a scan finds it there, and sleeps until the
     earliest time.
     """
@@ -58,7 +58,6 @@ class LocalEngine:
         self._scanning: asyncio.Task[None] | None = None
 
     def start(self, background: Background) -> None:
-        """Start the workers; with none, only `settle` does work."""
         if not self._workers:
             return
         self._scanning = background.spawn("scan", self._watch)
@@ -66,18 +65,24 @@ class LocalEngine:
             self._working.add(background.spawn(f"worker-{number}", self._work))
 
     def signal(self, ref: ConversationRef) -> None:
-        """Ask for a look at a conversation; returns at once."""
         if not self._closed:
             self._enqueue(ref)
 
-    async def settle(self, ref: ConversationRef, *, everything: bool = False) -> None:
-        """Return when nothing is due for a conversation, or all that is due has to wait.
+    async def settle(
+        self, ref: ConversationRef, *, everything: bool = False, retry: bool = False
+    ) -> None:
+        store, clock = self._reconciler.store, self._reconciler.clock
+        if retry and (state := await store.state(ref)) is not None:
+            await store.forget_failures(state, at=clock.now())
+        await self._settle(ref, everything=everything)
+        if retry and await self._reconciler.observe_again(ref):
+            await self._settle(ref, everything=everything)
 
-        *everything* also does what is not due yet.
+    async def finish(self, ref: ConversationRef) -> None:
+        await self._settle(ref, everything=True)
+        await self._reconciler.roll_up(ref)
 
-        Raises:
-            Closed: the memory was closed before.
-        """
+    async def _settle(self, ref: ConversationRef, *, everything: bool) -> None:
         if self._closed:
             raise closed_error()
         if everything:
@@ -96,7 +101,6 @@ class LocalEngine:
                 raise closed_error()
 
     async def progress(self, ref: ConversationRef) -> None:
-        """Return after the next look at a conversation, whatever its outcome."""
         if self._closed:
             raise closed_error()
         if not self._workers:
@@ -113,7 +117,6 @@ class LocalEngine:
         self._everything.discard(ref)
 
     async def close(self, *, timeout_seconds: float) -> None:
-        """Accept no new signals, and work off the earlier ones within the time."""
         self._closed = True
         if self._scanning is not None:
             self._scanning.cancel()

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from remanence import telemetry
 from remanence.clock import Clock
+from remanence.engine.activation import activate, activate_if_due
 from remanence.engine.backoff import Backoff, maker_name
 from remanence.engine.leases import Leases
 from remanence.engine.segment_writer import SegmentWriter, source_limit
@@ -20,10 +21,10 @@ from remanence.engine.steps import (
     wait,
 )
 from remanence.errors import StoreError
-from remanence.facts.conversation_facts import ConversationFacts
+from remanence.facts.conversation_facts import extract_facts
+from remanence.facts.extraction import Extraction
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
-    activation,
     facts_end,
     halve,
     is_cut,
@@ -37,7 +38,6 @@ from remanence.policy.schedule import (
     observe_halvings,
     reflection_sources,
     reflection_time,
-    tail_start,
 )
 from remanence.protocols import Store
 from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
@@ -54,15 +54,15 @@ class Reconciler:
     policy: Policy
     clock: Clock
     segment_writer: SegmentWriter
-    conversation_facts: ConversationFacts
+    extraction: Extraction
     leases: Leases
     backoff: Backoff
 
     @property
     def maker_names(self) -> tuple[str, str, str]:
         """Names of the observer, the reflector and the extractor."""
-        segment_writer, extraction = self.segment_writer, self.conversation_facts.extraction
-        makers = (segment_writer.observer, segment_writer.reflector, extraction.extractor)
+        writer = self.segment_writer
+        makers = (writer.observer, writer.reflector, self.extraction.extractor)
         observer, reflector, extractor = (maker_name(maker) for maker in makers)
         return observer, reflector, extractor
 
@@ -85,7 +85,7 @@ class Reconciler:
         if snapshot is None:
             return IDLE
         now = self.clock.now()
-        if await self.activate_if_due(snapshot, now=now):
+        if await activate_if_due(self.store, self.policy, snapshot, now=now, at=now):
             return PROGRESS
         in_time = everything or eager or not is_turn_open(snapshot.tail)
         if not in_time and not may_interrupt(self.policy, snapshot.state):
@@ -113,7 +113,8 @@ class Reconciler:
         observations = [s for s in snapshot.segments if s.generation == 0 and s.text]
         if not observations:
             return
-        await self._activate(snapshot, snapshot.state.observed_seq)
+        observed_seq = snapshot.state.observed_seq
+        await activate(self.store, self.policy, snapshot, observed_seq, at=self.clock.now())
         active = await self._snapshot(ref) or snapshot
         sources = active.segments
         await self._run_leased(
@@ -133,29 +134,6 @@ class Reconciler:
     async def _snapshot(self, ref: ConversationRef) -> Snapshot | None:
         # Not `tail_tokens`: the newest `keep_last` messages may have more, and stay raw.
         return await self.store.snapshot(ref, tail_tokens=self.policy.context_tokens)
-
-    async def activate_if_due(
-        self, snapshot: Snapshot, *, now: datetime, model_changed: bool = False
-    ) -> MemoryState | None:
-        """Move `active_seq` if an activation is due; never calls a model."""
-        active_seq = activation(self.policy, snapshot, now=now, model_changed=model_changed)
-        return await self._activate(snapshot, active_seq) if active_seq is not None else None
-
-    async def _activate(self, snapshot: Snapshot, active_seq: int) -> MemoryState | None:
-        """Move `active_seq` or the tail; None if neither moves or another process was first."""
-        state = snapshot.state
-        start = tail_start(self.policy, snapshot.tail, active_seq)
-        if active_seq <= state.active_seq and start <= state.tail_seq:
-            return None
-        moved = await self.store.activate(
-            state,
-            active_seq=active_seq,
-            tail_seq=max(start, state.tail_seq),
-            at=self.clock.now(),
-        )
-        if moved is not None:
-            telemetry.count_activation(state.ref.id, active_seq)
-        return moved
 
     async def _observing(self, snapshot: Snapshot, now: datetime, *, everything: bool) -> Step:
         state = snapshot.state
@@ -233,7 +211,7 @@ class Reconciler:
         if not may_try(self.policy, state, state.facts_failure, now=now, made_by=extractor):
             return self.backoff.until_next_try(state, state.facts_failure)
         return await self._run_leased(
-            "facts", state, lambda: self.conversation_facts.remember(snapshot, end)
+            "facts", state, lambda: extract_facts(self.extraction, snapshot, end)
         )
 
     async def _slice(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:

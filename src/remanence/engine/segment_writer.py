@@ -13,7 +13,7 @@ from remanence.notes import render_notes
 from remanence.notes.excerpts import parts
 from remanence.notes.literals import LossReport
 from remanence.observers.draft_check import check_draft
-from remanence.observers.observation_input import observable_messages
+from remanence.observers.observable import observable_messages
 from remanence.pacing import Pacer
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (

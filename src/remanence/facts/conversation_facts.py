@@ -1,13 +1,12 @@
 """Extract facts about the user from a conversation, and choose those that its context shows."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from remanence import telemetry
 from remanence.facts.extraction import Extraction
 from remanence.facts.render import facts_text, prefix_marker, render_curated
-from remanence.observers.observation_input import observable_messages
+from remanence.observers.observable import observable_messages
 from remanence.policy.cache_economics import is_cold
 from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, Store
@@ -19,38 +18,32 @@ EXTRACT_TOKENS = 8_000
 """Tokens of messages per extraction, if the policy does not set `observe_max_tokens`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationFacts:
-    """Makes facts from the messages of a conversation; stateless."""
+async def extract_facts(extraction: Extraction, snapshot: Snapshot, end: int) -> bool:
+    """Extract and commit the facts of the next messages of a conversation, up to *end*.
 
-    extraction: Extraction
-
-    async def remember(self, snapshot: Snapshot, end: int) -> bool:
-        """Extract and commit the facts of the next messages up to *end*.
-
-        Returns False if there are no messages, or if another worker committed first.
-        """
-        state, store = snapshot.state, self.extraction.store
-        messages = await store.messages(
-            state.ref,
-            after=state.facts_seq,
-            limit=end - state.facts_seq,
-            max_tokens=self.extraction.policy.observe_max_tokens or EXTRACT_TOKENS,
-        )
-        if not messages:
-            return False
-        last_seq = messages[-1].seq
-        changes = FactChanges()
-        seen, owner = await observable_messages(messages), owner_of(state)
-        if seen and owner is not None:
-            notes = tuple(_notes(snapshot.segments, after=state.facts_seq, last_seq=last_seq))
-            changes = await self.extraction.changes(owner, state.ref, messages=seen, notes=notes)
-        committed = await store.commit_facts(
-            state, changes, facts_seq=last_seq, at=self.extraction.clock.now()
-        )
-        if committed is not None:
-            telemetry.facts_committed(state.ref.id, len(changes.facts), len(changes.replaced))
-        return committed is not None
+    Returns False if there are no messages, or if another worker committed first.
+    """
+    state, store = snapshot.state, extraction.store
+    messages = await store.messages(
+        state.ref,
+        after=state.facts_seq,
+        limit=end - state.facts_seq,
+        max_tokens=extraction.policy.observe_max_tokens or EXTRACT_TOKENS,
+    )
+    if not messages:
+        return False
+    last_seq = messages[-1].seq
+    changes = FactChanges()
+    seen, owner = await observable_messages(messages), owner_of(state)
+    if seen and owner is not None:
+        notes = tuple(_notes(snapshot.segments, after=state.facts_seq, last_seq=last_seq))
+        changes = await extraction.changes(owner, state.ref, messages=seen, notes=notes)
+    committed = await store.commit_facts(
+        state, changes, facts_seq=last_seq, at=extraction.clock.now()
+    )
+    if committed is not None:
+        telemetry.facts_committed(state.ref.id, len(changes.facts), len(changes.replaced))
+    return committed is not None
 
 
 def owner_of(state: MemoryState) -> Owner | None:

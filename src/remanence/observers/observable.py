@@ -1,15 +1,33 @@
 """The observable part of a conversation, without injected memory and the host's control text."""
 
+import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from remanence.notes.elements import replace_elements
 from remanence.notes.redact import redact
+from remanence.pacing import Pacer
 from remanence.types import Message, Part, TextPart, ToolCallPart, ToolResultPart
 from remanence.wire.pairing import VOLATILE_TAG
 
 _CONTROL = re.compile(rf"<({VOLATILE_TAG}|system-reminder)>")
+
+LONG_TEXT = 5_000
+"""Characters from which secrets are looked for in a thread."""
+
+
+async def observable_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the observable messages, prepared one by one so that other tasks get their turn."""
+    prepared: list[Message] = []
+    pacer = Pacer()
+    for message in messages:
+        if len(message.full_text) > LONG_TEXT:
+            prepared += await asyncio.to_thread(observable, (message,))
+        else:
+            prepared += observable((message,))
+        await pacer.pause()
+    return tuple(prepared)
 
 
 def observable(messages: Sequence[Message]) -> tuple[Message, ...]:
