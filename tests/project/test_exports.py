@@ -1,4 +1,8 @@
+import subprocess
+import sys
 from types import ModuleType
+
+import pytest
 
 import remanence
 
@@ -25,3 +29,20 @@ def test_every_name_that_the_package_shows_is_declared_public() -> None:
 
 def test_a_newcomer_meets_at_most_25_names() -> None:
     assert len(remanence.__all__) <= 25
+
+
+@pytest.mark.parametrize("package", ["pytest", "pytest_asyncio"])
+def test_a_contract_suite_without_the_extra_says_what_to_install(package: str) -> None:
+    program = (
+        f"import sys; sys.modules['{package}'] = None\n"
+        "import remanence.testing\n"
+        "import remanence.testing.store_contract"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, text=True
+    )
+
+    assert run.stderr.endswith(
+        f"MissingExtra: {package!r} is not installed: pip install 'remanence[testing]'\n"
+    )

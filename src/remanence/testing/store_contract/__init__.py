@@ -7,8 +7,16 @@
                 return await open_my_store(tmp_path)
             return open_handle
 
-Each call of `open_again` opens another handle on the same database; the suite closes them.
+Each call of `open_again` opens another handle on the same database; the suite closes them. The
+suite needs `remanence[testing]`, and `asyncio_mode = "auto"` in the settings of pytest.
 """
+
+from remanence.errors import MissingExtra
+
+try:
+    import pytest_asyncio  # noqa: F401 - it runs the asynchronous tests, and imports pytest
+except ModuleNotFoundError as error:
+    raise MissingExtra("testing", error.name or "pytest-asyncio") from error
 
 from remanence.testing.store_contract.activation import ActivationContract
 from remanence.testing.store_contract.erasure import ErasureContract
