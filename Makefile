@@ -92,8 +92,10 @@ fmt: $(STAMP) ## Format the code and mend what the linter can
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-coverage: $(STAMP) ## Run the tests and list the lines that they miss
-	@$(BIN)/python -m coverage run -m pytest $(PYTEST_ARGS)
+coverage: $(STAMP) ## Run the tests, list the lines and branches that they miss, and fail if there are too many
+	@$(BIN)/python -m coverage erase
+	@$(BIN)/python -m coverage run -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	@$(BIN)/python -m coverage combine --quiet
 	@$(BIN)/python -m coverage report --show-missing
 
 constraints: ## Pin the newest versions that pyproject.toml allows
