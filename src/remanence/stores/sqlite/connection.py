@@ -54,6 +54,11 @@ class Database:
     def in_memory(self) -> bool:
         return self.path == MEMORY
 
+    @property
+    def busy_milliseconds(self) -> int:
+        """Milliseconds that a connection waits for a lock of another one."""
+        return int(self.pragmas.get("busy_timeout", _BUSY_MILLISECONDS))
+
     def open_writer(self, clock: Clock, version: str) -> Connection:
         """Open the writing connection; create, adopt or migrate the file as needed."""
         check_path(self.path)
@@ -61,11 +66,11 @@ class Database:
             _create_private(self.path)
         connection = Connection(self.path)
         try:
-            connection.set_busy_timeout(_BUSY_MILLISECONDS)
+            connection.set_busy_timeout(self.busy_milliseconds)
             _refuse_foreign(connection, self.path)
             _set_up(connection, self)
             _migrate(connection, self.path, clock, version)
-            _until_unlocked(lambda: _use_wal(connection))
+            _until_unlocked(self.busy_milliseconds, lambda: _use_wal(connection))
         except BaseException:
             connection.close()
             raise
@@ -74,7 +79,7 @@ class Database:
     def open_reader(self) -> Connection:
         """Open a read-only connection to a database that the writer has opened."""
         connection = _open_unwritable(self.path) if self.read_only else Connection(self.path)
-        connection.set_busy_timeout(_BUSY_MILLISECONDS)
+        connection.set_busy_timeout(self.busy_milliseconds)
         _set_up(connection, self)
         connection.pragma("query_only", 1)
         return connection
@@ -232,9 +237,9 @@ def _use_wal(connection: Connection) -> None:
         connection.pragma("journal_mode", "wal")
 
 
-def _until_unlocked(action: Callable[[], None]) -> None:
+def _until_unlocked(busy_milliseconds: int, action: Callable[[], None]) -> None:
     """Retry *action*: switching the journal mode needs the file alone, and ignores the busy timeout."""
-    deadline = time.monotonic() + _BUSY_MILLISECONDS / 1000
+    deadline = time.monotonic() + busy_milliseconds / 1000
     while True:
         try:
             return action()
