@@ -2,27 +2,33 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 SOURCE = Path(__file__).parents[2] / "src" / "remanence"
 FREE_RELATIVES = ("What", "Whether", "Which", "Who", "How")
 VERBS_IN_ED = {"embed", "feed", "need", "proceed", "shed", "speed"}
 
 
-def _definitions() -> Iterator[tuple[str, ast.AST]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            yield f"{path.relative_to(SOURCE)}:{getattr(node, 'lineno', 1)}", node
+Definition: TypeAlias = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def _definitions() -> tuple[tuple[str, Definition], ...]:
+    return tuple(
+        (f"{path.relative_to(SOURCE)}:{getattr(node, 'lineno', 1)}", node)
+        for path in sorted(SOURCE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, Definition)
+    )
 
 
 def test_no_docstring_begins_with_a_free_relative() -> None:
     found = [
         f"{place} {text.splitlines()[0]}"
         for place, node in _definitions()
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        and (text := ast.get_docstring(node) or "").startswith(FREE_RELATIVES)
+        if (text := ast.get_docstring(node) or "").startswith(FREE_RELATIVES)
     ]
 
     assert found == []
