@@ -31,6 +31,7 @@ class Meanings:
         self.failing = False
         self.refused = ""
         self.calls = 0
+        self.called = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
 
@@ -44,6 +45,7 @@ class Meanings:
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         self.calls += 1
+        self.called.set()
         await self.gate.wait()
         if any(self.refused and self.refused in text for text in texts):
             raise ModelError("bad_request", "a text is refused")
@@ -158,11 +160,20 @@ async def test_a_deleted_conversation_leaves_no_note_fact_or_vector_also_from_wo
     embedder = Meanings()
     async with Memory.open(IN_MEMORY, policy=FULL, embedder=embedder) as memory:
         chat = memory.conversation("a", user="ana")
+        other = memory.conversation("b", user="ana")
+        await other.append(said("Hello."))
         await chat.append(said("I live in Lisbon with a hound."))
+        embedder.failing = True
+        await chat.flush(everything=True)
+        embedder.failing = False
         embedder.gate.clear()
-        await chat._runtime.engine.settle(chat.ref, everything=True)
-        await chat.delete()
-        embedder.gate.set()
+        embedder.called.clear()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(other.flush())
+            async with asyncio.timeout(60):
+                await embedder.called.wait()
+            await chat.delete()
+            embedder.gate.set()
         await chat.append(said("A new life."))
         await chat.flush(everything=True)
         hits = await chat.recall("puppy", limit=20)
@@ -307,20 +318,23 @@ async def test_a_text_that_the_embedder_refuses_holds_up_no_other_and_is_sent_no
     assert embedder.calls - calls <= 6
 
 
-async def test_signals_after_a_failure_do_not_call_the_embedder_before_its_time() -> None:
+async def test_observations_after_a_failure_do_not_call_the_embedder_before_its_time() -> None:
     embedder = Meanings()
     embedder.failing = True
+    policy = Policy(observe_tokens=20, keep_last=0)
     async with Memory.open(
-        IN_MEMORY, policy=FULL, embedder=embedder, observer=ScriptedObserver()
+        IN_MEMORY, policy=policy, embedder=embedder, observer=ScriptedObserver()
     ) as memory:
         chat = memory.conversation("a", user="ana")
         await chat.append(said("my puppy is called Rex"))
         await chat.flush(everything=True)
         calls = embedder.calls
+        await chat.append(said("my automobile is red " * 10))
+        async with asyncio.timeout(60):
+            while len(await chat.observations()) < 2:
+                pass
         for _ in range(20):
-            assert memory._runtime.indexer is not None
-            memory._runtime.indexer.signal()
-            await asyncio.sleep(0)
+            await chat.state()
         again = embedder.calls
         embedder.failing = False
         await chat.flush()

@@ -1,3 +1,4 @@
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -68,3 +69,27 @@ def test_no_test_patches_what_it_tests(files: list[Path]) -> None:
     tools = ["unittest" + r"\.mock", "from unittest " + "import mock", "monkeypatch" + r"\.setattr"]
 
     assert lines_matching("|".join(tools), source) == []
+
+
+def private_names(path: Path) -> list[str]:
+    """Return the names with a leading underscore that a file takes from elsewhere."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    reached = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in {"self", "cls"}
+    }
+    names = imported | reached - {"_exit", "_replace"}  # public, of `os` and of named tuples
+    return [f"{path.name}: {name}" for name in sorted(names) if re.match("_[a-z]", name)]
+
+
+def test_no_test_uses_a_private_name(files: list[Path]) -> None:
+    tests = [path for path in files if path.suffix == ".py" and ROOT / "tests" in path.parents]
+
+    assert [name for path in tests for name in private_names(path)] == []

@@ -10,7 +10,7 @@ from remanence.wire.pairing import (
     LEAD_IN,
     NO_RESULT,
     anthropic_turns,
-    last_settled,
+    breakpoints,
     openai_turns,
     pair_tool_calls,
 )
@@ -135,15 +135,6 @@ def test_a_request_that_begins_with_an_answer_gets_a_lead_in() -> None:
     assert turns[0] == {"role": "user", "content": [{"type": "text", "text": LEAD_IN}]}
 
 
-def test_the_newest_settled_message_is_before_calls_that_wait_for_results() -> None:
-    assert last_settled(pair_tool_calls([USER, ANSWER]), volatile=False) == 1
-    assert last_settled(pair_tool_calls([USER, call("a")]), volatile=False) == 0
-    assert (
-        last_settled(pair_tool_calls([USER, call("a"), Message.tool("a", "1")]), volatile=False)
-        == 2
-    )
-
-
 def test_volatile_text_follows_the_newest_tool_results() -> None:
     messages = [USER, call("a"), Message.tool("a", "1")]
     newest = anthropic_turns(messages, volatile="now", cache_control={}, marked=(2,))[-1]["content"]
@@ -189,8 +180,7 @@ def test_what_was_rendered_of_settled_messages_is_rendered_again(
 ) -> None:
     everything = _with_unique_calls([*messages, *more])
     earlier = pair_tool_calls(everything[: len(messages)])
-    settled = last_settled(earlier, volatile=False)
-    kept = 0 if settled is None else settled + 1
+    kept = max(breakpoints(earlier, volatile=False), default=-1) + 1
     assert pair_tool_calls(everything)[:kept] == earlier[:kept]
 
 

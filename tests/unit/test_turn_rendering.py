@@ -11,13 +11,10 @@ from remanence.wire.pairing import (
     NO_RESULT,
     anthropic_turns,
     breakpoints,
-    carrier,
     gemini_contents,
-    last_settled,
     openai_turns,
     pair_tool_calls,
     responses_items,
-    volatile_block,
 )
 
 USER = Message.user("Hello.")
@@ -77,31 +74,9 @@ def test_a_message_with_a_good_result_keeps_its_role_beside_a_late_one() -> None
     ],
 )
 def test_text_of_a_volatile_block_neither_begins_nor_ends_one(text: str, shown: str) -> None:
-    assert volatile_block(text) == f"<memory-context>\n{shown}\n</memory-context>"
+    (turn,) = openai_turns([USER], volatile=text)
 
-
-@pytest.mark.parametrize(
-    ("messages", "index"),
-    [
-        ([], None),
-        ([USER], 0),
-        ([ANSWER], None),
-        ([USER, ANSWER], 0),
-        ([USER, ANSWER, USER], 2),
-        ([USER, ANSWER, ANSWER], 0),
-        ([USER, call("a"), RESULT], 2),
-        ([USER, call("a")], 0),
-        ([USER, call("a", "b"), RESULT], 0),
-        ([call("a")], -1),
-        ([ANSWER, call("a")], -1),
-        ([call("a"), USER], 1),
-        ([call("a"), RESULT, call("b")], 1),
-    ],
-)
-def test_the_newest_message_of_the_users_side_before_open_calls_carries_the_volatile_block(
-    messages: list[Message], index: int | None
-) -> None:
-    assert carrier(messages) == index
+    assert turn["content"][-1]["text"] == f"<memory-context>\n{shown}\n</memory-context>"
 
 
 @pytest.mark.parametrize(
@@ -134,15 +109,22 @@ def shown_role(turn: dict[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("messages", "place"),
     [
+        ([], 0),
+        ([USER], 1),
+        ([ANSWER], 1),
         ([USER, ANSWER], 1),
         ([USER, ANSWER, USER], 3),
+        ([USER, ANSWER, ANSWER], 1),
         ([USER, call("a"), RESULT], 3),
         ([USER, call("a")], 1),
+        ([USER, call("a", "b"), RESULT], 1),
         ([call("a")], 0),
-        ([ANSWER], 1),
+        ([ANSWER, call("a")], 0),
+        ([call("a"), USER], 2),
+        ([call("a"), RESULT, call("b")], 2),
     ],
 )
-def test_items_of_responses_have_the_volatile_block_behind_the_message_that_carries_it(
+def test_the_volatile_block_follows_the_newest_message_of_the_users_side_before_open_calls(
     messages: list[Message], place: int
 ) -> None:
     items = responses_items(messages, volatile="now")
@@ -206,7 +188,9 @@ def test_contents_of_gemini_begin_with_the_user_and_alternate() -> None:
 def test_a_message_is_settled_once_nothing_that_comes_changes_it(
     messages: list[Message], volatile: bool, index: int | None
 ) -> None:
-    assert last_settled(messages, volatile=volatile) == index
+    newest = breakpoints(messages, volatile=volatile)[-1:]
+
+    assert newest == (() if index is None else (index,))
 
 
 def tool_turn(calls: int, *, text: str = "") -> list[Message]:
