@@ -4,14 +4,16 @@ import asyncio
 import ipaddress
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import datetime
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from hypothesis import settings
 
 from remanence import telemetry
+from remanence.cli import main
 from remanence.context.context import Context
 from remanence.testing import check_extends
 from remanence.types import ConversationRef, MemoryState
@@ -92,6 +94,24 @@ def data_dir() -> Path:
     if not path.is_dir():
         pytest.skip("needs the evaluation data: name its folder in REMANENCE_DATA")
     return path
+
+
+@pytest.fixture
+def cli(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., CompletedProcess[str]]:
+    """Runs a command in an empty directory, without settings from outside."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("REMANENCE_")]:
+        monkeypatch.delenv(name)
+
+    def run(*arguments: object) -> CompletedProcess[str]:
+        texts = [str(argument) for argument in arguments]
+        code = main(texts)
+        captured = capsys.readouterr()
+        return CompletedProcess(texts, code, captured.out, captured.err)
+
+    return run
 
 
 class PrefixWatch:

@@ -1,15 +1,12 @@
 """The command line as a user meets it: arguments in; exit code, stdout and stderr out."""
 
 import json
-import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
 from remanence.background import Background
-from remanence.cli import main
 
 
 @pytest.fixture
@@ -17,24 +14,6 @@ async def background() -> AsyncIterator[Background]:
     """The owner of a test's background tasks."""
     async with Background() as owner:
         yield owner
-
-
-@pytest.fixture
-def cli(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., CompletedProcess[str]]:
-    """Runs a command in an empty directory, without settings from outside."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("REMANENCE_")]:
-        monkeypatch.delenv(name)
-
-    def run(*arguments: object) -> CompletedProcess[str]:
-        texts = [str(argument) for argument in arguments]
-        code = main(texts)
-        captured = capsys.readouterr()
-        return CompletedProcess(texts, code, captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture

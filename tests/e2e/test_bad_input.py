@@ -1,10 +1,11 @@
 """What goes wrong names the thing, the value and the remedy, and nothing is written."""
 
 import asyncio
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from tests.builders import NoOffset
 
 from remanence import Memory, Message, Policy, Settings
 from remanence.errors import ContextOverflow, InvalidMessage, InvalidPolicy
@@ -41,19 +42,6 @@ BAD_MESSAGES: dict[str, tuple[Message, str]] = {
         r"50,000,000 bytes long",
     ),
 }
-
-
-class NoOffset(tzinfo):
-    """A time zone that does not know its offset."""
-
-    def utcoffset(self, dt: datetime | None) -> None:
-        return None
-
-    def dst(self, dt: datetime | None) -> None:
-        return None
-
-    def tzname(self, dt: datetime | None) -> None:
-        return None
 
 
 def other(raw: str, dialect: Any = "openai") -> Message:

@@ -8,12 +8,13 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
+from tests.builders import NoOffset
 from tests.unit.test_provider_types import TYPES
 
 from remanence import Memory, Message
@@ -32,19 +33,6 @@ PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 """Shrinking an example of this size takes minutes."""
 
 Json = Any  # generated JSON, well formed or not
-
-
-class NoOffset(tzinfo):
-    """A time zone that does not know its offset."""
-
-    def utcoffset(self, dt: datetime | None) -> None:
-        return None
-
-    def dst(self, dt: datetime | None) -> None:
-        return None
-
-    def tzname(self, dt: datetime | None) -> None:
-        return None
 
 
 def deep(levels: int) -> list[Any]:

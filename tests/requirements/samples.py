@@ -16,6 +16,24 @@ IN_MEMORY = "sqlite:///:memory:"
 CHARACTERS_PER_TOKEN = 4
 FRAME_TOKENS = {"cjk": 4, "flat": 0, "split": 0}
 MESSAGE_CHARACTERS = {"cjk": 4.0, "flat": 4.0, "split": 3.5}
+SMALL = Policy(
+    token_counter="flat",
+    observe_tokens=1_000,
+    observe_max_tokens=1_500,
+    tail_tokens=2_000,
+    tail_keep_tokens=500,
+    keep_last=2,
+    reflect_tokens=(500, 500),
+)
+TINY = Policy.default(
+    observe_tokens=60,
+    observe_max_tokens=150,
+    note_ratio=1.0,
+    tail_tokens=100,
+    tail_keep_tokens=20,
+    keep_last=2,
+    reflect_tokens=(120, 200),
+)
 
 
 @asynccontextmanager

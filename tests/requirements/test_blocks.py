@@ -1,7 +1,6 @@
 """Blocks of observations as JSON Lines, and a conversation's notes exported and imported."""
 
 import json
-import os
 import stat
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,25 +9,16 @@ from subprocess import CompletedProcess
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.requirements.samples import TINY
 
-from remanence import Memory, Message, Policy, Settings
+from remanence import Memory, Message, Settings
 from remanence.archive.blocks import Block, BlockStore
-from remanence.cli import main
 from remanence.conversation import Conversation
 from remanence.errors import StoreUnavailable
 from remanence.files import safe_name
 from remanence.testing import ScriptedObserver, ScriptedReflector, check_tiling
 
 AT = datetime(2026, 3, 2, 9, tzinfo=UTC)
-POLICY = Policy.default(
-    observe_tokens=60,
-    observe_max_tokens=150,
-    note_ratio=1.0,
-    tail_tokens=100,
-    tail_keep_tokens=20,
-    keep_last=2,
-    reflect_tokens=(120, 200),
-)
 
 
 def block(number: int, session: str = "s-1", **changes: object) -> Block:
@@ -263,7 +253,7 @@ async def test_a_conversation_that_ends_keeps_its_newest_notes_as_blocks(tmp_pat
     )
     async with Memory.open(
         settings=settings,
-        policy=POLICY,
+        policy=TINY,
         observer=ScriptedObserver(),
         reflector=ScriptedReflector(),
     ) as memory:
@@ -289,7 +279,7 @@ async def test_notes_move_to_another_database_with_their_messages(tmp_path: Path
     store = BlockStore(tmp_path)
     async with Memory.open(
         "sqlite:///:memory:",
-        policy=POLICY,
+        policy=TINY,
         observer=ScriptedObserver(),
         reflector=ScriptedReflector(),
     ) as memory:
@@ -303,7 +293,7 @@ async def test_notes_move_to_another_database_with_their_messages(tmp_path: Path
         messages = await chat.messages()
 
     settings = Settings(url="sqlite:///:memory:", workers=0)
-    async with Memory.open(policy=POLICY, settings=settings) as memory:
+    async with Memory.open(policy=TINY, settings=settings) as memory:
         chat = memory.conversation("chat")
         await chat.append(*messages)
         report = await chat.import_blocks(store)
@@ -351,21 +341,6 @@ async def test_an_import_reports_what_does_not_fit_and_replaces_nothing(tmp_path
 
 
 Cli = Callable[..., CompletedProcess[str]]
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cli:
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("REMANENCE_")]:
-        monkeypatch.delenv(name)
-
-    def run(*arguments: object) -> CompletedProcess[str]:
-        texts = [str(argument) for argument in arguments]
-        code = main(texts)
-        captured = capsys.readouterr()
-        return CompletedProcess(texts, code, captured.out, captured.err)
-
-    return run
 
 
 def test_blocks_are_exported_and_imported_from_the_command_line(cli: Cli, tmp_path: Path) -> None:

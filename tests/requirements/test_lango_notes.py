@@ -26,6 +26,7 @@ from remanence.server.app import create_app
 from remanence.stores import open_store
 from remanence.testing import FixedClock, ScriptedObserver
 from remanence.testing.models import ScriptedModel
+from remanence.testing.store_contract.samples import observation
 from remanence.types import Draft, Segment
 
 LANGO = Policy.lango(enabled=True)
@@ -92,19 +93,9 @@ async def test_a_note_that_comes_while_a_reflection_is_made_survives_it(tmp_path
 
 
 def meanwhile(first_seq: int, last_seq: int) -> Segment:
-    return Segment(
-        id="obs_meanwhile",
-        generation=0,
-        first_seq=first_seq,
-        last_seq=last_seq,
-        text="came meanwhile",
-        notes=(),
-        tokens=4,
-        source_tokens=0,
-        sum_tokens=0,
-        lost=(),
-        made_by="scripted/1",
-        created_at=FixedClock().now() + timedelta(hours=1),
+    later = FixedClock().now() + timedelta(hours=1)
+    return observation(
+        first_seq, last_seq, id="obs_meanwhile", text="came meanwhile", created_at=later
     )
 
 

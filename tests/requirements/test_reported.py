@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.requirements.samples import noting, ranges, seqs, system_text, tool_turn, turns
+from tests.requirements.samples import SMALL, noting, ranges, seqs, system_text, tool_turn, turns
 
 from remanence import Memory, Message, Policy
 from remanence.protocols import ObserveRequest
@@ -29,15 +29,6 @@ PRESETS = {
     "zora": Policy.zora(),
     "brain": Policy.brain(),
 }
-SMALL = Policy(
-    token_counter="flat",
-    observe_tokens=1_000,
-    observe_max_tokens=1_500,
-    tail_tokens=2_000,
-    tail_keep_tokens=500,
-    keep_last=2,
-    reflect_tokens=(500, 500),
-)
 
 
 @pytest.mark.req("X-01", "X-02")

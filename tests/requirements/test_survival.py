@@ -5,7 +5,15 @@ import itertools
 from pathlib import Path
 
 import pytest
-from tests.requirements.samples import IN_MEMORY, noting, ranges, system_text, tool_turn, turns
+from tests.requirements.samples import (
+    IN_MEMORY,
+    SMALL,
+    noting,
+    ranges,
+    system_text,
+    tool_turn,
+    turns,
+)
 
 from remanence import Memory, Message, Policy
 from remanence.archive.blocks import BlockStore
@@ -18,15 +26,6 @@ from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector, c
 from remanence.testing.models import ScriptedModel
 from remanence.types import ImagePart
 
-SMALL = Policy(
-    token_counter="flat",
-    observe_tokens=1_000,
-    observe_max_tokens=1_500,
-    tail_tokens=2_000,
-    tail_keep_tokens=500,
-    keep_last=2,
-    reflect_tokens=(500, 500),
-)
 REJECTED = "rejected Kafka because nobody runs it at night"
 STEERED = "wants metric units, not the inches that the assistant used"
 

@@ -9,22 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.requirements.samples import TINY
 
-from remanence import Memory, Message, Policy, count_tokens
+from remanence import Memory, Message, count_tokens
 from remanence.stores import open_store
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.store_contract.samples import observation, tape
 from remanence.types import Draft, Note, Segment
 
-POLICY = Policy.default(
-    observe_tokens=60,
-    observe_max_tokens=150,
-    note_ratio=1.0,
-    tail_tokens=100,
-    tail_keep_tokens=20,
-    keep_last=2,
-    reflect_tokens=(120, 200),
-)
 SEPARATOR = "\n\n---\n\n"
 
 
@@ -58,7 +50,7 @@ async def lived(tmp_path: Path) -> Lived:
     clock = FixedClock()
     async with Memory.open(
         f"sqlite:///{lived.path}",
-        policy=POLICY,
+        policy=TINY,
         observer=ScriptedObserver(),
         reflector=ScriptedReflector(),
         clock=clock,
@@ -92,7 +84,7 @@ async def test_observations_stay_readable_with_their_source_also_after_a_reflect
         assert row["session_key"] == "chat"
         assert row["content"] == row["text"]
         assert json.loads(row["tags"]) == ["Fact"]
-        assert row["token_count"] == count_tokens(row["text"], model=POLICY.model) > 0
+        assert row["token_count"] == count_tokens(row["text"], model=TINY.model) > 0
         assert (row["tenant"], row["user"]) == ("acme", "ana")
     made = {segment.id: segment for segment in lived.live if segment.generation == 0}
     for row in rows:
@@ -232,7 +224,7 @@ async def test_switching_memory_off_leaves_notes_in_the_tables_and_out_of_the_co
     count = "SELECT count(*) AS n FROM observations"
     before = read(lived.path, count)
 
-    policy = POLICY.replace(enabled=False)
+    policy = TINY.replace(enabled=False)
     async with Memory.open(f"sqlite:///{lived.path}", policy=policy) as memory:
         context = await memory.conversation("chat", user="ana", tenant="acme").context(
             system="You help."
@@ -245,7 +237,7 @@ async def test_switching_memory_off_leaves_notes_in_the_tables_and_out_of_the_co
 
 @pytest.mark.req("LS-06", "X-14")
 async def test_deleting_a_conversation_empties_its_rows_and_no_others(lived: Lived) -> None:
-    async with Memory.open(f"sqlite:///{lived.path}", policy=POLICY) as memory:
+    async with Memory.open(f"sqlite:///{lived.path}", policy=TINY) as memory:
         assert await memory.conversation("chat", user="ana", tenant="acme").delete()
 
     for view in ("observations", "observation_log", "memory_state"):
@@ -265,7 +257,7 @@ async def test_an_observation_without_notes_has_no_tags(tmp_path: Path) -> None:
     )
     nothing = Draft(notes=(), made_by="scripted/1", nothing=True)
     observer = ScriptedObserver([nothing, tagged])
-    async with Memory.open(f"sqlite:///{path}", policy=POLICY, observer=observer) as memory:
+    async with Memory.open(f"sqlite:///{path}", policy=TINY, observer=observer) as memory:
         chat = memory.conversation("chat")
         for _ in range(2):
             await chat.append(Message.user(" ".join(["word"] * 60)))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.builders import observe_request, reflect_request
 
 from remanence import Budget
 from remanence.costs.budgets import BudgetedObserver, BudgetedReflector, Budgets
@@ -15,7 +16,6 @@ from remanence.costs.cache_prices import cache_prices
 from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
 from remanence.errors import InvalidPolicy, ObservationSkipped
-from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.stores import open_store
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.store_contract.samples import observation, usage
@@ -235,30 +235,8 @@ async def test_no_budgets_are_none() -> None:
         assert await budgets.states(CHAT, "ana") == ()
 
 
-def observing() -> ObserveRequest:
-    return ObserveRequest(
-        conversation=CHAT,
-        messages=(Message.user("Hello there").replace(seq=1, tokens=3),),
-        known=(),
-        target_tokens=99,
-        count_tokens=len,
-        note_format="compact",
-        now=NOW,
-        user="ana",
-    )
-
-
-def reflecting() -> ReflectRequest:
-    return ReflectRequest(
-        conversation=CHAT,
-        segments=(observation(1, 2),),
-        generation=1,
-        target_tokens=99,
-        count_tokens=len,
-        note_format="compact",
-        now=NOW,
-        user="ana",
-    )
+OBSERVING = observe_request(Message.user("Hello there"), user="ana", now=NOW)
+REFLECTING = reflect_request(observation(1, 2), user="ana", now=NOW)
 
 
 @pytest.mark.parametrize(("usd", "asked"), [(0.4, (1, 0)), (0.6, (0, 1))])
@@ -269,8 +247,8 @@ async def test_within_the_budget_the_model_works_and_beyond_it_its_stand_in(
     reflector, condenser = ScriptedReflector(), ScriptedReflector()
     budget = Budget(scope="user", hard_usd=0.5)
     async with spent(budget, calls=(call(cost_usd=usd),)) as budgets:
-        await BudgetedObserver(observer, instead=instead, budgets=budgets).observe(observing())
-        await BudgetedReflector(reflector, instead=condenser, budgets=budgets).reflect(reflecting())
+        await BudgetedObserver(observer, instead=instead, budgets=budgets).observe(OBSERVING)
+        await BudgetedReflector(reflector, instead=condenser, budgets=budgets).reflect(REFLECTING)
 
     assert (len(observer.requests), len(instead.requests)) == asked
     assert (len(reflector.requests), len(condenser.requests)) == asked
@@ -282,9 +260,9 @@ async def test_without_a_stand_in_the_step_is_left_out_until_the_budget_is_renew
         observer = BudgetedObserver(ScriptedObserver(), instead=None, budgets=budgets)
         reflector = BudgetedReflector(ScriptedReflector(), instead=None, budgets=budgets)
         with pytest.raises(ObservationSkipped) as skipped:
-            await observer.observe(observing())
+            await observer.observe(OBSERVING)
         with pytest.raises(ObservationSkipped) as skipped_too:
-            await reflector.reflect(reflecting())
+            await reflector.reflect(REFLECTING)
 
     assert str(skipped.value) == "the day budget is spent: 0.2500 USD, 1,100 tokens"
     assert skipped.value.reason == skipped_too.value.reason == "over_budget"

@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.builders import observe_request
 
 from remanence.notes import render_notes
 from remanence.observers.extractive.observer import extract
 from remanence.pacing import at_once
-from remanence.protocols import ObserveRequest
-from remanence.types import ConversationRef, Message, ToolCallPart
+from remanence.types import Message, ToolCallPart
 
 _FOLDER = Path(__file__).parent.parent / "golden" / "notes"
 _CASES = sorted(path.name.removesuffix(".in.txt") for path in _FOLDER.glob("*.in.txt"))
@@ -61,13 +61,10 @@ def _size(text: str) -> int:
 def test_the_notes_of_a_conversation_are_those_that_were_read_and_agreed_on(case: str) -> None:
     source = (_FOLDER / f"{case}.in.txt").read_text("utf-8")
     messages = _messages(source)
-    request = ObserveRequest(
-        conversation=ConversationRef("t", case),
-        messages=messages,
-        known=(),
+    request = observe_request(
+        *messages,
         target_tokens=int(_size(source) * _RATIO),
         count_tokens=_size,
-        note_format="compact",
         now=datetime(2026, 12, 1, tzinfo=UTC),
     )
     made = render_notes(at_once(extract(request)), "compact") + "\n"

@@ -6,13 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 import pytest
+from tests.builders import numbered, observe_request
 
 from remanence.notes import render_notes
 from remanence.observers.extractive import ExtractiveObserver
 from remanence.observers.extractive.observer import extract
 from remanence.pacing import at_once
 from remanence.protocols import ObserveRequest
-from remanence.types import ConversationRef, Message, Note, NoteFormat, ToolCallPart
+from remanence.types import Message, Note, NoteFormat, ToolCallPart
 
 _START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 _PLACES = ("Bergen", "Porto", "Ghent", "Tartu", "Split", "Lviv", "Bath", "Nara")
@@ -26,19 +27,10 @@ def _size(text: str) -> int:
 def _request(
     *messages: Message, ratio: float = 0.4, note_format: NoteFormat = "compact"
 ) -> ObserveRequest:
-    placed = tuple(
-        m.replace(seq=seq, created_at=m.created_at or _START + timedelta(minutes=seq))
-        for seq, m in enumerate(messages, 1)
-    )
+    placed = numbered(*messages)
     source = sum(_size(m.text) + sum(_size(r.text) for r in m.tool_results) for m in placed)
-    return ObserveRequest(
-        conversation=ConversationRef("t", "c"),
-        messages=placed,
-        known=(),
-        target_tokens=int(source * ratio),
-        count_tokens=_size,
-        note_format=note_format,
-        now=_START,
+    return observe_request(
+        *placed, target_tokens=int(source * ratio), count_tokens=_size, note_format=note_format
     )
 
 

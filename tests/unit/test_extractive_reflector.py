@@ -1,11 +1,11 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.builders import reflect_request, segment_of
 
 from remanence.notes import render_notes
 from remanence.observers.extractive import ExtractiveReflector
-from remanence.protocols import ReflectRequest
-from remanence.types import ConversationRef, Note, Segment
+from remanence.types import Note
 
 _START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -19,35 +19,9 @@ def _note(seq: int, text: str, **fields: object) -> Note:
     return Note(text=text, first_seq=seq, last_seq=seq, observed_at=at, **fields)  # type: ignore[arg-type]
 
 
-def _request(*notes: Note, target: int = 10_000) -> ReflectRequest:
-    text = render_notes(notes, "compact")
-    segment = Segment(
-        id="s",
-        generation=0,
-        first_seq=1,
-        last_seq=len(notes),
-        text=text,
-        notes=notes,
-        tokens=_size(text),
-        source_tokens=0,
-        sum_tokens=0,
-        lost=(),
-        made_by="t",
-        created_at=_START,
-    )
-    return ReflectRequest(
-        conversation=ConversationRef("t", "c"),
-        segments=(segment,),
-        generation=1,
-        target_tokens=target,
-        count_tokens=_size,
-        note_format="compact",
-        now=_START,
-    )
-
-
 async def _reflected(*notes: Note, target: int = 10_000) -> tuple[Note, ...]:
-    return (await ExtractiveReflector().reflect(_request(*notes, target=target))).notes
+    request = reflect_request(segment_of(*notes), target_tokens=target, count_tokens=_size)
+    return (await ExtractiveReflector().reflect(request)).notes
 
 
 _MANY = tuple(

@@ -4,11 +4,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.builders import state
 
 from remanence import Message
 from remanence.context.history import snapshot_at, state_at
 from remanence.errors import ConversationNotFound
-from remanence.types import ConversationRef, LogEntry, LogKind, MemoryState, Segment
+from remanence.testing.store_contract.samples import observation
+from remanence.types import LogEntry, LogKind, Segment
 
 BEGAN = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -28,10 +30,7 @@ LOG = (
     entry(3, "observed", observed_seq=8, active_seq=4, tail_seq=5, last_seq=9),
     entry(4, "reflected", observed_seq=8, active_seq=8, reflected_seq=8, tail_seq=9, last_seq=10),
 )
-STATE = MemoryState(
-    ref=ConversationRef("default", "trip"),
-    key=1,
-    user=None,
+STATE = state(
     created_at=BEGAN,
     last_seq=12,
     observed_seq=8,
@@ -50,18 +49,11 @@ STATE = MemoryState(
 def segment(
     first_seq: int, last_seq: int, *, version: int, superseded: int | None = None
 ) -> Segment:
-    return Segment(
+    return observation(
+        first_seq,
+        last_seq,
         id=f"s{version}",
-        generation=0,
-        first_seq=first_seq,
-        last_seq=last_seq,
-        text="noted",
-        notes=(),
-        tokens=1,
-        source_tokens=1,
         sum_tokens=10 * last_seq,
-        lost=(),
-        made_by="t",
         created_at=at(version),
         version=version,
         superseded=superseded,

@@ -10,6 +10,7 @@ from types import FrameType
 
 import pytest
 from benchmarks.hostile import SHAPES
+from tests.builders import numbered, observe_request
 
 from remanence.notes import one_line
 from remanence.notes.literals import LossReport
@@ -21,7 +22,7 @@ from remanence.protocols import ObserveRequest
 from remanence.recall.fusion import snippet
 from remanence.stores.terms import index_terms, query_terms
 from remanence.tokens.estimator import estimator
-from remanence.types import ConversationRef, Message, ToolCallPart
+from remanence.types import Message, ToolCallPart
 
 SMALL, LARGE = 600, 2_400
 MOST_GROWTH = 7
@@ -34,16 +35,7 @@ COUNT = estimator("claude")
 
 
 def request_of(*messages: Message) -> ObserveRequest:
-    numbered = [m.replace(seq=seq, created_at=NOW) for seq, m in enumerate(messages, start=1)]
-    return ObserveRequest(
-        conversation=ConversationRef("default", "chat"),
-        messages=observable(numbered),
-        known=(),
-        target_tokens=100,
-        count_tokens=COUNT,
-        note_format="compact",
-        now=NOW,
-    )
+    return observe_request(*observable(numbered(*messages)), target_tokens=100, count_tokens=COUNT)
 
 
 def observe(*messages: Message) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from tests.builders import state
 
 from remanence import Message, Policy
 from remanence.context.context import Context, Omitted
@@ -20,12 +21,11 @@ from remanence.context.layout import (
 from remanence.context.tool_results import short_results
 from remanence.errors import ContextOverflow
 from remanence.recall.passages import Quote
+from remanence.testing.store_contract.samples import observation
 from remanence.types import (
-    ConversationRef,
     FailedStretch,
     Failure,
     Hit,
-    MemoryState,
     Segment,
     Snapshot,
     TextPart,
@@ -56,19 +56,8 @@ def tape(*texts: str, first_seq: int = 1) -> tuple[Message, ...]:
 def segment(
     first_seq: int, last_seq: int, text: str = "noted", *, generation: int = 0, tokens: int = 10
 ) -> Segment:
-    return Segment(
-        id=f"s{first_seq}",
-        generation=generation,
-        first_seq=first_seq,
-        last_seq=last_seq,
-        text=text,
-        notes=(),
-        tokens=tokens,
-        source_tokens=1,
-        sum_tokens=1,
-        lost=(),
-        made_by="t",
-        created_at=NOW,
+    return observation(
+        first_seq, last_seq, id=f"s{first_seq}", text=text, generation=generation, tokens=tokens
     )
 
 
@@ -77,21 +66,18 @@ def snapshot(
 ) -> Snapshot:
     end = segments[-1].last_seq if segments else 0
     tail_tokens = sum(message.tokens for message in tail)
-    state = MemoryState(
-        ref=ConversationRef("default", "c"),
-        key=1,
-        user=None,
-        created_at=NOW,
-        last_seq=tail[-1].seq if tail else end,
-        observed_seq=end,
-        active_seq=end,
-        tail_seq=tail[0].seq if tail else end + 1,
-        last_sum_tokens=before_tokens + tail_tokens,
-        observed_sum_tokens=before_tokens,
-        active_sum_tokens=before_tokens,
-        tail_sum_tokens=before_tokens,
-    )
-    return Snapshot(state=replace(state, **changes), segments=segments, tail=tuple(tail))
+    cursors = {
+        "last_seq": tail[-1].seq if tail else end,
+        "observed_seq": end,
+        "active_seq": end,
+        "tail_seq": tail[0].seq if tail else end + 1,
+        "last_sum_tokens": before_tokens + tail_tokens,
+        "observed_sum_tokens": before_tokens,
+        "active_sum_tokens": before_tokens,
+        "tail_sum_tokens": before_tokens,
+    }
+    shot = state(user=None, **{**cursors, **changes})
+    return Snapshot(state=shot, segments=segments, tail=tuple(tail))
 
 
 def built(shot: Snapshot, policy: Policy = POLICY, **request: Any) -> Context:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from tests.builders import count_tokens, numbered, observe_request
 
 from remanence.errors import InvalidPolicy, ModelError, ObservationRejected
 from remanence.notes import render_notes
@@ -27,37 +28,16 @@ _AT = datetime(2026, 5, 8, 13, 56, tzinfo=UTC)  # a Friday
 _FLIGHT = "My flight is LH 454 next Friday."
 
 
-def _count(text: str) -> int:
-    return (len(text) + 3) // 4
-
-
 def _tape(*messages: Message) -> tuple[Message, ...]:
-    return tuple(
-        message.replace(
-            seq=seq,
-            created_at=message.created_at or _AT + timedelta(minutes=seq - 1),
-            tokens=_count(message.full_text),
-        )
-        for seq, message in enumerate(messages, start=1)
-    )
+    return numbered(*messages, at=_AT)
 
 
 def _said(*texts: str) -> tuple[Message, ...]:
     return _tape(*(Message.user(text, name="Ana") for text in texts))
 
 
-def _request(
-    messages: tuple[Message, ...], *, known: tuple[Note, ...] = (), target_tokens: int = 200
-) -> ObserveRequest:
-    return ObserveRequest(
-        conversation=ConversationRef("default", "chat"),
-        messages=messages,
-        known=known,
-        target_tokens=target_tokens,
-        count_tokens=_count,
-        note_format="compact",
-        now=_AT + timedelta(days=1),
-    )
+def _request(messages: tuple[Message, ...], **changes: object) -> ObserveRequest:
+    return observe_request(*messages, now=_AT + timedelta(days=1), **changes)
 
 
 async def _observe(
@@ -113,7 +93,7 @@ async def test_known_notes_are_capped_however_many_there_are_and_the_newest_stay
     shown = model.requests[0].prompt.partition("<data-1 messages>")[0]
     assert "fact 999 " in shown
     assert "fact 0 " not in shown
-    assert 400 < _count(shown) <= 620
+    assert 400 < count_tokens(shown) <= 620
 
 
 @pytest.mark.req("X-12")
@@ -232,7 +212,7 @@ async def test_calls_results_and_other_parts_are_shown_in_short() -> None:
     assert "characters left out …]" in prompt
     assert "end of it\n" in prompt
     assert "QUJD" not in prompt
-    assert _count(prompt) < 1_000
+    assert count_tokens(prompt) < 1_000
 
 
 async def test_a_call_id_that_comes_again_names_the_tool_of_its_own_call() -> None:
@@ -271,7 +251,7 @@ async def test_an_oversize_message_is_shown_by_its_head_and_tail_and_the_others_
     assert "characters left out …]" in request.prompt
     assert ": before\n" in request.prompt
     assert ": after\n" in request.prompt
-    assert _count(request.stable + request.prompt) <= 8_000
+    assert count_tokens(request.stable + request.prompt) <= 8_000
 
 
 async def test_many_long_messages_shrink_together_and_none_goes() -> None:
@@ -279,7 +259,7 @@ async def test_many_long_messages_shrink_together_and_none_goes() -> None:
     request = await _shown(_said(*texts), max_input_tokens=8_000)
 
     assert all(f"message {n} starts" in request.prompt for n in range(60))
-    assert _count(request.stable + request.prompt) <= 8_000
+    assert count_tokens(request.stable + request.prompt) <= 8_000
 
 
 @pytest.mark.req("X-17")
@@ -562,7 +542,7 @@ async def test_what_does_not_fit_is_left_to_the_loss_report() -> None:
     )
 
     text = render_notes(draft.notes, "compact")
-    assert _count(text) <= 40
+    assert count_tokens(text) <= 40
     report = LossReport(text)
     report.add(messages[0].full_text)
     assert len(report.missing_literals(limit=50)) >= 45
@@ -607,7 +587,7 @@ async def test_notes_far_over_their_target_lose_what_tells_the_least() -> None:
         _request(_said("words " * 400), target_tokens=40)
     )
 
-    assert _count(render_notes(draft.notes, "compact")) <= 40 * 1.25 + 16
+    assert count_tokens(render_notes(draft.notes, "compact")) <= 40 * 1.25 + 16
     assert any(note.priority == "CRITICAL" for note in draft.notes)
 
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.builders import count_tokens, reflect_request, segment_of
 
 from remanence.errors import ObservationRejected
 from remanence.notes import render_notes
 from remanence.observers.llm import ModelReflector
-from remanence.protocols import ReflectRequest
 from remanence.testing.models import ModelScript, ScriptedModel, cut_off
-from remanence.types import ConversationRef, Draft, Note, Segment
+from remanence.types import Draft, Note
 
 _AT = datetime(2026, 5, 8, 13, 56, tzinfo=UTC)
 _LEASE = Note(
@@ -28,50 +28,16 @@ _CAT = Note(text="cat hates boxes", first_seq=5, last_seq=5, observed_at=_AT)
 _CHAT = Note(text="weather was nice", first_seq=7, last_seq=7, observed_at=_AT + timedelta(days=2))
 
 
-def _count(text: str) -> int:
-    return (len(text) + 3) // 4
-
-
-def _segment(*notes: Note, number: int = 1) -> Segment:
-    text = render_notes(notes, "compact")
-    return Segment(
-        id=f"obs-{number}",
-        generation=0,
-        first_seq=notes[0].first_seq,
-        last_seq=notes[-1].last_seq,
-        text=text,
-        notes=notes,
-        tokens=_count(text),
-        source_tokens=500,
-        sum_tokens=500 * number,
-        lost=(),
-        made_by="scripted/1",
-        created_at=_AT,
-    )
-
-
-def _request(*segments: Segment, target_tokens: int = 100) -> ReflectRequest:
-    return ReflectRequest(
-        conversation=ConversationRef("default", "chat"),
-        segments=segments,
-        generation=1,
-        target_tokens=target_tokens,
-        count_tokens=_count,
-        note_format="compact",
-        now=_AT + timedelta(days=3),
-    )
-
-
 async def _reflect(script: Iterable[ModelScript], *notes: Note, repair: bool = False) -> Draft:
     reflector = ModelReflector(ScriptedModel(script), repair=repair)
-    return await reflector.reflect(_request(_segment(*notes)))
+    return await reflector.reflect(reflect_request(segment_of(*notes)))
 
 
 @pytest.mark.req("B-52", "B-58", "B-59")
 async def test_notes_are_shown_as_lines_in_order_with_size_and_target() -> None:
     model = ScriptedModel(["{#3-#4} rent is 1,250 EUR"])
     await ModelReflector(model, language="French").reflect(
-        _request(_segment(_LEASE, _CAT), _segment(_CHAT, number=2), target_tokens=20)
+        reflect_request(segment_of(_LEASE, _CAT), segment_of(_CHAT, id="obs-2"), target_tokens=20)
     )
 
     request = model.requests[0]
@@ -94,7 +60,7 @@ async def test_notes_of_a_topic_stand_below_it_and_come_back_with_it() -> None:
     notes = [replace(_LEASE, text=f"rent {n} EUR", first_seq=n, last_seq=n) for n in range(1, 4)]
     lines = "#1-2 [CRITICAL Decision] Ana: rent 1 EUR\n#3 [CRITICAL Decision] Ana: rent 3 EUR"
     model = ScriptedModel([f"## flat\n{lines}\n#2 [CRITICAL Decision] Ana: rent 2 EUR"])
-    draft = await ModelReflector(model).reflect(_request(_segment(*notes, _CAT)))
+    draft = await ModelReflector(model).reflect(reflect_request(segment_of(*notes, _CAT)))
 
     assert "\n#5 cat hates boxes\n## flat\n#1 [CRITICAL Decision]" in model.requests[0].prompt
     assert {note.topic for note in draft.notes} == {"flat"}
@@ -143,16 +109,16 @@ async def test_critical_notes_above_the_limit_go_so_that_memory_still_shrinks() 
         for n in range(1, 21)
     ]
     reflector = ModelReflector(ScriptedModel(["{#1} many decisions"]), repair=False)
-    draft = await reflector.reflect(_request(_segment(*notes), target_tokens=100))
+    draft = await reflector.reflect(reflect_request(segment_of(*notes), target_tokens=100))
 
-    assert _count(render_notes(draft.notes, "compact")) <= 125
+    assert count_tokens(render_notes(draft.notes, "compact")) <= 125
 
 
 async def test_lost_values_of_decisions_are_asked_for_and_those_of_other_notes_not() -> None:
     plan = Note(text="order QF-7781", first_seq=6, last_seq=6, tag="Decision", priority="IMPORTANT")
     aside = Note(text="saw bus M-4812 pass", first_seq=7, last_seq=7, priority="IMPORTANT")
     model = ScriptedModel(["#6 there is an order", "#6 [Decision] order QF-7781"])
-    draft = await ModelReflector(model).reflect(_request(_segment(plan, aside)))
+    draft = await ModelReflector(model).reflect(reflect_request(segment_of(plan, aside)))
 
     assert "<data-1 missing values>\nQF-7781\n</data-1>" in model.requests[1].prompt
     assert [note.text for note in draft.notes] == ["there is an order", "order QF-7781"]
@@ -175,7 +141,7 @@ async def test_a_reflection_that_stays_cut_off_is_not_complete() -> None:
 async def test_secrets_of_older_notes_are_taken_out() -> None:
     note = Note(text="db password is hunter2", first_seq=1, last_seq=1, priority="CRITICAL")
     model = ScriptedModel(["{#1} a password was given"])
-    draft = await ModelReflector(model).reflect(_request(_segment(note)))
+    draft = await ModelReflector(model).reflect(reflect_request(segment_of(note)))
 
     assert "hunter2" not in model.requests[0].prompt
     assert "hunter2" not in render_notes(draft.notes, "compact")
@@ -185,9 +151,9 @@ async def test_notes_beyond_the_input_limit_are_condensed_in_portions() -> None:
     notes = [Note(text=f"fact {n} " * 40, first_seq=n, last_seq=n) for n in range(1, 61)]
     model = ScriptedModel(otherwise="much was said")
     reflector = ModelReflector(model, max_input_tokens=4_000, repair=False)
-    draft = await reflector.reflect(_request(_segment(*notes), target_tokens=1_000))
+    draft = await reflector.reflect(reflect_request(segment_of(*notes), target_tokens=1_000))
 
     assert len(model.requests) > 1
-    assert all(_count(r.stable + r.prompt) <= 4_000 for r in model.requests)
+    assert all(count_tokens(r.stable + r.prompt) <= 4_000 for r in model.requests)
     assert draft.notes[0].first_seq == 1
     assert draft.notes[-1].last_seq == 60

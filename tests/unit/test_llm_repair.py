@@ -4,49 +4,28 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.builders import count_tokens, numbered, observe_request
 
 from remanence.observers.llm import ModelObserver
-from remanence.protocols import LivePrompt, ModelRequest, ObserveRequest
+from remanence.protocols import ModelRequest
 from remanence.testing.models import ModelScript, ScriptedModel
-from remanence.types import ConversationRef, Draft, DroppedLine, Message, Note, ToolCallPart
+from remanence.types import Draft, DroppedLine, Message, Note, ToolCallPart
 
 _AT = datetime(2026, 5, 8, 13, 56, tzinfo=UTC)
-
-
-def _count(text: str) -> int:
-    return (len(text) + 3) // 4
 
 
 def _said(*texts: str | Message) -> tuple[Message, ...]:
     messages = (
         text if isinstance(text, Message) else Message.user(text, name="Ana") for text in texts
     )
-    return tuple(
-        message.replace(
-            seq=seq, created_at=_AT + timedelta(minutes=seq), tokens=_count(message.full_text)
-        )
-        for seq, message in enumerate(messages, start=1)
-    )
+    return numbered(*messages, at=_AT)
 
 
 async def _observe(
-    messages: tuple[Message, ...],
-    *script: ModelScript,
-    known: tuple[Note, ...] = (),
-    target_tokens: int = 200,
-    live: LivePrompt | None = None,
+    messages: tuple[Message, ...], *script: ModelScript, **changes: object
 ) -> tuple[Draft, list[ModelRequest]]:
     model = ScriptedModel(script)
-    request = ObserveRequest(
-        conversation=ConversationRef("default", "chat"),
-        messages=messages,
-        known=known,
-        target_tokens=target_tokens,
-        count_tokens=_count,
-        note_format="compact",
-        now=_AT + timedelta(days=1),
-        live=live,
-    )
+    request = observe_request(*messages, now=_AT + timedelta(days=1), **changes)
     return await ModelObserver(model).observe(request), model.requests
 
 
@@ -130,7 +109,7 @@ async def test_values_are_looked_for_after_trimming() -> None:
 
     assert len(requests) == 2
     assert "Ana has ticket QF-7781" in [note.text for note in draft.notes]
-    assert _count("\n".join(note.text for note in draft.notes)) <= 60 * 1.5 + 16
+    assert count_tokens("\n".join(note.text for note in draft.notes)) <= 60 * 1.5 + 16
 
 
 async def test_the_repair_shows_the_notes_of_its_passages_and_no_others() -> None:

@@ -1,12 +1,13 @@
 """The order in which a context shows segments."""
 
 import pytest
+from tests.builders import state
 
 from remanence.context.layout import ContextRequest, build_context
 from remanence.policy.policy import Policy
 from remanence.testing.clock import START
-from remanence.testing.store_contract.samples import REF, observation
-from remanence.types import MemoryState, Snapshot
+from remanence.testing.store_contract.samples import observation
+from remanence.types import Snapshot
 
 SEGMENTS = (
     observation(1, 4, generation=2),
@@ -25,20 +26,10 @@ SEGMENTS = (
     ids=["default", "lango"],
 )
 def test_the_highest_generation_comes_first(policy: Policy, ids: list[str]) -> None:
-    state = MemoryState(
-        ref=REF,
-        key=1,
-        user=None,
-        created_at=START,
-        last_seq=10,
-        observed_seq=10,
-        active_seq=10,
-        reflected_seq=6,
-        tail_seq=11,
-    )
+    reflected = state(last_seq=10, observed_seq=10, active_seq=10, reflected_seq=6, tail_seq=11)
 
     context = build_context(
-        Snapshot(state=state, segments=SEGMENTS, tail=()),
+        Snapshot(state=reflected, segments=SEGMENTS, tail=()),
         ContextRequest(now=START),
         policy,
         count_text=len,

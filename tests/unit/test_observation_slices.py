@@ -1,11 +1,11 @@
 """Where a slice of the tape ends: with a turn, where a request is full, or halved after failures."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.builders import state
 
 from remanence import Message, Policy
 from remanence.policy.schedule import (
@@ -22,10 +22,9 @@ from remanence.policy.schedule import (
     reflection_target,
     retry_delay,
 )
+from remanence.testing.store_contract.samples import observation
 from remanence.types import (
-    ConversationRef,
     Failure,
-    MemoryState,
     Segment,
     Snapshot,
     ToolCallPart,
@@ -37,11 +36,6 @@ ALL = BUDGET.replace(observe_slice="all", observe_max_tokens=300, observe_tokens
 OLDEST = BUDGET.replace(
     observe_slice="oldest_n", observe_slice_messages=3, observe_max_tokens=300, observe_tokens=4
 )
-
-
-def state(**changes: object) -> MemoryState:
-    empty = MemoryState(ref=ConversationRef("default", "c"), key=1, user="ana", created_at=NOW)
-    return replace(empty, **changes)  # type: ignore[arg-type]  # fields by name
 
 
 def user(text: str = "Hello.") -> Message:
@@ -265,21 +259,8 @@ def test_facts_are_of_what_was_reflected_unless_everything_is_asked_for() -> Non
     assert facts_end(Policy(), now, everything=True) == 8
 
 
-def segment(*, tokens: int, generation: int) -> Segment:
-    return Segment(
-        id="s",
-        generation=generation,
-        first_seq=1,
-        last_seq=1,
-        text="x",
-        notes=(),
-        tokens=tokens,
-        source_tokens=1,
-        sum_tokens=0,
-        lost=(),
-        made_by="t",
-        created_at=NOW,
-    )
+def segment(**changes: object) -> Segment:
+    return observation(1, 1, **changes)
 
 
 def test_a_reflection_has_the_budget_of_the_generation_that_it_is_of() -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.builders import state
 
 from remanence import Message, Policy
 from remanence.policy.schedule import (
@@ -17,7 +18,6 @@ from remanence.policy.schedule import (
     longest_wait,
     look_tokens,
     may_try,
-    observable_tokens,
     observation_due,
     observation_slice,
     observation_target,
@@ -29,8 +29,8 @@ from remanence.policy.schedule import (
     retry_delay,
     tail_start,
 )
+from remanence.testing.store_contract.samples import observation
 from remanence.types import (
-    ConversationRef,
     Failure,
     MemoryState,
     Segment,
@@ -40,11 +40,6 @@ from remanence.types import (
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 BRAIN = Policy.brain()
-
-
-def state(**changes: object) -> MemoryState:
-    empty = MemoryState(ref=ConversationRef("default", "c"), key=1, user="ana", created_at=NOW)
-    return replace(empty, **changes)  # type: ignore[arg-type]  # fields by name
 
 
 def unobserved(tokens: int) -> MemoryState:
@@ -58,23 +53,10 @@ def tape(*tokens: int, first_seq: int = 1) -> list[Message]:
     ]
 
 
-def segment(
-    first_seq: int, last_seq: int, *, tokens: int = 100, generation: int = 0, sum_tokens: int = 0
-) -> Segment:
-    return Segment(
-        id=f"{generation}-{first_seq}",
-        generation=generation,
-        first_seq=first_seq,
-        last_seq=last_seq,
-        text="x",
-        notes=(),
-        tokens=tokens,
-        source_tokens=1,
-        sum_tokens=sum_tokens,
-        lost=(),
-        made_by="t",
-        created_at=NOW,
-    )
+def segment(first_seq: int, last_seq: int, **changes: object) -> Segment:
+    id_ = f"{changes.get('generation', 0)}-{first_seq}"
+    fields = {"id": id_, "tokens": 100, "sum_tokens": 0, **changes}
+    return observation(first_seq, last_seq, **fields)
 
 
 def failure(**changes: object) -> Failure:
@@ -131,8 +113,13 @@ def test_the_gauge_counts_what_is_unobserved_or_what_no_ready_notes_will_replace
         last_sum_tokens=1_000, observed_sum_tokens=700, active_sum_tokens=400, tail_sum_tokens=250
     )
 
-    assert observable_tokens(Policy(), marks) == 300
-    assert observable_tokens(Policy(observe_gauge="working_window"), marks) == 750 - 300
+    for gauged, tokens in (
+        (Policy(), 300),
+        (Policy(observe_gauge="working_window"), 750 - 300),
+    ):
+        policy = gauged.replace(precompute_at=None)
+        assert observation_due(policy.replace(observe_tokens=tokens - 1), marks)
+        assert not observation_due(policy.replace(observe_tokens=tokens), marks)
 
 
 def sliced(policy: Policy, messages: Sequence[Message], *, everything: bool = False) -> list[int]:

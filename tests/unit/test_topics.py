@@ -1,32 +1,19 @@
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
+from tests.builders import observe_request
 
 from remanence.notes import render_notes
 from remanence.observers.extractive.observer import extract
 from remanence.pacing import at_once
-from remanence.protocols import ObserveRequest
-from remanence.types import ConversationRef, Message, Note
+from remanence.types import Message, Note
 
 _START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
 def _notes(*messages: Message, tokens: int = 1_000) -> Sequence[Note]:
-    placed = (
-        message.replace(seq=seq, created_at=_START + timedelta(minutes=seq))
-        for seq, message in enumerate(messages, 1)
-    )
-    request = ObserveRequest(
-        conversation=ConversationRef("t", "c"),
-        messages=tuple(placed),
-        known=(),
-        target_tokens=tokens,
-        count_tokens=lambda text: len(text) // 4 + 1,
-        note_format="compact",
-        now=_START,
-    )
-    return at_once(extract(request))
+    return at_once(extract(observe_request(*messages, target_tokens=tokens)))
 
 
 def _text(*messages: Message, tokens: int = 1_000) -> str:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.builders import state
 
 from remanence.errors import StoreError
 from remanence.stores.transitions import (
@@ -20,8 +21,8 @@ from remanence.stores.transitions import (
     describe,
     log_entry,
 )
+from remanence.testing.store_contract.samples import observation
 from remanence.types import (
-    ConversationRef,
     DroppedLine,
     FailedStretch,
     Failure,
@@ -45,10 +46,7 @@ def failure(step: str = "observe", *, message: str = "no answer") -> Failure:
     )
 
 
-STATE = MemoryState(
-    ref=ConversationRef("default", "c"),
-    key=1,
-    user="ana",
+STATE = state(
     created_at=AT,
     last_seq=10,
     observed_seq=6,
@@ -71,13 +69,11 @@ LIVE = (Span("r", 1, 1, 2), Span("a", 0, 3, 4), Span("b", 0, 5, 6))
 
 
 def segment(first_seq: int, last_seq: int, generation: int = 0) -> Segment:
-    return Segment(
+    return observation(
+        first_seq,
+        last_seq,
         id="seg_1",
         generation=generation,
-        first_seq=first_seq,
-        last_seq=last_seq,
-        text="notes",
-        notes=(),
         tokens=9,
         source_tokens=80,
         sum_tokens=90,

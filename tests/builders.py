@@ -1,0 +1,83 @@
+"""Values that many tests build: a test names the fields that it is about."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from remanence.notes import render_notes
+from remanence.protocols import ObserveRequest, ReflectRequest
+from remanence.testing.store_contract.samples import observation
+from remanence.types import ConversationRef, MemoryState, Message, Note, Segment
+
+REF = ConversationRef("default", "chat")
+AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)  # a Monday
+
+
+def count_tokens(text: str) -> int:
+    """Return a token for every four characters."""
+    return (len(text) + 3) // 4
+
+
+def numbered(*messages: Message, at: datetime = AT) -> tuple[Message, ...]:
+    """Return messages as a tape has them: numbered from 1, counted, a minute apart."""
+    return tuple(
+        message.replace(
+            seq=seq,
+            created_at=message.created_at or at + timedelta(minutes=seq - 1),
+            tokens=message.tokens or count_tokens(message.full_text),
+        )
+        for seq, message in enumerate(messages, start=1)
+    )
+
+
+def observe_request(*messages: Message, **changes: object) -> ObserveRequest:
+    """Return a request to observe messages; *changes* are fields of it."""
+    fields: dict[str, object] = {
+        "conversation": REF,
+        "messages": numbered(*messages),
+        "known": (),
+        "target_tokens": 200,
+        "count_tokens": count_tokens,
+        "note_format": "compact",
+        "now": AT + timedelta(days=1),
+    }
+    return ObserveRequest(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
+
+
+def reflect_request(*segments: Segment, **changes: object) -> ReflectRequest:
+    """Return a request to condense segments; *changes* are fields of it."""
+    fields: dict[str, object] = {
+        "conversation": REF,
+        "segments": segments,
+        "generation": 1,
+        "target_tokens": 100,
+        "count_tokens": count_tokens,
+        "note_format": "compact",
+        "now": AT + timedelta(days=3),
+    }
+    return ReflectRequest(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
+
+
+def segment_of(*notes: Note, **changes: object) -> Segment:
+    """Return an observation with these notes; *changes* are fields of it."""
+    text = render_notes(notes, "compact")
+    fields = {"text": text, "notes": notes, "tokens": count_tokens(text), **changes}
+    return observation(notes[0].first_seq, notes[-1].last_seq, **fields)
+
+
+def state(**changes: object) -> MemoryState:
+    """Return the state of a new conversation; *changes* are fields of it."""
+    new = MemoryState(ref=REF, key=1, user="ana", created_at=AT)
+    return replace(new, **changes)  # type: ignore[arg-type]  # fields by name
+
+
+class NoOffset(tzinfo):
+    """A time zone that does not know its offset."""
+
+    def utcoffset(self, dt: datetime | None) -> None:
+        return None
+
+    def dst(self, dt: datetime | None) -> None:
+        return None
+
+    def tzname(self, dt: datetime | None) -> None:
+        return None
