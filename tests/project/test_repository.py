@@ -79,14 +79,17 @@ def private_names(path: Path) -> list[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
+        if re.match("_[a-z]", alias.name)
     }
     reached = {
         node.attr
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in {"self", "cls"}
+        if isinstance(node, ast.Attribute)
+        and re.match("_[a-z]", node.attr)
+        and ast.unparse(node.value) not in {"self", "cls"}
     }
     names = imported | reached - {"_exit", "_replace"}  # public, of `os` and of named tuples
-    return [f"{path.name}: {name}" for name in sorted(names) if re.match("_[a-z]", name)]
+    return [f"{path.name}: {name}" for name in sorted(names)]
 
 
 def test_no_test_uses_a_private_name(files: list[Path]) -> None:
