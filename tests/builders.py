@@ -3,10 +3,12 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from remanence.chat import ChatAnswer, ChatRequest
 from remanence.notes import render_notes
 from remanence.protocols import ObserveRequest, ReflectRequest
-from remanence.testing.store_contract.samples import observation
-from remanence.types import ConversationRef, MemoryState, Message, Note, Segment
+from remanence.testing import FixedClock
+from remanence.testing.store_contract.samples import observation, usage
+from remanence.types import ConversationRef, MemoryState, Message, Note, Segment, TextPart
 
 REF = ConversationRef("default", "chat")
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)  # a Monday
@@ -68,6 +70,25 @@ def state(**changes: object) -> MemoryState:
     """Return the state of a new conversation; *changes* are fields of it."""
     new = MemoryState(ref=REF, key=1, user="ana", created_at=AT)
     return replace(new, **changes)  # type: ignore[arg-type]  # fields by name
+
+
+def chat_answer(request: ChatRequest, text: str, **changes: object) -> ChatAnswer:
+    """Return the answer of a chat's model; *changes* are fields of its usage."""
+    fields: dict[str, object] = {
+        "conversation": request.conversation,
+        "user": request.user,
+        "purpose": "chat",
+        "model": "speaker",
+        "input_tokens": 100,
+        "output_tokens": count_tokens(text),
+        "cache_read_tokens": 0,
+        "cache_write_tokens": 0,
+        "cost_usd": None,
+        "duration_seconds": 0.0,
+        "at": FixedClock().now(),
+    }
+    spent = usage(**{**fields, **changes})
+    return ChatAnswer(content=(TextPart(text=text),), complete=True, usage=spent)
 
 
 class NoOffset(tzinfo):

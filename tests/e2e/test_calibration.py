@@ -4,12 +4,12 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 import pytest
+from tests.builders import chat_answer
 
 from remanence import Chat, Conversation, Memory, Message, Policy
 from remanence.chat import ChatAnswer, ChatRequest
 from remanence.testing import FixedClock
 from remanence.testing.models import ScriptedModel, scripted_answer
-from remanence.types import TextPart, Usage
 
 IN_MEMORY = "sqlite:///:memory:"
 WORDS = "seven brave sailors crossed a quiet bay before the morning bell rang twice "
@@ -33,22 +33,9 @@ class Reporting:
 
     async def complete(self, request: ChatRequest) -> ChatAnswer:
         tokens = int(request.context.stats.context_tokens * self._times)
-        usage = Usage(
-            conversation=request.conversation,
-            user=request.user,
-            purpose="chat",
-            model=self.name,
-            input_tokens=tokens,
-            output_tokens=1,
-            cache_read_tokens=0,
-            cache_write_tokens=0,
-            cost_usd=None,
-            duration_seconds=0.0,
-            outcome="ok",
-            at=FixedClock().now(),
-            estimated=self._estimated,
+        return chat_answer(
+            request, "ok", model=self.name, input_tokens=tokens, estimated=self._estimated
         )
-        return ChatAnswer(content=(TextPart(text="ok"),), complete=True, usage=usage)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
         yield await self.complete(request)

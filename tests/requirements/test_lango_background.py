@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.builders import chat_answer
 from tests.requirements.samples import IN_MEMORY, noting, ranges, scripted, turns
 
 from remanence import Chat, Memory, Policy, Settings
@@ -15,7 +16,7 @@ from remanence.errors import Closed, ModelError
 from remanence.protocols import ObserveRequest
 from remanence.testing import FixedClock, ScriptedObserver
 from remanence.testing.observers import ObserveAnswer, brief_notes
-from remanence.types import Draft, TextPart, Usage
+from remanence.types import Draft
 
 LANGO = Policy.lango(enabled=True)
 BEYOND_A_SHORT_WAIT = 0.3
@@ -148,21 +149,7 @@ class ScriptedSpeaker:
         self.asked.append(request.context.to_anthropic())
         yield "Gate "
         yield "B42."
-        usage = Usage(
-            conversation=request.conversation,
-            user=request.user,
-            purpose="chat",
-            model=self.name,
-            input_tokens=100,
-            output_tokens=2,
-            cache_read_tokens=0,
-            cache_write_tokens=0,
-            cost_usd=None,
-            duration_seconds=0.0,
-            outcome="ok",
-            at=FixedClock().now(),
-        )
-        yield ChatAnswer(content=(TextPart(text="Gate B42."),), complete=True, usage=usage)
+        yield chat_answer(request, "Gate B42.")
 
 
 @pytest.mark.req("L-N2")

@@ -11,13 +11,13 @@ import httpx2
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from tests.builders import chat_answer
 
 from remanence import Memory, Policy
 from remanence.chat import ChatAnswer, ChatRequest
 from remanence.errors import ModelError
 from remanence.server.app import create_app
 from remanence.testing import FixedClock
-from remanence.types import TextPart, Usage
 
 POLICY = Policy(observe_tokens=200, tail_tokens=400, tail_keep_tokens=100, keep_last=2)
 
@@ -58,27 +58,10 @@ class Speaker:
             if self.gate is not None:
                 await self.gate.wait()
             yield text[4:]
-            yield ChatAnswer(content=(TextPart(text=text),), complete=True, usage=_usage(request))
+            yield chat_answer(request, text, cache_read_tokens=80)
         except (GeneratorExit, asyncio.CancelledError):
             self.broken_off.set()
             raise
-
-
-def _usage(request: ChatRequest) -> Usage:
-    return Usage(
-        conversation=request.conversation,
-        user=request.user,
-        purpose="chat",
-        model="speaker",
-        input_tokens=100,
-        output_tokens=3,
-        cache_read_tokens=80,
-        cache_write_tokens=0,
-        cost_usd=None,
-        duration_seconds=0.0,
-        outcome="ok",
-        at=FixedClock().now(),
-    )
 
 
 class Client:

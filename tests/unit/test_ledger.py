@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from remanence.background import Background
 from remanence.costs.ledger import Ledger
 from remanence.errors import StoreUnavailable
 from remanence.stores import open_store
-from remanence.testing.faults import FaultyStore
+from remanence.testing.faults import FaultyStore, Gate
 from remanence.testing.store_contract.samples import usage
 from remanence.types import Usage, UsageTotal
 
@@ -42,14 +43,21 @@ async def store() -> AsyncIterator[CountingStore]:
     await counting.close()
 
 
-async def test_calls_that_wait_are_written_together_but_for_a_bounded_number(
-    store: CountingStore,
-) -> None:
+@asynccontextmanager
+async def writing(store: CountingStore) -> AsyncIterator[tuple[Ledger, Gate]]:
+    """A ledger that writes its first call until the gate is opened."""
     ledger, gate = Ledger(store), store.hold("record_usage")
     async with Background() as background, asyncio.timeout(60):
         ledger.start(background)
         ledger.record(usage())
         await gate.reached.wait()
+        yield ledger, gate
+
+
+async def test_calls_that_wait_are_written_together_but_for_a_bounded_number(
+    store: CountingStore,
+) -> None:
+    async with writing(store) as (ledger, gate):
         for _ in range(1_002):
             ledger.record(usage())
         gate.opened.set()
@@ -82,11 +90,7 @@ async def test_its_task_is_named_after_it(store: CountingStore) -> None:
 async def test_closing_ends_as_soon_as_all_is_written_and_so_does_who_waits_for_that(
     store: CountingStore,
 ) -> None:
-    ledger, gate = Ledger(store), store.hold("record_usage")
-    async with Background() as background, asyncio.timeout(60):
-        ledger.start(background)
-        ledger.record(usage())
-        await gate.reached.wait()
+    async with writing(store) as (ledger, gate):
         ledger.record(usage())
         async with asyncio.TaskGroup() as waiting:
             waiting.create_task(ledger.settle())
@@ -123,11 +127,7 @@ async def test_lost_calls_are_told_with_the_reason(
 async def test_totals_are_read_after_the_calls_before_them_are_written(
     store: CountingStore,
 ) -> None:
-    ledger, gate = Ledger(store), store.hold("record_usage")
-    async with Background() as background, asyncio.timeout(60):
-        ledger.start(background)
-        ledger.record(usage())
-        await gate.reached.wait()
+    async with writing(store) as (ledger, gate):
         reading = asyncio.create_task(ledger.usage())
         gate.opened.set()
         totals = await reading

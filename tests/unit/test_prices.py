@@ -1,28 +1,21 @@
 """Prices from the list that is installed: never fetched, never guessed."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import genai_prices
 import pytest
 
 from remanence.costs import with_list_price
 from remanence.costs.prices import price
-from remanence.types import Usage
+from remanence.testing.store_contract.samples import usage
 
-CALL = Usage(
-    conversation=None,
-    user=None,
-    purpose="observe",
+CALL = usage(
     model="anthropic:claude-haiku-4-5",
     input_tokens=1_000_000,
     output_tokens=0,
     cache_read_tokens=0,
     cache_write_tokens=0,
     cost_usd=None,
-    duration_seconds=1.0,
-    outcome="ok",
-    at=datetime(2026, 3, 2, tzinfo=UTC),
 )
 
 
