@@ -48,7 +48,9 @@ class LivePrompt(Protocol):
 
     def to_anthropic(self) -> dict[str, Any]: ...  # JSON: its shape is the provider's
 
-    def to_openai(self) -> dict[str, Any]: ...  # JSON: its shape is the provider's
+    def to_openai(
+        self, *, cache_breakpoints: bool = False
+    ) -> dict[str, Any]: ...  # JSON: its shape is the provider's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

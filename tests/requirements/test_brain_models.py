@@ -5,19 +5,20 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.messages import ModelResponse, TextPart as WireText, ThinkingPart, ToolCallPart
 from tests.requirements.samples import IN_MEMORY
-from tests.wire.dialects import Reply
+from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail, ModelServer
 
 from remanence import Chat, Memory, Message, Policy, Settings, count_tokens
 from remanence.chat import open_chat_model
 from remanence.errors import ModelError
 from remanence.protocols import ModelRequest
-from remanence.providers import ModelOptions
-from remanence.providers.answers import to_answer
+from remanence.providers import ModelOptions, open_model
+from remanence.providers.pydantic_ai import parse_response
 from remanence.testing import FixedClock
-from remanence.testing.models import AT, ScriptedModel
+from remanence.testing.models import ScriptedModel
+from remanence.types import TextPart
 
 OBSERVER, REFLECTOR = "claude-haiku-4-5-20251001", "claude-sonnet-4-20250514"
 WORDS = " ".join(f"w{n}" for n in range(60))
@@ -153,21 +154,32 @@ def test_thoughts_and_calls_of_an_answer_are_not_part_of_its_text() -> None:
     response = ModelResponse(
         parts=[
             ThinkingPart(content="the user sounds rich"),
-            TextPart(content="#1 user: lives in Lisbon"),
+            WireText(content="#1 user: lives in Lisbon"),
             ToolCallPart(tool_name="delete_all", args={"where": "everywhere"}),
-            TextPart(content="#2 user: has a cat"),
+            WireText(content="#2 user: has a cat"),
         ],
         finish_reason="stop",
     )
+
+    assert parse_response(response).content == (
+        TextPart(text="#1 user: lives in Lisbon"),
+        TextPart(text="#2 user: has a cat"),
+    )
+
+
+@pytest.mark.req("B-38")
+async def test_a_call_beside_the_text_of_an_answer_is_not_part_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     request = ModelRequest(
         stable="", prompt="hi", max_output_tokens=9, purpose="observe", conversation=None
     )
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "zz-test")
+    async with ModelServer().running() as server:
+        server.script(Reply("#1 user: lives in Lisbon", calls=(Call("a", "delete_all"),)))
+        answer = await open_model(f"anthropic:{OBSERVER}@{server.url}").complete(request)
 
-    answer = to_answer(
-        response, request, name="anthropic:m", streamed=False, duration_seconds=0.0, at=AT
-    )
-
-    assert answer.text == "#1 user: lives in Lisbon\n#2 user: has a cat"
+    assert answer.text == "#1 user: lives in Lisbon"
 
 
 @pytest.mark.req("B-35")

@@ -162,7 +162,7 @@ class _Prompt:
     def to_anthropic(self) -> dict[str, Any]:
         return {"system": "Order QF-7781 is hers.", "messages": []}
 
-    def to_openai(self) -> dict[str, Any]:
+    def to_openai(self, *, cache_breakpoints: bool = False) -> dict[str, Any]:
         return {"messages": []}
 
 

@@ -163,9 +163,7 @@ def test_a_named_model_without_the_extra_says_what_to_install() -> None:
 
 @pytest.mark.timeout(60)  # a process of its own loads a provider's client
 def test_a_chat_over_a_protocol_of_its_own_does_without_pydantic_ai() -> None:
-    program = (
-        "import sys; sys.modules['pydantic_ai'] = None\nimport remanence.chat.providers.openai"
-    )
+    program = "import sys; sys.modules['pydantic_ai'] = None\nimport remanence.providers.openai"
 
     subprocess.run([sys.executable, "-c", program], check=True)
 

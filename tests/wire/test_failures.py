@@ -42,7 +42,7 @@ async def failure_of(wire: Wire, ask: ModelRequest, *steps: Step) -> ModelError:
         (429, "rate_limit"),
         (500, "server"),
         (502, "server"),
-        (503, "server"),
+        (503, "overloaded"),
         (529, "overloaded"),
     ],
 )
@@ -138,14 +138,12 @@ async def test_an_answer_that_is_not_json_is_a_bad_answer(
     assert "Bad gateway" not in str(error)
 
 
-async def test_a_stream_that_ends_early_is_not_a_complete_answer(
+async def test_a_stream_that_ends_early_is_a_connection_failure(
     stream_wire: Wire, ask: ModelRequest
 ) -> None:
-    stream_wire.server.script("ends early")
+    error = await failure_of(stream_wire, ask, "ends early")
 
-    answer = await stream_wire.open().complete(ask)
-
-    assert not answer.complete
+    assert error.reason == "connection"
 
 
 @pytest.mark.parametrize("trouble", ["garbage", "no json"])

@@ -108,7 +108,7 @@ def test_options_out_of_range_are_refused_by_name(setting: dict[str, Any]) -> No
 
 def test_a_named_model_without_the_extra_says_what_to_install() -> None:
     program = (
-        "import sys; sys.modules['pydantic_ai'] = None\n"
+        "import sys; sys.modules['openai'] = None\n"
         "from remanence.providers import open_model\n"
         "open_model('openai:gpt-4o-mini')"
     )

@@ -1,23 +1,21 @@
 """The models of a chat: their protocol, and opening one by name."""
 
-import importlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from remanence.chat.context_model import ContextModel
 from remanence.chat.prompt import PromptedModel
 from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.clock import Clock
-from remanence.errors import MissingExtra, ModelError
+from remanence.errors import ModelError
 from remanence.protocols import Model, ModelRequest
-from remanence.providers import ModelOptions, open_model
+from remanence.providers import ModelOptions, open_model, open_provider_model
 from remanence.providers.fallback import FallbackModel
 from remanence.providers.layer import Link, Pieces
-from remanence.providers.spec import ModelSpec, parse_spec
+from remanence.providers.spec import parse_spec
 
 __all__ = ["ChatAnswer", "ChatModel", "ChatRequest", "ChatSource", "calls_tools", "open_chat_model"]
-
-_DIALECTS = {"anthropic": "anthropic", "openai": "openai", "ollama": "openai"}
 
 
 @runtime_checkable
@@ -65,7 +63,7 @@ def calls_tools(*names: str) -> bool:
     Raises:
         ModelError: `unknown_model`; a name is not valid.
     """
-    return all(parse_spec(name).provider in _DIALECTS for name in names)
+    return all(parse_spec(name).row.takes_context for name in names)
 
 
 def open_chat_model(
@@ -92,8 +90,11 @@ def open_chat_model(
     options = options or ModelOptions()
     if isinstance(source, str):
         spec = replace(parse_spec(source), key_variable=options.key_variable)
-        if spec.provider in _DIALECTS:
-            return _provider_model(spec, clock, options, max_output_tokens)
+        if spec.row.takes_context:
+            model = open_provider_model(spec, clock=clock, options=options)
+            return ContextModel(
+                model, attempts=options.attempts, max_output_tokens=max_output_tokens
+            )
     elif isinstance(source, Sequence):
         links = [
             open_chat_model(link, clock=clock, options=options, max_output_tokens=max_output_tokens)
@@ -108,18 +109,5 @@ def open_chat_model(
             f"a {type(source).__name__} is not a model of a chat: pass a name such as "
             "anthropic:claude-haiku-4-5, an async function or a Model",
         )
-    model = open_model(source, options=options, clock=clock)
-    return PromptedModel(model, max_output_tokens=max_output_tokens)
-
-
-def _provider_model(
-    spec: ModelSpec, clock: Clock, options: ModelOptions, max_output_tokens: int | None
-) -> ChatModel:
-    try:
-        module = importlib.import_module(f"remanence.chat.providers.{_DIALECTS[spec.provider]}")
-    except ModuleNotFoundError as error:
-        raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
-    opened: ChatModel = module.open_dialect(
-        spec, clock=clock, options=options, max_output_tokens=max_output_tokens
-    )
-    return opened
+    texts = open_model(source, options=options, clock=clock)
+    return PromptedModel(texts, max_output_tokens=max_output_tokens)

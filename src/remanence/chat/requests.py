@@ -1,9 +1,11 @@
 """One call of a chat's model, and its answer."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from remanence.context.context import Context
-from remanence.types import ConversationRef, Part, Purpose, Tool, Usage
+from remanence.providers.requests import ProviderAnswer
+from remanence.types import ConversationRef, Purpose, Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +27,4 @@ class ChatRequest:
         return "chat"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatAnswer:
-    """A model's answer; `complete` is false if it was cut off at the output limit."""
-
-    content: tuple[Part, ...]
-    complete: bool
-    usage: Usage
+ChatAnswer: TypeAlias = ProviderAnswer

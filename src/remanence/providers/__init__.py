@@ -1,20 +1,25 @@
 """Language models: opened by name, from a function, or as a chain of several."""
 
+import importlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from remanence.arguments import require_async
 from remanence.clock import Clock, SystemClock
 from remanence.errors import MissingExtra, ModelError
-from remanence.protocols import Model, ModelRequest
+from remanence.protocols import Embedder, Model, ModelRequest
 from remanence.providers.fallback import FallbackModel
 from remanence.providers.function import FunctionModel
 from remanence.providers.limit import LimitedModel, Limits
 from remanence.providers.meter import MeteredModel, Record, UnusableAnswer
 from remanence.providers.options import ModelOptions
+from remanence.providers.requests import Adapter
 from remanence.providers.retry import RetryingModel
 from remanence.providers.spec import ModelSpec, parse_spec
+
+if TYPE_CHECKING:
+    from remanence.providers.provider_model import ProviderModel
 
 __all__ = [
     "FallbackModel",
@@ -27,7 +32,12 @@ __all__ = [
     "RetryingModel",
     "UnusableAnswer",
     "open_model",
+    "open_provider_embedder",
+    "open_provider_model",
 ]
+
+EMBEDDING_SECONDS = 60.0
+"""The timeout of a call for vectors."""
 
 ModelFunction: TypeAlias = Callable[[ModelRequest], Awaitable[str]]
 ModelSource: TypeAlias = "str | Model | ModelFunction | Sequence[ModelSource]"
@@ -52,6 +62,32 @@ def open_model(
         MissingExtra: a named model needs `remanence[models]`.
     """
     return _Opener(options or ModelOptions(), clock or SystemClock(), record).open(source)
+
+
+def open_provider_model(spec: ModelSpec, *, clock: Clock, options: ModelOptions) -> "ProviderModel":
+    """Open a model of a provider through its adapter; errors as for `open_model`."""
+    try:
+        from remanence.providers.provider_model import ProviderModel
+
+        module = importlib.import_module(f"remanence.providers.{spec.row.adapter}")
+    except ModuleNotFoundError as error:
+        raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
+    adapter: Adapter = module.open_adapter(spec, options=options)
+    return ProviderModel(adapter, spec, clock=clock, options=options)
+
+
+def open_provider_embedder(name: str) -> Embedder:
+    """Open an embedding model by its name; errors as for `open_model`."""
+    spec, options = parse_spec(name), ModelOptions(timeout_seconds=EMBEDDING_SECONDS)
+    try:
+        from remanence.providers.embedder import ProviderEmbedder
+
+        module = importlib.import_module(f"remanence.providers.{spec.row.adapter}")
+    except ModuleNotFoundError as error:
+        raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
+    if not hasattr(module, "open_embeddings"):
+        raise ModelError("unknown_model", f"{spec.provider} has no embeddings: name another model")
+    return ProviderEmbedder(module.open_embeddings(spec, options=options), spec, options=options)
 
 
 class _Opener:
@@ -89,18 +125,15 @@ class _Opener:
         )
 
     def _open_named(self, spec: ModelSpec) -> Model:
+        model = open_provider_model(spec, clock=self._clock, options=self._options)
         try:
-            from remanence.providers.pydantic_ai import ProviderModel
+            from remanence.providers.sampling import repeatable_settings
+            from remanence.providers.text_model import TextModel
         except ModuleNotFoundError as error:
             raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
-
-        model = ProviderModel(
-            spec,
-            clock=self._clock,
-            timeout_seconds=self._options.call_seconds,
-            stream=self._options.stream,
-        )
-        limited = LimitedModel(self._meter(model), self._limits_of(spec.provider))
+        settings = repeatable_settings(spec, model.form)
+        text_model = TextModel(model, stream=self._options.stream, settings=settings)
+        limited = LimitedModel(self._meter(text_model), self._limits_of(spec.provider))
         return RetryingModel(limited, attempts=self._options.attempts)
 
     def _meter(self, model: Model) -> Model:

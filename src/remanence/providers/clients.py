@@ -2,16 +2,10 @@
 
 import ssl
 from functools import cache
-from typing import TypeVar
 
 import httpx2
 
 from remanence.providers.bounded_client import BoundedClient
-
-Client = TypeVar("Client", bound=BoundedClient)
-
-OLLAMA_URL = "http://localhost:11434/v1"
-"""The default address of Ollama."""
 
 _CONNECT_SECONDS = 10.0
 
@@ -25,13 +19,8 @@ _DIRECT: dict[str, httpx2.AsyncBaseTransport | None] = {
 
 def http_client(timeout_seconds: float) -> httpx2.AsyncClient:
     """Return a client with a timeout for whole requests; the caller closes it."""
-    return client_of_kind(BoundedClient, timeout_seconds)
-
-
-def client_of_kind(kind: type[Client], timeout_seconds: float) -> Client:
-    """Return a client of class *kind*, like `http_client`."""
     connect = min(timeout_seconds, _CONNECT_SECONDS)
-    client = kind(
+    client = BoundedClient(
         timeout=httpx2.Timeout(timeout_seconds, connect=connect), verify=_tls(), mounts=_DIRECT
     )
     client.request_seconds = timeout_seconds

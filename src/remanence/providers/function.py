@@ -1,7 +1,8 @@
-"""A model that is an async function."""
+"""Models and embedders that are async functions."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 from remanence.clock import Clock
 from remanence.errors import ModelError
@@ -13,6 +14,9 @@ from remanence.types import Usage
 
 MAX_ANSWER_CHARACTERS = 8_000_000
 """Today's models write at most half a million."""
+
+
+EmbedFunction: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 
 
 class FunctionModel:
@@ -31,7 +35,7 @@ class FunctionModel:
 
     @property
     def name(self) -> str:
-        return f"function:{getattr(self._function, '__qualname__', type(self._function).__name__)}"
+        return _name(self._function)
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         loop = asyncio.get_running_loop()
@@ -83,3 +87,25 @@ class FunctionModel:
                 f"{MAX_ANSWER_CHARACTERS:,} that an answer may have: return what the model wrote",
             )
         return answer
+
+
+class FunctionEmbedder:
+    """Calls a function from texts to vectors; its name identifies its vectors."""
+
+    def __init__(self, function: EmbedFunction) -> None:
+        self._function = function
+
+    @property
+    def name(self) -> str:
+        return _name(self._function)
+
+    @property
+    def dimensions(self) -> int | None:
+        return None
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        return await self._function(texts)
+
+
+def _name(function: object) -> str:
+    return f"function:{getattr(function, '__qualname__', type(function).__name__)}"

@@ -1,180 +1,197 @@
-"""Models of the providers that pydantic-ai supports."""
+"""Models of the other providers, through pydantic-ai: text alone, without tools."""
 
-import asyncio
-import hashlib
 import inspect
-import json
-import os
 import re
-from typing import cast
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Final
 
 import httpx2
-from pydantic import ValidationError
+from pydantic_ai import exceptions as wire
 from pydantic_ai.direct import model_request, model_request_stream
-from pydantic_ai.exceptions import AgentRunError, UserError
-from pydantic_ai.messages import ModelRequest as WireRequest, ModelResponse
+from pydantic_ai.embeddings import EmbeddingModel, infer_embedding_model
+from pydantic_ai.messages import ModelRequest as WireRequest, ModelResponse, TextPart as WireText
 from pydantic_ai.models import Model as WireModel, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
-from remanence.clock import Clock
 from remanence.errors import ModelError
-from remanence.protocols import LivePrompt, ModelAnswer, ModelRequest
-from remanence.providers.answers import to_answer
-from remanence.providers.clients import OLLAMA_URL, client_of_kind, http_client
-from remanence.providers.continuation import ChangingClient, continue_live
-from remanence.providers.pydantic_ai_errors import opening_failure, to_model_error
-from remanence.providers.spec import ModelSpec, can_continue, own_key
+from remanence.providers.clients import http_client
+from remanence.providers.failures import without_secrets
+from remanence.providers.options import ModelOptions
+from remanence.providers.requests import Ending, Form, ProviderRequest, ProviderResponse, Tokens
+from remanence.providers.spec import ModelSpec, own_key
+from remanence.types import TextPart
 
-_GROUP = re.compile(r"pydantic-ai-slim\[([\w-]+)\]")
-_FAILURES = (
-    AgentRunError,
-    AssertionError,  # pydantic-ai asserts that the events of a stream are in order
-    httpx2.TransportError,
-    json.JSONDecodeError,
-    ValidationError,
-)
+_GROUP: Final = re.compile(r"pydantic-ai-slim\[([\w-]+)\]")
+_KEY_VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN)\b")
+
+_ENDINGS: Final[dict[str | None, Ending]] = {
+    None: "complete",
+    "stop": "complete",
+    "content_filter": "refused",
+    "error": "unreadable",
+}
 
 
-class ProviderModel:
-    """A provider's model, called without tools and without retries.
+def open_adapter(spec: ModelSpec, *, options: ModelOptions) -> "PydanticAI":
+    """Open a model of any provider of pydantic-ai."""
+    return PydanticAI(spec, options=options)
 
-    Each call has its own connection: calls of a memory are minutes apart, longer than servers keep
-    an idle one, and there is nothing to close.
-    """
 
-    def __init__(
-        self, spec: ModelSpec, *, clock: Clock, timeout_seconds: float, stream: bool = False
-    ) -> None:
+def open_embeddings(spec: ModelSpec, *, options: ModelOptions) -> "PydanticAIEmbeddings":
+    """Open an embedding model of any provider of pydantic-ai."""
+    return PydanticAIEmbeddings(spec, options=options)
+
+
+class PydanticAI:
+    """Calls a model with settings for short, repeatable answers, and without retries but ours."""
+
+    form: Final[Form] = "text"
+    reasons: Final[tuple[tuple[type[Exception], str | None], ...]] = (
+        (wire.ModelAuthenticationError, "auth"),
+        (wire.ModelNotFoundError, "unknown_model"),
+        (wire.ModelContextWindowExceededError, "too_long"),
+        (wire.ModelQuotaExceededError, "quota"),
+        (wire.ModelRateLimitError, "rate_limit"),
+        (wire.ModelOverloadedError, "overloaded"),
+        (wire.ModelHTTPError, None),
+        (wire.ModelTimeoutError, "timeout"),
+        (wire.ModelConnectionError, "connection"),
+        (wire.ContentFilterError, "refused"),
+        (wire.AgentRunError, "bad_answer"),
+        (AssertionError, "bad_answer"),  # it asserts that the events of a stream are in order
+    )
+
+    def __init__(self, spec: ModelSpec, *, options: ModelOptions) -> None:
         self._spec = spec
-        self._clock = clock
-        self._timeout_seconds = timeout_seconds
-        self._stream = stream
-        self._check()
+        self._options = options
 
-    @property
-    def name(self) -> str:
-        return self._spec.name
+    def check(self) -> None:
+        _check(self._spec, lambda: self._model(http_client(self._options.call_seconds)))
 
-    async def complete(self, request: ModelRequest) -> ModelAnswer:
-        if request.live is not None and not can_continue(self.name):
-            raise ModelError(
-                "bad_request",
-                f"{self.name} cannot go on from a prompt: use observer_mode='separate'",
+    async def complete(self, request: ProviderRequest) -> ProviderResponse:
+        async with http_client(self._options.call_seconds) as client:
+            model = self._model(client)
+            response = await model_request(
+                model, [_messages(request)], model_settings=_settings(model, request)
             )
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        response = await self._call(request)
-        return to_answer(
-            response,
-            request,
-            name=self.name,
-            streamed=self._stream,
-            duration_seconds=loop.time() - started,
-            at=self._clock.now(),
+        return parse_response(response)
+
+    async def stream(
+        self, request: ProviderRequest
+    ) -> AsyncGenerator[str | Tokens | ProviderResponse, None]:
+        async with http_client(self._options.call_seconds) as client:
+            model = self._model(client)
+            async with model_request_stream(
+                model, [_messages(request)], model_settings=_settings(model, request)
+            ) as stream:
+                async for _ in stream:
+                    pass  # only the whole answer is asked for
+        yield parse_response(stream.get(), streamed=True)
+
+    def _model(self, client: httpx2.AsyncClient) -> WireModel:
+        name = f"{self._spec.provider}:{self._spec.model}"
+        return infer_model(name, lambda provider: _provider(self._spec, provider, client))
+
+
+class PydanticAIEmbeddings:
+    """Makes vectors of texts."""
+
+    reasons = PydanticAI.reasons
+
+    def __init__(self, spec: ModelSpec, *, options: ModelOptions) -> None:
+        self._spec = spec
+        self._options = options
+
+    def check(self) -> None:
+        _check(self._spec, lambda: self._model(http_client(self._options.call_seconds)))
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        async with http_client(self._options.call_seconds) as client:
+            result = await self._model(client).embed(list(texts), input_type="document")
+        return result.embeddings
+
+    def _model(self, client: httpx2.AsyncClient) -> EmbeddingModel:
+        return infer_embedding_model(
+            f"{self._spec.provider}:{self._spec.model}",
+            provider_factory=lambda name: _provider(self._spec, name, client),
         )
 
-    async def _call(self, request: ModelRequest) -> ModelResponse:
-        try:
-            client = self._client(request.live)
-            async with asyncio.timeout(self._timeout_seconds), client:
-                return await self._send(self._wire_model(client), request)
-        except TimeoutError:
-            message = f"{self.name} took longer than {self._timeout_seconds:g} s"
-            failure = ModelError("timeout", message)
-        except UserError as error:
-            failure = opening_failure(error, self._spec)
-        except _FAILURES as error:
-            failure = to_model_error(error, self._spec)
-        # Raised outside the handler, so that no traceback shows the provider's error: its text
-        # may repeat the key and the conversation.
-        raise failure
 
-    async def _send(self, model: WireModel, request: ModelRequest) -> ModelResponse:
-        messages = [_wire_request(request)]
-        settings = _settings(model, request)
-        if self._spec.provider == "openai" and self._spec.base_url is None:
-            settings = _with_cache_key(settings, request)
-        if not self._stream:
-            return await model_request(model, messages, model_settings=settings)
-        async with model_request_stream(model, messages, model_settings=settings) as stream:
-            async for _ in stream:
-                pass
-        return stream.get()
-
-    def _check(self) -> None:
-        """Fail early if a key is missing or the provider is unknown."""
-        try:
-            self._wire_model(http_client(self._timeout_seconds))
-        except (UserError, ValueError) as error:
-            failure = opening_failure(error, self._spec)
-        except ImportError as error:
-            group = _GROUP.search(str(error))
-            failure = ModelError(
-                "missing_package",
-                f"model {self._spec.name!r} needs the package of its provider: pip install "
-                f"'pydantic-ai-slim[{group[1] if group else self._spec.provider}]'",
+def _provider(spec: ModelSpec, name: str, client: httpx2.AsyncClient) -> Provider[object]:
+    """Return pydantic-ai's access to a provider, with our client, address and key."""
+    kind = infer_provider_class(name)
+    parameters = inspect.signature(kind).parameters
+    arguments: dict[str, object] = {"http_client": client} if "http_client" in parameters else {}
+    if spec.base_url:
+        arguments["base_url"] = spec.base_url
+    if key := own_key(spec):
+        arguments["api_key"] = key
+        if "api_key" not in parameters:
+            raise ModelError(
+                "auth",
+                f"{spec.name} takes no key: leave {spec.key_variable} out of the "
+                "settings, and use the variables of its provider",
             )
-        else:
-            return
-        raise failure
-
-    def _client(self, live: LivePrompt | None) -> httpx2.AsyncClient:
-        if live is None:
-            return http_client(self._timeout_seconds)
-        client = client_of_kind(ChangingClient, self._timeout_seconds)
-        client.change = continue_live(self._spec.provider, live)
-        return client
-
-    def _wire_model(self, client: httpx2.AsyncClient) -> WireModel:
-        # Every OpenAI-compatible server supports Chat Completions.
-        provider = "openai-chat" if self._spec.provider == "openai" else self._spec.provider
-        return infer_model(f"{provider}:{self._spec.model}", lambda name: self._reach(name, client))
-
-    def _reach(self, provider: str, client: httpx2.AsyncClient) -> Provider[object]:
-        arguments: dict[str, object] = {"http_client": client}
-        if base_url := self._spec.base_url or _local_url(provider):
-            arguments["base_url"] = base_url
-        kind = infer_provider_class(provider)
-        if key := own_key(self._spec):
-            arguments["api_key"] = key
-            if "api_key" not in inspect.signature(kind).parameters:
-                raise ModelError(
-                    "auth",
-                    f"{self._spec.name} takes no key: leave {self._spec.key_variable} out of the "
-                    "settings, and use the variables of its provider",
-                )
-        return kind(**arguments)
+    return kind(**arguments)
 
 
-def _local_url(provider: str) -> str | None:
-    """Return the default URL of a local server."""
-    if provider == "ollama" and "OLLAMA_BASE_URL" not in os.environ:
-        return OLLAMA_URL
-    return None
+def _check(spec: ModelSpec, open_model: Callable[[], object]) -> None:
+    try:
+        open_model()
+    except (wire.UserError, ValueError) as error:
+        variable = _KEY_VARIABLE.search(str(error))
+        failure = (
+            ModelError("auth", f"{spec.name} needs a key: set {variable[0]}")
+            if variable
+            else ModelError("unknown_model", f"{spec.name}: {without_secrets(str(error), spec)}")
+        )
+    except ImportError as error:
+        group = _GROUP.search(str(error))
+        failure = ModelError(
+            "missing_package",
+            f"model {spec.name!r} needs the package of its provider: pip install "
+            f"'pydantic-ai-slim[{group[1] if group else spec.provider}]'",
+        )
+    else:
+        return
+    raise failure
 
 
-def _with_cache_key(settings: ModelSettings, request: ModelRequest) -> ModelSettings:
-    """Add a key that routes requests with the same prefix to the same cache; only for OpenAI."""
-    digest = hashlib.sha256(request.stable.encode(errors="replace")).hexdigest()
-    named = {**settings, "openai_prompt_cache_key": f"remanence-{digest[:16]}"}
-    return cast("ModelSettings", named)  # the key belongs to a subclass, OpenAI's settings
-
-
-def _wire_request(request: ModelRequest) -> WireRequest:
-    if request.live is not None:
-        return WireRequest.user_text_prompt(f"{request.stable}\n\n{request.prompt}")
-    return WireRequest.user_text_prompt(request.prompt, instructions=request.stable or None)
-
-
-def _settings(model: WireModel, request: ModelRequest) -> ModelSettings:
-    """Settings for short, repeatable answers, cached instructions, and no retries but ours."""
-    settings = ModelSettings(
-        max_tokens=request.max_output_tokens,
-        max_retries=0,
-        thinking=False,
-        cache={"messages": False},
+def parse_response(response: ModelResponse, *, streamed: bool = False) -> ProviderResponse:
+    """Read the text blocks of a response; a stream without a finish reason was broken off."""
+    ending = _ENDINGS.get(response.finish_reason, "cut_off")
+    if streamed and "finish_reason" not in (response.provider_details or {}):
+        ending = "broken_off"
+    elif ending == "complete" and response.state != "complete":
+        ending = "cut_off"
+    usage = response.usage
+    return ProviderResponse(
+        content=tuple(
+            TextPart(text=part.content)
+            for part in response.parts
+            if isinstance(part, WireText) and part.content
+        ),
+        ending=ending,
+        tokens=Tokens(
+            input=usage.input_tokens,  # with cache reads and writes
+            output=usage.output_tokens,
+            cache_read=usage.cache_read_tokens,
+            cache_write=usage.cache_write_tokens,
+            cost_usd=None if usage.cost is None else float(usage.cost),
+        ),
     )
+
+
+def _messages(request: ProviderRequest) -> WireRequest:
+    system = request.prompt["system"]
+    return WireRequest.user_text_prompt(request.prompt["prompt"], instructions=system or None)
+
+
+def _settings(model: WireModel, request: ProviderRequest) -> ModelSettings:
+    settings = ModelSettings(max_retries=0, thinking=False, cache={"messages": False})
+    if request.max_output_tokens is not None:
+        settings["max_tokens"] = request.max_output_tokens
     # OpenAI's reasoning models reject a temperature; pydantic-ai handles others that do.
     if not model.profile.get("openai_supports_reasoning", False):
         settings["temperature"] = 0.0

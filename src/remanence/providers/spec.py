@@ -2,12 +2,30 @@
 
 import os
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from remanence.errors import ModelError
 
-CONTINUING = frozenset({"anthropic", "openai"})
-"""Providers whose models can continue a live prompt: a `Context` renders their requests."""
+
+class Provider(NamedTuple):
+    """A row of the providers: the module of the adapter that reaches it, and what it can do.
+
+    One that `takes_context` gets the context of a chat block by block, and may have tools; one that
+    `continues` reads its cache where an observer goes on from the prompt of a chat.
+    """
+
+    adapter: str
+    takes_context: bool = True
+    continues: bool = False
+
+
+PROVIDERS = {
+    "anthropic": Provider("anthropic", continues=True),
+    "ollama": Provider("openai"),
+    "openai": Provider("openai", continues=True),
+}
+_OTHERS = Provider("pydantic_ai", takes_context=False)
 
 _OTHER_NAMES = {"gemini": "google"}
 """Aliases of providers."""
@@ -31,6 +49,11 @@ class ModelSpec:
     def name(self) -> str:
         return f"{self.provider}:{self.model}"
 
+    @property
+    def row(self) -> Provider:
+        """The row of its provider."""
+        return PROVIDERS.get(self.provider, _OTHERS)
+
 
 def own_key(spec: ModelSpec) -> str | None:
     """Return the key in the model's own variable; None if it has no variable.
@@ -48,7 +71,8 @@ def own_key(spec: ModelSpec) -> str | None:
 
 def can_continue(name: str) -> bool:
     """Return whether this model, or each of a chain, can continue a live prompt."""
-    return all(link.partition(":")[0] in CONTINUING for link in name.split(" > "))
+    providers = (link.partition(":")[0] for link in name.split(" > "))
+    return all(PROVIDERS.get(provider, _OTHERS).continues for provider in providers)
 
 
 def parse_spec(text: str) -> ModelSpec:

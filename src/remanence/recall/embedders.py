@@ -1,36 +1,15 @@
 """Embedders from a name or an async function."""
 
-import importlib
 import importlib.util
-from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias, TypeGuard
 
 from remanence.arguments import require_async
 from remanence.errors import MissingExtra, ModelError
 from remanence.protocols import Embedder
-from remanence.providers.spec import parse_spec
+from remanence.providers import open_provider_embedder
+from remanence.providers.function import EmbedFunction, FunctionEmbedder
 
-EmbedFunction: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 EmbedderSource: TypeAlias = "str | Embedder | EmbedFunction"
-
-
-class FunctionEmbedder:
-    """Calls a function from texts to vectors; its name identifies its vectors."""
-
-    def __init__(self, function: EmbedFunction) -> None:
-        self._function = function
-
-    @property
-    def name(self) -> str:
-        function = self._function
-        return f"function:{getattr(function, '__qualname__', type(function).__name__)}"
-
-    @property
-    def dimensions(self) -> int | None:
-        return None
-
-    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        return await self._function(texts)
 
 
 def open_embedder(source: EmbedderSource) -> Embedder:
@@ -43,12 +22,7 @@ def open_embedder(source: EmbedderSource) -> Embedder:
     if importlib.util.find_spec("numpy") is None:
         raise MissingExtra("vectors", "numpy")
     if isinstance(source, str):
-        try:
-            providers = importlib.import_module("remanence.recall.embedding_providers")
-        except ModuleNotFoundError as error:
-            raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
-        embedder: Embedder = providers.ProviderEmbedder(parse_spec(source))
-        return embedder
+        return open_provider_embedder(source)
     if _is_embedder(source):
         return source
     if _is_function(source):

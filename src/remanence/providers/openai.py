@@ -1,32 +1,31 @@
 """OpenAI's Chat Completions, through its own client; also for compatible servers."""
 
-import hashlib
 import os
-import re
-from collections.abc import AsyncGenerator
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final
 
 import openai
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
 
-from remanence.chat.providers.provider_model import ProviderChatModel
-from remanence.chat.providers.response import Ending, ProviderResponse, Tokens
-from remanence.chat.requests import ChatRequest
-from remanence.clock import Clock
 from remanence.errors import ModelError
-from remanence.providers import ModelOptions
-from remanence.providers.clients import OLLAMA_URL, http_client
+from remanence.providers.clients import http_client
+from remanence.providers.options import ModelOptions
+from remanence.providers.requests import (
+    Ending,
+    Form,
+    JsonObject,
+    ProviderRequest,
+    ProviderResponse,
+    Tokens,
+)
 from remanence.providers.spec import ModelSpec, own_key
-from remanence.types import ConversationRef, Part, TextPart, ToolCallPart
+from remanence.types import Part, TextPart, ToolCallPart
 
-JsonObject = dict[str, Any]  # the provider defines its shape
-
+OLLAMA_URL: Final = "http://localhost:11434/v1"
 NO_KEY: Final = "no-key-needed"
 """The client requires a key, even for a local server without one."""
-
-_VERSION: Final = re.compile(r"gpt-(\d{1,3})(?:\.(\d{1,3}))?(?!\w)")
 
 _ENDINGS: Final[dict[str | None, Ending]] = {
     None: "broken_off",
@@ -35,41 +34,43 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
 }
 
 
-def open_dialect(
-    spec: ModelSpec, *, clock: Clock, options: ModelOptions, max_output_tokens: int | None
-) -> ProviderChatModel:
+def open_adapter(spec: ModelSpec, *, options: ModelOptions) -> "OpenAI":
     """Open a model of OpenAI, of Ollama, or of a compatible server."""
-    dialect = OpenAI(spec, options=options, max_output_tokens=max_output_tokens)
-    return ProviderChatModel(dialect, spec, clock=clock, attempts=options.attempts)
+    return OpenAI(spec, options=options)
+
+
+def open_embeddings(spec: ModelSpec, *, options: ModelOptions) -> "OpenAI":
+    """Open an embedding model of OpenAI, of Ollama, or of a compatible server."""
+    return OpenAI(spec, options=options)
 
 
 class OpenAI:
     """Sends the context as messages; a connection lives as long as its call."""
 
-    reasons = (
+    form: Final[Form] = "openai"
+    reasons: Final[tuple[tuple[type[Exception], str | None], ...]] = (
         (openai.APITimeoutError, "timeout"),
         (openai.APIConnectionError, "connection"),
         (openai.APIResponseValidationError, "bad_answer"),
-        (openai.APIError, "server"),
+        (openai.APIError, None),
         (openai.OpenAIError, "bad_answer"),
     )
 
-    def __init__(
-        self, spec: ModelSpec, *, options: ModelOptions, max_output_tokens: int | None
-    ) -> None:
+    def __init__(self, spec: ModelSpec, *, options: ModelOptions) -> None:
         self._spec = spec
         self._options = options
-        self._max_output_tokens = max_output_tokens
-        self._base_url, self._key = _address(spec)
 
-    async def complete(self, request: ChatRequest) -> ProviderResponse:
+    def check(self) -> None:
+        _address(self._spec)
+
+    async def complete(self, request: ProviderRequest) -> ProviderResponse:
         async with self._client() as client:
             arguments = self._arguments(request)
             completion: object = await client.chat.completions.create(**arguments)
         return _parse_response(completion)
 
     async def stream(
-        self, request: ChatRequest
+        self, request: ProviderRequest
     ) -> AsyncGenerator[str | Tokens | ProviderResponse, None]:
         parts = ResponseParts()
         arguments = self._arguments(request)
@@ -82,23 +83,33 @@ class OpenAI:
                         yield text
         yield parts.response()
 
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        async with self._client() as client:
+            vectors = await client.embeddings.create(
+                model=self._spec.model, input=list(texts), encoding_format="float"
+            )
+        return [item.embedding for item in sorted(vectors.data, key=lambda item: item.index)]
+
     def _client(self) -> openai.AsyncOpenAI:
+        base_url, key = _address(self._spec)
         return openai.AsyncOpenAI(
-            api_key=self._key,
-            base_url=self._base_url,
+            api_key=key,
+            base_url=base_url,
             http_client=http_client(self._options.call_seconds),
             max_retries=0,  # retries are ours: each is in the ledger, and none sleeps for long
             timeout=self._options.call_seconds,
         )
 
-    def _arguments(self, request: ChatRequest) -> JsonObject:
-        marking = self._spec.provider == "openai" and _takes_breakpoints(self._spec.model)
-        arguments = request.context.to_openai(cache_breakpoints=marking)
-        arguments["model"] = self._spec.model
-        if self._spec.provider == "openai":
-            arguments["prompt_cache_key"] = _cache_key(request.conversation)
-        if self._max_output_tokens is not None:
-            arguments["max_completion_tokens"] = self._max_output_tokens
+    def _arguments(self, request: ProviderRequest) -> JsonObject:
+        arguments: JsonObject = {
+            **request.prompt,
+            "model": self._spec.model,
+            "extra_body": request.settings,
+        }
+        if self._spec.provider == "openai" and request.cache_key is not None:
+            arguments["prompt_cache_key"] = request.cache_key
+        if request.max_output_tokens is not None:
+            arguments["max_completion_tokens"] = request.max_output_tokens
         if request.tools:
             arguments["tools"] = [tool.to_openai() for tool in request.tools]
             if request.conclude:
@@ -165,17 +176,6 @@ def _address(spec: ModelSpec) -> tuple[str | None, str]:
     if not key and not (spec.base_url or os.environ.get("OPENAI_BASE_URL")):
         raise ModelError("auth", f"{spec.name} needs a key: set OPENAI_API_KEY")
     return spec.base_url, key or NO_KEY
-
-
-def _takes_breakpoints(model: str) -> bool:
-    """Return whether a model supports explicit cache breakpoints: `gpt-5.6` and later."""
-    named = _VERSION.match(model)
-    return named is not None and (int(named[1]), int(named[2] or 0)) >= (5, 6)
-
-
-def _cache_key(ref: ConversationRef) -> str:
-    """Return a key that routes a conversation to one cache, without revealing its name."""
-    return hashlib.sha256("\0".join(ref).encode()).hexdigest()[:32]
 
 
 def _parse_response(completion: object) -> ProviderResponse:

@@ -2,23 +2,25 @@
 
 import os
 from collections.abc import AsyncGenerator
-from typing import Any, Final
+from typing import Final
 
 import anthropic
 from anthropic.lib.streaming import AsyncMessageStream, ParsedMessageStreamEvent
 from anthropic.types import Message as WireMessage, Usage as WireUsage
 
-from remanence.chat.providers.provider_model import ProviderChatModel
-from remanence.chat.providers.response import Ending, ProviderResponse, Tokens
-from remanence.chat.requests import ChatRequest
-from remanence.clock import Clock
 from remanence.errors import ModelError
-from remanence.providers import ModelOptions
 from remanence.providers.clients import http_client
+from remanence.providers.options import ModelOptions
+from remanence.providers.requests import (
+    Ending,
+    Form,
+    JsonObject,
+    ProviderRequest,
+    ProviderResponse,
+    Tokens,
+)
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.wire.anthropic import parse
-
-JsonObject = dict[str, Any]  # the provider defines its shape
 
 OUTPUT_TOKENS: Final = 8_192
 KEY_VARIABLES: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
@@ -31,41 +33,38 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
 }
 
 
-def open_dialect(
-    spec: ModelSpec, *, clock: Clock, options: ModelOptions, max_output_tokens: int | None
-) -> ProviderChatModel:
+def open_adapter(spec: ModelSpec, *, options: ModelOptions) -> "Anthropic":
     """Open a model of Anthropic, or of a server with its protocol."""
-    if own_key(spec) is None and not any(os.environ.get(name) for name in KEY_VARIABLES):
-        raise ModelError("auth", f"{spec.name} needs a key: set {KEY_VARIABLES[0]}")
-    dialect = Anthropic(spec, options=options, max_output_tokens=max_output_tokens)
-    return ProviderChatModel(dialect, spec, clock=clock, attempts=options.attempts)
+    return Anthropic(spec, options=options)
 
 
 class Anthropic:
     """Sends the context with its breakpoints; a connection lives as long as its call."""
 
-    reasons = (
+    form: Final[Form] = "anthropic"
+    reasons: Final[tuple[tuple[type[Exception], str | None], ...]] = (
         (anthropic.APITimeoutError, "timeout"),
         (anthropic.APIConnectionError, "connection"),
         (anthropic.APIResponseValidationError, "bad_answer"),
-        (anthropic.APIError, "server"),
+        (anthropic.APIError, None),
         (anthropic.AnthropicError, "bad_answer"),
     )
 
-    def __init__(
-        self, spec: ModelSpec, *, options: ModelOptions, max_output_tokens: int | None
-    ) -> None:
+    def __init__(self, spec: ModelSpec, *, options: ModelOptions) -> None:
         self._spec = spec
         self._options = options
-        self._max_output_tokens = max_output_tokens or OUTPUT_TOKENS
 
-    async def complete(self, request: ChatRequest) -> ProviderResponse:
+    def check(self) -> None:
+        if own_key(self._spec) is None and not any(os.environ.get(name) for name in KEY_VARIABLES):
+            raise ModelError("auth", f"{self._spec.name} needs a key: set {KEY_VARIABLES[0]}")
+
+    async def complete(self, request: ProviderRequest) -> ProviderResponse:
         async with self._client() as client:
             message: object = await client.messages.create(**self._arguments(request))
         return _parse_response(message)
 
     async def stream(
-        self, request: ChatRequest
+        self, request: ProviderRequest
     ) -> AsyncGenerator[str | Tokens | ProviderResponse, None]:
         message: object = None
         ending: Ending = "unreadable"
@@ -90,6 +89,7 @@ class Anthropic:
         )
 
     def _client(self) -> anthropic.AsyncAnthropic:
+        self.check()
         return anthropic.AsyncAnthropic(
             api_key=own_key(self._spec),
             base_url=self._spec.base_url,
@@ -98,10 +98,13 @@ class Anthropic:
             timeout=self._options.call_seconds,
         )
 
-    def _arguments(self, request: ChatRequest) -> JsonObject:
-        arguments = request.context.to_anthropic()
-        arguments["model"] = self._spec.model
-        arguments["max_tokens"] = self._max_output_tokens
+    def _arguments(self, request: ProviderRequest) -> JsonObject:
+        arguments: JsonObject = {
+            **request.prompt,
+            "model": self._spec.model,
+            "max_tokens": request.max_output_tokens or OUTPUT_TOKENS,
+            "extra_body": request.settings,
+        }
         if request.tools:
             arguments["tools"] = [tool.to_anthropic() for tool in request.tools]
             if request.conclude:

@@ -1,1 +1,0 @@
-"""Adapters for the protocols of providers; opening a model imports its adapter by name."""

@@ -1,0 +1,184 @@
+"""The reasons of failed calls, and their texts without secrets."""
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import httpx2
+from pydantic import ValidationError
+
+from remanence.clock import SystemClock
+from remanence.errors import ModelError
+from remanence.providers.bounded_client import body_error
+from remanence.providers.redact import MESSAGE_LENGTH, without_keys
+from remanence.providers.spec import ModelSpec
+
+ERROR_STATUS: Final = 400
+SERVER_ERROR: Final = 500
+
+MAX_PAUSE_SECONDS: Final = 7 * 86_400.0
+"""A longer pause is read as this one; a header may hold any number."""
+
+_STATUS_REASONS: Final = {
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    404: "unknown_model",
+    408: "timeout",
+    413: "too_long",
+    429: "rate_limit",
+    503: "overloaded",
+    529: "overloaded",
+}
+
+# Values of `type` or `code` in a provider's error that are more specific than the status.
+_CODES: Final = {
+    "api_error": "server",
+    "authentication_error": "auth",
+    "context_length_exceeded": "too_long",
+    "insufficient_quota": "quota",
+    "overloaded_error": "overloaded",
+    "rate_limit_error": "rate_limit",
+    "rate_limit_exceeded": "rate_limit",
+    "server_error": "server",
+}
+
+TRANSPORT: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (TimeoutError, "timeout"),
+    (httpx2.TimeoutException, "timeout"),
+    (httpx2.TransportError, "connection"),
+    (json.JSONDecodeError, "bad_answer"),
+    (ValidationError, "bad_answer"),
+)
+"""The reasons of errors that come from below every provider's client."""
+
+_WORDS: Final = {
+    "auth": "refused the key",
+    "bad_answer": "sent an answer that is not of its protocol",
+    "bad_request": "rejected the request",
+    "connection": "could not be reached, or broke off",
+    "empty": "returned nothing: send again",
+    "overloaded": "is overloaded",
+    "quota": "has no quota or credit left",
+    "rate_limit": "asks for fewer calls",
+    "refused": "refused to answer",
+    "server": "failed",
+    "timeout": "took too long",
+    "too_long": "cannot take so long a request",
+    "unknown_model": "is not known to its provider",
+}
+# For other reasons the provider's text is no help, and may repeat a key or an answer.
+_QUOTED: Final = frozenset({"bad_request", "quota", "too_long", "unknown_model"})
+
+# The address helps only here; user and path are left out, as they may be secret.
+_UNREACHED: Final = frozenset({"connection", "timeout"})
+
+# Messages of servers that have no error code for a request that is too long.
+_TOO_LONG: Final = re.compile(
+    r"context (?:length|size|window)|maximum context|prompt is too long|input is too long"
+    r"|too many (?:input )?tokens",
+    re.IGNORECASE,
+)
+
+
+def to_model_error(
+    error: Exception,
+    spec: ModelSpec,
+    reasons: Sequence[tuple[type[Exception], str | None]],
+    *,
+    timeout_seconds: float,
+) -> ModelError:
+    """Return the `ModelError` of a failed call; *reasons* are those of its client's errors."""
+    if problem := body_error(error):
+        return ModelError("bad_answer", f"{spec.name}: the answer {problem}")
+    body: object = getattr(error, "body", None)
+    status = _status_of(error)
+    quote = _provider_words(body)
+    reason = _code_reason(body)
+    if reason is None:
+        reason = next(code for kind, code in reasons if isinstance(error, kind))
+    if reason is None:
+        reason = _status_reason(status, quote)
+    text = f"{spec.name} {_WORDS[reason]}"
+    if reason == "timeout":
+        text += f", a call may take {timeout_seconds:g} s"
+    if reason in _UNREACHED and spec.base_url:
+        url = httpx2.URL(spec.base_url)
+        text += f", at {url.scheme}://{url.netloc.decode()}"
+    if status is not None:
+        text += f" (HTTP {status})"
+    if reason in _QUOTED and quote:
+        text += f": {without_secrets(quote, spec)[:MESSAGE_LENGTH]}"
+    return ModelError(reason, text, retry_after_seconds=_retry_after(error))
+
+
+def unusable(reason: str, spec: ModelSpec) -> ModelError:
+    """Return the error of a call whose answer cannot be used."""
+    return ModelError(reason, f"{spec.name} {_WORDS[reason]}")
+
+
+def without_secrets(text: str, spec: ModelSpec) -> str:
+    """Redact keys of the environment, passwords of the URL, and strings that look like them."""
+    secrets = {os.environ.get(spec.key_variable or "", "")}
+    if spec.base_url:
+        url = httpx2.URL(spec.base_url)
+        secrets |= {spec.base_url, url.password, url.query.decode(errors="replace")}
+    return without_keys(text, secrets)
+
+
+def _status_reason(status: int | None, quote: str) -> str:
+    """Return the reason for an HTTP status; an error within a stream without a code has none."""
+    if status in _STATUS_REASONS:
+        return _STATUS_REASONS[status]
+    if status is None or status >= SERVER_ERROR:
+        return "server"
+    return "too_long" if _TOO_LONG.search(quote) else "bad_request"
+
+
+def _status_of(error: Exception) -> int | None:
+    """Return the HTTP status; an error within a stream has the status of the stream, 200."""
+    status: object = getattr(error, "status_code", None)
+    return status if isinstance(status, int) and status >= ERROR_STATUS else None
+
+
+def _code_reason(body: object) -> str | None:
+    for _ in range(2):
+        if isinstance(body, dict):
+            for key in ("code", "type"):
+                if (reason := _CODES.get(str(body.get(key)))) is not None:
+                    return reason
+            body = body.get("error")
+    return None
+
+
+def _provider_words(body: object) -> str:
+    """Return the message in the body of a provider's error, '' if there is none."""
+    for _ in range(2):
+        if isinstance(body, dict):
+            message = body.get("message")
+            if isinstance(message, str):
+                return message
+            body = body.get("error")
+    return body if isinstance(body, str) else ""
+
+
+def _retry_after(error: Exception) -> float | None:
+    """Return the pause that a provider asks for, given as seconds or as a date."""
+    seconds: object = getattr(error, "retry_after", None)
+    if isinstance(seconds, int | float):
+        return float(seconds)
+    response = getattr(error, "response", None)
+    text = response.headers.get("retry-after") if response is not None else None
+    if text is None:
+        return None
+    try:
+        return min(max(0.0, float(text)), MAX_PAUSE_SECONDS)
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(text) - SystemClock().now()).total_seconds())
+    except (TypeError, ValueError):
+        return None

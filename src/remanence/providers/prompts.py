@@ -1,0 +1,75 @@
+"""Prompts in the forms of the adapters: of a context, and of a system text with a question."""
+
+import hashlib
+import re
+from typing import Final, assert_never
+
+from remanence.protocols import LivePrompt, ModelRequest
+from remanence.providers.requests import Form, JsonObject
+from remanence.providers.spec import ModelSpec
+from remanence.types import ConversationRef
+from remanence.wire.pairing import OPENAI_BREAKPOINT
+
+CACHE_CONTROL: Final[JsonObject] = {"type": "ephemeral"}
+
+_VERSION: Final = re.compile(r"gpt-(\d{1,3})(?:\.(\d{1,3}))?(?!\w)")
+
+
+def render_context(context: LivePrompt, form: Form, spec: ModelSpec) -> JsonObject:
+    """Render a context as a chat sends it to a model."""
+    if form == "anthropic":
+        return context.to_anthropic()
+    return context.to_openai(cache_breakpoints=takes_breakpoints(spec))
+
+
+def render_question(request: ModelRequest, form: Form, spec: ModelSpec) -> JsonObject:
+    """Render a request without tools; with `live` it follows that prompt as one more message."""
+    if request.live is not None:
+        prompt = render_context(request.live, form, spec)
+        return _append(prompt, f"{request.stable}\n\n{request.prompt}", form)
+    match form:
+        case "text":
+            return {"system": request.stable, "prompt": request.prompt}
+        case "anthropic":
+            text = {"type": "text", "text": request.stable, "cache_control": CACHE_CONTROL}
+            prompt = {"system": [text], "messages": []} if request.stable else {"messages": []}
+        case "openai":
+            prompt = {"messages": _openai_system(request.stable, spec)}
+        case _:
+            assert_never(form)
+    return _append(prompt, request.prompt, form)
+
+
+def cache_key(ref: ConversationRef) -> str:
+    """Return a key that routes a conversation to one cache, without revealing its name."""
+    return hashlib.sha256("\0".join(ref).encode()).hexdigest()[:32]
+
+
+def takes_breakpoints(spec: ModelSpec) -> bool:
+    """Return whether a model supports explicit cache breakpoints: OpenAI's `gpt-5.6` and later."""
+    named = _VERSION.match(spec.model) if spec.provider == "openai" else None
+    return named is not None and (int(named[1]), int(named[2] or 0)) >= (5, 6)
+
+
+def _append(prompt: JsonObject, question: str, form: Form) -> JsonObject:
+    """Append a question of the user's.
+
+    Anthropic's turns must alternate, so that a turn of the user's at the end gets it.
+    """
+    messages = prompt["messages"]
+    if form == "openai":
+        return {**prompt, "messages": [*messages, {"role": "user", "content": question}]}
+    blocks = [{"type": "text", "text": question}]
+    if messages and messages[-1]["role"] == "user":
+        last = messages[-1]
+        messages, blocks = messages[:-1], [*last["content"], *blocks]
+    return {**prompt, "messages": [*messages, {"role": "user", "content": blocks}]}
+
+
+def _openai_system(text: str, spec: ModelSpec) -> list[JsonObject]:
+    if not text:
+        return []
+    if not takes_breakpoints(spec):
+        return [{"role": "system", "content": text}]
+    part = {"type": "text", "text": text, "prompt_cache_breakpoint": OPENAI_BREAKPOINT}
+    return [{"role": "system", "content": [part]}]

@@ -1,0 +1,104 @@
+"""One call of a provider as plain values, and the protocol of the adapters that make it."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+from remanence.types import ConversationRef, Part, Purpose, Tool, Usage
+
+JsonObject: TypeAlias = dict[str, Any]  # the provider defines its shape
+Form: TypeAlias = Literal["anthropic", "openai", "text"]
+Ending: TypeAlias = Literal["complete", "cut_off", "refused", "broken_off", "unreadable"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderRequest:
+    """A request whose prompt is rendered in the form of its adapter.
+
+    With `conclude` the model may not call its tools. `cache_key` routes requests with the same
+    prefix to the same cache, and `settings` are further fields of the body. `estimate` counts the
+    input tokens if the provider does not report them.
+    """
+
+    prompt: JsonObject
+    max_output_tokens: int | None
+    purpose: Purpose
+    conversation: ConversationRef | None
+    user: str | None
+    estimate: Callable[[], int]
+    tools: tuple[Tool, ...] = ()
+    conclude: bool = False
+    cache_key: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderAnswer:
+    """A model's answer; `complete` is false if it was cut off at the output limit."""
+
+    content: tuple[Part, ...]
+    complete: bool
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Tokens of a call; `input` includes those read from and written to the cache.
+
+    `cost_usd` is the price if the provider reports it.
+    """
+
+    input: int
+    output: int
+    cache_read: int = 0
+    cache_write: int = 0
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderResponse:
+    """An answer before it is checked; `tokens` is None if the provider did not report them.
+
+    It is `broken_off` if its end is missing, and `unreadable` if none of it fits the protocol.
+    """
+
+    content: tuple[Part, ...]
+    ending: Ending
+    tokens: Tokens | None
+
+
+class Adapter(Protocol):
+    """Reaches one provider, and lets the errors of its client through.
+
+    `form` is the form of the prompts that it takes. `reasons` maps errors to codes of `ModelError`,
+    specific ones first; None is the reason of the HTTP status.
+    """
+
+    @property
+    def form(self) -> Form: ...
+
+    @property
+    def reasons(self) -> Sequence[tuple[type[Exception], str | None]]: ...
+
+    def check(self) -> None:
+        """Raise `ModelError` if a call would fail because the key or the model is missing."""
+        ...
+
+    async def complete(self, request: ProviderRequest) -> ProviderResponse: ...
+
+    def stream(
+        self, request: ProviderRequest
+    ) -> AsyncGenerator[str | Tokens | ProviderResponse, None]:
+        """Yield pieces of text, the tokens so far if the provider reports them, then the answer."""
+        ...
+
+
+class EmbeddingAdapter(Protocol):
+    """Reaches the embeddings of one provider; as `Adapter`."""
+
+    @property
+    def reasons(self) -> Sequence[tuple[type[Exception], str | None]]: ...
+
+    def check(self) -> None: ...
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...
