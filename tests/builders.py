@@ -8,7 +8,15 @@ from remanence.notes import render_notes
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock
 from remanence.testing.store_contract.samples import observation, usage
-from remanence.types import ConversationRef, MemoryState, Message, Note, Segment, TextPart
+from remanence.types import (
+    ConversationRef,
+    MemoryState,
+    Message,
+    Note,
+    Segment,
+    TextPart,
+    ToolCallPart,
+)
 
 REF = ConversationRef("default", "chat")
 AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)  # a Monday
@@ -17,6 +25,17 @@ AT = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)  # a Monday
 def count_tokens(text: str) -> int:
     """Return a token for every four characters."""
     return (len(text) + 3) // 4
+
+
+def count_utf8_tokens(text: str) -> int:
+    """Return a token for every four bytes."""
+    return (len(text.encode()) + 3) // 4
+
+
+def call(*ids: str, text: str = "") -> Message:
+    """Return a message of the assistant that calls the tool `look` once for each id."""
+    calls = [ToolCallPart(id=id_, name="look", arguments="{}") for id_ in ids]
+    return Message.assistant(text, tool_calls=calls)
 
 
 def numbered(*messages: Message, at: datetime = AT) -> tuple[Message, ...]:

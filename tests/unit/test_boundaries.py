@@ -1,16 +1,10 @@
 """Where a conversation may be cut."""
 
 import pytest
+from tests.builders import call
 
 from remanence import Message
-from remanence.types import ToolCallPart
 from remanence.wire.boundaries import ends_turn, groups, is_turn_open, safe_ends
-
-
-def call(*ids: str) -> Message:
-    calls = [ToolCallPart(id=id_, name="look", arguments="{}") for id_ in ids]
-    return Message.assistant("", tool_calls=calls)
-
 
 USER, ANSWER = Message.user("Hello."), Message.assistant("Hi.")
 A, B = Message.tool("a", "1"), Message.tool("b", "2")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.builders import observe_request
+from tests.builders import count_utf8_tokens, observe_request
 
 from remanence.notes import render_notes
 from remanence.observers.extractive.observer import extract
@@ -53,18 +53,14 @@ def _message(
     return message.replace(seq=seq, created_at=at)
 
 
-def _size(text: str) -> int:
-    return (len(text.encode()) + 3) // 4
-
-
 @pytest.mark.parametrize("case", _CASES)
 def test_the_notes_of_a_conversation_are_those_that_were_read_and_agreed_on(case: str) -> None:
     source = (_FOLDER / f"{case}.in.txt").read_text("utf-8")
     messages = _messages(source)
     request = observe_request(
         *messages,
-        target_tokens=int(_size(source) * _RATIO),
-        count_tokens=_size,
+        target_tokens=int(count_utf8_tokens(source) * _RATIO),
+        count_tokens=count_utf8_tokens,
         now=datetime(2026, 12, 1, tzinfo=UTC),
     )
     made = render_notes(at_once(extract(request)), "compact") + "\n"

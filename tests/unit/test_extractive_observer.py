@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 import pytest
-from tests.builders import numbered, observe_request
+from tests.builders import count_utf8_tokens, numbered, observe_request
 
 from remanence.notes import render_notes
 from remanence.observers.extractive import ExtractiveObserver
@@ -20,17 +20,19 @@ _PLACES = ("Bergen", "Porto", "Ghent", "Tartu", "Split", "Lviv", "Bath", "Nara")
 _THINGS = ("kayak", "violin", "orchid", "lantern", "compass", "tandem", "telescope", "kiln")
 
 
-def _size(text: str) -> int:
-    return (len(text.encode()) + 3) // 4
-
-
 def _request(
     *messages: Message, ratio: float = 0.4, note_format: NoteFormat = "compact"
 ) -> ObserveRequest:
     placed = numbered(*messages)
-    source = sum(_size(m.text) + sum(_size(r.text) for r in m.tool_results) for m in placed)
+    source = sum(
+        count_utf8_tokens(m.text) + sum(count_utf8_tokens(r.text) for r in m.tool_results)
+        for m in placed
+    )
     return observe_request(
-        *placed, target_tokens=int(source * ratio), count_tokens=_size, note_format=note_format
+        *placed,
+        target_tokens=int(source * ratio),
+        count_tokens=count_utf8_tokens,
+        note_format=note_format,
     )
 
 
@@ -54,7 +56,7 @@ def _talk(count: int) -> list[Message]:
 @pytest.mark.parametrize("note_format", get_args(NoteFormat))
 def test_notes_fill_the_target_and_never_exceed_it(note_format: NoteFormat) -> None:
     request = _request(*_talk(60), ratio=0.2, note_format=note_format)
-    size = _size(render_notes(_notes(request), note_format))
+    size = count_utf8_tokens(render_notes(_notes(request), note_format))
     assert 0.95 * request.target_tokens <= size <= request.target_tokens
 
 
@@ -178,7 +180,7 @@ def test_of_a_tool_result_the_error_is_kept_rather_than_the_output() -> None:
 def test_a_message_of_a_megabyte_is_observed_within_its_target() -> None:
     log = "\n".join(f"2026-03-02 worker {n} handled request {n * 7}" for n in range(25_000))
     request = _request(Message.user(log), ratio=0.01)
-    assert 0 < _size(render_notes(_notes(request), "compact")) <= request.target_tokens
+    assert 0 < count_utf8_tokens(render_notes(_notes(request), "compact")) <= request.target_tokens
 
 
 def test_messages_without_a_time_are_observed_without_dates() -> None:
@@ -553,7 +555,7 @@ def test_of_a_large_result_the_question_and_the_outcome_are_noted_and_a_share_of
     )
     notes = _notes(request)
 
-    rows = sum(_size(note.text) for note in notes if note.speaker == "tool")
+    rows = sum(count_utf8_tokens(note.text) for note in notes if note.speaker == "tool")
     text = render_notes(notes, note_format)
     assert "How many orders do we have, and is any of them still open" in text
     assert "60 orders, all shipped" in text

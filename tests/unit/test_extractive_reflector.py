@@ -1,7 +1,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.builders import reflect_request, segment_of
+from tests.builders import count_utf8_tokens, reflect_request, segment_of
 
 from remanence.notes import render_notes
 from remanence.observers.extractive import ExtractiveReflector
@@ -10,17 +10,15 @@ from remanence.types import Note
 _START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
 
-def _size(text: str) -> int:
-    return (len(text.encode()) + 3) // 4
-
-
 def _note(seq: int, text: str, **fields: object) -> Note:
     at = _START + timedelta(days=seq)
     return Note(text=text, first_seq=seq, last_seq=seq, observed_at=at, **fields)  # type: ignore[arg-type]
 
 
 async def _reflected(*notes: Note, target: int = 10_000) -> tuple[Note, ...]:
-    request = reflect_request(segment_of(*notes), target_tokens=target, count_tokens=_size)
+    request = reflect_request(
+        segment_of(*notes), target_tokens=target, count_tokens=count_utf8_tokens
+    )
     return (await ExtractiveReflector().reflect(request)).notes
 
 
@@ -32,7 +30,7 @@ _MANY = tuple(
 
 async def test_a_reflection_is_no_larger_than_its_target() -> None:
     made = await _reflected(*_MANY, target=150)
-    assert 130 <= _size(render_notes(made, "compact")) <= 150
+    assert 130 <= count_utf8_tokens(render_notes(made, "compact")) <= 150
 
 
 async def test_notes_stay_in_order_of_time() -> None:

@@ -1,5 +1,6 @@
 import pytest
 from hypothesis import given, strategies as st
+from tests.builders import count_tokens
 
 from remanence.notes import render_notes, usual_priority
 from remanence.observers.llm.order import MAX_TOPICS, arrange
@@ -7,12 +8,8 @@ from remanence.observers.llm.trim import Limits, TrimResult, trim
 from remanence.types import Note, Priority, Tag
 
 
-def _count(text: str) -> int:
-    return (len(text) + 3) // 4
-
-
 def _size(notes: tuple[Note, ...] | list[Note]) -> int:
-    return _count(render_notes(notes, "compact"))
+    return count_tokens(render_notes(notes, "compact"))
 
 
 def _note(text: str, tag: Tag = "Fact", priority: Priority | None = None, seq: int = 1) -> Note:
@@ -29,7 +26,7 @@ def _trim(notes: list[Note], limit: int, *, lasting: int = 0, critical: int = 0)
     limits = Limits(
         ordinary=limit, lasting=max(limit, lasting), critical=max(limit, lasting, critical)
     )
-    return trim(notes, limits, note_format="compact", count=_count)
+    return trim(notes, limits, note_format="compact", count=count_tokens)
 
 
 def test_notes_within_their_limit_stay_as_they_are() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.builders import state
+from tests.builders import call, state
 
 from remanence import Message, Policy
 from remanence.policy.schedule import (
@@ -27,7 +27,6 @@ from remanence.types import (
     Failure,
     Segment,
     Snapshot,
-    ToolCallPart,
 )
 
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -40,11 +39,6 @@ OLDEST = BUDGET.replace(
 
 def user(text: str = "Hello.") -> Message:
     return Message.user(text)
-
-
-def call(*ids: str) -> Message:
-    calls = [ToolCallPart(id=id_, name="look", arguments="{}") for id_ in ids]
-    return Message.assistant("", tool_calls=calls)
 
 
 def numbered(messages: Sequence[Message], *tokens: int) -> list[Message]:

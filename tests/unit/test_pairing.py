@@ -2,9 +2,10 @@
 
 import pytest
 from hypothesis import given, strategies as st
+from tests.builders import call
 
 from remanence import Message
-from remanence.types import ImagePart, TextPart, ToolCallPart, ToolResultPart
+from remanence.types import ImagePart, TextPart, ToolResultPart
 from remanence.wire.boundaries import groups, safe_ends
 from remanence.wire.pairing import (
     LEAD_IN,
@@ -16,13 +17,6 @@ from remanence.wire.pairing import (
 )
 from remanence.wire.sdk_objects import SYSTEM_MARK
 from remanence.wire.validate import anthropic_problems, openai_problems
-
-
-def call(*ids: str) -> Message:
-    return Message.assistant(
-        "", tool_calls=[ToolCallPart(id=id_, name="look", arguments="{}") for id_ in ids]
-    )
-
 
 USER = Message.user("Hello.")
 ANSWER = Message.assistant("Hi.")

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from tests.builders import call
 
 from remanence import Message
-from remanence.types import ImagePart, TextPart, ToolCallPart, ToolResultPart
+from remanence.types import ImagePart, TextPart, ToolResultPart
 from remanence.wire.pairing import (
     LEAD_IN,
     NO_RESULT,
@@ -23,11 +24,6 @@ RESULT = Message.tool("a", "1")
 IMAGE = ImagePart(media_type="image/png", data="iVBORw0KGgo=")
 MARK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 NOW = "<memory-context>\nnow\n</memory-context>"
-
-
-def call(*ids: str, text: str = "") -> Message:
-    calls = [ToolCallPart(id=id_, name="look", arguments="{}") for id_ in ids]
-    return Message.assistant(text, tool_calls=calls)
 
 
 # Repair
