@@ -30,6 +30,15 @@ async def test_without_faults_calls_are_passed_on(inner: Store) -> None:
     assert await store.state(REF) == await inner.state(REF)
 
 
+@pytest.mark.parametrize("method", [name for name in dir(Store) if not name.startswith("_")])
+async def test_each_method_of_a_store_can_fail(inner: Store, method: str) -> None:
+    store = FaultyStore(inner)
+    store.fail(method, StoreUnavailable("no"))
+
+    with pytest.raises(StoreUnavailable):
+        await getattr(store, method)()
+
+
 async def test_a_call_that_fails_before_writes_nothing(inner: Store) -> None:
     store = FaultyStore(inner)
     store.fail("append", StoreUnavailable("no"), skip=1, times=2)
