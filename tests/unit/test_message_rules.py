@@ -1,0 +1,65 @@
+"""A message that no store could keep, or no provider could read, is refused by name."""
+
+from typing import Any
+
+import pytest
+from tests.builders import call
+
+from remanence import Message
+from remanence.errors import InvalidMessage
+from remanence.types import (
+    Extra,
+    ImagePart,
+    OtherPart,
+    TextPart,
+    ToolResultPart,
+    check_message,
+)
+
+
+def text_part(**extra: Any) -> TextPart:  # fields of any type
+    return TextPart(text="Hello.", extra=Extra(**extra))
+
+
+def message(part: Any, role: Any = "user", **fields: Any) -> Message:  # of any type
+    return Message(role=role, content=(part,), **fields)
+
+
+HELLO = TextPart(text="Hello.")
+RESULT = ToolResultPart(call_id="a", content=(HELLO,))
+
+
+@pytest.mark.parametrize(
+    ("refused", "remedy"),
+    [
+        (message(HELLO, role="pirate"), "role 'pirate' is unknown: use one of"),
+        (message(HELLO, kind="rumour"), "kind 'rumour' is unknown: use one of"),
+        (message(HELLO, name=7), "name 7 of a message is not text: use a str"),
+        (message(ImagePart(url="https://x.test", width=-1)), "-1 pixels of an image"),
+        (message(ToolResultPart(call_id="a", content=[HELLO])), "use a tuple of parts"),  # type: ignore[arg-type]
+        (message(TextPart(text="a", extra="b")), "is not an Extra: leave it out"),  # type: ignore[arg-type]
+        (message(text_part(dialect="openai", raw=5)), "is not text: leave it out"),
+        (message(text_part(dialect="openai", raw="{")), "is not JSON"),
+        (message(text_part(dialect="openai", raw="[]")), "is not a JSON object"),
+        (message(text_part(dialect="pirate", raw="{}")), "dialect 'pirate' is unknown"),
+        (call("a", "a"), "one of them twice"),
+        (call(""), "has no id or no name"),
+        (message(RESULT, role="assistant"), "use Message.tool"),
+        (message(ToolResultPart(call_id="", content=(HELLO,)), role="tool"), "set its call_id"),
+        (
+            message(OtherPart(dialect="openai", raw='{"type": "x"}', scope="world")),  # type: ignore[arg-type]
+            "use 'part' or 'message'",
+        ),
+        (
+            message(OtherPart(dialect="openai_responses", raw="{}", scope="message")),
+            "has no type: add one",
+        ),
+    ],
+)
+def test_a_message_that_cannot_be_kept_or_sent_is_refused_with_the_remedy(
+    refused: Message, remedy: str
+) -> None:
+    with pytest.raises(InvalidMessage) as caught:
+        check_message(refused, max_bytes=1_000)
+
+    assert remedy in str(caught.value)

@@ -1,0 +1,51 @@
+"""The checks of a replayed memory report each promise that does not hold."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tests.builders import numbered, state
+
+from remanence import Message, Policy
+from remanence.cli.verify import tail_problems, tiling_problems
+from remanence.testing.store_contract.samples import observation, reflection
+from remanence.types import MemoryState, Segment
+
+OBSERVED = state(observed_seq=8, reflected_seq=4, last_seq=9)
+TILES = (reflection(1, 4), observation(5, 6), observation(7, 8))
+
+
+@pytest.mark.parametrize(
+    ("segments", "problems"),
+    [
+        (TILES, []),
+        (TILES[:2], ["the segments end at message 6, and observed_seq is 8"]),
+        ((TILES[0], TILES[2]), ["segment g0-7-8 begins at message 7, not at 5"]),
+        (
+            (observation(1, 4), *TILES[1:]),
+            ["segment g0-1-4 of generation 0 ends at message 4, and reflected_seq is 4"],
+        ),
+        (
+            (*TILES, observation(9, 8)),
+            ["segment g0-9-8 ends at 8, before its begin"],
+        ),
+    ],
+)
+def test_segments_that_do_not_tile_the_observed_messages_are_named(
+    segments: Sequence[Segment], problems: list[str]
+) -> None:
+    assert list(tiling_problems(OBSERVED, segments)) == problems
+
+
+def tail_state(tokens: int, **changes: Any) -> MemoryState:  # fields by name
+    return state(last_seq=4, last_sum_tokens=tokens, **changes)
+
+
+def test_a_tail_over_its_budget_is_reported_unless_its_newest_messages_fill_it() -> None:
+    policy = Policy(tail_tokens=100, tail_keep_tokens=0, keep_last=2)
+    tail = numbered(*[Message.user("Hello."), Message.assistant("Hi.")] * 2)
+
+    assert list(tail_problems(policy, tail_state(100), tail, ())) == []
+    [problem] = tail_problems(policy, tail_state(200), tail, ())
+    assert problem == "it holds 200 tokens in 4 messages, and tail_tokens is 100"
+    assert list(tail_problems(policy.replace(keep_last=4), tail_state(200), tail, ())) == []
