@@ -264,6 +264,25 @@ async def test_facts_are_kept_when_notes_are_condensed_without_an_end() -> None:
     assert (fact.conversation, fact.first_seq, fact.last_seq) == ("a", 1, 2)
 
 
+async def test_facts_of_a_short_conversation_are_kept_when_it_falls_idle() -> None:
+    clock = FixedClock()
+    extractor = ScriptedFacts((FactDraft(summary="Ana keeps bees"),), (FactDraft(summary="Ana"),))
+    async with Memory.open(IN_MEMORY, extractor=extractor, clock=clock) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("I keep bees."), Message.assistant("I see."))
+        at_once = await chat.flush()
+        clock.advance(301)
+        idle = await chat.flush()
+        await chat.append(Message.user("Two hives."), Message.assistant("I see."))
+        clock.advance(301)
+        later = await chat.flush()
+        facts = await memory.facts.list(user="ana")
+
+    assert [state.facts_seq for state in (at_once, idle, later)] == [0, 2, 4]
+    assert [state.observed_seq for state in (at_once, idle, later)] == [0, 0, 0]
+    assert summaries(facts) == ["Ana", "Ana keeps bees"]
+
+
 async def test_a_failed_extraction_changes_nothing_and_is_tried_again() -> None:
     clock = FixedClock()
     extractor = ScriptedFacts(ModelError("overloaded", "busy"), (FactDraft(summary="Likes tea"),))

@@ -26,6 +26,7 @@ from remanence.facts.extraction import Extraction
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
     facts_end,
+    facts_time,
     halve,
     is_cut,
     later_steps_wait,
@@ -204,8 +205,11 @@ class Reconciler:
         state = snapshot.state
         observer, _, extractor = self.maker_names
         end = facts_end(self.policy, state, everything=everything)
+        idle_at = facts_time(self.policy, state)
+        if idle_at is not None and idle_at <= now:
+            end = state.last_seq
         if end is None:
-            return IDLE
+            return IDLE if idle_at is None else wait(idle_at)
         if later_steps_wait(state, now=now, observer=observer):
             return self.backoff.until_next_try(state, state.observe_failure)
         if not may_try(self.policy, state, state.facts_failure, now=now, made_by=extractor):

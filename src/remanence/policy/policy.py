@@ -58,6 +58,8 @@ class Policy:
             are within budget.
         superseded: whether segments that a reflection replaced are kept, or deleted with it.
         extract_facts: whether facts about the user are kept beyond a conversation.
+        facts_idle_seconds: the time after the last message at which facts are extracted from what
+            was said; 0: only with a reflection and at the end.
         facts_tokens: the most tokens of facts in a context, and at most a tenth of it; 0: none.
         facts_place: show a selection of facts before the notes (`prefix`), or those that match the
             newest user message after the last cache breakpoint (`volatile`).
@@ -111,6 +113,7 @@ class Policy:
     reflect_at_end: bool = False
     superseded: Literal["keep", "purge"] = "keep"
     extract_facts: bool = True
+    facts_idle_seconds: float = 300.0
     facts_tokens: int = 1_000
     facts_place: Literal["prefix", "volatile"] = "prefix"
     recall_each_turn: bool = True
@@ -185,6 +188,7 @@ class Policy:
             "reflect_ratio": 0.55,
             "reflect_scope": "all",
             "reflect_at_end": True,
+            "facts_idle_seconds": 0.0,
             "facts_tokens": 5_000,
             "recall_each_turn": False,
             "block_after": 2.0,
@@ -208,6 +212,7 @@ class Policy:
             "keep_last": 12,
             "keep_last_tool_results": 6,
             "reflect_tokens": (40_000,),
+            "facts_idle_seconds": 0.0,
             "facts_tokens": 2_000,
             "reflect_scope": "all",
             "reflect_ratio": 0.6,
@@ -287,6 +292,7 @@ _NOT_NEGATIVE = (
     "tail_keep_tokens",
     "keep_last",
     "reflect_min_interval_seconds",
+    "facts_idle_seconds",
     "facts_tokens",
     "recall_tokens",
     "recall_timeout_seconds",

@@ -70,8 +70,11 @@ def may_interrupt(policy: Policy, state: MemoryState) -> bool:
 def look_tokens(policy: Policy, state: MemoryState) -> int:
     """Return the tokens of the tape above which the conversation is to be looked at again.
 
-    An observation becomes due there. If one is due already, the next message is enough.
+    An observation becomes due there. If one is due already, the next message is enough, as it is
+    where the time for facts begins with that message.
     """
+    if _idle_facts(policy, state) and state.facts_seq >= state.last_seq:
+        return state.last_sum_tokens
     before = state.last_sum_tokens - observable_tokens(policy, state)
     above = before + _threshold(policy)
     tokens = math.ceil(above) - 1 if policy.observe_compare == "gte" else math.floor(above)
@@ -288,6 +291,19 @@ def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -
     all_of_it = everything or state.facts_failure is not None
     end = state.observed_seq if all_of_it else state.reflected_seq
     return end if end > state.facts_seq else None
+
+
+def facts_time(policy: Policy, state: MemoryState) -> datetime | None:
+    """Return the time from which facts of all messages are due, unless more is said; or None."""
+    said_at = state.last_message_at
+    if not _idle_facts(policy, state) or said_at is None or state.facts_seq >= state.last_seq:
+        return None
+    return said_at + timedelta(seconds=policy.facts_idle_seconds)
+
+
+def _idle_facts(policy: Policy, state: MemoryState) -> bool:
+    wanted = policy.enabled and policy.extract_facts and policy.facts_idle_seconds > 0
+    return wanted and state.user is not None
 
 
 def reflection_sources(

@@ -149,10 +149,10 @@ def after_facts(
     """Return the state after facts were extracted up to *facts_seq*."""
     if current is None or current.facts_seq != expected.facts_seq:
         return None
-    if not current.facts_seq <= facts_seq <= current.observed_seq:
+    if not current.facts_seq <= facts_seq <= current.last_seq:
         raise StoreError(
             f"facts_seq={facts_seq} is not between {current.facts_seq}, where it is, and "
-            f"observed_seq={current.observed_seq}"
+            f"last_seq={current.last_seq}"
         )
     return replace(
         current,

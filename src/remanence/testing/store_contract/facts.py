@@ -165,12 +165,15 @@ class FactContract(Handles):
         assert await store.state(REF) == state
         assert await store.facts(ANA) == ()
 
-    async def test_facts_cannot_be_extracted_from_what_was_not_observed(self, store: Store) -> None:
+    async def test_facts_may_be_extracted_up_to_the_end_of_the_tape(self, store: Store) -> None:
         state = await observe_ranges(store, [(1, 2)])
         await tape(store, 4)
 
-        with pytest.raises(StoreError, match="facts_seq=4"):
-            await store.commit_facts(state, FactChanges(), facts_seq=4, at=at(80))
+        with pytest.raises(StoreError, match="facts_seq=7"):
+            await store.commit_facts(state, FactChanges(), facts_seq=7, at=at(80))
+        after = expect_state(await store.commit_facts(state, FactChanges(), facts_seq=6, at=at(80)))
+
+        assert (after.facts_seq, after.observed_seq) == (6, 2)
 
     async def test_a_failure_of_facts_is_kept_and_forgotten_with_success(
         self, store: Store
