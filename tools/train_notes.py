@@ -1,8 +1,8 @@
 """Fit the weights of `remanence.observers.learned` to the labelled sentences of `data/notes`.
 
 `python tools/train_notes.py` prints cross-validated figures over conversations, `--by-register` over
-registers left out whole, which imitates a register that was never seen. `--final` writes the weights
-and prints the figures of what is set aside; the set-aside part chooses nothing. Needs scikit-learn
+registers left out whole, which imitates a register that was never seen. `--write` writes the weights,
+and `--final` prints the figures of what is set aside too, which chooses nothing. Needs scikit-learn
 (the `dev` extra). The same data and versions give the same weights.
 """
 
@@ -34,6 +34,8 @@ TARGET = Path(stored.__file__).with_name(stored.FILE)
 BUCKETS = 1 << 16
 OUTER, INNER = 5, 4
 TEXT_C, CONTEXT_C = 5.0, 0.002
+LATER = 0.3
+"""Weight of a sentence of a register whose labels are not as frequent as in conversations."""
 OWN = 10.0
 """How much less a head's own first score is regularised than the others, by its root."""
 MIN_FOUND = 10
@@ -51,6 +53,22 @@ def labelled(*names: str) -> Truth:
     return lambda sentence: not sentence.labels.isdisjoint(names)
 
 
+SLOTS = {
+    "home": ("home", "address"),
+    "work": ("job", "employer"),
+    "contact": ("phone", "email"),
+    "partner": ("partner",),
+    "name": ("name",),
+    "event": ("event", "plan", "travel"),
+    "skill": ("skill", "language"),
+}
+"""Slots whose facts are stored in a way of their own, by the head that finds them."""
+
+
+def in_slot(*names: str) -> Truth:
+    return lambda sentence: sentence.slot in names
+
+
 HEADS: dict[str, Truth] = {
     "worth": lambda sentence: sentence.worth >= 2,
     "vital": lambda sentence: sentence.worth == 3,
@@ -61,6 +79,7 @@ HEADS: dict[str, Truth] = {
         for name in (*notes_corpus.TAGS, "person", "advice", "world", *notes_corpus.FLAGS)
     },
     **{name: labelled(name) for name in notes_corpus.TIMES},
+    **{f"fact:{name}": in_slot(*slots) for name, slots in SLOTS.items()},
 }
 
 
@@ -102,27 +121,35 @@ def matrix_of(units: Corpus) -> Matrix:
     return matrix
 
 
-def logistic(inputs: Matrix | Floats, truth: NDArray[np.bool_], *, c: float) -> LogisticRegression:
+def weights_of(units: Corpus) -> Floats:
+    """The weight of each sentence in a fit."""
+    later = notes_corpus.FITTED_REGISTERS
+    return np.array([LATER if s.register in later else 1.0 for unit in units for s in unit])
+
+
+def logistic(
+    inputs: Matrix | Floats, truth: NDArray[np.bool_], *, weights: Floats, c: float
+) -> LogisticRegression:
     if sparse.issparse(inputs):
         model = LogisticRegression(
             C=c, solver="liblinear", dual=True, tol=0.01, max_iter=300, random_state=0
         )
     else:
         model = LogisticRegression(C=c, solver="newton-cholesky")
-    return model.fit(inputs, truth)
+    return model.fit(inputs, truth, sample_weight=weights)
 
 
-def fit_text(inputs: Matrix, truth: NDArray[np.bool_]) -> stored.Layer:
-    return layer_of([logistic(inputs, column, c=TEXT_C) for column in truth.T])
+def fit_text(inputs: Matrix, truth: NDArray[np.bool_], weights: Floats) -> stored.Layer:
+    return layer_of([logistic(inputs, column, weights=weights, c=TEXT_C) for column in truth.T])
 
 
-def fit_context(inputs: Floats, truth: NDArray[np.bool_]) -> stored.Layer:
+def fit_context(inputs: Floats, truth: NDArray[np.bool_], weights: Floats) -> stored.Layer:
     """Weights of the second scores, drawn towards the first score of the same head, not to zero."""
     models = []
     for at, column in enumerate(truth.T):
         eased = inputs.copy()
         eased[:, at] *= OWN
-        model = logistic(eased, column, c=CONTEXT_C)
+        model = logistic(eased, column, weights=weights, c=CONTEXT_C)
         model.coef_[0, at] *= OWN
         models.append(model)
     return layer_of(models)
@@ -166,17 +193,17 @@ def context_inputs(units: Corpus, steps: Floats) -> Floats:
 
 def fit(units: Corpus, inputs: Matrix) -> stored.Weights:
     """Weights of both layers; the second sees scores of sentences that the first was not fitted to."""
-    truth = truth_of(units)
+    truth, weights = truth_of(units), weights_of(units)
     folds = np.repeat([fold(unit, INNER, "inner") for unit in units], list(map(len, units)))
     steps = np.zeros(truth.shape)
     for number in range(INNER):
         rest = folds != number
-        layer = fit_text(inputs[rest], truth[rest])
+        layer = fit_text(inputs[rest], truth[rest], weights[rest])
         steps[~rest] = text_steps(layer, inputs[~rest])
-    context = fit_context(context_inputs(units, steps) / STEPS, truth)
+    context = fit_context(context_inputs(units, steps) / STEPS, truth, weights)
     return stored.Weights(
         heads=tuple(HEADS),
-        text=fit_text(inputs, truth),
+        text=fit_text(inputs, truth, weights),
         context=replace(context, scales=tuple(scale / STEPS for scale in context.scales)),
     )
 
@@ -224,12 +251,17 @@ def cutoffs(truth: NDArray[np.bool_], scores: Floats) -> tuple[dict[str, float],
 
 
 def print_figures(
-    title: str, units: Corpus, truth: NDArray[np.bool_], scores: Floats, at: dict[str, float]
+    title: str,
+    units: Corpus,
+    rows: NDArray[np.bool_],
+    truth: NDArray[np.bool_],
+    scores: Floats,
+    at: dict[str, float],
 ) -> None:
     languages = np.array([sentence.language for unit in units for sentence in unit])
     cutoff = {head: at[head] for head in HEADS}
-    notes_figures.print_heads(title, truth, scores, cutoff)
-    notes_figures.print_languages(languages, truth, scores, cutoff)
+    notes_figures.print_heads(title, truth[rows], scores[rows], cutoff)
+    notes_figures.print_languages(languages[rows], truth[rows], scores[rows], cutoff)
 
 
 def report_set_aside(weights: stored.Weights) -> None:
@@ -237,13 +269,15 @@ def report_set_aside(weights: stored.Weights) -> None:
     for title, unseen in (("set aside, registers seen", False), ("registers unseen", True)):
         part = [u for u in units if (u[0].register in notes_corpus.UNSEEN_REGISTERS) == unseen]
         truth, scores = truth_of(part), scores_of(weights, part)
-        print_figures(title, part, truth, scores, weights.cutoffs)
+        rows = np.ones(len(truth), dtype=np.bool_)
+        print_figures(title, part, rows, truth, scores, weights.cutoffs)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--by-register", action="store_true", help="leave out a register at a time")
-    parser.add_argument("--final", action="store_true", help="write weights, measure what is apart")
+    parser.add_argument("--write", action="store_true", help="write weights fitted to all of it")
+    parser.add_argument("--final", action="store_true", help="also measure what is set aside")
     options = parser.parse_args()
     units = conversations(held=False)
     if options.by_register:
@@ -251,13 +285,16 @@ def main() -> int:
     else:
         scores = cross_validate(units, lambda unit: fold(unit, OUTER, "outer"))
     truth = truth_of(units)
-    balanced, strict = cutoffs(truth, scores)
-    print_figures("cross-validated", units, truth, scores, balanced)
-    if options.final:
+    later = weights_of(units) < 1
+    balanced, strict = cutoffs(truth[~later], scores[~later])
+    for title, rows in (("conversations", ~later), ("later registers", later)):
+        print_figures(f"cross-validated, {title}", units, rows, truth, scores, balanced)
+    if options.write or options.final:
         weights = replace(fit(units, matrix_of(units)), cutoffs=balanced, strict=strict)
         TARGET.write_bytes(stored.dump(weights))
         print(f"\n{TARGET.name}: {TARGET.stat().st_size:,} bytes")
-        report_set_aside(weights)
+        if options.final:
+            report_set_aside(weights)
     return 0
 
 

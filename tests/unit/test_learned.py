@@ -87,10 +87,10 @@ def test_a_conversation_scores_alike_in_every_process() -> None:
 @pytest.mark.parametrize(
     ("text", "worth", "personal", "inst", "forget"),
     [
-        ("I moved from Lisbon to Porto in January.", 0.691, 1.533, -4.565, -5.738),
-        ("ab jetzt bitte immer auf Deutsch antworten", 1.45, 0.084, -0.773, -4.271),
-        ("我对花生过敏", -1.482, -0.481, -7.083, -4.571),
-        ("olvida mi dirección antigua, por favor", -1.055, -1.689, -2.248, -0.585),
+        ("I moved from Lisbon to Porto in January.", 1.52, 0.841, -3.527, -5.047),
+        ("ab jetzt bitte immer auf Deutsch antworten", 2.693, 0.956, 0.882, -4.934),
+        ("我对花生过敏", -0.32, 0.572, -6.752, -5.303),
+        ("olvida mi dirección antigua, por favor", 0.563, -1.388, -2.82, 2.915),
     ],
 )
 def test_a_sentence_has_the_scores_that_the_shipped_weights_give_it_everywhere(
@@ -164,8 +164,8 @@ def test_a_line_has_six_neighbours_within_its_message_and_beyond() -> None:
 
 
 def test_n_grams_keep_the_bounds_of_words_where_a_script_has_them() -> None:
-    assert word_grams("ab") == {" ", "a", "b", " a", "ab", "b ", " ab", "ab ", " ab "}
-    assert word_grams("東京") == {"東", "京", "東京"}
+    assert word_grams("ab") == {" ab", "ab ", " ab ", "word ab"}
+    assert word_grams("東京") == {"東", "京", "東京", "word 東京"}
     assert word_grams("2024") == set()
 
 

@@ -1,14 +1,11 @@
 """`remanence explain`: scores of the sentences of a transcript, and the features that made them."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from remanence.cli.output import Printer, warn, write_json
 from remanence.cli.transcripts import open_transcript
-from remanence.observers.extractive.sentences import sentences
-from remanence.observers.learned.features import Line, Role, Start
 from remanence.observers.learned.score import Explanation, scorer
-from remanence.types import Message, TextPart, ToolResultPart
+from remanence.observers.spoken import lines_of
 
 WRONG_USE = 2
 _OTHERS = 3
@@ -31,17 +28,6 @@ def run(file: Path, *, head: str, strongest: int, as_json: bool) -> int:
     return 0
 
 
-def lines_of(message: Message) -> Iterator[Line]:
-    """The sentences of a message and of its tool results; a system message has none."""
-    if message.role == "system":
-        return
-    for part in message.content:
-        if isinstance(part, TextPart):
-            yield from _split(part.text, _role(message.role))
-        elif isinstance(part, ToolResultPart):
-            yield from _split(part.text, "tool")
-
-
 def document(explanation: Explanation) -> dict[str, object]:
     """An explanation as JSON."""
     return {
@@ -50,20 +36,6 @@ def document(explanation: Explanation) -> dict[str, object]:
         "scores": explanation.scores,
         "strongest": [part._asdict() for part in explanation.strongest],
     }
-
-
-def _role(role: str) -> Role:
-    return "assistant" if role == "assistant" else "tool" if role == "tool" else "user"
-
-
-def _split(text: str, role: Role) -> Iterator[Line]:
-    start: Start = "message"
-    end = 0
-    for span in sentences(text):
-        if start != "message":
-            start = "line" if "\n" in text[end : span.start] else "sentence"
-        yield Line(text=text[span.start : span.end], role=role, start=start)
-        start, end = "sentence", span.end
 
 
 def _print(printer: Printer, explanation: Explanation, head: str) -> None:

@@ -1,17 +1,20 @@
 """Features of sentences: n-grams of their words, their grammar, their shape and place."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from remanence.observers.learned.function_words import WORD, Classes, Language, language_of
+from remanence.pacing import at_once
 
 Role = Literal["user", "assistant", "tool"]
 Start = Literal["message", "line", "sentence"]
 
-MAX_GRAM = 5
+GRAMS = (3, 4)
+GRAMS_UNSPACED = (1, 2, 3, 4)
+MIN_WORD = 2
 _MAX_WORD = 200
 _QUESTION = re.compile(r"[?？؟]")
 _CODE = re.compile(r"[\w.]\(|[{};<>]|\w/\w|\w_\w|^\s*[$#>]|\w\.\w{2,4}\b|`|=")
@@ -56,15 +59,25 @@ class _Reading(NamedTuple):
 
 def features(lines: Sequence[Line]) -> list[Features]:
     """Features of the lines of one conversation, in order."""
+    return at_once(reading(lines))
+
+
+def reading(lines: Sequence[Line]) -> Generator[None, None, list[Features]]:
+    """Return what `features` does; yields after each line."""
     if not lines:
         return []
     spoken = [line.text for line in lines if line.role != "tool"] or [line.text for line in lines]
     language = language_of(spoken)
-    readings = [_read(line) for line in lines]
-    places = _places(readings)
-    return [
-        _features(reading, place, language) for reading, place in zip(readings, places, strict=True)
-    ]
+    yield
+    readings = []
+    for line in lines:
+        readings.append(_read(line))
+        yield
+    found = []
+    for one, place in zip(readings, _places(readings), strict=True):
+        found.append(_features(one, place, language))
+        yield
+    return found
 
 
 def word_grams(word: str) -> set[str]:
@@ -73,13 +86,14 @@ def word_grams(word: str) -> set[str]:
         return set()
     if not word[0].isalpha():
         return {f"sign {word}"}
-    padded = word if _UNSPACED.match(word) else f" {word} "
+    unspaced = _UNSPACED.match(word)
+    padded = word if unspaced else f" {word} "
     grams = {
         padded[at : at + size]
-        for size in range(1, MAX_GRAM + 1)
+        for size in (GRAMS_UNSPACED if unspaced else GRAMS)
         for at in range(len(padded) - size + 1)
     }
-    if len(word) >= MAX_GRAM - 1:
+    if len(word) >= MIN_WORD:
         grams.add(f"word {word}")
     return grams
 

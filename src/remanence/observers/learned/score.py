@@ -1,15 +1,22 @@
 """Scores of sentences by the fitted weights, and the features that made them."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from math import sqrt
 from typing import NamedTuple
 
-from remanence.observers.learned.features import Features, Line, features, word_grams
+from remanence.observers.learned.features import (
+    Features,
+    Line,
+    features,
+    reading,
+    word_grams,
+)
 from remanence.observers.learned.weights import PackedRows, Weights, bucket, load, unpack
+from remanence.pacing import at_once
 
 STEPS = 16
 """Steps of a first score per unit, when it is an input of the second."""
@@ -51,7 +58,16 @@ class Scorer:
 
         0 is an even chance under the fit; `Weights.cutoffs` says from where a head should be believed.
         """
-        return self._second(lines, [self._steps(found) for found in features(lines)])
+        return at_once(self.scoring(lines))
+
+    def scoring(self, lines: Sequence[Line]) -> Generator[None, None, list[dict[str, float]]]:
+        """Return what `score` does; yields after each small step."""
+        found = yield from reading(lines)
+        steps = []
+        for one in found:
+            steps.append(self._steps(one))
+            yield
+        return self._second(lines, steps)
 
     def explain(self, lines: Sequence[Line], *, head: str, limit: int) -> list[Explanation]:
         """Scores of the lines with the *limit* strongest features of *head*.
