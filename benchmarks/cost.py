@@ -18,8 +18,8 @@ from benchmarks.rows import Row, show
 from benchmarks.texts import turns
 from benchmarks.written import Turn
 from remanence import Context, Memory, Message, Policy, count_tokens
+from remanence.catalog import look_up
 from remanence.costs.cache_prices import cache_prices
-from remanence.policy.cache_economics import lifetime_seconds, min_cached_tokens
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock
 from remanence.types import Draft, Note, Segment
@@ -217,11 +217,11 @@ def prices_of(model: str, *, lifetime: float | None = None) -> CachePrices:
 
 def till(model: str, *, lifetime: float | None = None) -> Till:
     """An empty cache of a model's vendor, with its prices."""
-    seconds = lifetime or lifetime_seconds(model)
+    seconds = lifetime or look_up(model).cache_lifetime_seconds
     cache: PromptCache = (
         OpenAICache(lifetime_seconds=seconds)
         if model.startswith("gpt")
-        else AnthropicCache(lifetime_seconds=seconds, least_tokens=min_cached_tokens(model))
+        else AnthropicCache(lifetime_seconds=seconds, least_tokens=look_up(model).min_cached_tokens)
     )
     return Till(prices_of(model, lifetime=lifetime), cache)
 

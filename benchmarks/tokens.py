@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.rows import Row, show
+from remanence.catalog import FAMILIES, Family
 from remanence.tokens import counter_named
-from remanence.tokens.families import FAMILIES, Family
 
 COUNT_NAMES: dict[Family, str] = {
     "o200k": "o200k",

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from remanence.catalog import FAMILIES, Family
 from remanence.tokens.estimator import OTHERS
-from remanence.tokens.families import FAMILIES, Family
 from remanence.tokens.features import features
 from remanence.tokens.pieces import cutter
 

@@ -4,13 +4,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from remanence import Memory, Message, Policy
+from remanence.catalog import look_up
 from remanence.cli import main
 from remanence.costs.cache_prices import cache_prices
 from remanence.policy.cache_economics import (
     break_even,
     is_cold,
-    lifetime_seconds,
-    min_cached_tokens,
 )
 from remanence.testing import FixedClock, ScriptedObserver
 from remanence.types.prices import CachePrices
@@ -34,7 +33,7 @@ def test_read_input_costs_a_tenth_or_less_and_written_input_a_quarter_more() -> 
         assert prices is not None
         assert prices.read / prices.plain <= 0.1
         assert prices.write / prices.plain == pytest.approx(1.25)
-    assert lifetime_seconds("claude-sonnet-5-5") == 300
+    assert look_up("claude-sonnet-5-5").cache_lifetime_seconds == 300
 
 
 def test_an_hour_in_the_cache_costs_double() -> None:
@@ -49,19 +48,19 @@ def test_a_model_without_a_price_has_none() -> None:
 
 
 def test_the_shortest_cached_prompt_is_that_of_the_model() -> None:
-    assert min_cached_tokens("anthropic:claude-haiku-4-5-20251001") == 4_096
-    assert min_cached_tokens("gpt-5.4") == 1_024
-    assert min_cached_tokens("claude-sonnet-5-5") == 1_024
+    assert look_up("anthropic:claude-haiku-4-5-20251001").min_cached_tokens == 4_096
+    assert look_up("gpt-5.4").min_cached_tokens == 1_024
+    assert look_up("claude-sonnet-5-5").min_cached_tokens == 1_024
     for model in ("claude-opus-4-5", "anthropic/Claude-Opus-4-6"):
-        assert min_cached_tokens(model) == 4_096
+        assert look_up(model).min_cached_tokens == 4_096
     for model in ("claude-sonnet-4-6", "claude-haiku-3", "claude-3-5-haiku-20241022"):
-        assert min_cached_tokens(model) == 2_048
+        assert look_up(model).min_cached_tokens == 2_048
 
 
 def test_a_cache_lives_as_long_as_the_vendor_of_the_model_states() -> None:
-    assert lifetime_seconds("anthropic/Claude-Sonnet-5-5") == 300
-    assert lifetime_seconds("openai:gpt-5.4") == 600
-    assert lifetime_seconds("mistral-large") == 300
+    assert look_up("anthropic/Claude-Sonnet-5-5").cache_lifetime_seconds == 300
+    assert look_up("openai:gpt-5.4").cache_lifetime_seconds == 600
+    assert look_up("mistral-large").cache_lifetime_seconds == 300
 
 
 def test_a_warm_activation_is_paid_back_by_later_calls() -> None:

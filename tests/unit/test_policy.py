@@ -6,8 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from remanence import Policy
+from remanence.catalog import look_up
 from remanence.errors import InvalidPolicy
-from remanence.policy.policy import request_tokens, window_tokens
+from remanence.policy.policy import request_tokens
 
 DEFAULTS = {
     "enabled": True,
@@ -382,7 +383,7 @@ def test_a_cache_lives_as_long_as_its_vendor_states_unless_a_time_is_given(
     ],
 )
 def test_a_context_has_nine_tenths_of_the_models_window(model: str, tokens: int) -> None:
-    assert window_tokens(model) == tokens
+    assert look_up(model).window_tokens == tokens
     assert Policy(model=model).context_tokens == tokens * 9 // 10
     assert Policy(model=model, max_context_tokens=50_000).context_tokens == 50_000
 

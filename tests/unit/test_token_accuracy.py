@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import pytest
 
+from remanence.catalog import FAMILIES, Family
 from remanence.tokens import counter_named
-from remanence.tokens.families import FAMILIES, Family
 
 COUNT_NAMES: dict[Family, str] = {
     "o200k": "o200k",

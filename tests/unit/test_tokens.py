@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from remanence.catalog import FAMILIES, look_up
 from remanence.tokens import Calibration, count_tokens, counter_for, counter_named, text_tokens
-from remanence.tokens.families import FAMILIES, family_for
 from remanence.tokens.pieces import cutter
 from remanence.tokens.pixels import image_size
 from remanence.tokens.vocabulary import is_at_hand
@@ -95,7 +95,7 @@ def test_any_other_text_has_at_least_one_token(name: str) -> None:
     ],
 )
 def test_a_model_is_counted_by_its_family(model: str, family: str) -> None:
-    assert family_for(model) == family
+    assert look_up(model).tokenizer == family
 
 
 @pytest.mark.parametrize("name", COUNTERS)

@@ -50,6 +50,16 @@ async def test_the_next_model_answers_where_the_first_fails_and_both_calls_are_r
     assert [total.failed_calls for _, total in sorted(spent.items())] == [1, 0]
 
 
+async def test_the_names_of_a_chats_models_may_be_one_text(wire: Wire) -> None:
+    with scripted(wire, Fail(503), Reply("Gate B42.")) as chain:
+        async with conversing(clock=chain.clock) as conversation:
+            chat = chat_of(conversation, wire, model=", ".join(chain.specs))
+            reply = await said(chat, wire, "Which gate?")
+
+    assert reply.text == "Gate B42."
+    assert chain.asked() == ["first", "next"]
+
+
 async def test_a_model_that_failed_is_left_alone_for_a_while_by_every_chat_that_shares_it(
     wire: Wire,
 ) -> None:
@@ -100,4 +110,5 @@ async def test_a_chain_needs_a_model_and_has_tools_where_each_link_can() -> None
         open_chat_model([], clock=FixedClock())
 
     assert calls_tools("openai:a", "anthropic:b")
+    assert not calls_tools("openai:a, google:b")
     assert not calls_tools("openai:a", "google:b")

@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import pytest
+from tests.wire.dialects import Reply
 from tests.wire.reach import Wire
 from tests.wire.scripts import Script, failed, model_of
 from tests.wire.servers import Fail
 
+from remanence import Memory, Message, Settings
 from remanence.errors import ModelError
 from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.providers import FallbackModel, ModelOptions, open_model
@@ -117,6 +121,34 @@ async def test_a_chain_of_names_falls_back_over_the_wire(wire: Wire, ask: ModelR
 
     answered = [answer.usage.model for answer in (first, second, third)]
     assert answered == ["openai:spare", "openai:spare", wire.name]
+
+
+async def test_the_names_of_a_chain_may_be_one_text(wire: Wire, ask: ModelRequest) -> None:
+    wire.server.script(Fail(529))
+    options = ModelOptions(attempts=1, stream=wire.stream)
+    model = open_model(f"{wire.spec}, openai:spare@{wire.server.url}/v1", options=options)
+
+    answer = await model.complete(ask)
+
+    assert answer.usage.model == "openai:spare"
+    assert model.name == f"{wire.name} > openai:spare"
+
+
+@pytest.mark.parametrize("role", ["model", "observer_model"])
+async def test_settings_name_a_chain_for_the_notes(whole_wire: Wire, role: str) -> None:
+    wire = whole_wire
+    wire.server.script(Fail(529), Reply("#1 [NOTE Fact] user: sails on LH 454"))
+    settings = replace(
+        Settings(url="sqlite:///:memory:", policy={"keep_last": 0}),
+        **{role: f"{wire.spec}, openai:spare@{wire.server.url}/v1"},
+    )
+    async with Memory.open(settings=settings, clock=FixedClock()) as memory:
+        chat = memory.conversation("trip")
+        await chat.append(Message.user("I take LH 454 on Friday."), Message.assistant("Noted."))
+        await chat.flush(everything=True)
+        observation, *_ = await chat.observations()
+
+    assert observation.made_by.startswith("openai:spare ")
 
 
 def test_a_chain_of_nothing_is_refused(clock: FixedClock) -> None:

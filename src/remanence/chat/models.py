@@ -13,7 +13,7 @@ from remanence.protocols import Model, ModelRequest
 from remanence.providers import ModelOptions, open_model, open_provider_model
 from remanence.providers.fallback import FallbackModel
 from remanence.providers.layer import Link, Pieces
-from remanence.providers.spec import parse_spec
+from remanence.providers.spec import parse_spec, split_names
 
 __all__ = ["ChatAnswer", "ChatModel", "ChatRequest", "ChatSource", "calls_tools", "open_chat_model"]
 
@@ -63,7 +63,7 @@ def calls_tools(*names: str) -> bool:
     Raises:
         ModelError: `unknown_model`; a name is not valid.
     """
-    return all(parse_spec(name).row.takes_context for name in names)
+    return all(parse_spec(link).row.takes_context for name in names for link in split_names(name))
 
 
 def open_chat_model(
@@ -88,6 +88,8 @@ def open_chat_model(
     if isinstance(source, ChatModel):
         return source
     options = options or ModelOptions()
+    if isinstance(source, str) and len(names := split_names(source)) > 1:
+        source = names
     if isinstance(source, str):
         spec = replace(parse_spec(source), key_variable=options.key_variable)
         if spec.row.takes_context:

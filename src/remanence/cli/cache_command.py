@@ -2,14 +2,13 @@
 
 import dataclasses
 
+from remanence.catalog import look_up
 from remanence.cli.output import Printer, write_json
 from remanence.clock import SystemClock
 from remanence.errors import MissingExtra, ModelError
 from remanence.policy.cache_economics import (
     BreakEven,
     break_even,
-    lifetime_seconds,
-    min_cached_tokens,
 )
 from remanence.policy.policy import Policy
 from remanence.settings import Settings
@@ -21,15 +20,15 @@ def run(settings: Settings, *, model: str | None, as_json: bool) -> int:
     """Show the arithmetic of one activation, with a warm cache and with a cold one."""
     policy = policy_of(settings)
     name = model or policy.model
-    prices = _prices(name)
+    prices, facts = _prices(name), look_up(name)
     even = {warm: _even(policy, prices, warm=warm == "warm") for warm in ("warm", "cold")}
-    lifetime = policy.cache_ttl_seconds or lifetime_seconds(name)
+    lifetime = policy.cache_ttl_seconds or facts.cache_lifetime_seconds
     if as_json:
         write_json(
             {
                 "prices": dataclasses.asdict(prices),
                 "lifetime_seconds": lifetime,
-                "min_cached_tokens": min_cached_tokens(name),
+                "min_cached_tokens": facts.min_cached_tokens,
                 "break_even": {warm: dataclasses.asdict(value) for warm, value in even.items()},
             }
         )
@@ -37,7 +36,7 @@ def run(settings: Settings, *, model: str | None, as_json: bool) -> int:
     printer = Printer()
     printer.line(
         f"{name}: input ${prices.plain:g} a million tokens, read from the cache ${prices.read:g}, "
-        f"written to it ${prices.write:g}; a prompt of {min_cached_tokens(name):,} tokens or more "
+        f"written to it ${prices.write:g}; a prompt of {facts.min_cached_tokens:,} tokens or more "
         f"is cached for {lifetime:g} s"
     )
     for warm, value in even.items():

@@ -6,12 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from remanence.catalog import look_up
 from remanence.cli.documents import mask_password
 from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound, StoreUnavailable
 from remanence.memory import Memory
-from remanence.policy.policy import Policy, window_tokens
-from remanence.providers.spec import parse_spec
+from remanence.policy.policy import Policy
+from remanence.providers.spec import parse_spec, split_names
 from remanence.settings import Settings
 from remanence.settings.presets import policy_of
 from remanence.settings.sources import LoadedSettings, load_settings
@@ -39,8 +40,9 @@ def with_agent(settings: Settings, *models: str) -> Settings:
     The smallest window counts, and the prompt cache of that model. Under lango the first one also
     writes the notes.
     """
-    names = [parse_spec(model).model for model in models]
-    changes = {"model": min(names, key=window_tokens), **settings.policy}
+    links = [link for model in models for link in split_names(model)]
+    names = [parse_spec(link).model for link in links]
+    changes = {"model": min(names, key=lambda name: look_up(name).window_tokens), **settings.policy}
     notes = settings.model or (models[0] if settings.preset == "lango" else None)
     return replace(settings, policy=changes, model=notes)
 

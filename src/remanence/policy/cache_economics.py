@@ -11,18 +11,6 @@ from datetime import datetime
 from remanence.types import Message
 from remanence.types.prices import CachePrices
 
-_LIFETIMES = (("claude", 300.0), ("gpt", 600.0))
-_OTHER_LIFETIME = 300.0
-_MIN_TOKENS = (
-    ("opus-4-5", 4_096),
-    ("opus-4-6", 4_096),
-    ("haiku-4-5", 4_096),
-    ("sonnet-4-6", 2_048),
-    ("haiku-3", 2_048),
-    ("3-5-haiku", 2_048),
-)
-_OTHER_MIN = 1_024
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
@@ -35,21 +23,6 @@ class BreakEven:
     cost: float
     saved_per_call: float
     calls: float | None
-
-
-def lifetime_seconds(model: str) -> float:
-    """Return the seconds that a prompt cache of *model* survives after its last use.
-
-    Vendors state these as guaranteed minimums.
-    """
-    name = model.lower()
-    return next((seconds for part, seconds in _LIFETIMES if part in name), _OTHER_LIFETIME)
-
-
-def min_cached_tokens(model: str) -> int:
-    """Return the tokens of the shortest prompt that *model* caches, as its vendor states it."""
-    name = model.lower()
-    return next((tokens for part, tokens in _MIN_TOKENS if part in name), _OTHER_MIN)
 
 
 def is_cold(

@@ -4,8 +4,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
+from remanence.catalog import look_up
 from remanence.fields import check_fields, impossible
-from remanence.policy.cache_economics import lifetime_seconds
 from remanence.types import NoteFormat
 
 
@@ -233,12 +233,12 @@ class Policy:
     def cache_lifetime_seconds(self) -> float:
         """Seconds that a prompt cache survives after its last use."""
         ttl = self.cache_ttl_seconds
-        return lifetime_seconds(self.model) if ttl is None else ttl
+        return look_up(self.model).cache_lifetime_seconds if ttl is None else ttl
 
     @property
     def context_tokens(self) -> int:
         """The most tokens that a context may have."""
-        return self.max_context_tokens or window_tokens(self.model) * 9 // 10
+        return self.max_context_tokens or look_up(self.model).window_tokens * 9 // 10
 
     @property
     def slice_tokens(self) -> int:
@@ -257,15 +257,6 @@ class Policy:
         return min(self.facts_tokens, self.context_tokens // 10)
 
 
-def window_tokens(model: str) -> int:
-    """Return the size of a model's window in tokens; 128,000 if it is unknown."""
-    name = model.lower()
-    for part, tokens in (("claude", 200_000), ("gemini", 1_000_000), ("gpt-4.1", 1_000_000)):
-        if part in name:
-            return tokens
-    return 272_000 if "gpt-5" in name else 128_000
-
-
 REQUEST_SHARE = 3
 """Eighths of a window that a request may fill: token counts are estimates, and long inputs are read
 with less care."""
@@ -273,7 +264,7 @@ with less care."""
 
 def request_tokens(model: str) -> int:
     """Return the most tokens of a request; in a chain of models, the smallest window decides."""
-    return min(window_tokens(link) for link in model.split(" > ")) * REQUEST_SHARE // 8
+    return min(look_up(link).window_tokens for link in model.split(" > ")) * REQUEST_SHARE // 8
 
 
 _POSITIVE = (

@@ -16,7 +16,7 @@ from remanence.providers.meter import MeteredModel, Record, UnusableAnswer
 from remanence.providers.options import ModelOptions
 from remanence.providers.requests import Adapter
 from remanence.providers.retry import RetryingModel
-from remanence.providers.spec import ModelSpec, parse_spec
+from remanence.providers.spec import ModelSpec, parse_spec, split_names
 
 if TYPE_CHECKING:
     from remanence.providers.provider_model import ProviderModel
@@ -54,7 +54,8 @@ def open_model(
 
     *source* is `provider:model` (`anthropic:claude-haiku-4-5`; an OpenAI-compatible server as
     `openai:model@http://host/v1`), an async function from a request to a text, a `Model`, which
-    is returned unchanged, or several of these, tried in order. Keys and base URLs come from the
+    is returned unchanged, or several of these, tried in order; names of several may also be one
+    text, `anthropic:claude-haiku-4-5, openai:gpt-5-mini`. Keys and base URLs come from the
     provider's own environment variables. *record* gets each call and each retry with its usage.
 
     Raises:
@@ -103,6 +104,8 @@ class _Opener:
 
     def open(self, source: ModelSource) -> Model:
         if isinstance(source, str):
+            if len(names := split_names(source)) > 1:
+                return self.open(names)
             return self._open_named(
                 replace(parse_spec(source), key_variable=self._options.key_variable)
             )

@@ -1,9 +1,9 @@
 """Prompts in the forms of the adapters: of a context, and of a system text with a question."""
 
 import hashlib
-import re
 from typing import Final, assert_never
 
+from remanence.catalog import look_up
 from remanence.protocols import LivePrompt, ModelRequest
 from remanence.providers.requests import Form, JsonObject
 from remanence.providers.spec import ModelSpec
@@ -11,8 +11,6 @@ from remanence.types import ConversationRef
 from remanence.wire.pairing import OPENAI_BREAKPOINT
 
 CACHE_CONTROL: Final[JsonObject] = {"type": "ephemeral"}
-
-_VERSION: Final = re.compile(r"gpt-(\d{1,3})(?:\.(\d{1,3}))?(?!\w)")
 
 
 def render_context(context: LivePrompt, form: Form, spec: ModelSpec) -> JsonObject:
@@ -46,9 +44,8 @@ def cache_key(ref: ConversationRef) -> str:
 
 
 def takes_breakpoints(spec: ModelSpec) -> bool:
-    """Return whether a model supports explicit cache breakpoints: OpenAI's `gpt-5.6` and later."""
-    named = _VERSION.match(spec.model) if spec.provider == "openai" else None
-    return named is not None and (int(named[1]), int(named[2] or 0)) >= (5, 6)
+    """Return whether a model supports explicit cache breakpoints, as some of OpenAI's do."""
+    return spec.provider == "openai" and look_up(spec.model).takes_breakpoints
 
 
 def _append(prompt: JsonObject, question: str, form: Form) -> JsonObject:

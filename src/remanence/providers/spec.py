@@ -1,6 +1,7 @@
 """Names of models."""
 
 import os
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -30,6 +31,7 @@ _OTHERS = Provider("pydantic_ai", takes_context=False)
 _OTHER_NAMES = {"gemini": "google"}
 """Aliases of providers."""
 
+_BETWEEN_NAMES = re.compile(r"\s*,\s*(?=[\w-]+:(?!//))")
 _FORMS = "anthropic:claude-haiku-4-5, ollama:llama3.2 or openai:my-model@http://127.0.0.1:8000/v1"
 
 
@@ -73,6 +75,11 @@ def can_continue(name: str) -> bool:
     """Return whether this model, or each of a chain, can continue a live prompt."""
     providers = (link.partition(":")[0] for link in name.split(" > "))
     return all(PROVIDERS.get(provider, _OTHERS).continues for provider in providers)
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names of a chain, such as `anthropic:claude-haiku-4-5, openai:gpt-5-mini`."""
+    return _BETWEEN_NAMES.split(text.strip())
 
 
 def parse_spec(text: str) -> ModelSpec:

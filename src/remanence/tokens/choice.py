@@ -8,10 +8,10 @@ from importlib.util import find_spec
 from typing import Final
 
 from remanence.arguments import require_one_of
+from remanence.catalog import FAMILIES, Family, look_up
 from remanence.tokens import rules
 from remanence.tokens.counter import Frame, TokenCounter
 from remanence.tokens.estimator import TextCount, estimator
-from remanence.tokens.families import FAMILIES, Family, family_for
 from remanence.tokens.media import claude_image, image_count
 from remanence.tokens.vocabulary import is_at_hand
 from remanence.types import Message
@@ -52,7 +52,7 @@ def counter_for(model: str) -> TokenCounter:
     """
     if model in _COUNTERS:
         return counter_named(model)
-    family = family_for(model)
+    family = look_up(model).tokenizer
     return _exact(family) if is_at_hand(family) and find_spec("tiktoken") else _COUNTERS[family]
 
 

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple, TypeAlias
 
-from remanence.tokens.families import Family
+from remanence.catalog import Family
 from remanence.tokens.features import features
 from remanence.tokens.pieces import cutter
 

@@ -4,8 +4,8 @@ from functools import cache
 
 import tiktoken
 
+from remanence.catalog import Family
 from remanence.tokens.estimator import TextCount
-from remanence.tokens.families import Family
 from remanence.tokens.vocabulary import VOCABULARIES
 
 _STEP = 50_000  # characters; tiktoken's own regex fails on very long runs of signs

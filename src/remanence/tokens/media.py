@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from remanence.tokens.families import Family
+from remanence.catalog import Family
 from remanence.tokens.pixels import Size, image_size
 from remanence.types import FilePart, ImagePart
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from remanence.tokens.families import Family
+from remanence.catalog import Family
 
 
 class Vocabulary(NamedTuple):

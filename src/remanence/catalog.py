@@ -1,0 +1,72 @@
+"""Facts about models that their vendors state: windows, prompt caches and tokenizers.
+
+A name may have a prefix (`anthropic:`, `openrouter/anthropic/`) and a date as suffix. Prices are
+those of `genai-prices`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeAlias
+
+Family: TypeAlias = Literal["o200k", "cl100k", "claude", "claude_3"]
+FAMILIES: Final[tuple[Family, ...]] = ("o200k", "cl100k", "claude", "claude_3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogEntry:
+    """The facts about a model; the defaults are those of a model that is not listed.
+
+    A prompt cache survives for `cache_lifetime_seconds` after its last use, the vendor's guaranteed
+    minimum, and keeps prompts of `min_cached_tokens` and more. A tokenizer of another vendor is the
+    nearest known one.
+    """
+
+    window_tokens: int = 128_000
+    cache_lifetime_seconds: float = 300.0
+    min_cached_tokens: int = 1_024
+    takes_breakpoints: bool = False
+    tokenizer: Family = "o200k"
+
+
+# A row adds to those above it, for each model whose name has its pattern.
+_ROWS: Final[tuple[tuple[str, Mapping[str, Any]], ...]] = (
+    (r"gpt", {"cache_lifetime_seconds": 600.0}),
+    (r"gpt-?3|gpt-?4(?![.o\d])|text-embedding|ada-002", {"tokenizer": "cl100k"}),
+    (r"gpt-5", {"window_tokens": 272_000}),
+    (r"gpt-4\.1|gemini", {"window_tokens": 1_000_000}),
+    (
+        r"claude",
+        {"window_tokens": 200_000, "cache_lifetime_seconds": 300.0, "tokenizer": "claude"},
+    ),
+    (r"sonnet-4-6|haiku-3|3-5-haiku", {"min_cached_tokens": 2_048}),
+    (r"opus-4-[56]|haiku-4-5", {"min_cached_tokens": 4_096}),
+)
+
+_CLAUDE_VERSION: Final = re.compile(r"(?<![\d.])(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+_GPT_VERSION: Final = re.compile(r"gpt-(\d{1,3})(?:\.(\d{1,3}))?(?!\w)")
+_FIRST_OF_NEW_CLAUDE: Final = (4, 7)
+_FIRST_WITH_BREAKPOINTS: Final = (5, 6)
+
+
+@lru_cache(maxsize=256)
+def look_up(model: str) -> CatalogEntry:
+    """Return the facts about a model."""
+    name = model.lower()
+    facts: dict[str, Any] = {}  # fields of an entry
+    for pattern, more in _ROWS:
+        if re.search(pattern, name):
+            facts |= more
+    if (
+        release := _version(_CLAUDE_VERSION, name.partition("claude")[2])
+    ) and release < _FIRST_OF_NEW_CLAUDE:
+        facts["tokenizer"] = "claude_3"
+    if (release := _version(_GPT_VERSION, name)) and release >= _FIRST_WITH_BREAKPOINTS:
+        facts["takes_breakpoints"] = True
+    return CatalogEntry(**facts)
+
+
+def _version(pattern: re.Pattern[str], text: str) -> tuple[int, int] | None:
+    found = pattern.search(text)
+    return (int(found[1]), int(found[2] or 0)) if found else None
