@@ -21,8 +21,7 @@ from typing import NamedTuple
 from benchmarks.quality import data_folder
 from benchmarks.rows import Row, show
 from remanence import Memory, Message, Policy, Segment
-from remanence.cli.replay import batches, is_due
-from remanence.cli.tape_clock import TapeClock
+from remanence.cli.replay import TapeClock, batches, is_due
 from remanence.cli.transcripts import Entry, entries
 from remanence.observers.llm.lines import format_line
 from remanence.protocols import Model, ModelAnswer, ModelRequest

@@ -16,7 +16,7 @@ import pytest
 from remanence import Message, Policy, Settings
 from remanence.blocking import Memory as BlockingMemory
 from remanence.cli import main
-from remanence.cli.app import app, config_app
+from remanence.cli.app import COMMANDS
 from remanence.stores import open_store
 from remanence.testing import ScriptedModel
 from remanence.testing.store_contract.samples import usage
@@ -84,7 +84,13 @@ def test_help_names_every_command(cli: Cli) -> None:
     run = cli("--help")
 
     assert run.returncode == 0
-    assert all(name.split()[0] in run.stdout for name in command_names())
+    assert all(name.split()[0] in run.stdout for name in COMMANDS)
+
+
+def test_the_help_of_a_command_begins_with_its_line_in_the_list(cli: Cli) -> None:
+    for name, summary in COMMANDS.items():
+        usage, first, *_ = cli(*name.split(), "--help").stdout.split("\n\n")
+        assert " ".join(first.split()) == summary, usage
 
 
 @pytest.mark.parametrize(
@@ -472,28 +478,19 @@ def test_output_that_nobody_reads_is_no_error_message(database: str, tmp_path: P
 def test_every_command_is_documented() -> None:
     text = REFERENCE.read_text(encoding="utf-8")
 
-    assert [name for name in command_names() if f"## `remanence {name}" not in text] == []
+    assert [name for name in COMMANDS if f"## `remanence {name}" not in text] == []
 
 
 def test_every_option_is_documented(cli: Cli) -> None:
     text = REFERENCE.read_text(encoding="utf-8")
     missing = {
         (name, option)
-        for name in command_names()
+        for name in COMMANDS
         for option in re.findall(r"(--[a-z]+)", cli(*name.split(), "--help").stdout)
         if option != "--help" and f"`{option}" not in text
     }
 
     assert missing == set()
-
-
-def command_names() -> list[str]:
-    """Every command as it is typed, such as `config show`."""
-    return [
-        f"{prefix}{command.name or getattr(command.callback, '__name__', '')}"
-        for prefix, group in (("", app), ("config ", config_app))
-        for command in group.registered_commands
-    ]
 
 
 def test_main_gives_the_exit_code_instead_of_leaving_the_process() -> None:

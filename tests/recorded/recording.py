@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from remanence import Context, Memory, Message, Policy, Segment
-from remanence.cli.replay import is_due
-from remanence.cli.tape_clock import TapeClock
+from remanence.cli.replay import TapeClock, is_due
 from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.testing.models import scripted_answer
 from remanence.types import Fact, LogEntry

@@ -3,8 +3,9 @@
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -18,54 +19,65 @@ from remanence.chat import (
     calls_tools,
     open_chat_model,
 )
+from remanence.cli import FAILED
 from remanence.cli.failures import explain
+from remanence.cli.options import AgentTools, Database
+from remanence.cli.settings import load, with_agent
 from remanence.clock import SystemClock
 from remanence.errors import ModelError
 from remanence.memory import Memory
-from remanence.settings import Settings
 from remanence.tools import memory_tools
 from remanence.types import Usage
 
-FAILED = 1
 _CONTROL = {code: None for code in (*range(32), 127) if chr(code) not in "\n\t"}
 """Control characters of a model's text could drive the terminal."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Talk:
-    """Options of a chat; with `tools` the model may search the user's memory."""
+def run(
+    *,
+    model: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME",
+            help="Who answers: anthropic:claude-haiku-4-5, openai:gpt-5-mini, ollama:llama3.2, "
+            "openai:my-model@http://host/v1; repeated: models that are tried in order.",
+        ),
+    ],
+    db: Database = None,
+    conversation: Annotated[
+        str, typer.Option(metavar="ID", help="The conversation to go on with.")
+    ] = "chat",
+    user: Annotated[str | None, typer.Option(help="Whose conversation it is.")] = None,
+    system: Annotated[str, typer.Option(metavar="TEXT", help="The system prompt.")] = "",
+    tools: AgentTools = True,
+) -> int:
+    """Talk to a model that has the memory.
 
-    models: tuple[str, ...]
-    conversation: str
-    user: str | None
-    system: str
-    tools: bool
+    Each line of stdin is a message.
+    """
+    settings = with_agent(load(url=db).settings, *model)
 
+    @asynccontextmanager
+    async def opening() -> AsyncIterator[Chat]:
+        # A model that cannot be opened must fail before a database is created.
+        answering = open_chat_model(model, clock=SystemClock())
+        async with Memory.open(settings=settings) as memory:
+            chat = memory.conversation(conversation, user=user)
+            with_tools = tools and user is not None and calls_tools(*model)
+            yield Chat(
+                chat,
+                model=answering,
+                system=system,
+                tools=memory_tools(chat) if with_tools else (),
+            )
 
-def run(settings: Settings, talk: Talk) -> int:
-    """Chat until stdin ends; return the exit code, 1 if a piped message got no answer."""
     # The loop runs in its own thread, so that memory works while the prompt waits for a line.
     portal = Portal()
-    chat = portal.open(lambda: _open(settings, talk))
+    chat = portal.open(opening)
     try:
         return _talk(portal, chat)
     finally:
         portal.close()
-
-
-@asynccontextmanager
-async def _open(settings: Settings, talk: Talk) -> AsyncIterator[Chat]:
-    # A model that cannot be opened must fail before a database is created.
-    answering = open_chat_model(talk.models, clock=SystemClock())
-    async with Memory.open(settings=settings) as memory:
-        conversation = memory.conversation(talk.conversation, user=talk.user)
-        with_tools = talk.tools and talk.user is not None and calls_tools(*talk.models)
-        yield Chat(
-            conversation,
-            model=answering,
-            system=talk.system,
-            tools=memory_tools(conversation) if with_tools else (),
-        )
 
 
 def _talk(portal: Portal, chat: Chat) -> int:

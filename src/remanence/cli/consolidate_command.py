@@ -1,53 +1,42 @@
 """`remanence consolidate`: old daily notes into MEMORY.md."""
 
-import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import Annotated
 
-from remanence.archive.daily import Consolidation
+import typer
+
+from remanence.cli import FAILED
+from remanence.cli.options import AsJson, Database
 from remanence.cli.output import Printer, warn, write_json
+from remanence.cli.settings import load
 from remanence.memory import Memory
-from remanence.settings import Settings
 
 
-def run(settings: Settings, *, user: str | None, tenant: str | None, as_json: bool) -> int:
-    """Consolidate and report the result for each user; return 1 if *user* has no notes."""
-    done = asyncio.run(_consolidate(settings, user, tenant))
+async def run(
+    *,
+    user: Annotated[str | None, typer.Option(help="Whose notes; by default everybody's.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Of which tenant.")] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> int:
+    """Summarise old daily notes into MEMORY.md, and archive them."""
+    async with Memory.open(settings=replace(load(url=db).settings, workers=0)) as memory:
+        results = await memory.consolidate(user=user, tenant=tenant)
+    done = [each for each in results if each.memory_file.parent.is_dir()]
     if as_json:
-        write_json({"consolidated": [_document(each) for each in done]})
+        write_json({"consolidated": done})
+    elif not done:
+        whose = "" if user is None else f" of user {user!r}"
+        Printer().line(f"there are no daily notes{whose} yet")
     else:
-        _print(Printer(), done, user)
+        Printer().table(
+            ("tenant", "user", "days#", "facts#", "memory file~"),
+            [
+                (each.tenant, each.user, len(each.days), each.facts, each.memory_file)
+                for each in done
+            ],
+        )
     for each in done:
         if each.signature == "edited":
             warn(f"{each.memory_file} was edited since its last summary; the edit is kept")
-    return 1 if user is not None and not done else 0
-
-
-async def _consolidate(
-    settings: Settings, user: str | None, tenant: str | None
-) -> tuple[Consolidation, ...]:
-    async with Memory.open(settings=replace(settings, workers=0)) as memory:
-        done = await memory.consolidate(user=user, tenant=tenant)
-    return tuple(each for each in done if each.memory_file.parent.is_dir())
-
-
-def _document(done: Consolidation) -> dict[str, object]:
-    return {
-        "tenant": done.tenant,
-        "user": done.user,
-        "days": [day.isoformat() for day in done.days],
-        "facts": done.facts,
-        "signature": done.signature,
-        "memory_file": str(done.memory_file),
-    }
-
-
-def _print(printer: Printer, done: Sequence[Consolidation], user: str | None) -> None:
-    if not done:
-        whose = "" if user is None else f" of user {user!r}"
-        printer.line(f"there are no daily notes{whose} yet")
-        return
-    printer.table(
-        ("tenant", "user", "days#", "facts#", "memory file~"),
-        [(each.tenant, each.user, len(each.days), each.facts, each.memory_file) for each in done],
-    )
+    return FAILED if user is not None and not done else 0

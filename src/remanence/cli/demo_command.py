@@ -1,18 +1,27 @@
-"""`remanence demo`: the notes of a shipped conversation, and the tokens they save."""
+"""`remanence demo`: a shipped conversation with and without memory, and the tokens that it saves."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from itertools import takewhile
+from typing import NamedTuple
 
-from remanence.cli.demo import Demo, demo_messages, play
 from remanence.cli.documents import (
     context_document,
     segment_document,
     state_document,
     stats_document,
 )
+from remanence.cli.options import AsJson
 from remanence.cli.output import Printer, percent, progress, shorten, write_json
-from remanence.types import Segment
+from remanence.cli.replay import MEMORY_URL, TapeClock, live_segments
+from remanence.cli.transcripts import entries
+from remanence.context.context import Context, ContextStats
+from remanence.memory import Memory
+from remanence.policy.policy import Policy
+from remanence.types import MemoryState, Message, Segment
 
+SYSTEM = "You are a helpful assistant. You help Mina with her work and her everyday life."
 SHOWN_NOTES = 14
 SHOWN_LOST = 8
 SHOWN_CHARACTERS = 400
@@ -20,32 +29,106 @@ SHOWN_TAIL = 6
 SHOWN_MESSAGE = 120
 
 
-def run(*, as_json: bool) -> int:
-    """Play the demo and show it."""
-    messages = demo_messages()
+class Prompt(NamedTuple):
+    """The size of the prompt of one answer.
+
+    A prompt cache serves the `repeated_characters`: the beginning shared with the prompt before.
+    """
+
+    stats: ContextStats
+    characters: int
+    repeated_characters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demo:
+    """The memory of the played conversation, and the prompts of its answers."""
+
+    policy: Policy
+    state: MemoryState
+    segments: tuple[Segment, ...]
+    context: Context
+    prompts: tuple[Prompt, ...]
+    activations: int
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Tokens of all prompts."""
+        return sum(prompt.stats.context_tokens for prompt in self.prompts)
+
+    @property
+    def history_tokens(self) -> int:
+        """Tokens that all prompts would have with the full history."""
+        return sum(
+            prompt.stats.system_tokens + prompt.stats.history_tokens for prompt in self.prompts
+        )
+
+    @property
+    def repeated_share(self) -> float:
+        """The share of all characters that a prompt cache can serve, 0 to 1."""
+        repeated = sum(prompt.repeated_characters for prompt in self.prompts)
+        return repeated / max(1, sum(prompt.characters for prompt in self.prompts))
+
+
+async def run(*, as_json: AsJson = False) -> None:
+    """Replay a conversation that ships with the package.
+
+    Shows what memory keeps of it, the context, and what that saves.
+    """
+    file = resources.files("remanence.cli") / "demo_conversation.jsonl"
+    with file.open("rb") as lines:
+        messages = [entry.message for entry in entries(lines, name=file.name)]
     with progress("Replaying the demo conversation", len(messages)) as advance:
-        demo = asyncio.run(play(messages, advance=advance))
+        demo = await _play(messages, advance=advance)
     if as_json:
-        write_json(demo_document(demo))
+        write_json(_document(demo))
     else:
         _print(Printer(), demo)
-    return 0
 
 
-def demo_document(demo: Demo) -> dict[str, object]:
-    """The JSON that `--json` writes."""
-    spent, stats = demo.spent, demo.context.stats
+async def _play(messages: Sequence[Message], *, advance: Callable[[int], None]) -> Demo:
+    """Put *messages* on a temporary tape one by one, with a prompt before each answer."""
+    clock, policy = TapeClock(), Policy.default()
+    prompts: list[Prompt] = []
+    before = ""
+    async with Memory.open(MEMORY_URL, policy=policy, clock=clock) as memory:
+        chat = memory.conversation("demo")
+        for message in messages:
+            if message.role == "assistant":
+                context = await chat.context(system=SYSTEM)
+                text = context.to_text()
+                pairs = zip(text, before, strict=False)
+                repeated = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+                prompts.append(Prompt(context.stats, len(text), repeated))
+                before = text
+            clock.reach(message.created_at)
+            await chat.append(message)
+            await chat.flush()
+            advance(1)
+        log = await chat.log()
+        return Demo(
+            policy=policy,
+            state=await chat.state(),
+            segments=await live_segments(chat),
+            context=await chat.context(system=SYSTEM),
+            prompts=tuple(prompts),
+            activations=sum(entry.kind == "activated" for entry in log),
+        )
+
+
+def _document(demo: Demo) -> dict[str, object]:
+    stats = demo.context.stats
     return {
         "state": state_document(demo.state),
         "segments": [segment_document(segment) for segment in demo.segments],
         "context": context_document(demo.context),
         "stats": stats_document(demo.context),
         "saved": {
-            "calls": spent.calls,
+            "calls": len(demo.prompts),
             "activations": demo.activations,
-            "prompt_tokens": spent.tokens,
-            "prompt_tokens_without_memory": spent.history_tokens,
-            "repeated_prefix_share": round(spent.repeated_share, 4),
+            "prompt_tokens": demo.prompt_tokens,
+            "prompt_tokens_without_memory": demo.history_tokens,
+            "repeated_prefix_share": round(demo.repeated_share, 4),
             "context_tokens": stats.context_tokens,
             "history_tokens": stats.history_tokens,
         },
@@ -135,24 +218,26 @@ def _print_context(printer: Printer, demo: Demo) -> None:
 
 
 def _print_savings(printer: Printer, demo: Demo) -> None:
-    spent, stats = demo.spent, demo.context.stats
+    stats = demo.context.stats
     history = stats.history_tokens + stats.system_tokens
+    savings = (
+        ("this prompt", history, stats.context_tokens),
+        (
+            f"the prompts of all {len(demo.prompts)} answers",
+            demo.history_tokens,
+            demo.prompt_tokens,
+        ),
+    )
     printer.heading("What it saved")
     printer.table(
         ("tokens of", "full history#", "with memory#", "share#"),
         [
-            _saving("this prompt", history, stats.context_tokens),
-            _saving(
-                f"the prompts of all {spent.calls} answers", spent.history_tokens, spent.tokens
-            ),
+            (name, history, tokens, percent(tokens / max(1, history)))
+            for name, history, tokens in savings
         ],
     )
     printer.line(
-        f"{percent(spent.repeated_share)} of all prompt characters repeat the beginning of the "
+        f"{percent(demo.repeated_share)} of all prompt characters repeat the beginning of the "
         "prompt before, so that a prompt cache serves them. The prompt moved on to newer notes "
         f"{demo.activations} times."
     )
-
-
-def _saving(name: str, history_tokens: int, tokens: int) -> tuple[object, ...]:
-    return (name, history_tokens, tokens, percent(tokens / max(1, history_tokens)))

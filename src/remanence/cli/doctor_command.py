@@ -1,47 +1,51 @@
 """`remanence doctor`: the problems of a memory, and how to fix them."""
 
-import asyncio
 import re
 from collections.abc import Sequence
 
-from remanence.cli.documents import mask_password, problem_document
+from remanence.cli import FAILED
+from remanence.cli.options import AsJson, Database
 from remanence.cli.output import Printer, write_json
-from remanence.cli.settings import open_existing
-from remanence.settings import Settings
+from remanence.cli.settings import load, mask_password, open_existing
 from remanence.types import Problem
 
-FAILED = 1
 SHOWN_EXAMPLES = 3
 _PARTICULARS = re.compile(r"'[^']*'|\d[\d,.:-]*")
 _STYLES = {"error": "red", "warning": "yellow", "info": None}
 
 
-def run(settings: Settings, *, as_json: bool) -> int:
-    """Check, print the problems, and return the exit code: 1 if one is an error."""
-    problems = asyncio.run(_problems(settings))
+async def run(*, db: Database = None, as_json: AsJson = False) -> int:
+    """Report the problems of a memory and how to fix them.
+
+    Finds data that is inconsistent, and work that fails, is stuck or is overdue.
+    """
+    settings = load(url=db).settings
+    async with open_existing(settings) as memory:
+        problems = await memory.check()
+    database = mask_password(settings.url)
     if as_json:
-        write_json(
-            {
-                "database": mask_password(settings.url),
-                "judged_by": settings.preset,
-                "problems": [problem_document(problem) for problem in problems],
-            }
-        )
+        found = [_document(problem) for problem in problems]
+        write_json({"database": database, "judged_by": settings.preset, "problems": found})
     else:
-        _print(Printer(), settings, problems)
+        _print(Printer(), problems, database=database, preset=settings.preset)
     return FAILED if any(problem.level == "error" for problem in problems) else 0
 
 
-async def _problems(settings: Settings) -> tuple[Problem, ...]:
-    async with open_existing(settings) as memory:
-        return await memory.check()
+def _document(problem: Problem) -> dict[str, object]:
+    """The problem as JSON; tenant and conversation are null if it concerns the database."""
+    ref = problem.conversation
+    return {
+        "tenant": ref.tenant if ref else None,
+        "conversation": ref.id if ref else None,
+        "level": problem.level,
+        "what": problem.what,
+        "remedy": problem.remedy,
+    }
 
 
-def _print(printer: Printer, settings: Settings, problems: tuple[Problem, ...]) -> None:
+def _print(printer: Printer, problems: Sequence[Problem], *, database: str, preset: str) -> None:
     if not problems:
-        printer.line(
-            f"{mask_password(settings.url)} is consistent; nothing is due, stuck or failing"
-        )
+        printer.line(f"{database} is consistent; nothing is due, stuck or failing")
     for alike in _groups(problems):
         first = alike[0]
         printer.line(f"{first.level}: {_where(alike)}", style=_STYLES[first.level])
@@ -49,7 +53,7 @@ def _print(printer: Printer, settings: Settings, problems: tuple[Problem, ...]) 
         printer.line(f"  remedy: {first.remedy}")
     printer.line(
         "(What is due was judged by the plan of the program that works on it; where none has yet, by "
-        f"the settings here, preset {settings.preset!r}: 'remanence config show' lists them.)"
+        f"the settings here, preset {preset!r}: 'remanence config show' lists them.)"
     )
 
 

@@ -1,54 +1,28 @@
-"""JSON documents of the memory's values; docs/reference/cli.md lists their keys."""
+"""JSON documents that several commands write; docs/reference/cli.md lists their keys."""
 
 import dataclasses
-import re
 from typing import Any
 
 from remanence.context.context import Context
-from remanence.types import (
-    BudgetState,
-    Fact,
-    Failure,
-    Hit,
-    LogEntry,
-    MemoryState,
-    Message,
-    Note,
-    Problem,
-    Segment,
-)
+from remanence.types import Failure, MemoryState, Segment
 
 JsonObject = dict[str, Any]  # values of many types
+
+_NOTE = ("text", "first_seq", "last_seq", "observed_at", "referenced_at", "priority", "tag")
+_CURSORS = ("last_seq", "observed_seq", "active_seq", "reflected_seq", "tail_seq")
 
 
 def segment_document(segment: Segment) -> JsonObject:
     """A segment with its notes and its lost literals."""
     return {
-        "id": segment.id,
-        "generation": segment.generation,
-        "first_seq": segment.first_seq,
-        "last_seq": segment.last_seq,
-        "tokens": segment.tokens,
-        "source_tokens": segment.source_tokens,
+        **_fields(segment, "id", "generation", "first_seq", "last_seq", "tokens", "source_tokens"),
         "text": segment.text,
-        "notes": [_note(note) for note in segment.notes],
-        "lost": list(segment.lost),
-        "dropped": [dataclasses.asdict(line) for line in segment.dropped],
+        "notes": [_fields(note, *_NOTE) for note in segment.notes],
+        "lost": segment.lost,
+        "dropped": segment.dropped,
         "failed": [stretch._asdict() for stretch in segment.failed],
         "made_by": segment.made_by,
-        "created_at": segment.created_at.isoformat(),
-    }
-
-
-def _note(note: Note) -> JsonObject:
-    return {
-        "text": note.text,
-        "first_seq": note.first_seq,
-        "last_seq": note.last_seq,
-        "observed_at": note.observed_at.isoformat() if note.observed_at else None,
-        "referenced_at": note.referenced_at,
-        "priority": note.priority,
-        "tag": note.tag,
+        "created_at": segment.created_at,
     }
 
 
@@ -58,11 +32,7 @@ def state_document(state: MemoryState) -> JsonObject:
         "tenant": state.ref.tenant,
         "conversation": state.ref.id,
         "user": state.user,
-        "last_seq": state.last_seq,
-        "observed_seq": state.observed_seq,
-        "active_seq": state.active_seq,
-        "reflected_seq": state.reflected_seq,
-        "tail_seq": state.tail_seq,
+        **cursors_document(state),
         "tokens": {
             "history": state.last_sum_tokens,
             "unobserved": state.unobserved_tokens,
@@ -75,17 +45,9 @@ def state_document(state: MemoryState) -> JsonObject:
     }
 
 
-def _failure(failure: Failure | None) -> JsonObject | None:
-    if failure is None:
-        return None
-    return {
-        "reason": failure.reason,
-        "message": failure.message,
-        "at": failure.at.isoformat(),
-        "next_attempt_at": failure.next_attempt_at.isoformat(),
-        "failures": failure.failures,
-        "skips": failure.skips,
-    }
+def cursors_document(state: MemoryState) -> JsonObject:
+    """The positions of the cursors on the tape."""
+    return _fields(state, *_CURSORS)
 
 
 def context_document(context: Context) -> JsonObject:
@@ -98,57 +60,14 @@ def stats_document(context: Context) -> JsonObject:
     return {
         **dataclasses.asdict(context.stats),
         "context_tokens": context.stats.context_tokens,
-        "omitted": [dataclasses.asdict(gap) for gap in context.omitted],
+        "omitted": context.omitted,
     }
 
 
-def message_document(message: Message) -> JsonObject:
-    """A message as text, with its position on the tape."""
-    return {
-        "seq": message.seq,
-        "role": message.role,
-        "name": message.name,
-        "kind": message.kind,
-        "created_at": message.created_at.isoformat() if message.created_at else None,
-        "tokens": message.tokens,
-        "text": message.full_text,
-    }
+def _failure(failure: Failure | None) -> JsonObject | None:
+    names = ("reason", "message", "at", "next_attempt_at", "failures", "skips")
+    return _fields(failure, *names) if failure else None
 
 
-def hit_document(hit: Hit) -> JsonObject:
-    """A search hit with its source."""
-    return {**dataclasses.asdict(hit), "at": hit.at.isoformat() if hit.at else None}
-
-
-def fact_document(fact: Fact) -> JsonObject:
-    """A fact of a user."""
-    times = ("created_at", "valid_from", "valid_to")
-    fields = dataclasses.asdict(fact)
-    return {**fields, **{name: fields[name] and fields[name].isoformat() for name in times}}
-
-
-def log_document(entry: LogEntry) -> JsonObject:
-    """A committed change."""
-    return {**dataclasses.asdict(entry), "at": entry.at.isoformat()}
-
-
-def problem_document(problem: Problem) -> JsonObject:
-    """A problem and its remedy; tenant and conversation are null if it concerns the database."""
-    ref = problem.conversation
-    return {
-        "tenant": ref.tenant if ref else None,
-        "conversation": ref.id if ref else None,
-        "level": problem.level,
-        "what": problem.what,
-        "remedy": problem.remedy,
-    }
-
-
-def budget_document(state: BudgetState) -> JsonObject:
-    """A budget with the amounts spent."""
-    return dataclasses.asdict(state)
-
-
-def mask_password(url: str) -> str:
-    """A database URL without its password."""
-    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
+def _fields(value: object, *names: str) -> JsonObject:
+    return {name: getattr(value, name) for name in names}

@@ -1,7 +1,10 @@
 """`remanence explain`: scores of the sentences of a transcript, and the features that made them."""
 
-from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from remanence.cli.options import AsJson, TranscriptFile
 from remanence.cli.output import Printer, warn, write_json
 from remanence.cli.transcripts import open_transcript
 from remanence.observers.learned.score import Explanation, scorer
@@ -12,19 +15,29 @@ _OTHERS = 3
 """Further scores that a line shows, the highest above their cutoffs."""
 
 
-def run(file: Path, *, head: str, strongest: int, as_json: bool) -> int:
-    """Score each sentence of a transcript; 2 where there is no such score."""
+def run(
+    *,
+    file: TranscriptFile,
+    score: Annotated[
+        str, typer.Option(metavar="NAME", help="The score whose features are shown.")
+    ] = "worth",
+    strongest: Annotated[
+        int, typer.Option(min=1, metavar="N", help="How many features a sentence shows.")
+    ] = 5,
+    as_json: AsJson = False,
+) -> int:
+    """Score the sentences of a transcript, and show the features behind a score."""
     heads = scorer().weights.heads
-    if head not in heads:
-        warn(f"--score: {head!r} is not a score: choose one of {', '.join(heads)}")
+    if score not in heads:
+        warn(f"--score: {score!r} is not a score: choose one of {', '.join(heads)}")
         return WRONG_USE
     lines = [line for entry in open_transcript(file).entries() for line in lines_of(entry.message)]
-    explanations = scorer().explain(lines, head=head, limit=strongest)
+    explanations = scorer().explain(lines, head=score, limit=strongest)
     if as_json:
         write_json({"sentences": [document(one) for one in explanations]})
     else:
         for one in explanations:
-            _print(Printer(), one, head)
+            _print(Printer(), one, score)
     return 0
 
 

@@ -1,34 +1,31 @@
 """`remanence migrate`: create or update the tables of a database."""
 
-import asyncio
 from dataclasses import replace
 from importlib import metadata
 
-from remanence.cli.documents import mask_password
+from remanence.cli.options import AsJson, Database
 from remanence.cli.output import Printer, write_json
+from remanence.cli.settings import load, mask_password
 from remanence.memory import Memory
-from remanence.settings import Settings
 from remanence.stores import migrate
 
 
-def run(settings: Settings, *, as_json: bool) -> int:
-    """Open the database, which brings its tables up to date, and print the versions."""
-    asyncio.run(_open_and_close(settings))
+async def run(*, db: Database = None, as_json: AsJson = False) -> None:
+    """Create the tables of a database, or bring them up to date.
+
+    Shows the versions.
+    """
+    settings = load(url=db).settings
+    async with Memory.open(settings=replace(settings, workers=0)):
+        pass  # opening brings the tables up to date
     backend = "sqlite" if settings.url.startswith("sqlite:") else "postgres"
     newest = migrate.load(f"remanence.stores.{backend}")[-1]
     version = metadata.version("remanence")
+    database = mask_password(settings.url)
     if as_json:
-        write_json(
-            {"database": mask_password(settings.url), "schema": newest.number, "remanence": version}
-        )
+        write_json({"database": database, "schema": newest.number, "remanence": version})
     else:
         Printer().line(
-            f"{mask_password(settings.url)} has schema version {newest.number} ({newest.name}), the "
+            f"{database} has schema version {newest.number} ({newest.name}), the "
             f"newest that remanence {version} knows"
         )
-    return 0
-
-
-async def _open_and_close(settings: Settings) -> None:
-    async with Memory.open(settings=replace(settings, workers=0)):
-        pass

@@ -1,9 +1,11 @@
 """Output of commands: text for people, JSON for scripts, progress on stderr."""
 
+import dataclasses
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 
 from rich.console import Console
@@ -74,14 +76,8 @@ class Printer:
         self.heading("Live segments")
         self.table(
             (
-                "id",
-                "generation#",
-                "messages#",
-                "source tokens#",
-                "tokens#",
-                "notes#",
-                "lost#",
-                "dropped#",
+                *("id", "generation#", "messages#", "source tokens#", "tokens#"),
+                *("notes#", "lost#", "dropped#"),
             ),
             [
                 (
@@ -105,13 +101,20 @@ def warn(text: str) -> None:
 
 
 def write_json(document: object, target: str = "-") -> None:
-    """Write a JSON document to the file *target*, or to stdout for `-`."""
+    """Write a JSON document to the file *target*, or to stdout for `-`.
+
+    A dataclass becomes an object of its fields, a time ISO 8601, a path its text.
+    """
     if target == "-":
-        is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
-        print(json.dumps(document, ensure_ascii=not is_unicode, indent=2))
+        print(json.dumps(document, default=_plain, ensure_ascii=not is_unicode(), indent=2))
         return
-    text = json.dumps(document, ensure_ascii=False, indent=1)
+    text = json.dumps(document, default=_plain, ensure_ascii=False, indent=1)
     Path(target).write_text(f"{text}\n", encoding="utf-8")
+
+
+def is_unicode() -> bool:
+    """Return whether stdout takes all characters."""
+    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 @contextmanager
@@ -132,6 +135,16 @@ def shorten(text: str, length: int) -> str:
 def percent(share: float) -> str:
     """Format a share between 0 and 1 as whole percent."""
     return f"{share:.0%}"
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{value!r} cannot be written as JSON")
 
 
 def _cell(value: object) -> str:

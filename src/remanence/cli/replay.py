@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from remanence.cli.tape_clock import TapeClock
 from remanence.cli.transcripts import ID_PREFIX, Entry, Transcript
 from remanence.cli.verify import Verdict, verify
+from remanence.clock import SystemClock
 from remanence.context.context import Context
 from remanence.conversation import Conversation
 from remanence.errors import DuplicateMessage
@@ -26,6 +27,24 @@ RATIO_TAIL_TOKENS = 1_000
 RATIO_KEEP_LAST = 4
 BATCH = 50
 """Maximum messages of a batch; a user's message begins a new one."""
+
+
+class TapeClock(SystemClock):
+    """Time of the newest replayed message, so that pauses and caches repeat as they were.
+
+    It follows the machine's clock if no message has a timestamp.
+    """
+
+    def __init__(self) -> None:
+        self._now: datetime | None = None
+
+    def reach(self, at: datetime | None) -> None:
+        """Advance to the time of a message; never back."""
+        if at is not None and (self._now is None or at > self._now):
+            self._now = at.astimezone(UTC)
+
+    def now(self) -> datetime:
+        return self._now or super().now()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

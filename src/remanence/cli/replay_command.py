@@ -1,45 +1,68 @@
 """`remanence replay`: run a transcript through the memory and verify the result."""
 
-import asyncio
 from pathlib import Path
+from typing import Annotated
 
-from remanence.cli.documents import context_document, segment_document, stats_document
+import typer
+
+from remanence.cli import FAILED
+from remanence.cli.documents import (
+    context_document,
+    cursors_document,
+    segment_document,
+    stats_document,
+)
+from remanence.cli.options import Database, TranscriptFile
 from remanence.cli.output import Printer, percent, progress, warn, write_json
 from remanence.cli.replay import MEMORY_URL, ReplayResult, replay, replay_policy
+from remanence.cli.settings import load
 from remanence.cli.transcripts import Transcript, open_transcript
-from remanence.settings import Settings
+from remanence.settings import Preset
 
 SHOWN_PLACES = 10
-FAILED = 1
 
 
-def run(
-    file: Path,
+async def run(
     *,
-    conversation: str | None,
-    url: str | None,
-    settings: Settings,
-    ratio: float | None,
-    json_target: str | None,
+    file: TranscriptFile,
+    preset: Annotated[Preset | None, typer.Option(help="The policy to replay with.")] = None,
+    ratio: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=1.0,
+            help="Observe the whole transcript; notes have at most this share of its tokens.",
+        ),
+    ] = None,
+    db: Database = None,
+    json_target: Annotated[
+        str | None,
+        typer.Option("--json", metavar="OUT", help="Write the result to this file; - is stdout."),
+    ] = None,
+    conversation: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="The conversation's id; by default the file's name."),
+    ] = None,
 ) -> int:
-    """Replay, report, and return the exit code: 1 if a promise is broken."""
+    """Replay a transcript on a tape, and check the result."""
+    if json_target is not None and not Path(json_target).parent.is_dir():
+        raise typer.BadParameter(f"--json: the directory of {json_target!r} does not exist")
+    settings = load(url=db, preset=preset).settings
     policy = replay_policy(settings, ratio=ratio)
     transcript = open_transcript(file, max_message_bytes=policy.max_message_bytes)
     _warn_of_empty(transcript)
     with progress(f"Replaying {transcript.name}", transcript.messages) as advance:
-        replayed = asyncio.run(
-            replay(
-                transcript,
-                conversation or file.stem,
-                url=url or MEMORY_URL,
-                settings=settings,
-                policy=policy,
-                everything=ratio is not None,
-                advance=advance,
-            )
+        replayed = await replay(
+            transcript,
+            conversation or file.stem,
+            url=db or MEMORY_URL,
+            settings=settings,
+            policy=policy,
+            everything=ratio is not None,
+            advance=advance,
         )
     if json_target is not None:
-        write_json(replay_document(replayed), json_target)
+        write_json(_document(replayed), json_target)
     if json_target != "-":
         _print_summary(Printer(), transcript, replayed)
     for violation in replayed.verdict.violations:
@@ -47,8 +70,7 @@ def run(
     return FAILED if replayed.verdict.violations else 0
 
 
-def replay_document(replayed: ReplayResult) -> dict[str, object]:
-    """The JSON that `--json` writes."""
+def _document(replayed: ReplayResult) -> dict[str, object]:
     state, context = replayed.state, replayed.context
     return {
         "conversation": replayed.conversation,
@@ -61,19 +83,8 @@ def replay_document(replayed: ReplayResult) -> dict[str, object]:
         "context": context_document(context),
         "stats": {
             **stats_document(context),
-            "cursors": {
-                "last_seq": state.last_seq,
-                "observed_seq": state.observed_seq,
-                "active_seq": state.active_seq,
-                "reflected_seq": state.reflected_seq,
-                "tail_seq": state.tail_seq,
-            },
-            "checks": {
-                "tiling": list(replayed.verdict.tiling),
-                "anthropic": list(replayed.verdict.anthropic),
-                "openai": list(replayed.verdict.openai),
-                "tail": list(replayed.verdict.tail),
-            },
+            "cursors": cursors_document(state),
+            "checks": replayed.verdict,
         },
     }
 

@@ -1,5 +1,6 @@
 """The settings of a command, and the memory opened with them."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -7,7 +8,6 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from remanence.catalog import look_up
-from remanence.cli.documents import mask_password
 from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound, StoreUnavailable
 from remanence.memory import Memory
@@ -64,6 +64,15 @@ async def open_existing(settings: Settings, *, access: Access = "read") -> Async
         yield memory
 
 
+@asynccontextmanager
+async def open_conversation(
+    settings: Settings, conversation: str, *, tenant: str, access: Access = "read"
+) -> AsyncIterator[Conversation]:
+    """Open an existing conversation of an existing memory."""
+    async with open_existing(settings, access=access) as memory:
+        yield await existing(memory, conversation, tenant=tenant)
+
+
 async def existing(memory: Memory, conversation: str, *, tenant: str) -> Conversation:
     """Return the conversation.
 
@@ -76,6 +85,11 @@ async def existing(memory: Memory, conversation: str, *, tenant: str) -> Convers
             f"tenant {tenant!r} has no conversation {conversation!r}: 'remanence inspect' lists all"
         )
     return chat
+
+
+def mask_password(url: str) -> str:
+    """A database URL without its password."""
+    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
 
 
 def _require_database(url: str) -> None:

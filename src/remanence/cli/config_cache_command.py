@@ -1,9 +1,13 @@
 """`remanence config cache`: the cost and the savings of an activation at today's prices."""
 
-import dataclasses
+from typing import Annotated
+
+import typer
 
 from remanence.catalog import look_up
+from remanence.cli.options import AsJson, PresetName
 from remanence.cli.output import Printer, write_json
+from remanence.cli.settings import load
 from remanence.clock import SystemClock
 from remanence.errors import MissingExtra, ModelError
 from remanence.policy.cache_economics import (
@@ -11,14 +15,23 @@ from remanence.policy.cache_economics import (
     break_even,
 )
 from remanence.policy.policy import Policy
-from remanence.settings import Settings
 from remanence.settings.presets import policy_of
 from remanence.types.prices import CachePrices
 
 
-def run(settings: Settings, *, model: str | None, as_json: bool) -> int:
-    """Show the arithmetic of one activation, with a warm cache and with a cold one."""
-    policy = policy_of(settings)
+def run(
+    *,
+    model: Annotated[
+        str | None, typer.Option(help="The model that reads the prompts; by default the policy's.")
+    ] = None,
+    preset: PresetName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what an activation costs and saves.
+
+    Prices and lifetime of the prompt cache, and the break-even.
+    """
+    policy = policy_of(load(preset=preset).settings)
     name = model or policy.model
     prices, facts = _prices(name), look_up(name)
     even = {warm: _even(policy, prices, warm=warm == "warm") for warm in ("warm", "cold")}
@@ -26,13 +39,13 @@ def run(settings: Settings, *, model: str | None, as_json: bool) -> int:
     if as_json:
         write_json(
             {
-                "prices": dataclasses.asdict(prices),
+                "prices": prices,
                 "lifetime_seconds": lifetime,
                 "min_cached_tokens": facts.min_cached_tokens,
-                "break_even": {warm: dataclasses.asdict(value) for warm, value in even.items()},
+                "break_even": even,
             }
         )
-        return 0
+        return
     printer = Printer()
     printer.line(
         f"{name}: input ${prices.plain:g} a million tokens, read from the cache ${prices.read:g}, "
@@ -41,7 +54,6 @@ def run(settings: Settings, *, model: str | None, as_json: bool) -> int:
     )
     for warm, value in even.items():
         printer.line(f"activation while the cache is {warm}: {_format_break_even(value)}")
-    return 0
 
 
 def _prices(model: str) -> CachePrices:

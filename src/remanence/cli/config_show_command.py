@@ -1,19 +1,19 @@
-"""`remanence config`: each setting with its value, source and meaning."""
+"""`remanence config show`: each setting with its value, source and meaning."""
 
 import dataclasses
 import inspect
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
-from remanence.cli.documents import mask_password
+from remanence.cli.options import AsJson, Database, PresetName
 from remanence.cli.output import Printer, write_json
+from remanence.cli.settings import load, mask_password
 from remanence.policy.policy import Policy
 from remanence.settings import Settings
 from remanence.settings.presets import policy_of
-from remanence.settings.sources import FILE_NAMES, LoadedSettings, config_file, variable
+from remanence.settings.sources import LoadedSettings, variable
 from remanence.types import Budget
 
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.DOTALL | re.MULTILINE)
@@ -28,9 +28,9 @@ class Setting(NamedTuple):
     meaning: str
 
 
-def run_show(loaded: LoadedSettings, *, as_json: bool) -> int:
-    """Show every setting."""
-    found = tuple(settings_of(loaded))
+def run(*, db: Database = None, preset: PresetName = None, as_json: AsJson = False) -> None:
+    """Show each setting: value, source and meaning."""
+    found = tuple(_settings(load(url=db, preset=preset)))
     if as_json:
         write_json(
             {
@@ -43,27 +43,16 @@ def run_show(loaded: LoadedSettings, *, as_json: bool) -> int:
                 for setting in found
             }
         )
-        return 0
+        return
     printer = Printer()
     for setting in found:
         printer.line(
             f"{setting.key} = {_format_value(setting.value)}  ({setting.source})", style="bold"
         )
         printer.line(f"    {setting.meaning}")
-    return 0
 
 
-def run_path(directory: Path, *, as_json: bool) -> int:
-    """Show the path of the settings file."""
-    file = config_file(directory)
-    if as_json:
-        write_json({"file": str(file) if file else None, "looked_for": list(FILE_NAMES)})
-    else:
-        Printer().line(str(file) if file else f"no file: {' and '.join(FILE_NAMES)} are missing")
-    return 0
-
-
-def settings_of(loaded: LoadedSettings) -> Iterator[Setting]:
+def _settings(loaded: LoadedSettings) -> Iterator[Setting]:
     """Yield the settings, then the fields of their policy."""
     settings, policy = loaded.settings, policy_of(loaded.settings)
     meanings = attribute_meanings(Settings)

@@ -1,0 +1,21 @@
+"""Arguments and options that several commands have."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from remanence.settings import Preset
+
+ConversationId = Annotated[str, typer.Argument(help="Its id.")]
+TranscriptFile = Annotated[
+    Path, typer.Argument(exists=True, dir_okay=False, help="A transcript, as JSON Lines or JSON.")
+]
+Database = Annotated[
+    str | None,
+    typer.Option("--db", metavar="URL", help="Where the tape is, such as sqlite:///memory.db."),
+]
+Tenant = Annotated[str, typer.Option(help="Whose conversation.")]
+PresetName = Annotated[Preset | None, typer.Option(help="The preset to show.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+AgentTools = Annotated[bool, typer.Option(help="Let the model search and keep facts of the user.")]
