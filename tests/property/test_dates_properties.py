@@ -16,6 +16,11 @@ GLUE = {
     "korean": "어제 오늘 전 뒤 주 월 일 에",
     "japanese": "昨日 今日 前 後 の 月 日 年 か",
     "chinese": "昨天 今天 前 后 的 月 日 年 个",
+    "portuguese": "ontem amanhã há em de a no na",
+    "italian": "ieri domani fa tra di a il la",
+    "dutch": "gisteren morgen geleden over in de het",
+    "russian": "вчера завтра назад через в на с",
+    "turkish": "dün yarın önce sonra bu günü ayında",
     "neutral": "2023 05 07 T10:00 since in",
 }
 SHARED = ["3", "12", "2023", ".", ",", ":", "(", ")", "-", "/", "\n", "~", "`", "2023-05-07"]

@@ -1,9 +1,10 @@
 from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
 from remanence.dates import DateMention, find_dates, render_date, resolve_dates
-from remanence.dates.grammar import grammar_of, words_of
+from remanence.dates.grammar import grammars, words_of
 from remanence.dates.language import languages
 
 MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -54,9 +55,7 @@ ENGLISH = [
     ("3 months ago", "February 2023"),
     ("a year ago", "May 2022"),
     ("5 years ago", "2018"),
-    ("a few years ago", "~2020"),
     ("a couple of days ago", "2023-05-06"),
-    ("a few days ago", "~2023-05-05"),
     ("3 days ago", "2023-05-05"),
     ("in 3 days", "2023-05-11"),
     ("half a year ago", "November 2022"),
@@ -80,7 +79,6 @@ ENGLISH = [
     ("It happened on December 30", "It happened on 2022-12-30"),
     ("May 5 last year", "2022-05-05"),
     ("I've known them for three years.", "I've known them for three years (2020-2023)."),
-    ("for a few years now", "for a few years now (~2020-2023)"),
     ("over the last two weeks", "over the last two weeks (2023-04-24 - 2023-05-08)"),
     ("for four months now", "for four months now (January 2023 - May 2023)"),
     ("LAST WEEK", "week of 2023-05-01"),
@@ -98,7 +96,6 @@ GERMAN = [
     ("nächsten Monat", "Juni 2023"),
     ("letztes Jahr", "2022"),
     ("vor drei Tagen", "2023-05-05"),
-    ("vor ein paar Jahren", "~2020"),
     ("in zwei Wochen", "Woche vom 2023-05-22"),
     ("seit drei Jahren", "seit 2020"),
     ("letzten Freitag", "2023-05-05"),
@@ -120,7 +117,6 @@ FRENCH = [
     ("l'an dernier", "2022"),
     ("vendredi dernier", "2023-05-05"),
     ("il y a trois jours", "2023-05-05"),
-    ("il y a quelques années", "~2020"),
     ("dans deux semaines", "semaine du 2023-05-22"),
     ("depuis trois ans", "depuis 2020"),
     ("l'été dernier", "été 2022"),
@@ -168,7 +164,6 @@ KOREAN = [
     ("2주 뒤, 2주 후", "2023-05-22 주, 2023-05-22 주"),
     ("한 달 전", "2023년 4월"),
     ("이틀 전", "2023-05-06"),
-    ("몇 년 전", "~2020년"),
     ("3년째", "3년째 (2020년-2023년)"),
     ("지난여름", "2022년 여름"),
     ("5월 3일", "2023-05-03"),
@@ -194,7 +189,6 @@ JAPANESE = [
     ("三年前に", "2020年に"),
     ("2週間後に", "2023-05-22の週に"),
     ("3ヶ月前の", "2023年2月の"),
-    ("数年前に", "~2020年に"),
     ("5月3日に", "2023-05-03に"),
     ("金曜日に会いました", "2023-05-05に会いました"),
 ]
@@ -217,9 +211,13 @@ CHINESE = [
     ("三天前", "2023-05-05"),
     ("两周后", "2023-05-22那周"),
     ("十二年前", "2011年"),
-    ("几年前", "~2020年"),
     ("5月3日", "2023-05-03"),
     ("星期五我去了", "2023-05-05我去了"),
+]
+
+TABLE = [
+    line.split("\t")
+    for line in (Path(__file__).parents[1] / "data" / "dates.tsv").read_text("utf-8").splitlines()
 ]
 
 TRAPS = [
@@ -242,6 +240,8 @@ TRAPS = [
     "2~3일 전, 2~3日前、二三日前",
     "两三天前",
     "I learned it in two weeks.",
+    "a few years ago, several weeks ago, for a few years now",
+    "vor ein paar Jahren, il y a quelques années, hace unos años, 몇 년 전, 数年前に, 几年前",
     "It feels like yesterday. In today's world.",
     "He had it for three years.",
     "Jeden Morgen, guten Morgen, Montag bis Freitag.",
@@ -261,6 +261,22 @@ def test_a_relative_date_is_replaced_by_the_day_or_period_it_means(
     text: str, expected: str
 ) -> None:
     assert resolve_dates(text, MONDAY) == expected
+
+
+@pytest.mark.parametrize(
+    ("said_on", "sentence", "expected"), [row[2:] for row in TABLE if row[0] == "work"]
+)
+def test_a_sentence_means_the_dates_of_the_table_or_its_words_stay(
+    said_on: str, sentence: str, expected: str
+) -> None:
+    mentions = find_dates(sentence, datetime.fromisoformat(f"{said_on}T12:00:00+00:00"))
+
+    found = (
+        f"{mention.first}" if mention.first == mention.last else f"{mention.first}/{mention.last}"
+        for mention in mentions
+        if mention.relative
+    )
+    assert (" ".join(found) or "words stay") == expected
 
 
 @pytest.mark.parametrize(
@@ -390,7 +406,7 @@ def test_no_pattern_is_skipped_that_would_have_matched() -> None:
     samples = [
         text for text, _ in [*ENGLISH, *GERMAN, *FRENCH, *SPANISH, *KOREAN, *JAPANESE, *CHINESE]
     ]
-    for grammar in map(grammar_of, languages()):
+    for grammar in grammars():
         for text in [*samples, *TRAPS]:
             words = words_of(text)
             for pattern in grammar.patterns:

@@ -25,7 +25,7 @@ def test_each_pattern_with_a_bound_is_there() -> None:
     "name",
     [
         "notes.redact._NAMED",
-        "dates.windows._unspaced_grammars",
+        "dates.grammar.grammars",
         "observers.extractive.choices._names",
         "tokens.pieces.cutter",
         "wire.message_rules._BASE64",

@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from re import Match
@@ -10,24 +11,26 @@ from typing import NamedTuple
 
 from remanence.dates.ambiguity import without_doubtful
 from remanence.dates.clauses import Clauses
-from remanence.dates.grammar import Grammar, words_of
+from remanence.dates.grammar import Grammar, fold, words_of
 from remanence.dates.language import Meaning, Phrase
 from remanence.dates.meanings import DateReading, calendar_day
 from remanence.dates.mention import DateMention
 from remanence.dates.periods import Period
 from remanence.dates.render import render_date
 from remanence.dates.verbatim import code_spans, in_address
-from remanence.dates.windows import windows_to_read
+from remanence.dates.windows import is_foreign, windows_to_read
 from remanence.pacing import at_once
 
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)[., (（]*(?:(?:le|den|the|el) )?$", re.IGNORECASE)
 
 
 class _Candidate(NamedTuple):
-    """A match; one without a mention is a trap, which only suppresses overlapping matches."""
+    """A match; one without a mention stays as said, and so do matches that overlap it."""
 
     start: int
     end: int
+    fit: int
+    """Words near it that its language knows."""
     mention: DateMention | None
 
 
@@ -75,7 +78,8 @@ def _candidates(
     for start, end in windows:
         window = text[start:end]
         words = words_of(window)
-        if not words.isdisjoint(grammar.language.foreign):
+        fit = len(words & grammar.known_words)
+        if is_foreign(grammar, words):
             continue
         for pattern in grammar.patterns:
             if not pattern.may_match(window, words):
@@ -85,9 +89,12 @@ def _candidates(
                     continue
                 meaning = pattern.phrase.meaning
                 if meaning is None:
-                    yield _Candidate(*match.span(), None)
-                elif mention := _read(grammar, pattern.phrase, meaning, match, at, clauses):
-                    yield _Candidate(*match.span(), mention)
+                    yield _Candidate(*match.span(), fit, None)
+                else:
+                    with suppress(ValueError, OverflowError):  # a day that no calendar has
+                        mention = _read(grammar, pattern.phrase, meaning, match, at, clauses)
+                        if mention or clauses.at(*match.span()).leaves_open():
+                            yield _Candidate(*match.span(), fit, mention)
             yield None
 
 
@@ -104,7 +111,7 @@ def _read(
     at: datetime,
     clauses: Clauses,
 ) -> DateMention | None:
-    """Return the mention of a match; None if the date is invalid or contradicted by its clause."""
+    """Return the mention of a match; None if the clause does not say which date it is."""
     word, slots = str(phrase.implied.get("word", "")), dict(phrase.implied)
     for name, raw in match.groupdict().items():
         if raw is None:
@@ -113,33 +120,22 @@ def _read(
             word = raw
         if name != "word":
             slots[name.split("_")[0]] = _value(grammar, name, raw)
-    reading = DateReading(
-        at=at, slots=slots, word=word, tenses=partial(clauses.tenses, match.start())
-    )
-    try:
-        period = meaning(reading)
-        if period and meaning is calendar_day:
-            period = _on_its_weekday(grammar, match, period)
-    except (ValueError, OverflowError):
-        return None
+    if meaning is calendar_day and (weekday := _weekday_before(grammar, match)) is not None:
+        slots["weekday"] = weekday
+    reading = DateReading(at=at, slots=slots, word=word, clause=partial(clauses.at, *match.span()))
+    period = meaning(reading)
     return _mention(grammar, match, period, word) if period else None
 
 
-def _on_its_weekday(grammar: Grammar, match: Match[str], period: Period) -> Period:
-    """Shift a date to the adjacent year in which its weekday is right: "samedi 5 septembre"."""
+def _weekday_before(grammar: Grammar, match: Match[str]) -> int | str | None:
+    """Return the weekday that the word before a date names: "samedi 5 septembre"."""
     before = _WORD_BEFORE.search(match.string[max(0, match.start() - 20) : match.start()])
-    weekday = before and grammar.language.slots.get("weekday", {}).get(before[1].lower())
-    if not period.relative or weekday is None or weekday == period.first.weekday():
-        return period
-    own = period.first
-    days = (own.replace(year=own.year + years) for years in (1, -1))
-    right = next((day for day in days if day.weekday() == weekday), own)
-    return period._replace(first=right, last=right)
+    return grammar.language.slots.get("weekday", {}).get(fold(before[1])) if before else None
 
 
 def _value(grammar: Grammar, name: str, raw: str) -> int | str:
     words = grammar.language.slots.get(name, {})
-    return words.get(" ".join(raw.lower().replace("’", "'").split()), raw)
+    return words.get(" ".join(fold(raw).replace("’", "'").split()), raw)
 
 
 def _mention(grammar: Grammar, match: Match[str], period: Period, word: str) -> DateMention:
@@ -151,7 +147,6 @@ def _mention(grammar: Grammar, match: Match[str], period: Period, word: str) -> 
         last=period.last,
         grain=period.grain,
         relative=period.relative,
-        approximate=period.approximate,
         lasting=period.lasting,
         word=word if period.grain in ("moment", "season") else "",
         language=grammar.language.name,
@@ -169,7 +164,7 @@ def _in_prose(text: str, candidates: Iterable[_Candidate]) -> Iterator[_Candidat
 
 
 def _without_overlap(candidates: Iterable[_Candidate]) -> Iterator[DateMention]:
-    """Keep the leftmost, then longest matches; a trap wins ties, then an absolute date."""
+    """Keep the leftmost, longest, best fitting matches, rather those that stay or are absolute."""
     end = 0
     for found in sorted(candidates, key=_precedence):
         if found.start < end:
@@ -179,6 +174,6 @@ def _without_overlap(candidates: Iterable[_Candidate]) -> Iterator[DateMention]:
             yield found.mention
 
 
-def _precedence(found: _Candidate) -> tuple[int, int, int]:
+def _precedence(found: _Candidate) -> tuple[int, int, int, int]:
     certainty = 0 if found.mention is None else 1 + found.mention.relative
-    return found.start, -found.end, certainty
+    return found.start, -found.end, -found.fit, certainty

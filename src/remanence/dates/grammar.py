@@ -3,14 +3,35 @@
 import re
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import NamedTuple
 
-from remanence.dates.language import LETTERS, Language, Phrase
+from remanence.dates.language import LETTERS, Language, Phrase, language_of, languages
 from remanence.dates.required_words import keywords, rare_words
+from remanence.languages.vocabulary import function_words
 
 _NAME = re.compile(r"\{([a-z_]+)\}")
 _SPACE = r"(?:[ \t\u00a0]{1,3}|\n)"
 _DIGITS = {"number": r"\d{1,3}", "day": r"\d{1,2}", "year": r"(?:19|20)\d\d"}
+_NEVER = r"(?!)"
+_CLAUSE_END = r"[.!?;,:\n]"
+_TENSE_CUES = ("birth", "future", "past", "present")
 WORD = re.compile(f"[{LETTERS}]+")
+
+
+class ClausePatterns(NamedTuple):
+    """Patterns that find clauses and read their tense."""
+
+    end: re.Pattern[str]
+    tense: re.Pattern[str]
+    """Verbs and other words, in groups by the tense that they give."""
+    perfect: re.Pattern[str]
+    arranging: re.Pattern[str]
+    """Verbs whose date, though they are past, may be ahead: "booked"."""
+    yearly: re.Pattern[str]
+    """Words for what returns every year: "birthday"."""
+    target: re.Pattern[str]
+    """A word before a date at which something aims: "for", "until"."""
+    target_after: re.Pattern[str]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,11 +66,19 @@ class Pattern:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grammar:
-    """The patterns and trigger words of a language."""
+    """The patterns and words of a language."""
 
     language: Language
-    patterns: tuple[Pattern, ...]
-    trigger_words: frozenset[str]
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        return tuple(_pattern(self.language, phrase) for phrase in self.language.phrases)
+
+    @cached_property
+    def trigger_words(self) -> frozenset[str]:
+        """Words that may signal a date; none for a script without spaces."""
+        words = self.language.triggers
+        return words and words | rare_words(self.language)
 
     def may_be(self, text: str) -> bool:
         """Return whether the characters of `text` permit this language."""
@@ -64,39 +93,36 @@ class Grammar:
         return re.compile(self.language.excludes)
 
     @cached_property
+    def known_words(self) -> frozenset[str]:
+        """The function words of the language and those that may signal a date."""
+        code = self.language.code
+        return self.trigger_words | (function_words(code) if code else frozenset())
+
+    @cached_property
     def trigger(self) -> re.Pattern[str]:
         return re.compile(self.language.trigger)
 
     @cached_property
-    def past(self) -> re.Pattern[str]:
-        return re.compile(self.language.past, re.IGNORECASE)
+    def clause(self) -> ClausePatterns:
+        """The patterns of clauses, compiled together."""
+        cues = {name: "|".join(text.split("\n")) for name, text in self.language.clause.items()}
+        tense = "|".join(f"(?P<{name}>{cues[name]})" for name in _TENSE_CUES if name in cues)
+        before = rf"\b(?:{cues['target']})\s{{1,2}}$" if "target" in cues else _NEVER
+        texts = {**dict.fromkeys(ClausePatterns._fields, _NEVER), "end": _CLAUSE_END, **cues}
+        texts |= {"tense": tense or _NEVER, "target": before}
+        return ClausePatterns(
+            **{name: re.compile(texts[name], re.IGNORECASE) for name in ClausePatterns._fields}
+        )
 
-    @cached_property
-    def future(self) -> re.Pattern[str]:
-        return re.compile(self.language.future, re.IGNORECASE)
 
-    @cached_property
-    def perfect(self) -> re.Pattern[str]:
-        return re.compile(self.language.perfect, re.IGNORECASE)
-
-    @cached_property
-    def clause_end(self) -> re.Pattern[str]:
-        return re.compile(self.language.clause_end)
+def fold(text: str) -> str:
+    """Return `text` in lower case, a Turkish capital as one letter too."""
+    return text.lower().replace("i\u0307", "i")
 
 
 def words_of(text: str) -> frozenset[str]:
     """Return the words of `text` in lower case."""
-    return frozenset(WORD.findall(text.lower()))
-
-
-@cache
-def grammar_of(language: Language) -> Grammar:
-    """Return the grammar of `language`, built once."""
-    return Grammar(
-        language=language,
-        patterns=tuple(_pattern(language, phrase) for phrase in language.phrases),
-        trigger_words=language.triggers and language.triggers | rare_words(language),
-    )
+    return frozenset(WORD.findall(fold(text)))
 
 
 def _pattern(language: Language, phrase: Phrase) -> Pattern:
@@ -110,3 +136,15 @@ def _spell(word: str, *, capital: bool) -> str:
     if capital:
         return f"(?-i:{word.capitalize()}|{word.upper()})"
     return re.escape(word).replace(r"\ ", _SPACE).replace("'", "['’]")
+
+
+@cache
+def grammar_of(name: str) -> Grammar:
+    """Return the grammar of a language by its name."""
+    return Grammar(language=language_of(name))
+
+
+@cache
+def grammars() -> tuple[Grammar, ...]:
+    """Return the grammars of all languages, in their order."""
+    return tuple(grammar_of(language.name) for language in languages())

@@ -12,11 +12,12 @@ from remanence.dates import meanings
 from remanence.dates.meanings import DateReading
 from remanence.dates.periods import Period
 
-LETTERS = r"0-9A-Za-z_\u00c0-\u024f"
+LETTERS = r"0-9A-Za-z_\u00c0-\u024f\u0400-\u04ff"
 """Letters of the scripts with spaces; another script may follow directly, as particles do."""
 _BEFORE_WORD = rf"(?<![{LETTERS}@#$\\])(?<!\w[.-])(?<!\d[,/])"
 _AFTER_WORD = rf"(?![{LETTERS}(=\\]|\.(?-i:[a-z0-9_])|-\w)"
 _NEVER = r"(?!)"
+_LAST_RANK = 9
 _INTEGER = re.compile(r"-?\d+")
 
 Meaning = Callable[[DateReading], Period | None]
@@ -51,14 +52,15 @@ class Language:
         seasons: Names of the seasons for the rendering, from spring on.
         triggers: Words, besides those of slots, that may signal a date in a script with spaces.
         trigger: A pattern in place of `triggers`, for scripts without spaces.
-        foreign: Words that mark the text around them as another language with confusable words.
+        code: Code of its function words, if texts may be confused with another language.
+        confusable: Names of the languages with some of the same words.
+        rank: Place among the languages; of two that fit alike the first is taken.
         capital: Words that are dates only if capitalised, unless the slot ends in `_any`.
         needs: A pattern of characters that every text in this language has.
         excludes: A pattern of characters that no text in this language has.
         left: A pattern that holds where a phrase begins.
         right: A pattern that holds where a phrase ends.
-        past, future, perfect: Patterns of the words that give a clause its tense.
-        clause_end: A pattern of the end of a clause.
+        clause: Patterns that find clauses and read their tense, with an alternative on each line.
     """
 
     name: str
@@ -70,16 +72,15 @@ class Language:
     seasons: tuple[str, ...]
     triggers: frozenset[str]
     trigger: str
-    foreign: frozenset[str]
+    code: str
+    confusable: tuple[str, ...]
+    rank: int
     capital: frozenset[str]
     needs: str
     excludes: str
     left: str
     right: str
-    past: str
-    future: str
-    perfect: str
-    clause_end: str
+    clause: Mapping[str, str]
 
 
 @cache
@@ -89,10 +90,8 @@ def languages() -> tuple[Language, ...]:
     tables = {
         file.name.removesuffix(".toml"): file for file in files if file.name.endswith(".toml")
     }
-    return tuple(
-        _language(name, tomllib.loads(file.read_text("utf-8")))
-        for name, file in sorted(tables.items())
-    )
+    found = (_language(name, tomllib.loads(tables[name].read_text("utf-8"))) for name in tables)
+    return tuple(sorted(found, key=lambda language: (language.rank, language.name)))
 
 
 @cache
@@ -117,9 +116,12 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
         render=table.get("render", {}),
         months=tuple(each[0] for each in words.get("month", {}).values()),
         seasons=tuple(each[0] for each in words.get("season", {}).values()),
-        **{
-            key: frozenset(_words(table.get(key, ""))) for key in ("triggers", "foreign", "capital")
-        },
+        triggers=frozenset(_words(table.get("triggers", ""))),
+        code=table.get("code", ""),
+        confusable=tuple(_words(table.get("confusable", ""))),
+        rank=table.get("rank", _LAST_RANK),
+        capital=frozenset(_words(table.get("capital", ""))),
+        clause={name: text.strip("\n") for name, text in table.get("clause", {}).items()},
         **{key: table.get(key, default) for key, default in _PATTERNS.items()},
     )
 
@@ -130,10 +132,6 @@ _PATTERNS = {
     "excludes": _NEVER,
     "left": _BEFORE_WORD,
     "right": _AFTER_WORD,
-    "past": _NEVER,
-    "future": _NEVER,
-    "perfect": _NEVER,
-    "clause_end": r"[.!?;,:\n]",
 }
 """The patterns of a language, with those of a file that does not set them."""
 

@@ -7,29 +7,43 @@ it. A weekday or a date without a year is in the future, unless its clause is in
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from remanence.dates import periods
 from remanence.dates.periods import Period, Unit
 
 _MAX_DAYS_AWAY = 300
+"""An undecided date has one reading if only one of its years is nearer than that."""
 _RATHER_AHEAD = 1.2
 """Factor on the distance of past days if the clause has no tense, in favour of future ones."""
-_FAR_BACK = {"day": 215, "month": 260}
-"""A date without a year that is this many days past is taken as future, whatever the tense."""
 _MONTHS_IN_DOUBT = 130
 
-Tense = Literal["past", "perfect", "future"]
+Tense = Literal["past", "present", "future"]
+
+
+class Clause(NamedTuple):
+    """The words around a date, as far as they say when it is."""
+
+    tense: Tense | None
+    perfect: bool
+    undecided: bool
+    """The clause is past, its date may be ahead: "I booked a table for Friday"."""
+    yearly: bool
+    """The clause is about a date of every year: a birthday."""
+
+    def leaves_open(self) -> bool:
+        """Return whether a date without a year stays as said."""
+        return self.undecided or (self.yearly and self.tense != "past")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DateReading:
-    """A matched phrase: its time, slots, word to keep, and (on demand) the tenses of its clause."""
+    """A matched phrase: its time, slots, word to keep, and (on demand) the clause around it."""
 
     at: datetime
     slots: Mapping[str, int | str]
     word: str
-    tenses: Callable[[], frozenset[Tense]]
+    clause: Callable[[], Clause]
 
     @property
     def today(self) -> date:
@@ -41,14 +55,15 @@ class DateReading:
 
     @property
     def count(self) -> int:
-        return self.number("number") if "number" in self.slots else self.number("vague")
+        return self.number("number")
 
     def number(self, slot: str) -> int:
         return int(self.slots[slot])
 
-    def speaks_of_past(self) -> bool:
-        tenses = self.tenses()
-        return bool(tenses) and "future" not in tenses
+    def is_past(self) -> bool:
+        """Return whether the clause is past, and its date with it."""
+        clause = self.clause()
+        return clause.tense == "past" and not clause.undecided
 
 
 def some_day(reading: DateReading) -> Period:
@@ -64,13 +79,16 @@ def some_period(reading: DateReading) -> Period:
 
 def this_weekend(reading: DateReading) -> Period:
     """The current or coming weekend; the last one for a past tense before Saturday."""
-    gone = reading.speaks_of_past() and reading.today.weekday() < 5
+    gone = reading.is_past() and reading.today.weekday() < 5
     return periods.shift(reading.today, "weekend", -1 if gone else 0)
 
 
-def the_weekend(reading: DateReading) -> Period:
+def the_weekend(reading: DateReading) -> Period | None:
     """As `this_weekend`, but on Monday and Tuesday the last one unless the tense is future."""
-    if reading.today.weekday() < 2 and "future" not in reading.tenses():
+    clause = reading.clause()
+    if clause.undecided:
+        return None
+    if reading.today.weekday() < 2 and clause.tense != "future":
         return periods.shift(reading.today, "weekend", -1)
     return this_weekend(reading)
 
@@ -78,13 +96,11 @@ def the_weekend(reading: DateReading) -> Period:
 def count_units(reading: DateReading) -> Period | None:
     """Three days ago, in two weeks. With a past tense, "in two weeks" is a duration, not a date."""
     count = reading.count * reading.number("sign")
-    if count > 0 and reading.speaks_of_past():
+    if count > 0 and reading.clause().tense == "past":
         return None
     if reading.unit == "year" and abs(count) == 1:
-        found = periods.shift(reading.today, "month", 12 * count)
-    else:
-        found = periods.shift(reading.today, reading.unit, count)
-    return found._replace(approximate="vague" in reading.slots)
+        return periods.shift(reading.today, "month", 12 * count)
+    return periods.shift(reading.today, reading.unit, count)
 
 
 def count_hours(reading: DateReading) -> Period:
@@ -95,13 +111,12 @@ def count_hours(reading: DateReading) -> Period:
 
 def lasting(reading: DateReading) -> Period:
     """The last three years, two years now."""
-    found = periods.back_to(reading.today, reading.unit, reading.count)
-    return found._replace(approximate="vague" in reading.slots)
+    return periods.back_to(reading.today, reading.unit, reading.count)
 
 
 def lasting_in_perfect(reading: DateReading) -> Period | None:
     """For three years, if the clause says that it continues."""
-    return lasting(reading) if "perfect" in reading.tenses() else None
+    return lasting(reading) if reading.clause().perfect else None
 
 
 def weekday_before(reading: DateReading) -> Period:
@@ -116,16 +131,18 @@ def weekday_after(reading: DateReading) -> Period:
     return periods.shift(reading.today, "day", ahead)
 
 
-def weekday_by_tense(reading: DateReading) -> Period:
-    """Friday: the next one unless the tense is past, never today."""
-    return weekday_before(reading) if reading.speaks_of_past() else weekday_after(reading)
+def weekday_by_tense(reading: DateReading) -> Period | None:
+    """Friday: the next one unless the tense is past, never today; None if it may be either."""
+    if reading.clause().undecided:
+        return None
+    return weekday_before(reading) if reading.is_past() else weekday_after(reading)
 
 
 def this_weekday(reading: DateReading) -> Period:
-    """As `weekday_by_tense`, but today counts."""
+    """This Friday: today, the next one, or the last one if the tense is past."""
     if reading.number("weekday") == reading.today.weekday():
         return periods.day(reading.today)
-    return weekday_by_tense(reading)
+    return weekday_before(reading) if reading.is_past() else weekday_after(reading)
 
 
 def weekdays_counted(reading: DateReading) -> Period:
@@ -174,7 +191,8 @@ def month_by_tense(reading: DateReading) -> Period | None:
     today, number = reading.today, reading.number("month")
     candidates = [periods.month(today.year + step, number) for step in (-1, 0, 1)]
     found = _by_tense(reading, candidates)
-    in_doubt = not reading.tenses() and abs((found.first - today).days) > _MONTHS_IN_DOUBT
+    has_tense = reading.clause().tense in ("past", "future")
+    in_doubt = found and not has_tense and abs((found.first - today).days) > _MONTHS_IN_DOUBT
     return None if in_doubt else found
 
 
@@ -194,14 +212,21 @@ def calendar_year(reading: DateReading) -> Period:
     return periods.year(reading.number("year"))._replace(relative=False)
 
 
-def calendar_day(reading: DateReading) -> Period:
-    """May 5 of a year, of the year in `shift` ("last year"), or the nearest that fits the tense."""
+def calendar_day(reading: DateReading) -> Period | None:
+    """May 5 of a year, of the year in `shift` ("last year"), or the nearest that fits the tense.
+
+    A weekday before it gives the year: "samedi 5 septembre".
+    """
     month, day, today = reading.number("month"), reading.number("day"), reading.today
     if "year" in reading.slots:
         return periods.day(date(reading.number("year"), month, day))._replace(relative=False)
     if "shift" in reading.slots:
         return periods.day(date(today.year + reading.number("shift"), month, day))
     candidates = [found for step in range(-4, 5) if (found := _day(today.year + step, month, day))]
+    if "weekday" in reading.slots:
+        near = (found for found in candidates if abs(found.first.year - today.year) < 2)
+        right = [day for day in near if day.first.weekday() == reading.number("weekday")]
+        candidates = right or candidates
     return _by_tense(reading, candidates)
 
 
@@ -210,7 +235,9 @@ def day_of_month(reading: DateReading) -> Period | None:
     today, number = reading.today, reading.number("day")
     if "shift" in reading.slots:
         return periods.day(date(*periods.months_away(today, reading.number("shift")), number))
-    sign = -1 if reading.speaks_of_past() else 1
+    if reading.clause().undecided:
+        return None
+    sign = -1 if reading.is_past() else 1
     months = [periods.months_away(today, sign * step) for step in range(3)]
     days = [found for year, month in months if (found := _day(year, month, number))]
     return next((found for found in days if (found.first - today).days * sign >= 0), None)
@@ -223,21 +250,23 @@ def _day(year: int, month: int, day: int) -> Period | None:
         return None
 
 
-def _by_tense(reading: DateReading, candidates: list[Period]) -> Period:
-    """Return the nearest candidate that fits the tense, if possible within `_MAX_DAYS_AWAY`."""
-    today = reading.today
-    near = [found for found in candidates if abs((found.first - today).days) < _MAX_DAYS_AWAY]
-    if reading.speaks_of_past():
-        gone = [found for found in near if found.first <= today]
-        near = [
-            found for found in gone if (today - found.first).days < _FAR_BACK[found.grain]
-        ] or near
-    elif "future" in reading.tenses():
-        near = [found for found in near if found.last >= today]
-    ahead = 1.0 if reading.tenses() else _RATHER_AHEAD
-    return min(near or candidates, key=lambda found: _distance(found, today, ahead))
+def _by_tense(reading: DateReading, candidates: list[Period]) -> Period | None:
+    """Return the candidate, in chronological order, that fits the tense; None if two do."""
+    today, clause = reading.today, reading.clause()
+    if len(candidates) == 1:
+        return candidates[0]
+    if clause.yearly and clause.tense != "past":
+        return None
+    if clause.undecided:
+        near = [found for found in candidates if abs((found.first - today).days) < _MAX_DAYS_AWAY]
+        return near[0] if len(near) == 1 else None
+    if clause.tense == "past":
+        return next((found for found in reversed(candidates) if found.first <= today), None)
+    if clause.tense == "future":
+        return next((found for found in candidates if found.last >= today), None)
+    return min(candidates, key=lambda found: _distance(found, today))
 
 
-def _distance(found: Period, today: date, ahead: float) -> float:
+def _distance(found: Period, today: date) -> float:
     days = (found.first - today).days
-    return days if days >= 0 else -days * ahead
+    return days if days >= 0 else -days * _RATHER_AHEAD

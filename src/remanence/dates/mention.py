@@ -22,8 +22,6 @@ class DateMention:
     last: date
     grain: Grain
     relative: bool
-    approximate: bool = False
-    """The text is vague ("a few days ago")."""
     lasting: bool = False
     """A duration that lasts until the message ("for three years now")."""
     word: str = ""

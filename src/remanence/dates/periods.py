@@ -18,7 +18,6 @@ class Period(NamedTuple):
     last: date
     grain: Grain
     relative: bool = True
-    approximate: bool = False
     lasting: bool = False
 
 

@@ -18,16 +18,16 @@ _DEFAULT_PHRASES: dict[Grain, str] = {
 
 
 def render_date(mention: DateMention) -> str:
-    """Return a text such as "2023-05-07", "week of 2023-05-01", "May 2023", "2022" or "~2020".
+    """Return a text such as "2023-05-07", "week of 2023-05-01", "May 2023", or "2022".
 
-    A duration is rendered as its two ends ("2020-2023"); "~" marks a vague date.
+    A duration is rendered as its two ends ("2020-2023").
     """
     language = language_of(mention.language)
     text = _phrase(language, mention.grain, mention.first, mention.word)
     if mention.lasting:
         dash = "-" if mention.grain == "year" else " - "
         text += dash + _phrase(language, mention.grain, mention.last, mention.word)
-    return f"~{text}" if mention.approximate else text
+    return text
 
 
 def iso_date(mention: DateMention) -> str:

@@ -4,13 +4,15 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain
 
-from remanence.dates.grammar import WORD, Grammar, grammar_of, words_of
-from remanence.dates.language import languages
+from remanence.dates.grammar import WORD, Grammar, fold, grammar_of, grammars, words_of
 
 _REACH = 60
 """Characters to search around a trigger; no mention is longer."""
 _GAP = 30
 """Triggers closer than this share a window."""
+
+_MAX_FOREIGN = 1
+"""Words by which another language may fit a window better."""
 
 Windows = list[tuple[int, int]]
 
@@ -24,6 +26,19 @@ def windows_to_read(text: str) -> Iterator[tuple[Grammar, Windows]]:
             yield grammar, _windows(trigger.start() for trigger in found)
 
 
+def is_foreign(grammar: Grammar, words: frozenset[str]) -> bool:
+    """Return whether `words` are rather those of a language with confusable words."""
+    if not grammar.language.confusable:
+        return False
+    most = len(words & grammar.known_words) + _MAX_FOREIGN
+    return any(len(words & other.known_words) > most for other in _confusable(grammar))
+
+
+@cache
+def _confusable(grammar: Grammar) -> tuple[Grammar, ...]:
+    return tuple(grammar_of(name) for name in grammar.language.confusable)
+
+
 def _near_words(text: str) -> Iterator[tuple[Grammar, Windows]]:
     """Yield the languages with spaces between words, found in a single pass over the text."""
     triggers = words_of(text) & _all_trigger_words()
@@ -31,7 +46,7 @@ def _near_words(text: str) -> Iterator[tuple[Grammar, Windows]]:
         return
     positions: dict[str, list[int]] = {word: [] for word in triggers}
     for found in WORD.finditer(text):
-        if (places := positions.get(found[0].lower())) is not None:
+        if (places := positions.get(fold(found[0]))) is not None:
             places.append(found.start())
     for grammar in _spaced_grammars():
         own = [positions[word] for word in grammar.trigger_words & triggers]
@@ -41,12 +56,12 @@ def _near_words(text: str) -> Iterator[tuple[Grammar, Windows]]:
 
 @cache
 def _spaced_grammars() -> tuple[Grammar, ...]:
-    return tuple(grammar_of(language) for language in languages() if language.triggers)
+    return tuple(grammar for grammar in grammars() if grammar.language.triggers)
 
 
 @cache
 def _unspaced_grammars() -> tuple[Grammar, ...]:
-    return tuple(grammar_of(language) for language in languages() if not language.triggers)
+    return tuple(grammar for grammar in grammars() if not grammar.language.triggers)
 
 
 @cache

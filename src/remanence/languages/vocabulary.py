@@ -91,6 +91,11 @@ def vocabulary_of(text: str) -> Vocabulary:
     return best
 
 
+def function_words(language: str) -> frozenset[str]:
+    """Return the function words of a language by its code, such as "en"."""
+    return _table(language).function_words
+
+
 @cache
 def _table(name: str) -> Vocabulary:
     file = resources.files("remanence.languages") / "words" / f"{name}.json"

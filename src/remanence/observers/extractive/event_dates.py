@@ -1,7 +1,7 @@
 """Dates in a note's text: relative ones resolved, as short as the date of the heading allows."""
 
 import re
-from datetime import date, datetime
+from datetime import datetime
 
 from remanence.dates import DateMention, render_date
 from remanence.dates.language import language_of
@@ -11,21 +11,6 @@ _WEEKDAY = re.compile(
     r"|(?:周|週|星期|礼拜|禮拜)[一二三四五六日天]",
     re.IGNORECASE,
 )
-_MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-
 _UNITS = {"chinese": "年月日", "japanese": "年月日", "korean": "년월일"}
 _WEEK = {"chinese": "那周", "japanese": "の週", "korean": " 주간"}
 _WEEKEND = {"chinese": "周末", "japanese": "の週末", "korean": " 주말"}
@@ -47,6 +32,9 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
         return mention.text if _has_particle(mention, following) else mention.word
     if mention.grain == "year" and re.search(r"\d|\w+\s+\w+", mention.text) and _counts(mention):
         return f"{mention.text} ({mention.first.year})"
+    if _names_its_month(mention):
+        year = mention.first.year
+        return mention.text if year == at.year else f"{mention.text} ({year})"
     shown = _render(mention, at)
     if mention.lasting:
         since = "since " if mention.language == "english" else ""
@@ -58,16 +46,26 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
     return shown
 
 
+def _names_its_month(mention: DateMention) -> bool:
+    """Return whether the text names its month beside other words: "last March"."""
+    text, name = mention.text.casefold(), _month_name(mention).casefold()
+    return mention.grain == "month" and name in text and name != text
+
+
+def _month_name(mention: DateMention) -> str:
+    names = language_of(mention.language).months or language_of("english").months
+    return names[mention.first.month - 1]
+
+
 def _names_its_day(mention: DateMention, at: datetime) -> bool:
     """Return whether the text names day and month itself, in the year of the heading."""
     day, month, text = mention.first.day, mention.first.month, mention.text.casefold()
-    names = language_of(mention.language).months or _MONTHS
     return (
         mention.grain == "day"
         and mention.first.year == at.year
         and re.search(rf"(?<!\d)0?{day}(?!\d)", text) is not None
         and (
-            names[month - 1][:3].casefold() in text
+            _month_name(mention)[:3].casefold() in text
             or re.search(rf"(?<!\d)0?{month}\s?[月월./]", text) is not None
         )
     )
@@ -94,15 +92,15 @@ def _render(mention: DateMention, at: datetime) -> str:
 
 def _english(mention: DateMention, at: datetime) -> str:
     year = "" if mention.first.year == at.year else f" {mention.first.year}"
-    month = _MONTHS[mention.first.month - 1]
+    month = _month_name(mention)
     match mention.grain:
         case "day" | "moment":
             weekday = _WEEKDAY.search(mention.text)
             lead = f"{weekday[0]} " if weekday else ""
             word = f" {mention.word}" if mention.word else ""
-            return f"{lead}{_day(mention.first)}{year}{word}"
+            return f"{lead}{month} {mention.first.day}{year}{word}"
         case "week" | "weekend":
-            return f"{mention.grain} of {_day(mention.first)}{year}"
+            return f"{mention.grain} of {month} {mention.first.day}{year}"
         case "month":
             return f"{month}{year}"
         case _:
@@ -140,7 +138,3 @@ def _fits(text: str, shown: str, following: str) -> bool:
 def _ends_in_consonant(text: str) -> bool:
     """Return whether the last character is a closed Hangul syllable."""
     return "가" <= text[-1] <= "힣" and (ord(text[-1]) - ord("가")) % 28 != 0
-
-
-def _day(day: date) -> str:
-    return f"{_MONTHS[day.month - 1]} {day.day}"

@@ -1,0 +1,26 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from remanence.dates import find_dates
+from remanence.observers.extractive.event_dates import format_date
+
+
+@pytest.mark.parametrize(
+    ("said_on", "sentence", "shown"),
+    [
+        ("2026-11-22", "He left last March.", "last March"),
+        ("2026-02-10", "He left last March.", "last March (2025)"),
+        ("2026-11-22", "He left in March.", "March"),
+        ("2026-02-10", "He left in March.", "March 2025"),
+        ("2026-11-22", "He left last Friday.", "Friday November 20"),
+        ("2026-02-10", "Fue el abril pasado.", "abril pasado (2025)"),
+    ],
+)
+def test_the_date_in_a_note_is_clear_beside_that_of_its_heading(
+    said_on: str, sentence: str, shown: str
+) -> None:
+    at = datetime.fromisoformat(said_on).replace(tzinfo=UTC)
+    (mention,) = find_dates(sentence, at)
+
+    assert format_date(mention, at, sentence[mention.end :]) == shown
