@@ -165,7 +165,7 @@ def _answer_compressed(
     body = "".join(dialect.events(request.body, step.reply))
     if not streams:
         body = json.dumps(dialect.response(request.body, step.reply))
-    line = f":{'a' * 9_998}\n" if streams else " " * 10_000
+    line = f":{'a' * 9_997}\n\n" if streams else " " * 10_000
     padding = line * (step.padding_bytes // len(line) + 1) if step.padding_bytes else ""
     pack = gzip.compress if step.encoding == "gzip" else zlib.compress
     data = pack((padding + body).encode())
