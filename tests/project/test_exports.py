@@ -31,12 +31,13 @@ def test_a_newcomer_meets_at_most_25_names() -> None:
     assert len(remanence.__all__) <= 25
 
 
+@pytest.mark.parametrize("suite", ["engine_contract", "store_contract"])
 @pytest.mark.parametrize("package", ["pytest", "pytest_asyncio"])
-def test_a_contract_suite_without_the_extra_says_what_to_install(package: str) -> None:
+def test_a_contract_suite_without_the_extra_says_what_to_install(suite: str, package: str) -> None:
     program = (
         f"import sys; sys.modules['{package}'] = None\n"
         "import remanence.testing\n"
-        "import remanence.testing.store_contract"
+        f"import remanence.testing.{suite}"
     )
 
     run = subprocess.run(

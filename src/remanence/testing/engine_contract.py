@@ -10,7 +10,7 @@
             return open_handle
 
 `make_engine` is an `EngineFactory`. Each call of `open_again` opens another handle on the same
-database; the suite closes them.
+database; the suite closes them. The suite needs `remanence[testing]`, as that of a store does.
 """
 
 import asyncio
@@ -18,12 +18,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, TypeAlias
 
-import pytest
-
 from remanence.background import Background
 from remanence.clock import Clock, SystemClock
 from remanence.conversation import Conversation
-from remanence.errors import Closed, ModelError
+from remanence.errors import Closed, MissingExtra, ModelError
 from remanence.opening import EngineFactory, assemble
 from remanence.policy.policy import Policy
 from remanence.protocols import Observer, Reflector
@@ -34,6 +32,11 @@ from remanence.testing.invariants import check_tiling
 from remanence.testing.observers import ScriptedObserver, ScriptedReflector
 from remanence.testing.store_contract import OpenStore
 from remanence.types import ConversationRef, Message
+
+try:
+    import pytest
+except ModuleNotFoundError as error:
+    raise MissingExtra("testing", error.name or "pytest") from error
 
 POLICY = Policy(
     observe_tokens=100,
