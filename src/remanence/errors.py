@@ -5,6 +5,7 @@ RemanenceError
 │   └── MalformedTranscript   a transcript line that is not a message
 ├── DuplicateMessage          an id that is taken by another message
 ├── InvalidPolicy             settings that contradict one another (also a ValueError)
+│   └── InvalidSetting        one setting with an impossible value
 ├── InvalidArgument           a value that a method cannot take (also a TypeError and a ValueError)
 ├── NotOpen                   Memory.open(...) was not awaited or entered (also an AttributeError)
 ├── ContextOverflow           system text and newest message exceed the model's window
@@ -42,6 +43,15 @@ class DuplicateMessage(RemanenceError):
 
 class InvalidPolicy(RemanenceError, ValueError):
     """An impossible setting, or settings that contradict one another."""
+
+
+class InvalidSetting(InvalidPolicy):
+    """A setting with an impossible value; `name` is its field, and `remedy` says what to write."""
+
+    def __init__(self, name: str, value: object, remedy: str) -> None:
+        super().__init__(f"{name}={value!r} is impossible: {remedy}")
+        self.name = name
+        self.remedy = remedy
 
 
 class InvalidArgument(RemanenceError, TypeError, ValueError):

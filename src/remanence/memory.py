@@ -30,8 +30,7 @@ from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector
 from remanence.providers import ModelOptions, ModelSource
 from remanence.recall.embedders import EmbedderSource
 from remanence.runtime import DEFAULT_TENANT, Runtime
-from remanence.settings import Settings
-from remanence.settings.presets import policy_of
+from remanence.settings import Settings, policy_of
 from remanence.stores import open_store
 from remanence.types import Budget, ConversationRef, MemoryState, Problem, Unready, UsageTotal
 
@@ -411,6 +410,6 @@ def _settings(source: Settings | Path | str | None) -> Settings:
     # Reading files needs pydantic, which is slow to import.
     sources = importlib.import_module("remanence.settings.sources")
     loaded: Settings = sources.load_settings(
-        Policy, arguments={}, directory=file.parent, file=file
+        arguments={}, directory=file.parent, file=file
     ).settings
     return loaded

@@ -9,7 +9,7 @@ from tests.builders import NoOffset
 
 from remanence import Memory, Message, Policy, Settings
 from remanence.errors import ContextOverflow, InvalidMessage, InvalidPolicy
-from remanence.settings.presets import policy_of
+from remanence.settings import policy_of
 from remanence.types import ImagePart, OtherPart, TextPart, ToolCallPart
 
 BAD_MESSAGES: dict[str, tuple[Message, str]] = {
@@ -153,7 +153,7 @@ def test_an_impossible_policy_is_refused_with_its_value_and_the_remedy(
 
 
 def test_an_unknown_policy_setting_is_refused_with_the_nearest_known_one() -> None:
-    with pytest.raises(InvalidPolicy, match=r"policy.tail_token is unknown: .*'tail_tokens'"):
+    with pytest.raises(InvalidPolicy, match=r"policy.tail_token is unknown: .* tail_tokens"):
         policy_of(Settings(policy={"tail_token": 5}))
 
 

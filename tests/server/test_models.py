@@ -13,9 +13,9 @@ from tests.wire.servers import Fail, ModelServer
 from remanence import Memory, Settings
 from remanence.chat import open_chat_model
 from remanence.errors import InvalidPolicy, ModelError
+from remanence.policy.presets import PolicyValue
 from remanence.providers import ModelOptions, open_model
 from remanence.server.app import create_app
-from remanence.settings import PolicyValue
 from remanence.testing import FixedClock
 
 CHAT = "/v1/conversations/trip/chat"

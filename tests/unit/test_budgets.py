@@ -79,8 +79,8 @@ def test_the_first_limit_that_is_reached_counts_of_dollars_and_tokens() -> None:
     ("limits", "refusal"),
     [
         ({}, "a budget of each day has no limit: set 'hard_usd'"),
-        ({"soft_usd": -0.5}, "budget soft_usd=-0.5 is below 0"),
-        ({"hard_tokens": -1}, "budget hard_tokens=-1 is below 0"),
+        ({"soft_usd": -0.5}, "soft_usd=-0.5 is impossible: use 0 or more, or None"),
+        ({"hard_tokens": -1}, "hard_tokens=-1 is impossible: use 0 or more, or None"),
         (
             {"soft_usd": 2.0, "hard_usd": 1.0},
             "budget soft_usd=2.0 is above hard_usd=1.0, so that it would never warn",

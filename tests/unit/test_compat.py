@@ -1,22 +1,28 @@
 """The configuration files of the source designs: where each setting came from, and refusals."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from remanence.errors import InvalidPolicy
-from remanence.settings.compat import Translation, translate
+from remanence.settings.compat import translate
+from remanence.settings.entry import Entry
 
 
-def translated(content: dict[str, Any], file: str = "memory.json") -> Translation:
-    found = translate(content, file=Path(file))
-    assert found is not None
-    return found
+def entries_of(content: dict[str, Any], file: str = "memory.json") -> Mapping[str, Entry]:
+    entries = translate(content, file=Path(file))
+    assert entries is not None
+    return entries
+
+
+def translated(content: dict[str, Any], file: str = "memory.json") -> dict[str, object]:
+    return {key: entry.setting for key, entry in entries_of(content, file).items()}
 
 
 def test_each_setting_is_traced_to_the_key_of_its_file() -> None:
-    found = translated(
+    found = entries_of(
         {
             "agent": {"provider": "anthropic", "model": "claude-haiku-4-5"},
             "observationalMemory": {"maxMessageTokenBudget": 8_000},
@@ -25,31 +31,20 @@ def test_each_setting_is_traced_to_the_key_of_its_file() -> None:
         }
     )
 
-    assert found.values == {
-        "preset": "lango",
-        "model": "anthropic:claude-haiku-4-5",
-        "workers": 3,
-        "policy": {
-            "tail_tokens": 8_000,
-            "tail_keep_tokens": 7_000,
-            "model": "claude-haiku-4-5",
-            "keep_last": 2,
-        },
-    }
-    budget = "file memory.json: observationalMemory.maxMessageTokenBudget"
-    assert found.origins == {
-        "preset": "file memory.json",
-        "model": "file memory.json",
-        "workers": "file memory.json",
-        "policy.tail_tokens": budget,
-        "policy.tail_keep_tokens": budget,
-        "policy.model": "file memory.json: agent.model",
-        "policy.keep_last": "file memory.json",
-    }
-    assert found.written == {
-        "policy.tail_tokens": "observationalMemory.maxMessageTokenBudget=8000",
-        "policy.tail_keep_tokens": "observationalMemory.maxMessageTokenBudget=8000",
-        "policy.model": "agent.model='claude-haiku-4-5'",
+    assert {key: (entry.setting, entry.origin) for key, entry in found.items()} == {
+        "preset": ("lango", "file memory.json"),
+        "model": ("anthropic:claude-haiku-4-5", "file memory.json"),
+        "workers": (3, "file memory.json"),
+        "policy.tail_tokens": (
+            8_000,
+            "file memory.json: observationalMemory.maxMessageTokenBudget",
+        ),
+        "policy.tail_keep_tokens": (
+            7_000,
+            "file memory.json: observationalMemory.maxMessageTokenBudget",
+        ),
+        "policy.model": ("claude-haiku-4-5", "file memory.json: agent.model"),
+        "policy.keep_last": (2, "file memory.json"),
     }
 
 
@@ -65,7 +60,7 @@ def test_each_setting_is_traced_to_the_key_of_its_file() -> None:
 def test_a_file_without_a_table_is_of_the_design_that_it_or_its_folder_is_named_after(
     file: str, preset: str
 ) -> None:
-    assert translated({}, file).values == {"preset": preset, "policy": {}}
+    assert translated({}, file) == {"preset": preset}
 
 
 def test_a_file_of_no_design_is_left_to_others() -> None:
@@ -76,7 +71,7 @@ def test_a_file_of_no_design_is_left_to_others() -> None:
 def test_a_main_agent_without_a_usable_model_is_as_none(agent: object) -> None:
     found = translated({"agent": agent, "observationalMemory": {}})
 
-    assert found.values == {"preset": "lango", "policy": {}}
+    assert found == {"preset": "lango"}
 
 
 @pytest.mark.parametrize(
@@ -118,7 +113,7 @@ def test_zora_waits_at_a_multiple_of_its_working_tier(working: int | None, times
 
     found = translated({"memory": {"compression": keys}})
 
-    assert found.values["policy"]["block_after"] == times
+    assert found["policy.block_after"] == times
 
 
 @pytest.mark.parametrize(
@@ -130,4 +125,4 @@ def test_an_answer_of_brain_is_as_long_as_its_log_needs_and_a_model_can_write(
 ) -> None:
     found = translated({"MEMORY_CONFIG": {"reflectThresholdTokens": threshold}})
 
-    assert found.values["policy"]["max_output_tokens"] == output_tokens
+    assert found["policy.max_output_tokens"] == output_tokens

@@ -12,7 +12,7 @@ from remanence.types import Budget
     [
         (lambda: Policy(facts_place="x"), "facts_place='x' is impossible: use 'prefix' or"),  # type: ignore[arg-type]
         (lambda: Policy(tail_tokens="8000"), "tail_tokens='8000' is impossible: use a whole"),  # type: ignore[arg-type]
-        (lambda: Policy(enabled="no"), "enabled='no' is impossible: use True or False"),  # type: ignore[arg-type]
+        (lambda: Policy(enabled="no"), "enabled='no' is impossible: use true or false"),  # type: ignore[arg-type]
         (lambda: Policy(reflect_tokens=5), "reflect_tokens=5 is impossible"),  # type: ignore[arg-type]
         (lambda: Policy(observe_tokens=True), "observe_tokens=True is impossible"),
         (lambda: Policy(retry_seconds=-1), "retry_seconds=-1 is impossible"),

@@ -8,8 +8,7 @@ import pytest
 
 from remanence.errors import InvalidPolicy
 from remanence.policy.policy import Policy
-from remanence.settings import Settings
-from remanence.settings.presets import policy_of
+from remanence.settings import Settings, policy_of
 from remanence.settings.sources import LoadedSettings, load_settings
 
 SET_BY_DEFAULT = [field for field in dataclasses.fields(Policy) if field.default is not None]
@@ -23,7 +22,7 @@ def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def load(directory: Path, **arguments: object) -> LoadedSettings:
-    return load_settings(Policy, arguments=arguments, directory=directory)
+    return load_settings(arguments=arguments, directory=directory)
 
 
 def refusal(directory: Path, **arguments: object) -> str:
@@ -134,15 +133,15 @@ def test_every_field_of_the_policy_can_be_set_in_a_file(
         ("[policy]\ntail_tokns = 1", "policy.tail_tokns (file remanence.toml) is unknown: did you"),
         (
             "[policy]\nxyzzy = 1",
-            "policy.xyzzy (file remanence.toml) is unknown: known are blocks_d",
+            "policy.xyzzy (file remanence.toml) is unknown: known are url, pre",
         ),
         ('[policy]\ntail_tokens = "x"', "policy.tail_tokens='x' (file remanence.toml) is impossi"),
         ("policy = 3", "policy=3 (file remanence.toml) is not a table"),
         (
             'preset = "lngo"',
-            "preset='lngo' (file remanence.toml) is impossible: input should be 'd",
+            "preset='lngo' (file remanence.toml) is impossible: use 'default' or 'l",
         ),
-        ("workers = -1", "workers=-1 (file remanence.toml) is impossible: input should be greater"),
+        ("workers = -1", "workers=-1 (file remanence.toml) is impossible: use 0 or more"),
         ("workers = ", "remanence.toml is not TOML: "),
     ],
 )
@@ -158,10 +157,22 @@ def test_a_bad_file_is_refused_with_key_value_source_and_remedy(
     ("name", "value", "expected"),
     [
         ("REMANENCE_URLL", "x", "environment variable REMANENCE_URLL is unknown: did you mean REM"),
-        ("REMANENCE_POLICY__TAIL", "1", "policy.tail (environment) is unknown: did you mean poli"),
-        ("REMANENCE_POLICY__KEEP_LAST", "few", "policy.keep_last='few' (environment) is impossib"),
+        (
+            "REMANENCE_POLICY__TAIL",
+            "1",
+            "REMANENCE_POLICY__TAIL (environment) is unknown: did you mean REMANENCE_POLICY__",
+        ),
+        (
+            "REMANENCE_POLICY__KEEP_LAST",
+            "few",
+            "REMANENCE_POLICY__KEEP_LAST='few' (environment) is impossible: use a whole number",
+        ),
         ("REMANENCE_POLICY__REFLECT_TOKENS", "1,2", "REMANENCE_POLICY__REFLECT_TOKENS='1,2' (env"),
-        ("REMANENCE_WORKERS", "-1", "workers='-1' (environment) is impossible: input should be"),
+        (
+            "REMANENCE_WORKERS",
+            "-1",
+            "REMANENCE_WORKERS='-1' (environment) is impossible: use 0 or more",
+        ),
         (
             "REMANENCE_CONFIG",
             "none.toml",
@@ -180,9 +191,9 @@ def test_a_bad_variable_is_refused_with_its_name_value_and_remedy(
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("tail_tokns", "policy.tail_tokns is unknown: did you mean 'tail_tokens'?"),
-        ("tail_token", "policy.tail_token is unknown: did you mean 'tail_tokens'?"),
-        ("xyzzy", "policy.xyzzy is unknown: known are ['activate', "),
+        ("tail_tokns", "policy.tail_tokns is unknown: did you mean tail_tokens?"),
+        ("tail_token", "policy.tail_token is unknown: did you mean tail_tokens?"),
+        ("xyzzy", "policy.xyzzy is unknown: known are enabled, "),
     ],
 )
 def test_settings_made_in_code_with_an_unknown_field_are_refused_with_the_nearest_one(
@@ -217,6 +228,65 @@ def test_the_environment_takes_a_zero_where_settings_take_it(
 ) -> None:
     monkeypatch.setenv(f"REMANENCE_{name.upper()}", "0")
 
-    loaded = load_settings(Policy, arguments={}, directory=tmp_path)
+    loaded = load_settings(arguments={}, directory=tmp_path)
 
     assert loaded.settings == Settings(**{name: 0})  # type: ignore[arg-type]  # a field by name
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text", "remedy"),
+    [
+        ("workers", -1, "-1", "use 0 or more"),
+        ("lease_seconds", 0.0, "0.0", "use a positive number"),
+        ("durability", "fast", '"fast"', "use 'full' or 'normal'"),
+        ("policy.note_ratio", 1.5, "1.5", "use a share between 0 and 1"),
+        ("policy.enabled", "maybe", '"maybe"', "use true or false"),
+        ("policy.tail_keep_tokens", 8_000, "8000", "it must be below tail_tokens=8,000"),
+        ("policy.observe_max_tokens", 0, "0", "use a positive number, or None"),
+    ],
+)
+def test_a_value_is_refused_with_the_same_remedy_wherever_it_was_written(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    field: str,
+    value: object,
+    text: str,
+    remedy: str,
+) -> None:
+    table, _, name = field.rpartition(".")
+    with pytest.raises(InvalidPolicy) as in_code:
+        (Policy if table else Settings)(**{name: value})  # type: ignore[arg-type]  # by name
+    file = tmp_path / "remanence.toml"
+    file.write_text(f"[{table}]\n{name} = {text}\n" if table else f"{name} = {text}\n")
+    in_file = refusal(tmp_path)
+    file.unlink()
+    written = text.strip('"')
+    variable = "REMANENCE_" + field.upper().replace(".", "__")
+    monkeypatch.setenv(variable, written)
+    in_environment = refusal(tmp_path)
+
+    assert str(in_code.value).startswith(f"{name}={value!r} is impossible: {remedy}")
+    shared = str(in_code.value).partition(": ")[2]
+    assert in_file == f"{field}={value!r} (file remanence.toml) is impossible: {shared}"
+    assert in_environment == f"{variable}={written!r} (environment) is impossible: {shared}"
+
+
+def test_values_that_contradict_a_default_are_named_as_they_were_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMANENCE_POLICY__TAIL_TOKENS", "100")
+
+    assert refusal(tmp_path).startswith(
+        "REMANENCE_POLICY__TAIL_TOKENS='100' (environment) is impossible: tail_keep_tokens=1500 is"
+    )
+
+
+def test_a_number_in_a_file_is_a_number_and_may_have_a_point(tmp_path: Path) -> None:
+    file = tmp_path / "remanence.toml"
+    file.write_text("workers = 2.0\n")
+    assert load(tmp_path).settings.workers == 2
+
+    file.write_text('workers = "2"\n')
+    assert "workers='2' (file remanence.toml) is impossible: use a whole number" in refusal(
+        tmp_path
+    )

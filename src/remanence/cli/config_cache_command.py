@@ -15,7 +15,7 @@ from remanence.policy.cache_economics import (
     break_even,
 )
 from remanence.policy.policy import Policy
-from remanence.settings.presets import policy_of
+from remanence.settings import policy_of
 from remanence.types.prices import CachePrices
 
 

@@ -11,8 +11,7 @@ from remanence.cli.options import AsJson, Database, PresetName
 from remanence.cli.output import Printer, write_json
 from remanence.cli.settings import load, mask_password
 from remanence.policy.policy import Policy
-from remanence.settings import Settings
-from remanence.settings.presets import policy_of
+from remanence.settings import Settings, policy_of
 from remanence.settings.sources import LoadedSettings, variable
 from remanence.types import Budget
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from remanence.settings import Preset
+from remanence.policy.presets import Preset
 
 ConversationId = Annotated[str, typer.Argument(help="Its id.")]
 TranscriptFile = Annotated[

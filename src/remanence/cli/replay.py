@@ -14,8 +14,7 @@ from remanence.errors import DuplicateMessage
 from remanence.memory import Memory
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import observation_due
-from remanence.settings import Settings
-from remanence.settings.presets import policy_of
+from remanence.settings import Settings, policy_of
 from remanence.types import MemoryState, Message, Segment
 
 MEMORY_URL = "sqlite:///:memory:"

@@ -17,7 +17,7 @@ from remanence.cli.output import Printer, percent, progress, warn, write_json
 from remanence.cli.replay import MEMORY_URL, ReplayResult, replay, replay_policy
 from remanence.cli.settings import load
 from remanence.cli.transcripts import Transcript, open_transcript
-from remanence.settings import Preset
+from remanence.policy.presets import Preset
 
 SHOWN_PLACES = 10
 

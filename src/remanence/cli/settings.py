@@ -11,10 +11,8 @@ from remanence.catalog import look_up
 from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound, StoreUnavailable
 from remanence.memory import Memory
-from remanence.policy.policy import Policy
 from remanence.providers.spec import parse_spec, split_names
-from remanence.settings import Settings
-from remanence.settings.presets import policy_of
+from remanence.settings import Settings, policy_of
 from remanence.settings.sources import LoadedSettings, load_settings
 
 Access: TypeAlias = Literal["read", "write", "work"]
@@ -29,7 +27,7 @@ def load(*, url: str | None = None, preset: str | None = None) -> LoadedSettings
     Raises:
         InvalidPolicy: a key or value is wrong, or values contradict one another.
     """
-    loaded = load_settings(Policy, arguments={"url": url, "preset": preset}, directory=Path.cwd())
+    loaded = load_settings(arguments={"url": url, "preset": preset}, directory=Path.cwd())
     policy_of(loaded.settings)
     return loaded
 

@@ -1,12 +1,37 @@
 """Policy of a memory: thresholds, budgets and the presets of the source designs."""
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from remanence.catalog import look_up
-from remanence.fields import check_fields, impossible
+from remanence.errors import InvalidSetting
+from remanence.policy.presets import PRESETS, Preset
 from remanence.types import NoteFormat
+from remanence.validation import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Range,
+    Share,
+    check_fields,
+)
+
+MAX_LANGUAGE_LENGTH: Final = 60
+"""The most characters of a language name."""
+
+_Language: TypeAlias = Annotated[
+    str,
+    Range(
+        lambda name: (
+            0 < len(name.strip()) <= len(name) <= MAX_LANGUAGE_LENGTH and name.isprintable()
+        ),
+        "use the name of a language, such as 'German'",
+    ),
+]
+_Budget: TypeAlias = Annotated[int, Range(lambda tokens: tokens > 0, "use positive budgets")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,146 +109,84 @@ class Policy:
     """
 
     enabled: bool = True
-    disabled_messages: int | None = None
+    disabled_messages: Annotated[int, Range(lambda count: count > 0, "use 1 or more")] | None = None
     model: str = "claude-sonnet-5-5"
     token_counter: str | None = None
-    observe_tokens: int = 8_000
+    observe_tokens: PositiveInt = 8_000
     observe_compare: Literal["gt", "gte"] = "gt"
     observe_gauge: Literal["unobserved", "working_window"] = "unobserved"
     observe_slice: Literal["budget", "oldest_n", "all"] = "budget"
-    observe_slice_messages: int = 20
-    observe_max_tokens: int | None = 8_000
-    observe_timeout_seconds: float = 120.0
+    observe_slice_messages: PositiveInt = 20
+    observe_max_tokens: PositiveInt | None = 8_000
+    observe_timeout_seconds: PositiveFloat = 120.0
     observer_mode: Literal["separate", "continuation"] = "separate"
-    precompute_at: float | None = None
-    note_ratio: float = 0.2
+    precompute_at: Share | None = None
+    note_ratio: Share = 0.2
     note_format: NoteFormat = "compact"
-    note_language: str = "conversation"
-    max_output_tokens: int = 16_000
+    note_language: _Language = "conversation"
+    max_output_tokens: PositiveInt = 16_000
     activate: Literal["over_budget", "when_observed"] = "over_budget"
-    tail_tokens: int = 8_000
-    tail_keep_tokens: int = 1_500
-    keep_last: int = 4
-    keep_last_tool_results: int | None = None
-    cache_ttl_seconds: float | None = None
-    reflect_tokens: tuple[int, ...] = (5_000, 24_000)
+    tail_tokens: PositiveInt = 8_000
+    tail_keep_tokens: NonNegativeInt = 1_500
+    keep_last: NonNegativeInt = 4
+    keep_last_tool_results: NonNegativeInt | None = None
+    cache_ttl_seconds: NonNegativeFloat | None = None
+    reflect_tokens: tuple[_Budget, ...] = (5_000, 24_000)
     reflect_scope: Literal["generation", "kind", "all"] = "generation"
-    reflect_ratio: float = 0.17
-    reflect_min_interval_seconds: float = 0.0
+    reflect_ratio: Share = 0.17
+    reflect_min_interval_seconds: NonNegativeFloat = 0.0
     reflect_at_end: bool = False
     superseded: Literal["keep", "purge"] = "keep"
     extract_facts: bool = True
-    facts_idle_seconds: float = 300.0
-    facts_tokens: int = 1_000
+    facts_idle_seconds: NonNegativeFloat = 300.0
+    facts_tokens: NonNegativeInt = 1_000
     facts_place: Literal["prefix", "volatile"] = "prefix"
     recall_each_turn: bool = True
-    recall_tokens: int = 400
-    recall_timeout_seconds: float = 2.0
-    max_context_tokens: int | None = None
-    block_after: float | None = None
-    sync_timeout_seconds: float = 10.0
+    recall_tokens: NonNegativeInt = 400
+    recall_timeout_seconds: NonNegativeFloat = 2.0
+    max_context_tokens: PositiveInt | None = None
+    block_after: (
+        Annotated[float, Range(lambda multiple: multiple >= 1, "use 1.0 or more")] | None
+    ) = None
+    sync_timeout_seconds: NonNegativeFloat = 10.0
     render_order: Literal["oldest_first", "newest_first"] = "oldest_first"
     heading: str = "## Conversation Memory"
     separator: str = ""
     show_clock: bool = True
-    retry_seconds: float = 60.0
-    retry_max_seconds: float = 3_600.0
-    max_failures: int = 6
-    max_message_bytes: int = 16 * 1024 * 1024
+    retry_seconds: PositiveFloat = 60.0
+    retry_max_seconds: PositiveFloat = 3_600.0
+    max_failures: PositiveInt = 6
+    max_message_bytes: PositiveInt = 16 * 1024 * 1024
 
     def __post_init__(self) -> None:
         check_fields(self)
-        _check_ranges(self)
+        _check_generations(self)
         _check_budgets(self)
 
     @classmethod
     def default(cls, **changes: Any) -> Self:  # the fields' own types
         """The economic default: early observations, late activation, small tail."""
-        return cls(**changes)
+        return cls.from_preset("default", changes)
 
     @classmethod
     def lango(cls, **changes: Any) -> Self:  # the fields' own types
         """The lango design: prose notes of all unobserved messages; off until `enabled=True`."""
-        settings: dict[str, Any] = {  # the fields' own types
-            "enabled": False,
-            "disabled_messages": 100,
-            "token_counter": "cjk",
-            "note_ratio": 0.2,
-            "observe_tokens": 1_000,
-            "observe_slice": "all",
-            "observe_max_tokens": None,
-            "note_format": "prose",
-            "activate": "when_observed",
-            "tail_tokens": 8_000,
-            "tail_keep_tokens": 7_000,
-            "keep_last": 0,
-            "reflect_tokens": (2_000, 2_000),
-            "reflect_ratio": 0.25,
-            "reflect_scope": "kind",
-            "superseded": "purge",
-            "extract_facts": False,
-            "facts_tokens": 0,
-            "render_order": "newest_first",
-            "recall_each_turn": False,
-            "show_clock": False,
-        }
-        return cls(**settings | changes)
+        return cls.from_preset("lango", changes)
 
     @classmethod
     def zora(cls, **changes: Any) -> Self:  # the fields' own types
         """The zora design: a working tier of 30,000 tokens, the oldest 20 messages compressed."""
-        settings: dict[str, Any] = {  # the fields' own types
-            "token_counter": "split",
-            "note_ratio": 0.2,
-            "observe_tokens": 30_000,
-            "observe_gauge": "working_window",
-            "observe_slice": "oldest_n",
-            "observe_max_tokens": None,
-            "precompute_at": 0.7,
-            "note_format": "dated_priority",
-            "tail_tokens": 30_000,
-            "tail_keep_tokens": 20_000,
-            "keep_last": 0,
-            "reflect_tokens": (10_000,),
-            "reflect_ratio": 0.55,
-            "reflect_scope": "all",
-            "reflect_at_end": True,
-            "facts_idle_seconds": 0.0,
-            "facts_tokens": 5_000,
-            "recall_each_turn": False,
-            "block_after": 2.0,
-            "heading": "## Earlier in This Session",
-        }
-        return cls(**settings | changes)
+        return cls.from_preset("zora", changes)
 
     @classmethod
     def brain(cls, **changes: Any) -> Self:  # the fields' own types
         """The brain design: a tagged log of all unobserved messages, twelve messages raw."""
-        settings: dict[str, Any] = {  # the fields' own types
-            "token_counter": "flat",
-            "note_ratio": 0.2,
-            "observe_tokens": 30_000,
-            "observe_slice": "all",
-            "observe_max_tokens": None,
-            "note_format": "tagged",
-            "activate": "when_observed",
-            "tail_tokens": 30_000,
-            "tail_keep_tokens": 0,
-            "keep_last": 12,
-            "keep_last_tool_results": 6,
-            "reflect_tokens": (40_000,),
-            "facts_idle_seconds": 0.0,
-            "facts_tokens": 2_000,
-            "reflect_scope": "all",
-            "reflect_ratio": 0.6,
-            "reflect_min_interval_seconds": 3_600.0,
-            "max_output_tokens": 32_000,
-            "facts_place": "volatile",
-            "recall_each_turn": False,
-            "heading": "## Conversation Context (Observations)",
-            "separator": "---",
-        }
-        return cls(**settings | changes)
+        return cls.from_preset("brain", changes)
+
+    @classmethod
+    def from_preset(cls, preset: Preset, changes: Mapping[str, Any]) -> Self:  # as above
+        """Return the policy of a preset by its name, with changes."""
+        return cls(**{**PRESETS[preset], **changes})
 
     def replace(self, **changes: Any) -> Self:  # the fields' own types
         """Return a copy with some fields changed, validated like a new policy."""
@@ -267,69 +230,13 @@ def request_tokens(model: str) -> int:
     return min(look_up(link).window_tokens for link in model.split(" > ")) * REQUEST_SHARE // 8
 
 
-_POSITIVE = (
-    "observe_tokens",
-    "observe_slice_messages",
-    "observe_max_tokens",
-    "observe_timeout_seconds",
-    "max_output_tokens",
-    "tail_tokens",
-    "retry_seconds",
-    "retry_max_seconds",
-    "max_failures",
-    "max_message_bytes",
-)
-_NOT_NEGATIVE = (
-    "tail_keep_tokens",
-    "keep_last",
-    "reflect_min_interval_seconds",
-    "facts_idle_seconds",
-    "facts_tokens",
-    "recall_tokens",
-    "recall_timeout_seconds",
-    "sync_timeout_seconds",
-)
-
-
-MAX_LANGUAGE_LENGTH: Final = 60
-"""The most characters of a language name."""
-
-
-def _check_ranges(policy: Policy) -> None:
-    for name in _POSITIVE:
-        value = getattr(policy, name)
-        _require(value is None or value > 0, name, value, "use a positive number")
-    for name in _NOT_NEGATIVE:
-        _require(getattr(policy, name) >= 0, name, getattr(policy, name), "use 0 or more")
-    for name in ("note_ratio", "reflect_ratio"):
-        value = getattr(policy, name)
-        _require(0 < value <= 1, name, value, "use a share between 0 and 1")
-    if policy.precompute_at is not None:
-        allowed = 0 < policy.precompute_at <= 1
-        _require(allowed, "precompute_at", policy.precompute_at, "use a share between 0 and 1")
-    if policy.cache_ttl_seconds is not None:
-        allowed = policy.cache_ttl_seconds >= 0
-        _require(allowed, "cache_ttl_seconds", policy.cache_ttl_seconds, "use 0 or more, or None")
-    if policy.block_after is not None:
-        allowed = policy.block_after >= 1
-        _require(allowed, "block_after", policy.block_after, "use 1.0 or more, or None")
-    if policy.disabled_messages is not None:
-        allowed = policy.disabled_messages > 0
-        _require(allowed, "disabled_messages", policy.disabled_messages, "use 1 or more, or None")
-    if policy.keep_last_tool_results is not None:
-        allowed = policy.keep_last_tool_results >= 0
-        _require(allowed, "keep_last_tool_results", policy.keep_last_tool_results, "use 0 or more")
-    language = policy.note_language
-    fits = len(language) <= MAX_LANGUAGE_LENGTH
-    named = bool(language.strip()) and language.isprintable() and fits
-    _require(named, "note_language", language, "use the name of a language, such as 'German'")
-    top = policy.reflect_scope == "all" or len(policy.reflect_tokens) != 1
-    _require(top, "reflect_tokens", policy.reflect_tokens, "name the budget of a generation above")
-    two = policy.reflect_scope != "kind" or len(policy.reflect_tokens) in (0, 2)
+def _check_generations(policy: Policy) -> None:
+    budgets, scope = policy.reflect_tokens, policy.reflect_scope
+    top = scope == "all" or len(budgets) != 1
+    _require(top, "reflect_tokens", budgets, "name the budget of a generation above")
+    two = scope != "kind" or len(budgets) in (0, 2)
     remedy = "with reflect_scope='kind' name two, of observations and of reflections"
-    _require(two, "reflect_tokens", policy.reflect_tokens, remedy)
-    for budget in policy.reflect_tokens:
-        _require(budget > 0, "reflect_tokens", policy.reflect_tokens, "use positive budgets")
+    _require(two, "reflect_tokens", budgets, remedy)
 
 
 def _check_window(policy: Policy) -> None:
@@ -344,10 +251,10 @@ def _check_window(policy: Policy) -> None:
     )
     if room > sum(notes) // 8:
         fitting = tuple(budget * room // sum(notes) for budget in notes)
-        raise impossible("reflect_tokens", notes, f"{what} it, such as to {fitting}")
+        raise InvalidSetting("reflect_tokens", notes, f"{what} it, such as to {fitting}")
     fitting = tuple(budget * window // total for budget in notes)
     both = f"both, such as to tail_tokens={tail * window // total} and reflect_tokens={fitting}"
-    raise impossible("tail_tokens", tail, f"{what} {both}")
+    raise InvalidSetting("tail_tokens", tail, f"{what} {both}")
 
 
 def _check_budgets(policy: Policy) -> None:
@@ -378,4 +285,4 @@ def _check_budgets(policy: Policy) -> None:
 
 def _require(condition: bool, name: str, value: object, remedy: str) -> None:  # noqa: FBT001
     if not condition:
-        raise impossible(name, value, remedy)
+        raise InvalidSetting(name, value, remedy)

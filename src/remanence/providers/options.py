@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from remanence.fields import check_variable
+from remanence.validation import check_variable
 
 TIMEOUT_SECONDS = 120.0
 """The default timeout of a call."""

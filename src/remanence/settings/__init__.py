@@ -1,14 +1,23 @@
 """Settings of a running memory."""
 
-from collections.abc import Mapping
+import dataclasses
+import difflib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal
 
-from remanence.fields import check_fields, check_variable, impossible
+from remanence.errors import InvalidPolicy
+from remanence.policy.policy import Policy
+from remanence.policy.presets import PolicyValue, Preset
 from remanence.types import Budget
-
-Preset: TypeAlias = Literal["default", "lango", "zora", "brain"]
-PolicyValue: TypeAlias = bool | int | float | str | tuple[int, ...] | None
+from remanence.validation import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    check_fields,
+    check_variable,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +62,14 @@ class Settings:
     observer_key_variable: str | None = None
     reflector_key_variable: str | None = None
     durability: Literal["full", "normal"] = "full"
-    lease_seconds: float = 10.0
-    turn_wait_seconds: float = 60.0
-    workers: int = 4
-    shutdown_timeout_seconds: float = 10.0
+    lease_seconds: PositiveFloat = 10.0
+    turn_wait_seconds: NonNegativeFloat = 60.0
+    workers: NonNegativeInt = 4
+    shutdown_timeout_seconds: NonNegativeFloat = 10.0
     blocks_directory: str | None = None
-    blocks_keep_last: int = 200
+    blocks_keep_last: PositiveInt = 200
     daily_directory: str | None = None
-    daily_keep_days: int = 7
+    daily_keep_days: NonNegativeInt = 7
     budgets: tuple[Budget, ...] = ()
     over_budget: Literal["extractive", "raw"] = "extractive"
 
@@ -68,9 +77,22 @@ class Settings:
         check_fields(self)
         for name in ("model_key_variable", "observer_key_variable", "reflector_key_variable"):
             check_variable(name, getattr(self, name))
-        for name in ("lease_seconds", "blocks_keep_last"):
-            if (value := getattr(self, name)) <= 0:
-                raise impossible(name, value, "use a positive number")
-        for name in ("workers", "turn_wait_seconds", "shutdown_timeout_seconds", "daily_keep_days"):
-            if (value := getattr(self, name)) < 0:
-                raise impossible(name, value, "use 0 or more")
+
+
+def policy_of(settings: Settings) -> Policy:
+    """Return the policy that *settings* describe: a preset with changes.
+
+    Raises:
+        InvalidPolicy: a field is unknown, or its value contradicts the others.
+    """
+    known = [field.name for field in dataclasses.fields(Policy)]
+    for name in settings.policy:
+        if name not in known:
+            raise InvalidPolicy(f"policy.{name} is unknown: {nearest_hint(name, known)}")
+    return Policy.from_preset(settings.preset, settings.policy)
+
+
+def nearest_hint(name: str, known: Sequence[str], listed: Sequence[str] = ()) -> str:
+    """Return the remedy for an unknown name: the nearest known one, or else those to list."""
+    nearest = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(listed or known)}"

@@ -6,18 +6,17 @@ also be in a dialect of `remanence.settings.compat`.
 """
 
 import dataclasses
-import difflib
 import json
 import os
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, get_type_hints
+from typing import Any, Final, TypeAlias, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import TypeAdapter, ValidationError, create_model
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -25,16 +24,20 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from remanence.errors import InvalidPolicy
-from remanence.settings import Settings
+from remanence.errors import InvalidPolicy, InvalidSetting
+from remanence.policy.policy import Policy
+from remanence.settings import Settings, nearest_hint, policy_of
 from remanence.settings.comments import strip_comments
-from remanence.settings.compat import Translation, translate
+from remanence.settings.compat import translate
+from remanence.settings.entry import Entry
+from remanence.validation import check_value, field_types, is_of_type
 
 PREFIX = "REMANENCE_"
 CONFIG_VARIABLE = "REMANENCE_CONFIG"
 FILE_NAMES = ("remanence.toml", "remanence.json")
 OTHER_VARIABLES = frozenset({CONFIG_VARIABLE, "REMANENCE_DATA", "REMANENCE_DEBUG"})
 """Variables with the prefix that are not settings, like those that begin with REMANENCE_TEST_."""
+ENVIRONMENT: Final = "environment"
 
 Values: TypeAlias = dict[str, Any]  # from one source, before they are checked
 
@@ -52,44 +55,32 @@ class LoadedSettings:
 
 
 def load_settings(
-    policy_type: type,
-    *,
-    arguments: Mapping[str, object],
-    directory: Path,
-    file: Path | None = None,
+    *, arguments: Mapping[str, object], directory: Path, file: Path | None = None
 ) -> LoadedSettings:
-    """Read settings once, at the start; *policy_type* is the dataclass whose fields may be set.
+    """Read settings once, at the start.
 
-    *file* replaces the one in *directory*. An argument of None counts as not given.
+    *file* replaces the one in *directory*. An argument of None counts as missing.
 
     Raises:
-        InvalidPolicy: a key is unknown, or a value is not of its type; the text names the key, its
-            value, its source, and what to write.
+        InvalidPolicy: a key is unknown, or its value is impossible; the text names the key as its
+            source does, with its value, its source, and what to write.
     """
-    models = _models(policy_type)
     file = file or config_file(directory)
-    from_file, other = _read_file(file) if file else ({}, None)
-    given = {key: value for key, value in arguments.items() if value is not None}
-    sources: tuple[tuple[str, Values], ...] = (
-        (f"file {file.name}" if file else "", from_file),
-        ("environment", _read_environment(models.environment)),
-        ("argument", given),
-    )
-    origins: dict[str, str] = {}
-    merged: Values = {}
-    for origin, values in sources:
-        _check_table(values, origin)
-        merged = {**merged, **values, "policy": merged.get("policy", {}) | values.get("policy", {})}
-        origins |= dict.fromkeys(_keys(values), origin)
-        if values is from_file and other:
-            origins |= other.origins
+    entries = {} if file is None else dict(_file_entries(file))
+    entries |= _flat_entries(_read_environment(), ENVIRONMENT)
+    entries |= _flat_entries({k: v for k, v in arguments.items() if v is not None}, "argument")
+    values: Values = {key: _check(key, entry) for key, entry in entries.items()}
+    changes = {
+        key.removeprefix("policy."): values.pop(key)
+        for key in tuple(values)
+        if key.startswith("policy.")
+    }
+    settings = Settings(**values, policy=changes)
     try:
-        checked = models.values.model_validate(merged)
-    except ValidationError as error:
-        raise InvalidPolicy(_explain(error, origins, _known_keys(policy_type))) from error
-    settings = _settings(checked)
-    if file and other:
-        _check_policy(policy_type, settings, other, file)
+        policy_of(settings)
+    except InvalidSetting as error:
+        raise _explain(error, entries) from error
+    origins = {key: entry.origin for key, entry in entries.items()}
     return LoadedSettings(settings=settings, origins=origins, file=file)
 
 
@@ -115,7 +106,7 @@ def variable(key: str) -> str:
 
 
 class _Environment(BaseSettings):
-    """Reader of the environment; `_models` adds the fields."""
+    """Reader of the environment; `_environment_model` adds the fields."""
 
     model_config = SettingsConfigDict(
         env_ignore_empty=True,
@@ -125,70 +116,88 @@ class _Environment(BaseSettings):
     )
 
 
-class _Models(NamedTuple):
-    environment: type[_Environment]
-    values: type[BaseModel]
+@cache
+def _environment_model() -> type[_Environment]:
+    """Create a model with the fields of `Settings`, and those of `Policy` under `policy`."""
+    fields = _model_fields(Settings)
+    fields["policy"] = (create_model("PolicyChanges", **_model_fields(Policy)), None)
+    return create_model("Environment", __base__=_Environment, **fields)
+
+
+def _model_fields(kind: type) -> dict[str, Any]:  # for create_model: a type and a default
+    hints = get_type_hints(kind)
+    return {field.name: (hints[field.name], None) for field in dataclasses.fields(kind)}
 
 
 @cache
-def _models(policy_type: type) -> _Models:
-    """Create models with the fields of `Settings`, and those of *policy_type* under `policy`."""
-    strict = ConfigDict(extra="forbid")
-    changes = create_model("PolicyChanges", __config__=strict, **_fields(policy_type))
-    fields = _fields(Settings)
-    fields["policy"] = (changes, None)
-    fields["workers"] = (int, Field(default=None, ge=0))
-    fields["daily_keep_days"] = (int, Field(default=None, ge=0))
-    fields["blocks_keep_last"] = (int, Field(default=None, ge=1))
-    fields["shutdown_timeout_seconds"] = (float, Field(default=None, ge=0))
-    return _Models(
-        create_model("Environment", __base__=_Environment, **fields),
-        create_model("Values", __config__=strict, **fields),
-    )
+def _key_types() -> Mapping[str, Any]:  # types with their ranges
+    """Return the type of each key."""
+    types = {name: kind for name, kind in field_types(Settings).items() if name != "policy"}
+    return types | {f"policy.{name}": kind for name, kind in field_types(Policy).items()}
 
 
-def _fields(of: type) -> dict[str, Any]:  # for create_model: a type and a default
-    hints = get_type_hints(of)
-    return {field.name: (hints[field.name], None) for field in dataclasses.fields(of)}
-
-
-def _known_keys(policy_type: type) -> list[str]:
-    keys = [field.name for field in dataclasses.fields(Settings) if field.name != "policy"]
-    return keys + [f"policy.{field.name}" for field in dataclasses.fields(policy_type)]
-
-
-def _keys(values: Values) -> Iterator[str]:
-    yield from (key for key in values if key != "policy")
-    yield from (f"policy.{key}" for key in values.get("policy", {}))
-
-
-def _check_table(values: Values, origin: str) -> None:
-    policy = values.get("policy", {})
-    if not isinstance(policy, dict):
-        raise InvalidPolicy(f"policy={policy!r} ({origin}) is not a table: write its keys below it")
-
-
-def _read_file(file: Path) -> tuple[Values, Translation | None]:
-    """Return the settings of a file, and their translation if it is in another dialect."""
-    values = _parse(file)
-    other = translate(values, file=file.absolute())
-    return (other.values, other) if other else (values, None)
-
-
-def _check_policy(
-    policy_type: Any, settings: Settings, other: Translation, file: Path
-) -> None:  # one with presets
-    """Raise `InvalidPolicy` with the file's own key if values contradict each other."""
-    try:
-        getattr(policy_type, settings.preset)(**settings.policy)
-    except InvalidPolicy as error:
-        fields = (f"policy.{word}" for word in re.findall(r"\w+", str(error)))
-        field = next((field for field in fields if field in other.written), None)
-        if field is None:
-            raise
+def _flat_entries(values: Values, source: str) -> dict[str, Entry]:
+    """Return the entries of a source that has our keys; the environment has its own spelling."""
+    changes = values.get("policy", {})
+    if not isinstance(changes, dict):
         raise InvalidPolicy(
-            f"{other.written[field]} (file {file.name}) is impossible: it sets {field}, and {error}"
-        ) from error
+            f"policy={changes!r} ({source}) is not a table: write its keys below it"
+        )
+    flat = {key: value for key, value in values.items() if key != "policy"}
+    flat |= {f"policy.{key}": value for key, value in changes.items()}
+    spell = variable if source == ENVIRONMENT else str
+    return {key: Entry(value, spell(key), value, source) for key, value in flat.items()}
+
+
+def _file_entries(file: Path) -> Mapping[str, Entry]:
+    values = _parse(file)
+    translated = translate(values, file=file.absolute())
+    return _flat_entries(values, f"file {file.name}") if translated is None else translated
+
+
+def _check(key: str, entry: Entry) -> object:
+    """Return the value of a key, as its type where a source can only write another one."""
+    types = _key_types()
+    if key not in types:
+        known = [variable(name) if entry.source == ENVIRONMENT else name for name in types]
+        hint = nearest_hint(entry.name, known)
+        raise InvalidPolicy(f"{entry.name} ({entry.source}) is unknown: {hint}")
+    value = _convert(entry.setting, types[key], is_text=entry.source == ENVIRONMENT)
+    try:
+        check_value(key.removeprefix("policy."), value, types[key])
+    except InvalidSetting as error:
+        raise _refusal(key, entry, error) from error
+    return value
+
+
+def _convert(value: Any, hint: Any, *, is_text: bool) -> Any:  # of any type, as of a file
+    """Return a value as a type, or unchanged if that is impossible.
+
+    The environment writes numbers as texts; files write tuples as lists, budgets as tables, and
+    whole numbers with a point.
+    """
+    if isinstance(value, list | dict) or (is_text and isinstance(value, str)):
+        try:
+            return TypeAdapter(hint).validate_python(value)
+        except ValidationError:
+            return value
+    if isinstance(value, float) and value.is_integer() and not is_of_type(value, hint):
+        return int(value)
+    return value
+
+
+def _explain(error: InvalidSetting, entries: Mapping[str, Entry]) -> InvalidPolicy:
+    """Return the error of values that contradict each other, for the one that a source has."""
+    names = (f"policy.{word}" for word in (error.name, *re.findall(r"\w+", error.remedy)))
+    key = next((name for name in names if name in entries), None)
+    return error if key is None else _refusal(key, entries[key], error)
+
+
+def _refusal(key: str, entry: Entry, error: InvalidSetting) -> InvalidPolicy:
+    """Return *error* in the words of the source that set *key*."""
+    if entry.translated:
+        return entry.error(f"it sets {key}, and {error}")
+    return entry.error(error.remedy if key.removeprefix("policy.") == error.name else str(error))
 
 
 def _parse(file: Path) -> Values:
@@ -208,44 +217,22 @@ def _parse(file: Path) -> Values:
     return values
 
 
-def _read_environment(model: type[_Environment]) -> Values:
-    known = {variable(key) for key in model.model_fields}
+def _unknown_variables() -> Iterator[str]:
+    known = {variable(name) for name in _environment_model().model_fields}
     for name in sorted(os.environ):
         ours = name.startswith(PREFIX) and not name.startswith(f"{PREFIX}TEST_")
         if ours and name not in OTHER_VARIABLES and name.split("__")[0] not in known:
-            raise InvalidPolicy(f"environment variable {name} is unknown: {_hint(name, known)}")
+            yield f"environment variable {name} is unknown: {nearest_hint(name, sorted(known))}"
+
+
+def _read_environment() -> Values:
+    for problem in _unknown_variables():
+        raise InvalidPolicy(problem)
     try:
-        return EnvSettingsSource(model)()
+        return EnvSettingsSource(_environment_model())()
     except SettingsError as error:
         text = getattr(error.__cause__, "doc", "")
         names = (name for name in os.environ if name.startswith(PREFIX))
         name = next((name for name in names if os.environ[name] == text), f"a {PREFIX} variable")
-        raise InvalidPolicy(
-            f"{name}={text!r} (environment) is impossible: write lists and tables as JSON, such "
-            "as [4000, 4000, 8000]"
-        ) from error
-
-
-def _hint(name: str, known: Collection[str]) -> str:
-    nearest = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(known))}"
-
-
-def _explain(error: ValidationError, origins: Mapping[str, str], known: list[str]) -> str:
-    problems = []
-    for problem in error.errors():
-        key = ".".join(str(piece) for piece in problem["loc"][:2])
-        origin = origins.get(key) or origins.get(str(problem["loc"][0]), "default")
-        if problem["type"] == "extra_forbidden":
-            problems.append(f"{key} ({origin}) is unknown: {_hint(key, known)}")
-        else:
-            remedy = problem["msg"][:1].lower() + problem["msg"][1:]
-            problems.append(f"{key}={problem['input']!r} ({origin}) is impossible: {remedy}")
-    return "; ".join(dict.fromkeys(problems))
-
-
-def _settings(checked: BaseModel) -> Settings:
-    given = {name: getattr(checked, name) for name in checked.model_fields_set}
-    policy: BaseModel | None = given.pop("policy", None)
-    changes = {name: getattr(policy, name) for name in policy.model_fields_set} if policy else {}
-    return Settings(**given, policy=changes)
+        problem = "write lists and tables as JSON, such as [4000, 4000, 8000]"
+        raise Entry(text, name, text, ENVIRONMENT).error(problem) from error

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Literal, TypeAlias
 
 from remanence.errors import InvalidPolicy
-from remanence.fields import check_fields
+from remanence.validation import NonNegativeFloat, NonNegativeInt, check_fields
 
 BudgetScope: TypeAlias = Literal["conversation", "user", "day"]
 BudgetLevel: TypeAlias = Literal["ok", "soft", "hard"]
@@ -29,10 +29,10 @@ class Budget:
 
     scope: BudgetScope
     daily: bool = False
-    soft_usd: float | None = None
-    hard_usd: float | None = None
-    soft_tokens: int | None = None
-    hard_tokens: int | None = None
+    soft_usd: NonNegativeFloat | None = None
+    hard_usd: NonNegativeFloat | None = None
+    soft_tokens: NonNegativeInt | None = None
+    hard_tokens: NonNegativeInt | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -40,9 +40,6 @@ class Budget:
         limits = {name: limit for name, limit in fields.items() if limit is not None}
         if not limits:
             raise InvalidPolicy(f"a budget of each {self.scope} has no limit: set {_LIMITS[1]!r}")
-        for name, limit in limits.items():
-            if limit < 0:
-                raise InvalidPolicy(f"budget {name}={limit!r} is below 0")
         for soft, hard in (("soft_usd", "hard_usd"), ("soft_tokens", "hard_tokens")):
             if limits.get(soft, 0) > limits.get(hard, math.inf):
                 raise InvalidPolicy(

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
-from remanence.fields import check_fields, impossible
+from remanence.errors import InvalidSetting
 from remanence.types.fact import Owner
 from remanence.types.segment import Priority, Tag
+from remanence.validation import check_fields
 from remanence.wire.parts import Role
 
 HitKind: TypeAlias = Literal["note", "message", "fact"]
@@ -56,7 +57,7 @@ class RecallFilter:
         check_fields(self)
         for name, moment in (("since", self.since), ("until", self.until)):
             if moment is not None and moment.tzinfo is None:
-                raise impossible(name, moment, "give it a time zone, such as datetime.UTC")
+                raise InvalidSetting(name, moment, "give it a time zone, such as datetime.UTC")
 
     def allows(self, hit: Hit) -> bool:
         """Return whether *hit* meets all conditions."""

@@ -1,7 +1,6 @@
 """Limits on the input and output of a model."""
 
-from remanence.errors import InvalidPolicy
-from remanence.fields import impossible
+from remanence.errors import InvalidPolicy, InvalidSetting
 from remanence.protocols import CountTokens
 
 MIN_INPUT_TOKENS = 4_000
@@ -21,7 +20,7 @@ _MAX_WORD_CHARACTERS = 16
 def check_limits(*, max_output_tokens: int, max_input_tokens: int) -> None:
     """Raise `InvalidPolicy` for limits that are too small to write notes."""
     if max_output_tokens < 1:
-        raise impossible("max_output_tokens", max_output_tokens, "use 1 or more")
+        raise InvalidSetting("max_output_tokens", max_output_tokens, "use 1 or more")
     if max_input_tokens < MIN_INPUT_TOKENS:
         raise InvalidPolicy(
             f"max_input_tokens={max_input_tokens:,} leaves no room beside the instructions: "
