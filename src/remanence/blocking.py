@@ -15,6 +15,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
 
 from remanence import conversation as awaited_conversation, memory as awaited
@@ -249,9 +250,11 @@ class Memory(_Handle[awaited.Memory]):
         *,
         user: str | None = None,
         tenant: str = "default",
+        timezone: tzinfo | None = None,
     ) -> Conversation:
         """Return the conversation *id* of a tenant, as `remanence.Memory.conversation` does."""
-        return Conversation(self._awaited.conversation(id, user=user, tenant=tenant), self._portal)
+        awaited = self._awaited.conversation(id, user=user, tenant=tenant, timezone=timezone)
+        return Conversation(awaited, self._portal)
 
     @property
     def calibration(self) -> Mapping[str, float]:

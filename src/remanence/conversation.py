@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from itertools import takewhile
 from typing import Final
 
@@ -86,8 +86,15 @@ def require_conversation(value: object) -> None:
 class Conversation:
     """One conversation of a memory. Cheap to make; holds no messages itself."""
 
-    def __init__(self, runtime: Runtime, ref: ConversationRef, user: str | None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        ref: ConversationRef,
+        user: str | None,
+        timezone: tzinfo | None = None,
+    ) -> None:
         """Use `memory.conversation`."""
+        self._timezone = timezone
         self._runtime = runtime
         self._store = runtime.store
         self.ref = ref
@@ -150,7 +157,8 @@ class Conversation:
         for message in messages:
             check_message(message, max_bytes=self._runtime.policy.max_message_bytes)
         with give_priority():
-            counted = await self._count_tokens(await self._pair_results(messages))
+            paired = await self._pair_results(self._in_timezone(messages))
+            counted = await self._count_tokens(paired)
             appended = await self._store.append(
                 self.ref,
                 counted,
@@ -484,6 +492,16 @@ class Conversation:
         if deleted:
             await self._store.scrub()
         return deleted
+
+    def _in_timezone(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Return the messages with times in the conversation's time zone, if it has one."""
+        if self._timezone is None:
+            return messages
+        now = self.clock.now()
+        times = ((message.created_at or now).astimezone(self._timezone) for message in messages)
+        return tuple(
+            message.replace(created_at=at) for message, at in zip(messages, times, strict=True)
+        )
 
     async def _pair_results(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages with the missing call ids of tool results."""

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
@@ -181,16 +181,21 @@ class Memory:
         *,
         user: str | None = None,
         tenant: str = "default",
+        timezone: tzinfo | None = None,
     ) -> Conversation:
         """Return the conversation *id* of a tenant; its first message creates it.
 
         It belongs to the first *user* that is named, and refuses handles that name another user or
+        none. Appended messages get the UTC offset of *timezone*, by which their "today" is
+        reckoned; by default it is that of their own `created_at`, and of the clock if they have
         none.
         """
+        if timezone is not None:
+            require_one_of(tzinfo, timezone=timezone)
         names = {"id": id, "tenant": tenant} | ({} if user is None else {"user": user})
         for name, value in names.items():
             require_name(f"conversation {name}", value)
-        return Conversation(self._runtime, ConversationRef(tenant, id), user)
+        return Conversation(self._runtime, ConversationRef(tenant, id), user, timezone)
 
     async def conversations(
         self,

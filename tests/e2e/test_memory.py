@@ -1,6 +1,7 @@
 """The main job: messages in, background work, a bounded context out."""
 
 import asyncio
+from datetime import timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -374,3 +375,14 @@ async def test_the_newest_message_stays_however_long_it_is_and_whatever_is_obser
 
     assert state.active_seq == 1
     assert [message.seq for message in context.messages] == [1]
+
+
+async def test_messages_have_the_time_zone_of_their_conversation() -> None:
+    seoul = timezone(timedelta(hours=9))
+    async with Memory.open("sqlite:///:memory:", clock=FixedClock()) as memory:
+        chat = memory.conversation("trip", timezone=seoul)
+        appended = await chat.append(Message.user("I leave tomorrow."), Message.assistant("Fine."))
+
+    assert {message.created_at.utcoffset() for message in appended if message.created_at} == {
+        timedelta(hours=9)
+    }

@@ -4,6 +4,9 @@ import pytest
 
 from remanence.dates import find_dates
 from remanence.observers.extractive.event_dates import format_date
+from remanence.observers.extractive.passages import passages
+from remanence.pacing import at_once
+from remanence.types import Message
 
 
 @pytest.mark.parametrize(
@@ -24,3 +27,17 @@ def test_the_date_in_a_note_is_clear_beside_that_of_its_heading(
     (mention,) = find_dates(sentence, at)
 
     assert format_date(mention, at, sentence[mention.end :]) == shown
+
+
+def test_the_days_of_all_messages_are_those_of_the_user() -> None:
+    said = datetime.fromisoformat("2026-11-23T00:30:00+09:00")
+    messages = [
+        Message.user("Did I call the doctor?").replace(seq=1, created_at=said),
+        Message.assistant("You called her yesterday.").replace(
+            seq=2, created_at=said.astimezone(UTC)
+        ),
+    ]
+
+    found = at_once(passages(messages))
+
+    assert [str(day.first) for each in found for day in each.dates] == ["2026-11-22"]

@@ -1,6 +1,6 @@
 """The clauses of a text, with their tenses."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from typing import cast
 
 from remanence.dates.grammar import Grammar
@@ -12,13 +12,14 @@ _TARGET_CHARACTERS = 24
 
 
 class Clauses:
-    """The clauses of a text; boundaries are computed on demand."""
+    """The clauses of a text; boundaries and cues are computed on demand and cached."""
 
     def __init__(self, text: str, grammar: Grammar) -> None:
         self._text = text
         self._grammar = grammar
         self._starts: list[int] = []
         self._continues: list[bool] = []
+        self._cache: dict[int, tuple[list[int], list[str | None], Clause]] = {}
 
     def at(self, start: int, end: int) -> Clause:
         """Return the clause of a mention; without a tense, it has that of the next in its sentence.
@@ -41,21 +42,31 @@ class Clauses:
 
     def _read(self, index: int, position: int) -> Clause:
         """Return a clause by its future cue, else by the last cue before `position`, else the first."""
-        begin = self._starts[index]
-        end = self._starts[index + 1] if index + 1 < len(self._starts) else len(self._text)
-        patterns, cue = self._grammar.clause, None
-        for found in patterns.tense.finditer(self._text, begin, end):
-            if cue is None or found.start() < position or found.lastgroup == "future":
-                cue = found.lastgroup
-            if cue == "future":
-                break
-        is_birth = cue == "birth"
-        return Clause(
-            tense="present" if is_birth else cast("Tense | None", cue),  # the groups are tenses
-            perfect=patterns.perfect.search(self._text, begin, end) is not None,
-            undecided=patterns.arranging.search(self._text, begin, end) is not None,
-            yearly=is_birth or patterns.yearly.search(self._text, begin, end) is not None,
+        if index not in self._cache:
+            self._cache[index] = self._find_cues(index)
+        starts, cues, clause = self._cache[index]
+        if not cues:
+            return clause
+        cue = cues[max(0, bisect_left(starts, position) - 1)]
+        if cue == "birth":
+            return clause._replace(tense="present", yearly=True)
+        return clause._replace(tense=cast("Tense", cue))  # the groups are tenses
+
+    def _find_cues(self, index: int) -> tuple[list[int], list[str | None], Clause]:
+        """Return where the tense cues of a clause are, their groups, and the clause without one."""
+        span = self._starts[index], (*self._starts[index + 1 : index + 2], len(self._text))[0]
+        patterns = self._grammar.clause
+        found = list(patterns.tense.finditer(self._text, *span))
+        clause = Clause(
+            tense=None,
+            perfect=patterns.perfect.search(self._text, *span) is not None,
+            undecided=patterns.arranging.search(self._text, *span) is not None,
+            yearly=patterns.yearly.search(self._text, *span) is not None,
         )
+        cues = [cue.lastgroup for cue in found]
+        if "future" in cues:
+            found, cues = found[:1], ["future"]
+        return [cue.start() for cue in found], cues, clause
 
     def _is_target(self, start: int, end: int) -> bool:
         before = self._text[max(0, start - _TARGET_CHARACTERS) : start]

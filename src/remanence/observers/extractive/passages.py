@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from remanence.dates import DateMention, finding_dates
+from remanence.dates.local_time import local_times
 from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
 from remanence.observers.extractive.choices import Offer, offer_of, with_items
 from remanence.observers.extractive.cues import DONE, NO_CUE, Cue, cue_of, is_request
@@ -45,7 +46,9 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     asked: dict[str, str] = {}
     languages: dict[str, Vocabulary] = {}
     offers: deque[Offer | None] = deque(maxlen=_MAX_OFFERS)
-    for message in messages:
+    times = local_times(messages)
+    for each in messages:
+        message = each.replace(created_at=times.get(each.seq, each.created_at))
         if message.kind == "message" and message.role != "system":
             from_text = _passages_of_text(message, names, languages)
             if theirs := [o for o in offers if o and o.message.speaker != message.speaker]:
