@@ -29,12 +29,14 @@ def names_read() -> frozenset[str]:
         name
         for file in SOURCE.rglob("*.py")
         if file.relative_to(SOURCE).as_posix() not in DECLARED_IN
-        for name in _read_in(ast.parse(file.read_text(encoding="utf-8")))
+        for name in _read_in(file.read_text(encoding="utf-8"))
     )
 
 
-def _read_in(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _read_in(text: str) -> Iterator[str]:
+    if "policy." not in text and "settings." not in text:
+        return
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             owner = node.value
             name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.wire.dialects import Reply
@@ -138,10 +139,8 @@ async def test_the_names_of_a_chain_may_be_one_text(wire: Wire, ask: ModelReques
 async def test_settings_name_a_chain_for_the_notes(whole_wire: Wire, role: str) -> None:
     wire = whole_wire
     wire.server.script(Fail(529), Reply("#1 [NOTE Fact] user: sails on LH 454"))
-    settings = replace(
-        Settings(url="sqlite:///:memory:", policy={"keep_last": 0}),
-        **{role: f"{wire.spec}, openai:spare@{wire.server.url}/v1"},
-    )
+    models: dict[str, Any] = {role: f"{wire.spec}, openai:spare@{wire.server.url}/v1"}
+    settings = replace(Settings(url="sqlite:///:memory:", policy={"keep_last": 0}), **models)
     async with Memory.open(settings=settings, clock=FixedClock()) as memory:
         chat = memory.conversation("trip")
         await chat.append(Message.user("I take LH 454 on Friday."), Message.assistant("Noted."))
