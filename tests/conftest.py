@@ -119,11 +119,11 @@ class PrefixWatch:
 
     def __init__(self, *, facts_renewed: bool = False) -> None:
         self._facts_renewed = facts_renewed
-        self._latest: dict[tuple[ConversationRef, int, datetime], Context] = {}
+        self._latest: dict[tuple[ConversationRef, int, datetime, int], Context] = {}
 
     def __call__(self, state: MemoryState, context: object) -> None:
         assert isinstance(context, Context)
-        life = (state.ref, state.key, state.created_at)
+        life = (state.ref, state.key, state.created_at, state.erasures)
         if life in self._latest:
             check_extends(self._latest[life], context, facts_renewed=self._facts_renewed)
         self._latest[life] = context

@@ -12,7 +12,7 @@ with Memory.open("sqlite:///memory.db") as memory:
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from datetime import tzinfo
@@ -220,6 +220,7 @@ class Conversation(_Handle[awaited_conversation.Conversation]):
     record_call = _blocking(awaited_conversation.Conversation.record_call)
     usage = _blocking(awaited_conversation.Conversation.usage)
     budget = _blocking(awaited_conversation.Conversation.budget)
+    forget = _blocking(awaited_conversation.Conversation.forget)
     delete = _blocking(awaited_conversation.Conversation.delete)
 
 
@@ -265,8 +266,21 @@ class Memory(_Handle[awaited.Memory]):
     usage = _blocking(awaited.Memory.usage)
     check = _blocking(awaited.Memory.check)
     unready = _blocking(awaited.Memory.unready)
+
+    def export_user(self, user: str, *, tenant: str = "default") -> Iterator[str]:
+        """As `remanence.Memory.export_user`, without `async`."""
+        lines = self._awaited.export_user(user, tenant=tenant)
+        while (line := self._portal.call(_next(lines))) is not None:
+            yield line
+
+    backup = _blocking(awaited.Memory.backup)
+    forget_user = _blocking(awaited.Memory.forget_user)
     note = _blocking(awaited.Memory.note)
     consolidate = _blocking(awaited.Memory.consolidate)
+
+
+async def _next(lines: AsyncIterator[str]) -> str | None:
+    return await anext(lines, None)
 
 
 async def _enter(context: AbstractAsyncContextManager[T]) -> T:

@@ -72,7 +72,7 @@ async def current_context(
         request = await _with_quotes(runtime, request, snapshot, query)
         context = await render_context(runtime, snapshot, request)
     if runtime.policy.observer_mode == "continuation":
-        runtime.live_prompts.keep(ref, context)
+        runtime.live_prompts.keep(snapshot.state, context)
     hidden = sum(gap.last_seq - gap.first_seq + 1 for gap in context.omitted)
     telemetry.context_built(
         snapshot.state, context, tokens=context.stats.context_tokens, omitted=hidden

@@ -36,6 +36,7 @@ from remanence.context_reader import (
 from remanence.errors import ConversationNotFound, InvalidArgument
 from remanence.facts.api import Facts
 from remanence.facts.conversation_facts import owner_of
+from remanence.forgetting import find_mentions, forget_messages
 from remanence.pacing import Pacer, give_priority
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import observation_due
@@ -54,6 +55,7 @@ from remanence.types import (
     Owner,
     Priority,
     RecallFilter,
+    Receipt,
     Role,
     Segment,
     Snapshot,
@@ -69,6 +71,9 @@ LOG_SEPARATOR = "\n\n---\n\n"
 
 ROUND: Final = 100
 """Newest messages that are searched for the tool calls of the round in progress."""
+
+CANDIDATES: Final = 20
+"""Hits of a recall that are candidates for `forget`."""
 
 LONG_TEXT = 20_000
 """Characters from which tokens are counted in a thread."""
@@ -469,6 +474,42 @@ class Conversation:
         """Return the spending of each budget that applies to this conversation."""
         user = (await self.state()).user
         return await self._runtime.budgets.states(self.ref, user or self.user)
+
+    async def forget(
+        self, *message_ids: str, facts: Sequence[str] = (), query: str | None = None
+    ) -> Receipt:
+        """Erase messages, facts of the user, and all that was made from them; return a receipt.
+
+        A message keeps its place on the tape, with role, time and a salted hash. Notes that covered
+        it are made anew from the rest: at once by the embedded observer, and again by another one if
+        it is configured. When it returns, no byte of the text is left in the database's files.
+
+        Args:
+            message_ids: the messages to forget.
+            facts: ids of facts of the conversation's user to forget.
+            query: what is to be forgotten, in words. Nothing is erased yet: the receipt, with
+                `erased=False`, names the candidates, for a person to choose from.
+
+        Raises:
+            InvalidArgument: there is no such message or fact, or nothing is named.
+            StoreUnavailable: another process kept a file in use; what was named is erased from the
+                memory, and its bytes by the next call.
+        """
+        await self._require_ours()
+        require_texts(message_ids=message_ids, facts=facts)
+        if query is None:
+            if not (message_ids or facts):
+                raise InvalidArgument("nothing is named: give ids of messages, facts= or query=")
+            owner = await self.owner()
+            return await forget_messages(self._runtime, self.ref, owner, message_ids, facts)
+        require_text(query=query)
+        if message_ids or facts or not query.strip():
+            raise InvalidArgument(
+                f"query={query!r:.80} only finds candidates: give it words, and no ids beside it"
+            )
+        hits = await self.recall(query, limit=CANDIDATES)
+        found = {hit.source_id for hit in hits if hit.kind != "note"}
+        return await find_mentions(self._runtime, self.ref, await self.owner(), query, found)
 
     async def delete(self) -> bool:
         """Erase messages, notes, log, facts and exported blocks, also of work in progress.

@@ -23,16 +23,27 @@ from remanence.conversation import Conversation
 from remanence.engine.hooks import Hooks
 from remanence.engine.readiness import find_unready
 from remanence.errors import InvalidArgument, InvalidPolicy, NotOpen
+from remanence.forgetting import forget_user
 from remanence.opening import assemble
 from remanence.policy.diagnosis import diagnose, diagnose_budget
 from remanence.policy.policy import Policy
-from remanence.protocols import FactExtractor, FactVectors, Observer, Reflector
+from remanence.protocols import BackupStore, FactExtractor, FactVectors, Observer, Reflector
 from remanence.providers import ModelOptions, ModelSource
 from remanence.recall.embedders import EmbedderSource
 from remanence.runtime import DEFAULT_TENANT, Runtime
 from remanence.settings import Settings, policy_of
 from remanence.stores import open_store
-from remanence.types import Budget, ConversationRef, MemoryState, Problem, Unready, UsageTotal
+from remanence.types import (
+    Budget,
+    ConversationRef,
+    MemoryState,
+    Owner,
+    Problem,
+    Receipt,
+    Unready,
+    UsageTotal,
+)
+from remanence.user_export import export_user
 
 CHECK_PAGE = 200
 
@@ -291,6 +302,43 @@ class Memory:
         self._runtime.check_open()
         works = self.policy.enabled and self._runtime.settings.workers > 0
         return await find_unready(self._store, clock=self.clock, works=works)
+
+    async def forget_user(self, user: str, *, tenant: str = "default") -> Receipt:
+        """Erase a user: conversations, facts, daily notes, blocks, and the name in the ledger.
+
+        When it returns, no byte of them is left in the database's files.
+
+        Raises:
+            StoreUnavailable: another process kept a file in use; the user is erased from the
+                memory, and the bytes by the next call.
+        """
+        self._runtime.check_open()
+        require_text(user=user, tenant=tenant)
+        return await forget_user(self._runtime, Owner(tenant, user))
+
+    def export_user(self, user: str, *, tenant: str = "default") -> AsyncIterator[str]:
+        """Yield everything kept of a user, a line of JSON each.
+
+        `line` in each says what it is: `user`, `conversation`, `message`, `segment`, `fact`, `usage`
+        or `daily_notes`; the other keys are the fields of that value.
+        """
+        self._runtime.check_open()
+        require_text(user=user, tenant=tenant)
+        return export_user(self._runtime, Owner(tenant, user))
+
+    async def backup(self, path: str | Path) -> None:
+        """Copy the database to a new file, as of one instant, while everybody reads and writes.
+
+        Raises:
+            InvalidArgument: the memory is not in a database file that can be copied.
+            StoreUnavailable: the file exists, or cannot be written.
+        """
+        self._runtime.check_open()
+        if not isinstance(self._store, BackupStore):
+            raise InvalidArgument(
+                "this memory is in no database file: copy it with the tools of its database"
+            )
+        await self._store.backup(str(path))
 
     async def note(self, text: str, *, user: str, tenant: str = "default") -> Path:
         """Add a line to a user's daily notes, and return the path of the file.

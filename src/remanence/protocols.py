@@ -10,6 +10,8 @@ from remanence.types import (
     Appended,
     ConversationRef,
     Draft,
+    Erased,
+    Erasure,
     Fact,
     FactChanges,
     FactDraft,
@@ -261,11 +263,28 @@ class Tape(Protocol):
         """States in order of (tenant, id), for paging."""
         ...
 
+    async def forget(self, state: MemoryState, erasure: Erasure, *, at: datetime) -> Erased | None:
+        """Put tombstones on the tape, erase segments and facts, and write the segments made anew.
+
+        Words and vectors of all of them go too, and texts of errors. Facts that erased ones
+        superseded hold again. Work on the conversation, and on others of its user if facts went,
+        that began before writes nothing. None, and nothing written, where the memory has changed
+        since *state* was read.
+
+        Raises:
+            StoreError: the live segments would not cover the tape as before.
+        """
+        ...
+
     async def delete(self, ref: ConversationRef) -> bool:
         """Erase a conversation and all that was made from it, facts too; false if there is none.
 
         Its model calls stay in the ledger, under their user, and no longer name it.
         """
+        ...
+
+    async def forget_user(self, owner: Owner) -> None:
+        """Erase a user's conversations and facts, and the user's name in the ledger."""
         ...
 
 
@@ -436,7 +455,7 @@ class FactStore(Protocol):
         ...
 
     async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
-        """Keep the facts that a conversation's contexts show; false if it was deleted."""
+        """Keep the facts that a conversation's contexts show; false if some may have been erased."""
         ...
 
 
@@ -490,6 +509,19 @@ class UsageLog(Protocol):
         since: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
         """Return the matching calls, summed by purpose and model, in the order of their names."""
+        ...
+
+
+@runtime_checkable
+class BackupStore(Protocol):
+    """A store that can copy itself to a file."""
+
+    async def backup(self, path: str) -> None:
+        """Copy the database, as of one instant, to a new file at *path*; writes do not wait.
+
+        Raises:
+            StoreUnavailable: there is a file already, or it cannot be written; none is left.
+        """
         ...
 
 

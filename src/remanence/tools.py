@@ -9,19 +9,21 @@ answer = await next(tool for tool in tools if tool.name == call.name).handler(ca
 ```
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeAlias, get_args
 
 from remanence.conversation import Conversation, require_conversation
 from remanence.errors import RemanenceError
-from remanence.types import Fact, FactType, Hit, Role, Tag, Tool
+from remanence.types import Fact, FactType, Hit, Receipt, Role, Tag, Tool
 
 JsonObject: TypeAlias = dict[str, Any]  # a JSON schema, or what a model made of one
 Handler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[str]]  # as above
 
 MAX_HITS = 20
 RECALL_TOKENS = 2_000
+MAX_SHOWN = 200
+_REST = ". Messages that say it stay: find them with a query, and forget them by their ids."
 
 
 def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
@@ -65,8 +67,19 @@ def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
         ),
         Tool(
             name="memory_forget",
-            description="Erase a fact about the user for good, by the id that a search gave.",
-            parameters=_schema({"id": _text("The fact's id.")}, required=("id",)),
+            description=(
+                "Forget what the user asks you to, for good. First call it with a query: it lists "
+                "facts and messages that say it. Then call it with their ids, those that are meant."
+            ),
+            parameters=_schema(
+                {
+                    "query": _text("What is to be forgotten; nothing is erased yet."),
+                    "id": _text("The id of one fact."),
+                    "facts": {"type": "array", "items": {"type": "string"}},
+                    "messages": {"type": "array", "items": {"type": "string"}},
+                },
+                required=(),
+            ),
             handler=_answering(calls.forget),
         ),
         Tool(
@@ -123,10 +136,33 @@ class _Calls:
 
     async def forget(self, given: Mapping[str, Any]) -> str:  # as above
         user, tenant = await self._owner()
-        fact_id = _string(given, "id")
-        if await self._conversation.facts.forget(fact_id, user=user, tenant=tenant):
-            return f"Forgotten: {fact_id}"
-        return f"There is no fact with the id {fact_id!r}: search for it first."
+        if (query := _optional(given, "query")) is not None:
+            found = await self._conversation.forget(query=query)
+            return await self._candidates(found, user, tenant)
+        facts = [*_strings(given, "facts"), *_strings(given, "id")]
+        messages = _strings(given, "messages")
+        if not facts and not messages:
+            raise _RefusedArguments("id is missing: give a query first, then the ids that it found")
+        known = {fact.id: fact for fact in await self._known(user, tenant)}
+        for fact_id in facts:
+            if fact_id not in known:
+                return f"There is no fact with the id {fact_id!r}: search for it first."
+        receipt = await self._conversation.forget(*messages, facts=facts)
+        gone = ", ".join((*facts, *receipt.message_ids))
+        said = not messages and any(known[fact_id].first_seq for fact_id in facts)
+        return f"Forgotten: {gone}{_REST if said else ''}"
+
+    async def _known(self, user: str, tenant: str) -> Sequence[Fact]:
+        return await self._conversation.facts.list(user=user, tenant=tenant, history=True)
+
+    async def _candidates(self, found: Receipt, user: str, tenant: str) -> str:
+        facts = [fact for fact in await self._known(user, tenant) if fact.id in found.facts]
+        lines = [_fact_line(fact) for fact in facts]
+        for place in found.messages:
+            (message,) = await self._conversation.messages(after=place.seq - 1, limit=1)
+            text = " ".join(message.full_text.split())
+            lines.append(f"- message {place.seq}: {text[:MAX_SHOWN]} (id: {place.id})")
+        return "\n".join(lines) or "Nothing says that."
 
     async def recall(self, given: Mapping[str, Any]) -> str:  # as above
         hits = await self._conversation.recall(
@@ -182,6 +218,11 @@ def _string(given: Mapping[str, Any], name: str) -> str:  # as above
     if not isinstance(value, str) or not value.strip():
         raise _RefusedArguments(f"{name} is missing: give a text")
     return value
+
+
+def _strings(given: Mapping[str, Any], name: str) -> list[str]:  # as above
+    value = given.get(name) or ()
+    return [str(each) for each in value] if isinstance(value, list | tuple) else [str(value)]
 
 
 def _optional(given: Mapping[str, Any], name: str) -> str | None:  # as above

@@ -1,14 +1,19 @@
 """Forgetting: the text is gone from the memory and from the bytes of its files."""
 
+import asyncio
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from remanence import Memory, Message
+from remanence import Conversation, Memory, Message, Policy, Settings
+from remanence.errors import InvalidArgument
+from remanence.protocols import ObserveRequest
 from remanence.stores import open_store
+from remanence.testing import check_coverage, check_tiling
 from remanence.testing.store_contract.samples import START
-from remanence.types import Fact, FactChanges, Owner
+from remanence.types import Draft, Fact, FactChanges, Note, Owner, ToolCallPart
+from remanence.types.receipt import chain, digest
 
 WORDS = (b"xylophone", b"quetzalcoatl", b"8814-2207")
 SECRET = "My xylophone teacher Quetzalcoatl has the number 8814-2207."
@@ -92,3 +97,234 @@ async def test_copies_that_sqlite_left_on_other_pages_are_gone_too(path: Path) -
     left = [fact.id for fact in facts if fact.summary.split()[1].encode() in content]
     assert sorted(left) == sorted(fact.id for fact in facts[250:])
     await store.close()
+
+
+SMALL = Policy.default(
+    observe_tokens=200,
+    tail_tokens=400,
+    tail_keep_tokens=100,
+    keep_last=2,
+    reflect_tokens=(300, 600),
+    reflect_min_interval_seconds=0,
+    max_context_tokens=4_000,
+)
+
+
+async def fill(chat: Conversation, *, messages: int, secret_at: int) -> str:
+    """Append messages, one of them the secret, let all be observed, and return the secret's id."""
+    for number in range(1, messages + 1):
+        text = SECRET if number == secret_at else filler(number).text
+        await chat.append(Message.user(text, id=f"m{number}"), Message.assistant("Noted."))
+        if number % 20 == 0:
+            await chat.flush()
+            await chat.context()
+    await chat.flush(everything=True)
+    return f"m{secret_at}"
+
+
+async def require_sound(memory: Memory, chat: Conversation) -> None:
+    state, snapshot, context = await chat.state(), await chat.snapshot(), await chat.context()
+    check_tiling(state, snapshot.segments)
+    check_coverage(context, state, snapshot.segments)
+    assert [problem for problem in await memory.check() if problem.level == "error"] == []
+    assert "quetzal" not in context.to_text().lower()
+
+
+@pytest.mark.parametrize("secret_at", [3, 40, 119, 120])
+async def test_no_byte_of_a_forgotten_message_is_left_and_its_place_stays(
+    path: Path, secret_at: int
+) -> None:
+    async with Memory.open(f"sqlite:///{path}", policy=SMALL) as memory:
+        chat = memory.conversation("chat", user="ana")
+        secret_id = await fill(chat, messages=120, secret_at=secret_at)
+        assert await chat.reflections()
+        before = await chat.messages()
+        was = next(message for message in before if message.id == secret_id)
+
+        receipt = await chat.forget(secret_id)
+
+        assert traces(path) == []
+        messages = await chat.messages()
+        (tomb,) = (message for message in messages if message.kind == "forgotten")
+        assert (tomb.seq, tomb.id, tomb.role, tomb.created_at) == (
+            was.seq,
+            was.id,
+            was.role,
+            was.created_at,
+        )
+        assert tomb.digest == digest(was, receipt.salt) == receipt.messages[0].digest
+        assert [m for m in messages if m != tomb] == [m for m in before if m.id != secret_id]
+        assert receipt.kept == chain(messages)
+        assert receipt.segments
+        assert await chat.recall("xylophone") == ()
+        await require_sound(memory, chat)
+
+
+async def test_what_stood_beside_a_forgotten_message_is_noted_again(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(
+            Message.user(SECRET, id="secret"),
+            Message.user("I live in Lisbon, Rua Augusta 12."),
+        )
+        await chat.flush(everything=True)
+
+        receipt = await chat.forget("secret")
+
+        (observation,) = await chat.observations()
+        assert observation.id not in receipt.segments
+        assert "Lisbon" in observation.text
+        assert "Quetzalcoatl" not in observation.lost
+
+
+async def test_a_receipt_names_facts_made_from_a_message_and_earlier_ones_hold_again(
+    path: Path,
+) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user("I live in Lisbon.", id="old"))
+        await chat.end()
+        await chat.append(Message.user("I live in Quetzalcoatl now.", id="new"))
+        await chat.end()
+        assert ["Quetzal" in f.summary for f in await memory.facts.list(user="ana")] == [True]
+
+        receipt = await chat.forget("new")
+
+        assert len(receipt.facts) == 1
+        assert ["Lisbon" in f.summary for f in await memory.facts.list(user="ana")] == [True]
+        assert traces(path) == []
+
+
+async def test_a_query_names_candidates_and_erases_nothing(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user("My phone number is 8814-2207.", id="a"), filler(2))
+        await chat.append(Message.user("Call 8814-2207, please.", id="b"))
+        fact = await memory.facts.save("The user's phone number is 8814-2207", user="ana")
+
+        found = await chat.forget(query="8814-2207")
+
+        assert (found.erased, found.message_ids, found.facts) == (False, ("a", "b"), (fact.id,))
+        assert [m.kind for m in await chat.messages()] == ["message"] * 3
+        receipt = await chat.forget(*found.message_ids, facts=found.facts)
+        assert (receipt.erased, receipt.message_ids, receipt.facts) == (
+            True,
+            ("a", "b"),
+            (fact.id,),
+        )
+        assert traces(path) == []
+
+
+async def test_what_is_not_there_cannot_be_forgotten(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(filler(1))
+
+        with pytest.raises(InvalidArgument, match="no 'nothing'"):
+            await chat.forget("nothing")
+        with pytest.raises(InvalidArgument, match="nothing is named"):
+            await chat.forget()
+        with pytest.raises(InvalidArgument, match="only finds candidates"):
+            await chat.forget("m1", query="phone")
+
+
+async def test_a_retried_append_of_a_forgotten_message_brings_nothing_back(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat")
+        message = Message.user(SECRET, id="secret")
+        await chat.append(message)
+        await chat.forget("secret")
+
+        (again,) = await chat.append(message)
+
+        assert again.kind == "forgotten"
+        assert traces(path) == []
+
+
+async def test_an_observation_under_way_brings_nothing_back(path: Path) -> None:
+    reached, opened = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        async def observe(self, request: ObserveRequest) -> Draft:
+            text = " ".join(message.text for message in request.messages)
+            if "Quetzalcoatl" in text:
+                reached.set()
+                await opened.wait()
+            last = request.messages[-1].seq
+            note = Note(text=text[:200], first_seq=request.messages[0].seq, last_seq=last)
+            return Draft(notes=(note,), made_by="slow/1")
+
+    async with Memory.open(f"sqlite:///{path}", observer=Slow()) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user(SECRET, id="secret"), filler(1), filler(2))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(chat.flush(everything=True))
+            await reached.wait()
+            await chat.forget("secret")
+            opened.set()
+
+        assert (await chat.state()).observed_seq == 3
+        assert "Line 1" in (await chat.observations())[0].text
+        assert traces(path) == []
+
+
+async def test_a_call_and_its_result_stay_paired_when_one_is_forgotten(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat")
+        call = ToolCallPart(id="call_1", name="lookup", arguments=f'{{"q": "{SECRET}"}}')
+        await chat.append(
+            Message.user("Look it up."),
+            Message.assistant(tool_calls=[call], id="call"),
+            Message.tool("call_1", SECRET, id="result"),
+        )
+
+        await chat.forget("call", "result")
+
+        request = (await chat.context()).to_openai()["messages"]
+        assert request[1]["tool_calls"][0]["function"] == {"name": "lookup", "arguments": "{}"}
+        assert (request[2]["tool_call_id"], request[2]["content"]) == ("call_1", "[forgotten]")
+        assert traces(path) == []
+
+
+async def test_blocks_are_rewritten_and_daily_notes_of_people_are_named(
+    path: Path, tmp_path: Path
+) -> None:
+    settings = Settings(
+        blocks_directory=str(tmp_path / "blocks"), daily_directory=str(tmp_path / "days")
+    )
+    async with Memory.open(f"sqlite:///{path}", settings=settings) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user(SECRET, id="secret"), filler(1))
+        await chat.end()
+        day = await memory.note(f"Ana said: {SECRET}", user="ana")
+        files = list((tmp_path / "blocks").iterdir())
+        assert any(b"Quetzalcoatl" in file.read_bytes() for file in files)
+
+        receipt = await chat.forget("secret")
+
+        assert not any(b"Quetzalcoatl" in file.read_bytes() for file in files)
+        assert receipt.files
+        assert set(receipt.files) <= set(map(str, files))
+        assert receipt.still_in == (str(day),)
+
+
+async def test_a_forgotten_user_leaves_no_byte(path: Path, tmp_path: Path) -> None:
+    settings = Settings(daily_directory=str(tmp_path / "days"))
+    async with Memory.open(f"sqlite:///{path}", settings=settings) as memory:
+        other = memory.conversation("other", user="ben")
+        await other.append(filler(1))
+        for name in ("one", "two"):
+            chat = memory.conversation(name, user="Quetzalcoatl")
+            await chat.append(Message.user(SECRET), Message.user("I live in Lisbon."))
+            await chat.end()
+        day = await memory.note("a note", user="Quetzalcoatl")
+
+        receipt = await memory.forget_user("Quetzalcoatl")
+
+        assert (receipt.conversations, len(receipt.messages)) == (("one", "two"), 4)
+        assert receipt.files == (str(day),)
+        assert not day.exists()
+        assert traces(path) == []
+        assert await memory.facts.list(user="Quetzalcoatl", history=True) == ()
+        assert [state.ref.id for state in await memory.conversations()] == ["other"]
+        assert await memory.check() == ()

@@ -109,6 +109,28 @@ async def test_arguments_that_make_no_sense_are_answered_in_words(
     assert words in answer
 
 
+async def test_what_the_user_asks_to_forget_is_found_first_and_then_forgotten() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user("I live in Lisbon.", id="m1"))
+        await chat.end()
+        await chat.append(Message.user("Forget where I live, please.", id="m2"))
+        (forget,) = (tool for tool in memory_tools(chat) if tool.name == "memory_forget")
+        (fact,) = await memory.facts.list(user="ana")
+
+        found = await forget.handler({"query": "lives in Lisbon"})
+        assert fact.id in found
+        assert "I live in Lisbon. (id: m1)" in found
+        assert await memory.facts.list(user="ana") == (fact,)
+
+        done = await forget.handler({"facts": [fact.id], "messages": ["m1"]})
+
+        assert done == f"Forgotten: {fact.id}, m1"
+        assert await memory.facts.list(user="ana") == ()
+        assert [message.kind for message in await chat.messages()] == ["forgotten", "message"]
+        assert await chat.recall("Lisbon") == ()
+
+
 @pytest.mark.parametrize("name", ["memory_search", "memory_save", "memory_forget"])
 async def test_without_a_user_the_tools_keep_and_find_nothing(name: str) -> None:
     async with Memory.open(IN_MEMORY) as memory:

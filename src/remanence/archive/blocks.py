@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,6 +97,12 @@ class BlockStore:
         """Delete a session, also from the cross-session blocks; return false if there is none."""
         return await self._run(lambda: self._remove(session_id))
 
+    async def forget(
+        self, session_id: str, seqs: AbstractSet[int], segment_ids: Sequence[str]
+    ) -> tuple[str, ...]:
+        """Remove the blocks of segments, and all that cover a message; return the changed files."""
+        return await self._run(lambda: self._forget(session_id, seqs, segment_ids))
+
     @property
     def _cross_session_file(self) -> Path:
         return self._directory / f"{CROSS_SESSION}.jsonl"
@@ -128,6 +134,28 @@ class BlockStore:
             removed = int(remove(self._session_file(session_id)))
             removed += self._forget_foreign(session_id, keep_last=0)
             return removed + _forget(self._cross_session_file, session_id, 0) > 0
+
+    def _forget(
+        self, session_id: str, seqs: AbstractSet[int], segment_ids: Sequence[str]
+    ) -> tuple[str, ...]:
+        endings = tuple(_digest(session_id, segment_id) for segment_id in segment_ids)
+
+        def goes(block: Block | None) -> bool:
+            if block is None or block.session_id != session_id:
+                return False
+            first, last = block.source_message_range
+            return block.id.endswith(endings) or any(first < seq <= last for seq in seqs)
+
+        files = {self._session_file(session_id), self._cross_session_file}
+        with self._writing:
+            changed = [
+                file
+                for file in sorted(
+                    files | {self._foreign_file(session_id) or self._cross_session_file}
+                )
+                if _remove_lines(file, goes)
+            ]
+        return tuple(str(file) for file in changed)
 
     def _append(self, blocks: Iterable[Block]) -> None:
         with self._writing:
@@ -169,12 +197,21 @@ def _forget(file: Path, session_id: str, keep_last: int) -> int:
     return len(pruned)
 
 
+def _remove_lines(file: Path, goes: Callable[[Block | None], bool]) -> bool:
+    """Remove the lines of blocks from a file; false if it has none of them."""
+    lines = _lines(file)
+    kept = [line for line in lines if not goes(_decode(line))]
+    if len(kept) == len(lines):
+        return False
+    write_whole(file, b"".join(line + b"\n" for line in kept))
+    return True
+
+
 def block_of(session_id: str, segment: Segment, *, tier: Tier = "session") -> Block:
     """Convert a segment to a block; the same segment always gets the same id."""
     milliseconds = int(segment.created_at.timestamp() * 1000)
-    digest = hashlib.sha256(f"{session_id}\n{segment.id}".encode()).hexdigest()
     return Block(
-        id=f"obs_{milliseconds}_{digest[:12]}",
+        id=f"obs_{milliseconds}_{_digest(session_id, segment.id)}",
         session_id=session_id,
         created_at=segment.created_at,
         tier=tier,
@@ -182,6 +219,10 @@ def block_of(session_id: str, segment: Segment, *, tier: Tier = "session") -> Bl
         source_message_range=(segment.first_seq - 1, segment.last_seq),
         estimated_tokens=segment.tokens,
     )
+
+
+def _digest(session_id: str, segment_id: str) -> str:
+    return hashlib.sha256(f"{session_id}\n{segment_id}".encode()).hexdigest()[:12]
 
 
 def live_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:

@@ -11,7 +11,7 @@ interrupted anywhere.
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
@@ -109,6 +109,36 @@ class DailyNotes:
         memory_file = self._folder(user, tenant) / "MEMORY.md"
         body = (await self._run(lambda: read_memory(_read(memory_file)))).body
         return redact(without_markers(_readable(body))).strip()
+
+    async def find(self, texts: Sequence[str], *, user: str, tenant: str) -> tuple[str, ...]:
+        """Return the files of a user, archived ones too, that have one of the texts."""
+        folder = self._folder(user, tenant)
+        sought = [" ".join(text.casefold().split()) for text in texts]
+
+        def has_one(file: Path) -> bool:
+            content = " ".join((_read(file) or "").casefold().split())
+            return any(text in content for text in sought)
+
+        return await self._run(lambda: tuple(str(f) for f in _files(folder) if has_one(f)))
+
+    async def read_all(self, *, user: str, tenant: str) -> tuple[tuple[str, str], ...]:
+        """Return the files of a user with their texts."""
+        folder = self._folder(user, tenant)
+        return await self._run(
+            lambda: tuple((str(f), _readable(_read(f) or "")) for f in _files(folder))
+        )
+
+    async def forget(self, *, user: str, tenant: str) -> tuple[str, ...]:
+        """Delete all files of a user, and return them."""
+        folder = self._folder(user, tenant)
+
+        def delete() -> tuple[str, ...]:
+            files = tuple(_files(folder))
+            for file in files:
+                file.unlink()
+            return tuple(str(file) for file in files)
+
+        return await self._run(delete)
 
     async def check_layout(self) -> None:
         """Raise `InvalidPolicy` if day files are in the directory itself: they have no user."""
@@ -282,6 +312,11 @@ def _users(directory: Path) -> list[tuple[str, str]]:
         for tenant, user, folder in named
         if (safe_name(tenant), safe_name(user)) == (folder.parent.name, folder.name)
     ]
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the Markdown files of a user, archived ones too."""
+    return sorted(folder.rglob("*.md"))
 
 
 def _days(folder: Path, *, before: date) -> list[date]:

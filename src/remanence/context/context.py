@@ -20,7 +20,14 @@ BlockKind: TypeAlias = Literal[
     "identity", "system", "knowledge", "facts", "heading", "reflection", "observation", "stand_in"
 ]
 OmittedReason: TypeAlias = Literal[
-    "stand_in", "over_budget", "excerpt", "notes_over_budget", "nothing_noted", "failed", "disabled"
+    "stand_in",
+    "over_budget",
+    "excerpt",
+    "notes_over_budget",
+    "nothing_noted",
+    "failed",
+    "disabled",
+    "forgotten",
 ]
 JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
 
@@ -55,6 +62,7 @@ class Omitted:
         budgets of `reflect_tokens` while reflections fail.
     `nothing_noted`: observed, and nothing was worth a note.
     `failed`: every try to observe them failed; `flush(retry=True)` tries again.
+    `forgotten`: it was forgotten, or stands beside a forgotten one and has no notes yet.
     `disabled`: memory is off, and they are older than `disabled_messages`.
     """
 

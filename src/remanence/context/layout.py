@@ -230,7 +230,8 @@ def _without_notes(snapshot: Snapshot) -> Iterator[Omitted]:
         if segment.last_seq > snapshot.state.active_seq:
             continue
         gaps: list[tuple[int, int, OmittedReason]] = [
-            (stretch.first_seq, stretch.last_seq, "failed") for stretch in segment.failed
+            (*stretch[:2], "forgotten" if stretch.reason == "forgotten" else "failed")
+            for stretch in segment.failed
         ]
         if not segment.text and not (segment.failed and segment.generation == 0):
             gaps.append((segment.first_seq, segment.last_seq, "nothing_noted"))
@@ -291,7 +292,12 @@ def _fit_tail(
     )
     shown = {message.seq for message in fitted.messages}
     named = tuple(gap for gap in shortened if gap.first_seq in shown)
-    return fitted._replace(omitted=(*fitted.omitted, *named))
+    forgotten = (
+        Omitted(first_seq=message.seq, last_seq=message.seq, reason="forgotten")
+        for message in fitted.messages
+        if message.kind == "forgotten"
+    )
+    return fitted._replace(omitted=(*fitted.omitted, *named, *forgotten))
 
 
 def _stand_in_blocks(tail: FittedTail, count_text: CountTokens) -> Iterator[SystemBlock]:

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from typing import Final
 
 from remanence.protocols import LivePrompt
-from remanence.types import ConversationRef
+from remanence.types import ConversationRef, MemoryState
 
 MAX_PROMPTS: Final = 256
 
@@ -13,18 +13,19 @@ class LivePrompts:
     """Caches the newest prompts of this process; the least recently used is evicted first."""
 
     def __init__(self) -> None:
-        self._prompts: OrderedDict[ConversationRef, LivePrompt] = OrderedDict()
+        self._prompts: OrderedDict[ConversationRef, tuple[int, LivePrompt]] = OrderedDict()
 
-    def keep(self, ref: ConversationRef, prompt: LivePrompt) -> None:
-        """Store the newest prompt of a conversation."""
-        self._prompts[ref] = prompt
-        self._prompts.move_to_end(ref)
+    def keep(self, state: MemoryState, prompt: LivePrompt) -> None:
+        """Store the newest prompt of a conversation, made from *state*."""
+        self._prompts[state.ref] = state.erasures, prompt
+        self._prompts.move_to_end(state.ref)
         if len(self._prompts) > MAX_PROMPTS:
             self._prompts.popitem(last=False)
 
-    def newest(self, ref: ConversationRef) -> LivePrompt | None:
-        """Return the newest prompt of a conversation, if it is cached."""
-        return self._prompts.get(ref)
+    def newest(self, state: MemoryState) -> LivePrompt | None:
+        """Return the newest prompt, if it is cached and nothing of it was forgotten since."""
+        erasures, prompt = self._prompts.get(state.ref, (-1, None))
+        return prompt if erasures == state.erasures else None
 
     def forget(self, ref: ConversationRef) -> None:
         """Remove the prompt of a deleted conversation."""

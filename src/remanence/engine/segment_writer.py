@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.engine.hooks import Hooks, observe, reflect
+from remanence.engine.hooks import NO_HOOKS, Hooks, observe, reflect
 from remanence.notes import render_notes
 from remanence.notes.excerpts import parts
 from remanence.notes.literals import LossReport
 from remanence.observers.draft_check import check_draft
+from remanence.observers.extractive import ExtractiveObserver
 from remanence.observers.observable import observable_messages
 from remanence.pacing import Pacer
 from remanence.policy.policy import Policy
@@ -32,7 +33,6 @@ from remanence.protocols import (
     Store,
 )
 from remanence.types import (
-    ConversationRef,
     Draft,
     FailedStretch,
     MemoryState,
@@ -45,6 +45,9 @@ from remanence.types import (
 KNOWN_NOTES = 100
 LOST_LITERALS = 200
 SLICE_CHARACTERS = 1_000
+STAND_IN = "stand-in/"
+"""Begins `made_by` of notes that the embedded observer made in the place of another."""
+
 MIN_LIMIT_TOKENS = 32
 """Minimum size limit of notes: with date and speaker they may exceed a source of a few words."""
 
@@ -77,7 +80,7 @@ class SegmentWriter:
     clock: Clock
     count_text: CountTokens
     hooks: Hooks
-    live_prompt: Callable[[ConversationRef], LivePrompt | None]
+    live_prompt: Callable[[MemoryState], LivePrompt | None]
 
     async def observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
         """Make and commit an observation; false if another was first."""
@@ -97,6 +100,20 @@ class SegmentWriter:
         segment = await self._observation(draft, messages, seen=seen, sum_tokens=sum_tokens)
         committed = await self.store.replace_observation(state, segment, failed.id)
         return self._report_commit(state, segment, committed)
+
+    async def stand_in(
+        self, state: MemoryState, messages: Sequence[Message], *, generation: int = 0
+    ) -> Segment:
+        """Return notes of *messages* that the embedded observer made, not committed yet.
+
+        `made_by` marks them if another observer is to make them again.
+        """
+        embedded = replace(self, observer=ExtractiveObserver(), hooks=NO_HOOKS)
+        draft, seen = await embedded._draft(state, messages, known=())
+        if not isinstance(self.observer, ExtractiveObserver):
+            draft = replace(draft, made_by=f"{STAND_IN}{draft.made_by}")
+        segment = await self._observation(draft, messages, seen=seen, sum_tokens=0)
+        return replace(segment, generation=generation)
 
     async def leave_out(
         self, state: MemoryState, messages: Sequence[Message], why: FailedStretch, *, observer: str
@@ -137,7 +154,7 @@ class SegmentWriter:
             note_format=self.policy.note_format,
             now=self.clock.now(),
             user=state.user,
-            live=self.live_prompt(state.ref),
+            live=self.live_prompt(state),
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             request, draft = await observe(self.observer, request, self.hooks)

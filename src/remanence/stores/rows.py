@@ -194,7 +194,7 @@ def _time(value: datetime | str | None) -> datetime | None:
     return None if value is None else decode_time(value)
 
 
-MESSAGE_COLUMNS: LiteralString = "seq, id, role, kind, name, content, created_at, tokens"
+MESSAGE_COLUMNS: LiteralString = "seq, id, role, kind, name, content, created_at, tokens, digest"
 
 
 def message_from_row(row: Row) -> Message:
@@ -206,7 +206,7 @@ def message_from_row(row: Row) -> Message:
 
 
 def _message(row: Row) -> Message:
-    seq, id_, role, kind, name, content, created_at, tokens = row
+    seq, id_, role, kind, name, content, created_at, tokens, digest = row
     return Message(
         role=role,
         content=decode_content(content),
@@ -216,6 +216,7 @@ def _message(row: Row) -> Message:
         kind=kind,
         seq=seq,
         tokens=tokens,
+        digest=digest,
     )
 
 
@@ -260,7 +261,7 @@ STATE_COLUMNS: LiteralString = (
     'tenant, id, key, "user", created_at, observed_seq, active_seq, reflected_seq, tail_seq, '
     "observed_sum_tokens, active_sum_tokens, tail_sum_tokens, last_observed_at, "
     "last_reflected_at, observe_failure, reflect_failure, lock_version, lease_owner, "
-    "lease_until, facts_seq, facts_failure, look_tokens, last_seq, last_sum_tokens, "
+    "lease_until, facts_seq, facts_failure, erasures, look_tokens, last_seq, last_sum_tokens, "
     "last_message_at, look_at"
 )
 
@@ -302,11 +303,12 @@ def _state(row: Row) -> MemoryState:
         lease_until=_time(row[18]),
         facts_seq=row[19],
         facts_failure=_failure(row[20]),
-        look_tokens=row[21],
-        last_seq=row[22],
-        last_sum_tokens=row[23],
-        last_message_at=_time(row[24]),
-        look_at=_time(row[25]),
+        erasures=row[21],
+        look_tokens=row[22],
+        last_seq=row[23],
+        last_sum_tokens=row[24],
+        last_message_at=_time(row[25]),
+        look_at=_time(row[26]),
     )
 
 

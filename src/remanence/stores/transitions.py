@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from remanence.errors import StoreError
-from remanence.types import Failure, LogEntry, LogKind, MemoryState, Segment
+from remanence.types import Erasure, Failure, LogEntry, LogKind, MemoryState, Segment
 
 _MAX_ERROR = 500
 
@@ -191,6 +191,23 @@ def after_retry(current: MemoryState | None) -> MemoryState | None:
         facts_failure=None,
         lock_version=current.lock_version + 1,
     )
+
+
+def after_forgetting(
+    current: MemoryState, erasure: Erasure, *, live: Sequence[Span]
+) -> MemoryState:
+    """Return the state after messages were forgotten: no cursor moves, and the notes still tile."""
+    gone = set(erasure.segments)
+    remade = (Span(s.id, s.generation, s.first_seq, s.last_seq) for s in erasure.remade)
+    spans = [*(span for span in live if span.id not in gone), *remade]
+    fault = coverage_fault(
+        sorted(spans, key=lambda span: span.first_seq),
+        reflected_seq=current.reflected_seq,
+        observed_seq=current.observed_seq,
+    )
+    if fault is not None:
+        raise StoreError(f"the segments made anew do not cover the erased ones: {fault}")
+    return replace(current, lock_version=current.lock_version + 1)
 
 
 def log_entry(state: MemoryState, kind: LogKind, at: datetime, detail: str) -> LogEntry:

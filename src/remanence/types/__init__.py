@@ -4,6 +4,7 @@ from remanence.types.budget import Budget, BudgetLevel, BudgetScope, BudgetState
 from remanence.types.diagnostics import Diagnostics, ObservationLog
 from remanence.types.fact import Fact, FactChanges, FactDraft, FactsPin, FactType, Owner
 from remanence.types.recall import Hit, HitKind, RecallFilter, VectorItem, VectorTask
+from remanence.types.receipt import Erased, Erasure, ForgottenMessage, Receipt
 from remanence.types.segment import (
     Draft,
     DroppedLine,
@@ -60,6 +61,8 @@ __all__ = [
     "Draft",
     "DropReason",
     "DroppedLine",
+    "Erased",
+    "Erasure",
     "Extra",
     "Fact",
     "FactChanges",
@@ -69,6 +72,7 @@ __all__ = [
     "FailedStretch",
     "Failure",
     "FilePart",
+    "ForgottenMessage",
     "Hit",
     "HitKind",
     "ImagePart",
@@ -88,6 +92,7 @@ __all__ = [
     "Problem",
     "Purpose",
     "RecallFilter",
+    "Receipt",
     "ResultPart",
     "Role",
     "Segment",

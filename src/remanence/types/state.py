@@ -46,7 +46,7 @@ class MemoryState:
     message that a context shows raw (at most `active_seq + 1`; less where `keep_last` asks for
     messages that are observed already). Facts about the user are extracted up to `facts_seq`.
     Background work looks at the conversation at `look_at`, or when the tape has more than
-    `look_tokens`. The sums count the tape up to a cursor, so that no counter is ever reset. `key`
+    `look_tokens`. `erasures` counts what was forgotten of it or of its user's facts. The sums count the tape up to a cursor, so that no counter is ever reset. `key`
     changes when a conversation is deleted and created again.
     """
 
@@ -75,6 +75,7 @@ class MemoryState:
     lease_until: datetime | None = None
     look_at: datetime | None = field(default=None, compare=False)
     look_tokens: int = field(default=0, compare=False)
+    erasures: int = 0
 
     @property
     def failures(self) -> int:
@@ -131,7 +132,7 @@ class Look(NamedTuple):
 
 
 LogKind: TypeAlias = Literal[
-    "observed", "activated", "reflected", "facts", "failed", "skipped", "retried"
+    "observed", "activated", "reflected", "facts", "failed", "skipped", "retried", "forgotten"
 ]
 
 

@@ -10,9 +10,10 @@ from remanence.wire import anthropic, gemini, openai, responses
 from remanence.wire.json_value import ClientObject
 from remanence.wire.parts import Part, Role, TextPart, ToolCallPart, ToolResultPart, label
 
-MessageKind: TypeAlias = Literal["message", "control", "memory"]
+MessageKind: TypeAlias = Literal["message", "control", "memory", "forgotten"]
 """`control` is text of the host (reminders, instructions), `memory` is text that a memory added
-to a prompt. Both stay on the tape and in the raw tail; neither is ever observed."""
+to a prompt. Both stay on the tape and in the raw tail; neither is ever observed. A `forgotten` message
+has its place on the tape, and says nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,7 @@ class Message:
     """A message; `seq` and `tokens` are 0 until it is appended to a tape.
 
     `id` is unique in its conversation. Appending the same message under the same id twice keeps
-    one, so that a caller may retry.
+    one, so that a caller may retry. A forgotten message has the `digest` of what it said.
     """
 
     role: Role
@@ -31,6 +32,7 @@ class Message:
     kind: MessageKind = "message"
     seq: int = 0
     tokens: int = 0
+    digest: str | None = None
 
     @classmethod
     def user(

@@ -63,7 +63,7 @@ class Database:
         """Open the writing connection; create, adopt or migrate the file as needed."""
         check_path(self.path)
         if not self.in_memory:
-            _create_private(self.path)
+            create_private(self.path)
         connection = Connection(self.path)
         try:
             connection.set_busy_timeout(self.busy_milliseconds)
@@ -97,7 +97,7 @@ class Database:
         return connection
 
 
-def _create_private(path: str) -> None:
+def create_private(path: str) -> None:
     """Create a file that only its owner can read; SQLite copies its mode to those beside it."""
     with contextlib.suppress(OSError):  # the file exists, or SQLite reports the error
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, _FILE_MODE))

@@ -90,7 +90,7 @@ def commit(
     at: datetime,
 ) -> MemoryState | None:
     """Write the facts extracted from a conversation, and move its `facts_seq`."""
-    current = states.by_key(connection, expected.key)
+    current = states.current(connection, expected)
     state = transitions.after_facts(current, expected, facts_seq=facts_seq)
     if state is None or save(connection, changes) is None:
         return None
@@ -123,6 +123,31 @@ def erase_of_conversation(connection: Connection, ref: ConversationRef) -> None:
     rows: Sequence[Row] = connection.execute(
         "SELECT owner, facts.key, facts.id " + _FROM + "WHERE tenant = ? AND conversation = ?", ref
     ).fetchall()
+    _erase_and_revive(connection, rows)
+
+
+def erase(connection: Connection, tenant: str, user: str, fact_ids: Sequence[str]) -> None:
+    """Erase an owner's facts; others that they superseded become current again."""
+    rows: list[Row] = []
+    for fact_id in fact_ids:
+        rows += connection.execute(
+            "SELECT owner, facts.key, facts.id " + _FROM + _OF_OWNER + "AND facts.id = ?",
+            (tenant, user, fact_id),
+        )
+    _erase_and_revive(connection, rows)
+
+
+def forget_owner(connection: Connection, owner: Owner) -> None:
+    """Erase an owner with all facts."""
+    key = _key(connection, owner)
+    if key is None:
+        return
+    rows = connection.execute("SELECT key FROM facts WHERE owner = ?", (key,)).fetchall()
+    _erase(connection, key, [row[0] for row in rows])
+    connection.execute("DELETE FROM fact_owners WHERE key = ?", (key,))
+
+
+def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
     for owner_key, key, fact_id in rows:
         _erase(connection, owner_key, [key])
         revived: Sequence[Row] = connection.execute(
@@ -138,8 +163,8 @@ def erase_of_conversation(connection: Connection, ref: ConversationRef) -> None:
 
 
 def pin(connection: Connection, state: MemoryState, owner: Owner, chosen: FactsPin) -> bool:
-    """Store the facts that a conversation's contexts show; false if it was deleted."""
-    if states.by_key(connection, state.key) is None:
+    """Store the facts that a conversation's contexts show; false if they may have been erased."""
+    if states.current(connection, state) is None:
         return False
     connection.execute(
         "INSERT INTO facts_pins (conversation, owner, marker, text, at) VALUES (?, ?, ?, ?, ?) "
@@ -216,12 +241,19 @@ def _rewind_vector_cursor(connection: Connection, key: int) -> None:
 
 
 def _erase(connection: Connection, owner_key: int, keys: Sequence[int]) -> None:
-    """Erase facts with their words, and every pin that may show them."""
+    """Erase facts with their words, and every pin that may show them; void work that knows them."""
     connection.remove_words("facts_index", keys)
     for key in keys:
         connection.execute("DELETE FROM facts WHERE key = ?", (key,))
     if keys:
         connection.execute("DELETE FROM facts_pins WHERE owner = ?", (owner_key,))
+        connection.execute(
+            "UPDATE states SET erasures = erasures + 1 WHERE conversation IN ("
+            "SELECT conversations.key FROM conversations JOIN fact_owners "
+            "ON fact_owners.tenant = conversations.tenant "
+            'AND fact_owners."user" = conversations."user" WHERE fact_owners.key = ?)',
+            (owner_key,),
+        )
 
 
 def _key(connection: Connection, owner: Owner) -> int | None:

@@ -6,7 +6,7 @@ from typing import LiteralString
 
 from remanence.stores.connection import Connection
 from remanence.stores.rows import encode_instant
-from remanence.types import ConversationRef, Usage, UsageTotal
+from remanence.types import ConversationRef, Owner, Usage, UsageTotal
 
 _INSERT: LiteralString = (
     'INSERT INTO model_calls (conversation, tenant, "user", purpose, model, input_tokens, '
@@ -47,6 +47,13 @@ def record(connection: Connection, usages: Sequence[Usage]) -> None:
                 encode_instant(usage.at),
             ),
         )
+
+
+def forget_user(connection: Connection, owner: Owner) -> None:
+    """Remove a user's name from the calls."""
+    connection.execute(
+        'UPDATE model_calls SET "user" = NULL WHERE tenant = ? AND "user" = ?', owner
+    )
 
 
 def totals(

@@ -6,7 +6,10 @@ nor the earlier pages in the write-ahead log. So the indexes are merged, the fil
 and the log is cut to nothing.
 """
 
+from collections.abc import Sequence
+
 from remanence.errors import StoreUnavailable
+from remanence.stores.rows import Row
 from remanence.stores.sqlite import search
 from remanence.stores.sqlite.fts import Connection, remove_some
 
@@ -18,7 +21,9 @@ def scrub(connection: Connection) -> None:
         StoreUnavailable: another process kept the write-ahead log in use.
     """
     connection.execute("BEGIN IMMEDIATE")
-    rows = connection.execute("SELECT subject FROM chores WHERE name = 'erase'").fetchall()
+    rows: Sequence[Row] = connection.execute(
+        "SELECT subject FROM chores WHERE name = 'erase'"
+    ).fetchall()
     for (conversation,) in rows:
         while remove_some(connection, search.scope(conversation)):
             pass

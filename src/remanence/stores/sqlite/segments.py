@@ -57,7 +57,7 @@ def commit_observation(
 ) -> MemoryState | None:
     """Write an observation and the state it leads to."""
     sum_tokens = tape.sum_tokens_at(connection, expected.key, segment.last_seq)
-    current = states.by_key(connection, expected.key)
+    current = states.current(connection, expected)
     state = transitions.after_observation(current, expected, segment, sum_tokens=sum_tokens)
     if state is None:
         return None
@@ -78,9 +78,9 @@ def commit_reflection(
     purge: bool,
 ) -> MemoryState | None:
     """Write a reflection in the place of the segments it replaces."""
-    current = states.by_key(connection, expected.key)
-    spans = _spans(connection, expected.key)
-    state = transitions.after_reflection(current, segment, replaced, live=spans)
+    current = states.current(connection, expected)
+    live_spans = spans(connection, expected.key)
+    state = transitions.after_reflection(current, segment, replaced, live=live_spans)
     if state is None:
         return None
     segment = _account(connection, state, segment)
@@ -101,9 +101,9 @@ def replace_observation(
     connection: Connection, expected: MemoryState, segment: Segment, replaced: str
 ) -> MemoryState | None:
     """Replace an observation by another of the same range."""
-    spans = _spans(connection, expected.key)
-    current = states.by_key(connection, expected.key)
-    state = transitions.after_reobservation(current, segment, replaced, live=spans)
+    live_spans = spans(connection, expected.key)
+    current = states.current(connection, expected)
+    state = transitions.after_reobservation(current, segment, replaced, live=live_spans)
     if state is None:
         return None
     segment = _account(connection, state, segment)
@@ -125,13 +125,13 @@ def activate(
 ) -> MemoryState | None:
     """Write the state with its cursor moved."""
     key = expected.key
-    spans = _spans(connection, key)
+    live_spans = spans(connection, key)
     state = transitions.after_activation(
         states.by_key(connection, key),
         expected,
         active_seq=active_seq,
         tail_seq=tail_seq,
-        is_boundary=any(span.last_seq == active_seq for span in spans),
+        is_boundary=any(span.last_seq == active_seq for span in live_spans),
         active_sum_tokens=tape.sum_tokens_at(connection, key, active_seq),
         tail_sum_tokens=tape.sum_tokens_at(connection, key, tail_seq - 1),
     )
@@ -145,7 +145,7 @@ def record_failure(
     connection: Connection, expected: MemoryState, failure: Failure
 ) -> MemoryState | None:
     """Write a failure to the state."""
-    state = transitions.after_failure(states.by_key(connection, expected.key), expected, failure)
+    state = transitions.after_failure(states.current(connection, expected), expected, failure)
     if state is not None:
         kind: LogKind = "skipped" if failure.skips else "failed"
         detail = f"{failure.step}: {failure.reason}: {failure.message}"
@@ -157,7 +157,7 @@ def forget_failures(
     connection: Connection, expected: MemoryState, *, at: datetime
 ) -> MemoryState | None:
     """Write the state without failures, where it has any."""
-    current = states.by_key(connection, expected.key)
+    current = states.current(connection, expected)
     state = transitions.after_retry(current)
     if state is not None and current is not None:
         detail = f"was waiting after {current.last_error}"
@@ -165,7 +165,29 @@ def forget_failures(
     return state
 
 
-def _spans(connection: Connection, key: int) -> list[transitions.Span]:
+def erase(connection: Connection, conversation: int, segment_ids: Sequence[str]) -> None:
+    """Erase segments, live or superseded, with their words and vectors."""
+    for segment_id in segment_ids:
+        row = connection.execute(
+            "SELECT key, superseded FROM segments WHERE conversation = ? AND id = ?",
+            (conversation, segment_id),
+        ).fetchone()
+        if row is None:
+            continue
+        if row[1] is None:
+            search.remove_segment(connection, row[0])
+            vectors.remove_segment(connection, row[0])
+        connection.execute("DELETE FROM segments WHERE key = ?", (row[0],))
+
+
+def remake(connection: Connection, state: MemoryState, remade: Sequence[Segment]) -> None:
+    """Write live segments in the place of erased ones."""
+    for segment in remade:
+        _insert(connection, state.key, _account(connection, state, segment))
+
+
+def spans(connection: Connection, key: int) -> list[transitions.Span]:
+    """Return the live segments of a conversation without their texts, in tape order."""
     rows = connection.execute(
         "SELECT id, generation, first_seq, last_seq FROM segments "
         "WHERE conversation = ? AND superseded IS NULL ORDER BY first_seq",
@@ -179,7 +201,8 @@ def _account(connection: Connection, state: MemoryState, segment: Segment) -> Se
     before = tape.sum_tokens_at(connection, state.key, segment.first_seq - 1)
     sum_tokens = tape.sum_tokens_at(connection, state.key, segment.last_seq)
     newest: int | None = connection.execute(
-        "SELECT notes_version FROM segments WHERE conversation = ? ORDER BY version DESC LIMIT 1",
+        "SELECT notes_version FROM segments WHERE conversation = ? "
+        "ORDER BY version DESC, notes_version DESC LIMIT 1",
         (state.key,),
     ).get
     return replace(

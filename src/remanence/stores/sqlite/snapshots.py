@@ -1,7 +1,7 @@
 """Snapshots that read only new rows.
 
-A message never changes under its conversation's key, and live segments only with the state's
-`lock_version`: cached rows stay valid for every later snapshot, even with other writers.
+A message changes only when something is forgotten, which `erasures` counts, and live segments only
+with the state's `lock_version`: cached rows stay valid for every later snapshot, even with other writers.
 """
 
 from collections import OrderedDict
@@ -19,6 +19,7 @@ class _Kept(NamedTuple):
     """The segments of a version, and the newest messages that fit the token limit."""
 
     lock_version: int = -1
+    erasures: int = 0
     segments: tuple[Segment, ...] = ()
     tail: tuple[Message, ...] = ()
     tail_tokens: int = 0
@@ -45,6 +46,8 @@ class Snapshots:
         if state is None:
             return None
         kept = self._kept.pop(state.key, _Kept())
+        if kept.erasures != state.erasures:
+            kept = _Kept()
         live = kept.segments
         if kept.lock_version != state.lock_version:
             live = segments.live(connection, state.key)
@@ -52,7 +55,9 @@ class Snapshots:
         known = kept.tail if kept.is_whole or tail_tokens <= kept.tail_tokens else ()
         tail = _tail(connection, state, known, most_tokens)
         is_whole = bool(tail) and tail[0].seq == state.tail_seq
-        self._kept[state.key] = _Kept(state.lock_version, live, tail, most_tokens, is_whole)
+        self._kept[state.key] = _Kept(
+            state.lock_version, state.erasures, live, tail, most_tokens, is_whole
+        )
         if len(self._kept) > _MOST_CONVERSATIONS:
             self._kept.popitem(last=False)
         pin = facts.read_pin(connection, state.key) if state.user is not None else None

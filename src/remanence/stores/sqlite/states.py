@@ -40,6 +40,19 @@ def by_key(connection: Connection, key: int) -> MemoryState | None:
     return state_from_row(row) if row else None
 
 
+def current(connection: Connection, expected: MemoryState) -> MemoryState | None:
+    """Return the current state, unless the conversation was deleted, or made to forget, meanwhile."""
+    state = by_key(connection, expected.key)
+    return state if state is not None and state.erasures == expected.erasures else None
+
+
+def count_erasure(connection: Connection, conversation: int) -> None:
+    """Void all work on a conversation that began before."""
+    connection.execute(
+        "UPDATE states SET erasures = erasures + 1 WHERE conversation = ?", (conversation,)
+    )
+
+
 def page(
     connection: Connection,
     *,

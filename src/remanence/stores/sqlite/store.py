@@ -14,6 +14,7 @@ from remanence.stores.optional import write_if_possible
 from remanence.stores.rows import state_from_row
 from remanence.stores.sqlite import (
     facts,
+    forgetting,
     ledger,
     looks,
     search,
@@ -25,6 +26,7 @@ from remanence.stores.sqlite import (
     unindexed,
     vectors,
 )
+from remanence.stores.sqlite.backup import back_up
 from remanence.stores.sqlite.check import check
 from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.fts import Connection
@@ -34,6 +36,8 @@ from remanence.stores.sqlite.worker import Work, Worker, commit_together, read_e
 from remanence.types import (
     Appended,
     ConversationRef,
+    Erased,
+    Erasure,
     Fact,
     FactChanges,
     FactsPin,
@@ -328,8 +332,14 @@ class SQLiteStore:
             lambda connection: find(connection, owner, model, vector, limit=limit)
         )
 
+    async def forget(self, state: MemoryState, erasure: Erasure, *, at: datetime) -> Erased | None:
+        return await self._write(lambda c: forgetting.forget(c, state, erasure, at=at))
+
     async def delete(self, ref: ConversationRef) -> bool:
         return await self._write(partial(self._delete, ref))
+
+    async def forget_user(self, owner: Owner) -> None:
+        await self._write(partial(self._forget_user, owner))
 
     async def scrub(self) -> None:
         self._require_writable()
@@ -353,21 +363,27 @@ class SQLiteStore:
         )
 
     async def check(self) -> tuple[Problem, ...]:
+        return await self._run_apart(check)
+
+    async def backup(self, path: str) -> None:
+        await self._run_apart(partial(back_up, path=path), alone=True)
+
+    async def _run_apart(self, work: Work[T], *, alone: bool = False) -> T:
+        """Run work that reads the whole file on a thread of its own, so that nobody waits for it."""
         if self._database.in_memory:
-            return await self._write(check)
+            return await self._writer.submit(work, alone=alone)
         self._writer.require_open()
-        # Reads the whole file: on a thread of its own, so that nobody waits for it.
-        checker = Worker(
-            "checker",
+        worker = Worker(
+            "apart",
             path=self._database.path,
             connect=self._database.open_reader,
             serve=read_each(self._database.path),
         )
-        await checker.start()
+        await worker.start()
         try:
-            return await checker.submit(check)
+            return await worker.submit(work, alone=alone)
         finally:
-            await checker.close()
+            await worker.close()
 
     async def close(self) -> None:
         if self._reader is not self._writer:
@@ -407,6 +423,12 @@ class SQLiteStore:
             facts.erase_of_conversation(connection, ref)
             self._upkeep.note_deletion(connection, key)
         return key is not None
+
+    def _forget_user(self, owner: Owner, connection: Connection) -> None:
+        for ref in tape.conversations_of(connection, owner):
+            self._delete(ref, connection)
+        facts.forget_owner(connection, owner)
+        ledger.forget_user(connection, owner)
 
 
 class _Nearest(Protocol):

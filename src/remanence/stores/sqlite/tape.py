@@ -19,7 +19,7 @@ from remanence.stores.rows import (
     message_from_row,
 )
 from remanence.stores.sqlite import turns
-from remanence.types import ConversationRef, Message, ToolResultPart
+from remanence.types import ConversationRef, Message, Owner, ToolResultPart
 
 _SELECT: LiteralString = f"SELECT {MESSAGE_COLUMNS} FROM messages "  # noqa: S608 - a constant
 _OF_REF: LiteralString = (
@@ -192,6 +192,8 @@ def _existing_message(
     if row is None:
         return None
     stored, message = message_from_row(row), item.message
+    if stored.kind == "forgotten":
+        return stored  # a retried append brings nothing back
     if (stored.role, stored.kind, stored.name, stored.content) != (
         message.role,
         message.kind,
@@ -270,6 +272,14 @@ def sum_tokens_at(connection: Connection, key: int, seq: int) -> int:
         "SELECT sum_tokens FROM messages WHERE conversation = ? AND seq = ?", (key, seq)
     ).get
     return found or 0
+
+
+def conversations_of(connection: Connection, owner: Owner) -> list[ConversationRef]:
+    """Return the conversations of a user."""
+    rows = connection.execute(
+        'SELECT tenant, id FROM conversations WHERE tenant = ? AND "user" = ?', owner
+    )
+    return [ConversationRef(*row) for row in rows]
 
 
 def delete(connection: Connection, ref: ConversationRef) -> int | None:

@@ -33,7 +33,7 @@ def save(connection: Connection, task: VectorTask, vectors: Sequence[Sequence[fl
         elif item.key > 0:
             connection.execute(
                 "INSERT INTO vectors (item, model, conversation, vector) "
-                "SELECT key, ?, conversation, ? FROM messages WHERE key = ? "
+                "SELECT key, ?, conversation, ? FROM messages WHERE key = ? AND kind = 'message' "
                 "ON CONFLICT (item, model) DO UPDATE SET vector = excluded.vector",
                 (task.model, blob(vector), item.key),
             )
@@ -57,6 +57,14 @@ def remove_segment(connection: Connection, segment_key: int) -> None:
         "DELETE FROM vectors WHERE item BETWEEN ? AND ?",
         (note_rowid(segment_key, MAX_NOTES - 1), note_rowid(segment_key, 0)),
     )
+
+
+def count(connection: Connection, conversation: int) -> int:
+    """Return the number of vectors of a conversation's messages and notes."""
+    counted: int = connection.execute(
+        "SELECT count(*) FROM vectors WHERE conversation = ?", (conversation,)
+    ).get
+    return counted
 
 
 def blob(vector: Sequence[float]) -> bytes:

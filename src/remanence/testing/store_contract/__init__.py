@@ -22,6 +22,7 @@ from remanence.testing.store_contract.activation import ActivationContract
 from remanence.testing.store_contract.erasure import ErasureContract
 from remanence.testing.store_contract.facts import FactContract
 from remanence.testing.store_contract.failures import FailureContract
+from remanence.testing.store_contract.forgetting import ForgettingContract
 from remanence.testing.store_contract.handles import HandleContract, OpenStore
 from remanence.testing.store_contract.ledger import LedgerContract
 from remanence.testing.store_contract.looks import LookContract
@@ -48,6 +49,7 @@ class StoreContract(
     FactContract,
     VectorContract,
     ErasureContract,
+    ForgettingContract,
     LedgerContract,
     HandleContract,
     TurnContract,

@@ -21,6 +21,7 @@ from remanence.testing.store_contract.samples import (
 )
 from remanence.types import (
     ConversationRef,
+    Erasure,
     FactChanges,
     FactsPin,
     MemoryState,
@@ -213,7 +214,9 @@ def _every_call(store: Store, state: MemoryState) -> list[Awaitable[object]]:
         store.save_vectors(VectorTask(model="m", subject="fact", cursor=0, items=()), []),
         store.nearest(REF, "model", (1.0,), limit=1),
         store.nearest_facts(Owner("default", "ana"), "model", (1.0,), limit=1),
+        store.forget(state, Erasure(tombstones=()), at=at(0)),
         store.delete(REF),
+        store.forget_user(Owner("default", "ana")),
         store.scrub(),
         store.record_usage([usage()]),
         store.usage(),

@@ -1,0 +1,246 @@
+"""Forgetting of messages: what was made from them goes, and is made anew from the rest."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from remanence.clock import Clock
+from remanence.engine.segment_writer import SegmentWriter
+from remanence.errors import ObservationRejected, StoreError
+from remanence.notes.literals import find_literals
+from remanence.protocols import Store
+from remanence.types import (
+    ConversationRef,
+    Erasure,
+    Fact,
+    FailedStretch,
+    MemoryState,
+    Message,
+    Owner,
+    Segment,
+)
+from remanence.types.receipt import tombstone
+from remanence.wire.boundaries import groups
+
+TRIES: Final = 50
+FORGOTTEN: Final = "forgotten"
+
+
+class Outcome(NamedTuple):
+    """The erasure, and the number of vectors that went."""
+
+    erasure: Erasure
+    vectors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgetting:
+    """Plans an erasure from what was read, and commits it if nothing has changed meanwhile."""
+
+    store: Store
+    segment_writer: SegmentWriter
+    clock: Clock
+    count: Callable[[Message], int]
+    salt: str
+
+    async def forget(
+        self,
+        ref: ConversationRef,
+        owner: Owner | None,
+        messages: Sequence[Message],
+        fact_ids: AbstractSet[str],
+    ) -> Outcome:
+        """Forget messages, and all segments and facts that were made from them."""
+        for _ in range(TRIES):
+            state = await self.store.state(ref)
+            if state is None and owner is not None and not messages:
+                return await self._forget_facts(owner, fact_ids)
+            if state is None:
+                break
+            erasure = await self._plan(state, messages, fact_ids)
+            erased = await self.store.forget(state, erasure, at=self.clock.now())
+            if erased is not None:
+                return Outcome(erasure, erased.vectors)
+        raise StoreError(
+            f"conversation {ref.id!r} was deleted, or changed {TRIES} times, meanwhile: try again"
+        )
+
+    async def _forget_facts(self, owner: Owner, fact_ids: AbstractSet[str]) -> Outcome:
+        """Forget facts in the name of a conversation that has no messages yet."""
+        gone = with_superseded(await self.store.facts(owner, history=True), fact_ids)
+        for fact_id in fact_ids:
+            await self.store.forget_fact(owner, fact_id)
+        return Outcome(Erasure(tombstones=(), facts=tuple(gone)), 0)
+
+    async def _plan(
+        self, state: MemoryState, messages: Sequence[Message], fact_ids: AbstractSet[str]
+    ) -> Erasure:
+        buried = {message.seq: self._tombstone(message) for message in messages}
+        segments = await self.store.segments(state.ref, live=False)
+        values = {
+            literal.text.casefold()
+            for message in messages
+            for literal in find_literals(message.full_text)
+        }
+        gone = {
+            segment.id
+            for segment in segments
+            if _overlaps(segment.first_seq, segment.last_seq, buried)
+            or await self._repeats(state.ref, segment, values, buried)
+        }
+        remade = [
+            part
+            for segment in segments
+            if segment.live and segment.id in gone
+            for piece in _pieces(segment, segments, gone)
+            async for part in self._remake(state, piece, segment.generation, buried)
+        ]
+        return Erasure(
+            tombstones=tuple(buried.values()),
+            segments=tuple(segment.id for segment in segments if segment.id in gone),
+            remade=tuple(remade),
+            facts=await self._facts(state, buried, fact_ids),
+        )
+
+    def _tombstone(self, message: Message) -> Message:
+        buried = tombstone(message, self.salt)
+        return buried.replace(tokens=self.count(buried))
+
+    async def _repeats(
+        self,
+        ref: ConversationRef,
+        segment: Segment,
+        values: AbstractSet[str],
+        buried: Mapping[int, Message],
+    ) -> bool:
+        """Return whether a segment has a forgotten value that none of its own messages has.
+
+        Observers know the notes before theirs, and may name what a message replaced.
+        """
+        text = _everything(segment)
+        said = [value for value in values if value in text]
+        if not said:
+            return False
+        messages = await self._read(ref, segment.first_seq, segment.last_seq, buried)
+        own = "\n".join(message.full_text for message in messages).casefold()
+        return any(value not in own for value in said)
+
+    async def _remake(
+        self,
+        state: MemoryState,
+        piece: Segment | tuple[int, int],
+        generation: int,
+        buried: Mapping[int, Message],
+    ) -> AsyncIterator[Segment]:
+        """Yield segments for a part of an erased one: an earlier segment, or notes of the rest."""
+        if isinstance(piece, Segment):
+            new_id = self.clock.new_id("ref")
+            yield replace(piece, id=new_id, generation=generation, superseded=None)
+            return
+        messages = await self._read(state.ref, *piece, buried)
+        for part in self._parts(messages) if generation else (messages,):
+            try:
+                segment = await self.segment_writer.stand_in(state, part, generation=generation)
+            except ObservationRejected:
+                segment = self._without_notes(part, generation)
+            yield segment
+
+    def _parts(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+        """Split the messages below a reflection into parts of one observation each."""
+        part: list[Message] = []
+        for run in groups(messages):
+            tokens = sum(message.tokens for message in (*part, *run))
+            if part and tokens > self.segment_writer.policy.observe_tokens:
+                yield part
+                part = []
+            part += run
+        if part:
+            yield part
+
+    def _without_notes(self, messages: Sequence[Message], generation: int) -> Segment:
+        first_seq, last_seq = messages[0].seq, messages[-1].seq
+        why = FailedStretch(first_seq, last_seq, FORGOTTEN, "it stands beside a forgotten message")
+        return Segment(
+            id=self.clock.new_id("obs"),
+            generation=generation,
+            first_seq=first_seq,
+            last_seq=last_seq,
+            text="",
+            notes=(),
+            tokens=0,
+            source_tokens=0,
+            sum_tokens=0,
+            lost=(),
+            made_by=FORGOTTEN,
+            created_at=self.clock.now(),
+            failed=(why,),
+        )
+
+    async def _read(
+        self, ref: ConversationRef, first_seq: int, last_seq: int, buried: Mapping[int, Message]
+    ) -> Sequence[Message]:
+        """Return the messages of a range as they will be."""
+        limit = last_seq - first_seq + 1
+        messages = await self.store.messages(ref, after=first_seq - 1, limit=limit)
+        return [buried.get(message.seq, message) for message in messages]
+
+    async def _facts(
+        self, state: MemoryState, buried: Mapping[int, Message], fact_ids: AbstractSet[str]
+    ) -> tuple[str, ...]:
+        """Return the facts from forgotten messages, and named ones with those they superseded."""
+        if state.user is None:
+            return ()
+        owner = Owner(state.ref.tenant, state.user)
+        facts = await self.store.facts(owner, history=True)
+        named = with_superseded(facts, fact_ids)
+        return tuple(
+            fact.id
+            for fact in facts
+            if fact.id in named
+            or (
+                fact.conversation == state.ref.id
+                and fact.first_seq is not None
+                and _overlaps(fact.first_seq, fact.last_seq or fact.first_seq, buried)
+            )
+        )
+
+
+def with_superseded(facts: Sequence[Fact], fact_ids: AbstractSet[str]) -> AbstractSet[str]:
+    """Return the ids with those of the facts that they superseded, directly or not."""
+    named = set(fact_ids)
+    while more := {f.id for f in facts if f.superseded_by in named} - named:
+        named |= more
+    return named
+
+
+def _overlaps(first_seq: int, last_seq: int, buried: Mapping[int, Message]) -> bool:
+    return any(first_seq <= seq <= last_seq for seq in buried)
+
+
+def _pieces(
+    segment: Segment, segments: Sequence[Segment], gone: AbstractSet[str]
+) -> Iterator[Segment | tuple[int, int]]:
+    """Yield the segments that a reflection was made of, and the range of each that has to go."""
+    sources = [s for s in segments if s.superseded == segment.version and _within(s, segment)]
+    length = segment.last_seq - segment.first_seq + 1
+    if not segment.generation or sum(s.last_seq - s.first_seq + 1 for s in sources) != length:
+        yield segment.first_seq, segment.last_seq
+        return
+    for source in sorted(sources, key=lambda source: source.first_seq):
+        if source.id in gone:
+            yield from _pieces(source, segments, gone)
+        else:
+            yield source
+
+
+def _within(inner: Segment, outer: Segment) -> bool:
+    return outer.first_seq <= inner.first_seq and inner.last_seq <= outer.last_seq
+
+
+def _everything(segment: Segment) -> str:
+    """Return all texts of a segment, casefolded."""
+    dropped = (f"{line.text} {line.detail}" for line in segment.dropped)
+    replaced = (note.supersedes or "" for note in segment.notes)
+    failed = (stretch.message for stretch in segment.failed)
+    texts = (segment.text, *(note.text for note in segment.notes), *replaced, *segment.lost)
+    return "\n".join((*texts, *dropped, *failed)).casefold()

@@ -1,0 +1,173 @@
+"""Forgetting across the parts of an open memory: tape, vectors elsewhere, blocks, daily notes."""
+
+import secrets
+from collections.abc import AsyncIterator, Sequence, Set as AbstractSet
+
+from remanence.engine.forgetting import Forgetting, with_superseded
+from remanence.errors import InvalidArgument
+from remanence.runtime import Runtime
+from remanence.types import (
+    ConversationRef,
+    Fact,
+    ForgottenMessage,
+    Message,
+    Owner,
+    Receipt,
+)
+from remanence.types.receipt import chain, digest
+
+PAGE = 500
+MIN_TRACE = 8
+"""Characters of a text that is looked for in files of people: shorter ones are everywhere."""
+
+
+async def read_tape(runtime: Runtime, ref: ConversationRef) -> AsyncIterator[Message]:
+    """Yield all messages of a conversation."""
+    after = 0
+    while page := await runtime.store.messages(ref, after=after, limit=PAGE):
+        for message in page:
+            yield message
+        after = page[-1].seq
+
+
+async def forget_messages(
+    runtime: Runtime,
+    ref: ConversationRef,
+    owner: Owner | None,
+    message_ids: Sequence[str],
+    fact_ids: Sequence[str],
+) -> Receipt:
+    """Forget messages of a conversation, and facts of its user.
+
+    Raises:
+        InvalidArgument: there is no such message or fact.
+    """
+    wanted = set(message_ids)
+    named = [message async for message in read_tape(runtime, ref) if message.id in wanted]
+    known = await runtime.store.facts(owner, history=True) if owner else ()
+    unknown = (wanted - {message.id for message in named}) | (
+        set(fact_ids) - {fact.id for fact in known}
+    )
+    if unknown:
+        raise InvalidArgument(
+            f"conversation {ref.id!r} and its user have no {min(unknown)!r}: name the ids of "
+            "messages, and those of facts as facts=[...]"
+        )
+    messages = [message for message in named if message.kind != "forgotten"]
+    runtime.live_prompts.forget(ref)
+    salt = secrets.token_hex(16)
+    forgetting = Forgetting(
+        store=runtime.store,
+        segment_writer=runtime.segment_writer,
+        clock=runtime.clock,
+        count=runtime.counter.message,
+        salt=salt,
+    )
+    outcome = await forgetting.forget(ref, owner, messages, set(fact_ids))
+    erasure = outcome.erasure
+    if owner and erasure.facts and runtime.fact_vectors is not None:
+        await runtime.fact_vectors.forget(owner, erasure.facts)
+    files: list[str] = []
+    if (blocks := runtime.blocks(ref.tenant)) is not None:
+        seqs = {message.seq for message in messages}
+        files += await blocks.forget(ref.id, seqs, erasure.segments)
+    gone = [*(m.text for m in messages), *(f.summary for f in known if f.id in erasure.facts)]
+    still_in = await _traces(runtime, owner, gone)
+    await runtime.store.scrub()
+    runtime.engine.signal(ref)
+    if runtime.indexer is not None:
+        runtime.indexer.signal()
+    return Receipt(
+        erased=True,
+        at=runtime.clock.now(),
+        messages=tuple(_forgotten(ref, message, salt) for message in messages),
+        segments=erasure.segments,
+        facts=erasure.facts,
+        vectors=outcome.vectors,
+        files=tuple(files),
+        still_in=still_in,
+        salt=salt,
+        kept=chain([message async for message in read_tape(runtime, ref)]),
+    )
+
+
+async def find_mentions(
+    runtime: Runtime, ref: ConversationRef, owner: Owner | None, query: str, hits: AbstractSet[str]
+) -> Receipt:
+    """Return the messages and facts that *query* may mean, and erase nothing.
+
+    These are the ids in *hits*, and all that have the words of the query as they are.
+    """
+    words = " ".join(query.casefold().split())
+    facts = await runtime.store.facts(owner, history=True) if owner else ()
+    named = {f.id for f in facts if f.id in hits or words in f.summary.casefold()}
+    messages = [
+        ForgottenMessage(ref.id, message.seq, message.id or "", "")
+        async for message in read_tape(runtime, ref)
+        if message.kind != "forgotten"
+        and (message.id in hits or words in " ".join(message.full_text.casefold().split()))
+    ]
+    return Receipt(
+        erased=False,
+        at=runtime.clock.now(),
+        messages=tuple(messages),
+        facts=tuple(sorted(with_superseded(facts, named))),
+    )
+
+
+async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
+    """Erase a user: conversations, facts, daily notes, blocks, and the name in the ledger."""
+    salt = secrets.token_hex(16)
+    await runtime.ledger.settle()
+    refs = [ref async for ref in conversations_of(runtime, owner)]
+    messages = [
+        _forgotten(ref, message, salt)
+        for ref in refs
+        async for message in read_tape(runtime, ref)
+        if message.kind != "forgotten"
+    ]
+    facts: tuple[Fact, ...] = await runtime.store.facts(owner, history=True)
+    for ref in refs:
+        runtime.live_prompts.forget(ref)
+    await runtime.store.forget_user(owner)
+    files: list[str] = []
+    if runtime.fact_vectors is not None:
+        await runtime.fact_vectors.forget(owner, [fact.id for fact in facts])
+    if (blocks := runtime.blocks(owner.tenant)) is not None:
+        for ref in refs:
+            files += [ref.id] if await blocks.delete(ref.id) else []
+    if runtime.daily is not None:
+        files += await runtime.daily.forget(user=owner.user, tenant=owner.tenant)
+    await runtime.store.scrub()
+    return Receipt(
+        erased=True,
+        at=runtime.clock.now(),
+        conversations=tuple(ref.id for ref in refs),
+        messages=tuple(messages),
+        facts=tuple(fact.id for fact in facts),
+        files=tuple(files),
+        salt=salt,
+    )
+
+
+async def conversations_of(runtime: Runtime, owner: Owner) -> AsyncIterator[ConversationRef]:
+    """Yield the conversations of a user."""
+    after: ConversationRef | None = None
+    while page := await runtime.store.conversations(tenant=owner.tenant, after=after, limit=PAGE):
+        for state in page:
+            if state.user == owner.user:
+                yield state.ref
+        after = page[-1].ref
+
+
+async def _traces(runtime: Runtime, owner: Owner | None, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the user's daily notes that have one of the texts; people wrote them."""
+    if owner is None or runtime.daily is None:
+        return ()
+    return await runtime.daily.find(
+        [text for text in texts if len(text) >= MIN_TRACE], user=owner.user, tenant=owner.tenant
+    )
+
+
+def _forgotten(ref: ConversationRef, message: Message, salt: str) -> ForgottenMessage:
+    return ForgottenMessage(ref.id, message.seq, message.id or "", digest(message, salt))

@@ -1,0 +1,111 @@
+"""Forgetting of messages: tombstones on the tape, and what was made from them taken away."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from remanence.stores import transitions
+from remanence.stores.connection import Connection
+from remanence.stores.rows import encode_content
+from remanence.stores.sqlite import facts, segments, states, tape, vectors
+from remanence.types import Erased, Erasure, Failure, MemoryState, Message
+
+_ERROR_TEXTS = "an error text that was forgotten"
+
+
+def forget(
+    connection: Connection, expected: MemoryState, erasure: Erasure, *, at: datetime
+) -> Erased | None:
+    """Erase messages, segments and facts; None if the memory changed since *expected* was read."""
+    current = states.current(connection, expected)
+    if current is None or current.lock_version != expected.lock_version:
+        return None
+    state = transitions.after_forgetting(
+        current, erasure, live=segments.spans(connection, current.key)
+    )
+    before = vectors.count(connection, state.key)
+    _bury(connection, state.key, erasure.tombstones)
+    segments.erase(connection, state.key, erasure.segments)
+    left = vectors.count(connection, state.key)
+    _recount(connection, state.key)
+    state = _with_sums(connection, state)
+    segments.remake(connection, state, erasure.remade)
+    if state.user is not None:
+        facts.erase(connection, state.ref.tenant, state.user, erasure.facts)
+    _drop_error_texts(connection, state.key)
+    detail = (
+        f"{len(erasure.tombstones)} messages, {len(erasure.segments)} segments, of which "
+        f"{len(erasure.remade)} were made anew, and {len(erasure.facts)} facts"
+    )
+    states.write(connection, state, transitions.log_entry(state, "forgotten", at, detail))
+    states.count_erasure(connection, state.key)
+    written = states.by_key(connection, state.key)
+    assert written is not None
+    return Erased(written, before - left)
+
+
+def _bury(connection: Connection, conversation: int, tombstones: Sequence[Message]) -> None:
+    for message in tombstones:
+        key: int = connection.execute(
+            "UPDATE messages SET kind = 'forgotten', name = NULL, content = ?, tokens = ?, "
+            "digest = ? WHERE conversation = ? AND seq = ? RETURNING key",
+            (
+                encode_content(message.content),
+                message.tokens,
+                message.digest,
+                conversation,
+                message.seq,
+            ),
+        ).get
+        connection.remove_words("text_index", [key])
+        connection.execute("DELETE FROM vectors WHERE item = ?", (key,))
+
+
+def _recount(connection: Connection, conversation: int) -> None:
+    """Count the tokens of the tape and of the segments' sources anew."""
+    connection.execute(
+        "UPDATE messages SET sum_tokens = counted.total FROM ("
+        "SELECT key, sum(tokens) OVER (ORDER BY seq) AS total FROM messages "
+        "WHERE conversation = ?) AS counted "
+        "WHERE messages.key = counted.key AND sum_tokens != counted.total",
+        (conversation,),
+    )
+    connection.execute(
+        "UPDATE segments SET sum_tokens = (SELECT sum_tokens FROM messages "
+        "WHERE messages.conversation = segments.conversation AND seq = segments.last_seq), "
+        "source_tokens = (SELECT sum(tokens) FROM messages "
+        "WHERE messages.conversation = segments.conversation "
+        "AND seq BETWEEN segments.first_seq AND segments.last_seq) WHERE conversation = ?",
+        (conversation,),
+    )
+    connection.execute(
+        "UPDATE states SET last_sum_tokens = (SELECT max(sum_tokens) FROM messages "
+        "WHERE conversation = ?) WHERE conversation = ?",
+        (conversation, conversation),
+    )
+
+
+def _with_sums(connection: Connection, state: MemoryState) -> MemoryState:
+    """Return the state with the token accounts of its cursors, and without texts of errors."""
+    return replace(
+        state,
+        observed_sum_tokens=tape.sum_tokens_at(connection, state.key, state.observed_seq),
+        active_sum_tokens=tape.sum_tokens_at(connection, state.key, state.active_seq),
+        tail_sum_tokens=tape.sum_tokens_at(connection, state.key, state.tail_seq - 1),
+        observe_failure=_without_text(state.observe_failure),
+        reflect_failure=_without_text(state.reflect_failure),
+        facts_failure=_without_text(state.facts_failure),
+    )
+
+
+def _without_text(failure: Failure | None) -> Failure | None:
+    return None if failure is None else replace(failure, message=_ERROR_TEXTS)
+
+
+def _drop_error_texts(connection: Connection, conversation: int) -> None:
+    """Remove texts of errors from the log: they may quote a message."""
+    connection.execute(
+        "UPDATE journal SET detail = ? WHERE conversation = ? "
+        "AND (kind IN ('failed', 'skipped', 'retried') OR detail LIKE '% failed: %')",
+        (_ERROR_TEXTS, conversation),
+    )

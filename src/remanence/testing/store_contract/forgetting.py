@@ -1,0 +1,206 @@
+"""Forgetting: tombstones keep their place, and work that began before writes nothing."""
+
+import pytest
+
+from remanence.errors import StoreError
+from remanence.protocols import Store
+from remanence.testing.store_contract.handles import Handles
+from remanence.testing.store_contract.samples import (
+    REF,
+    START,
+    TOKENS,
+    active,
+    at,
+    expect_state,
+    failure,
+    observation,
+    observe_ranges,
+    reflection,
+    tape,
+    usage,
+)
+from remanence.types import (
+    ConversationRef,
+    Erased,
+    Erasure,
+    Fact,
+    FactChanges,
+    FactsPin,
+    MemoryState,
+    Message,
+    Owner,
+    Segment,
+)
+from remanence.types.receipt import tombstone
+
+ANA = Owner("default", "ana")
+OTHER = ConversationRef("default", "other")
+
+
+async def erasure_of(store: Store, seq: int, **changes: object) -> Erasure:
+    """The erasure of one message; *changes* are fields of it."""
+    (message,) = await store.messages(REF, after=seq - 1, limit=1)
+    tomb = tombstone(message, "salt").replace(tokens=3)
+    return Erasure(**{"tombstones": (tomb,), **changes})  # type: ignore[arg-type]  # by name
+
+
+async def forget(store: Store, state: MemoryState, erasure: Erasure) -> Erased:
+    """Forget, without rivals."""
+    erased = await store.forget(state, erasure, at=at(90))
+    assert erased is not None
+    return erased
+
+
+def remade(first_seq: int, last_seq: int, **changes: object) -> Segment:
+    """The segment that takes the place of an observation."""
+    return observation(first_seq, last_seq, **{"id": f"new-{first_seq}", "text": "rest", **changes})
+
+
+def fact(id: str, summary: str, **changes: object) -> Fact:  # noqa: A002 - a field
+    """A fact of Ana; *changes* are fields of it."""
+    fields: dict[str, object] = {"type": "knowledge", "created_at": START, "valid_from": START}
+    return Fact(id=id, tenant="default", user="ana", summary=summary, **{**fields, **changes})  # type: ignore[arg-type]  # by name
+
+
+class ForgettingContract(Handles):
+    """`forget` and `forget_user`."""
+
+    async def test_a_forgotten_message_keeps_its_place_and_nothing_else(self, store: Store) -> None:
+        state = await tape(store, 3)
+        erasure = await erasure_of(store, 2)
+
+        after = (await forget(store, state, erasure)).state
+
+        messages = await store.messages(REF, after=0, limit=None)
+        assert messages[1] == erasure.tombstones[0]
+        assert [message.text for message in messages] == ["message 1", "[forgotten]", "message 3"]
+        assert after == await store.state(REF)
+        assert (after.last_seq, after.last_sum_tokens) == (3, 2 * TOKENS + 3)
+        found = await store.search(REF, "message", limit=9)
+        assert sorted(hit.first_seq for hit in found) == [1, 3]
+        assert await store.check() == ()
+
+    async def test_notes_of_it_go_and_those_made_anew_take_their_place(self, store: Store) -> None:
+        state = await active(store, [(1, 2), (3, 4)])
+        erasure = await erasure_of(store, 3, segments=("g0-3-4",), remade=(remade(3, 4),))
+
+        after = (await forget(store, state, erasure)).state
+
+        segments = await store.segments(REF, live=False)
+        assert [segment.id for segment in segments] == ["g0-1-2", "new-3"]
+        assert [segment.sum_tokens for segment in segments] == [20, 33]
+        assert (after.observed_seq, after.active_seq, after.observed_sum_tokens) == (4, 4, 33)
+        assert [entry.kind for entry in await store.log(REF)][-1] == "forgotten"
+        assert await store.check() == ()
+
+    async def test_a_gap_in_the_notes_is_refused(self, store: Store) -> None:
+        state = await active(store, [(1, 2), (3, 4)])
+
+        with pytest.raises(StoreError, match="do not cover"):
+            await store.forget(state, await erasure_of(store, 3, segments=("g0-3-4",)), at=at(90))
+
+        assert await store.state(REF) == state
+
+    async def test_an_erasure_that_was_planned_before_a_change_writes_nothing(
+        self, store: Store, other: Store
+    ) -> None:
+        state = await tape(store, 4)
+        erasure = await erasure_of(store, 1)
+        changed = expect_state(await other.commit_observation(state, observation(1, 2)))
+
+        assert await store.forget(state, erasure, at=at(90)) is None
+        assert await store.state(REF) == changed
+
+    async def test_work_that_was_under_way_brings_nothing_back(
+        self, store: Store, other: Store
+    ) -> None:
+        state = await active(store, [(1, 2), (3, 4)])
+        await tape_more(store, 2)
+        before = expect_state(await store.state(REF))
+        after = (await forget(other, before, await erasure_of(store, 5))).state
+
+        late = [
+            await store.commit_observation(before, observation(5, 6)),
+            await store.replace_observation(before, observation(3, 4, id="again"), "g0-3-4"),
+            await store.commit_reflection(before, reflection(1, 4), ["g0-1-2", "g0-3-4"]),
+            await store.commit_facts(before, FactChanges(), facts_seq=2, at=at(91)),
+            await store.record_failure(before, failure(message="message 5")),
+            await store.pin_facts(before, ANA, FactsPin(marker="", text="five", at=at(91))),
+        ]
+
+        assert late == [None, None, None, None, None, False]
+        assert await store.state(REF) == after
+        assert state.erasures + 1 == after.erasures
+
+    async def test_a_snapshot_that_was_read_before_is_not_shown_again(self, store: Store) -> None:
+        state = await tape(store, 3)
+        await store.snapshot(REF, tail_tokens=100)
+
+        await forget(store, state, await erasure_of(store, 2))
+
+        snapshot = await store.snapshot(REF, tail_tokens=100)
+        assert snapshot is not None
+        assert [message.kind for message in snapshot.tail] == ["message", "forgotten", "message"]
+
+    async def test_an_append_that_is_retried_brings_nothing_back(self, store: Store) -> None:
+        message = Message.user("message", id="m").replace(tokens=TOKENS)
+        state = (await store.append(REF, [message], user=None)).state
+        await forget(store, state, await erasure_of(store, 1))
+
+        (again,) = (await store.append(REF, [message], user=None)).messages
+
+        assert (again.kind, again.text) == ("forgotten", "[forgotten]")
+
+    async def test_texts_of_errors_go(self, store: Store) -> None:
+        state = await tape(store, 4)
+        state = expect_state(await store.record_failure(state, failure(message="quotes message")))
+
+        after = (await forget(store, state, await erasure_of(store, 1))).state
+
+        assert after.observe_failure is not None
+        assert "quotes" not in after.observe_failure.message
+        assert not any("quotes" in entry.detail for entry in await store.log(REF))
+
+    async def test_facts_go_and_those_that_they_superseded_hold_again(self, store: Store) -> None:
+        state = await tape(store, 2)
+        await store.save_facts(FactChanges(facts=(fact("a", "lives in Lisbon"),)))
+        new = FactChanges(facts=(fact("b", "lives in Porto"),), replaced={"a": "b"})
+        await store.save_facts(new)
+
+        await forget(store, state, await erasure_of(store, 1, facts=("b",)))
+
+        assert [each.id for each in await store.facts(ANA, history=True)] == ["a"]
+        assert [each.id for each in await store.search_facts(ANA, "Lisbon", limit=5)] == ["a"]
+        assert await store.search_facts(ANA, "Porto", limit=5) == ()
+
+    async def test_work_on_other_conversations_of_the_user_that_knows_a_fact_is_void(
+        self, store: Store
+    ) -> None:
+        state = await tape(store, 2)
+        elsewhere = await observe_ranges(store, [(1, 2)], OTHER)
+        await store.save_facts(FactChanges(facts=(fact("a", "lives in Lisbon"),)))
+
+        await forget(store, state, await erasure_of(store, 1, facts=("a",)))
+
+        changes = FactChanges(facts=(fact("b", "still lives in Lisbon"),))
+        assert await store.commit_facts(elsewhere, changes, facts_seq=2, at=at(91)) is None
+
+    async def test_a_forgotten_user_is_gone_and_others_stay(self, store: Store) -> None:
+        await active(store, [(1, 2)])
+        await store.append(OTHER, [Message.user("hello").replace(tokens=1)], user="ben")
+        await store.save_facts(FactChanges(facts=(fact("a", "lives in Lisbon"),)))
+        await store.record_usage([usage()])
+
+        await store.forget_user(ANA)
+
+        assert [state.ref for state in await store.conversations()] == [OTHER]
+        assert await store.facts(ANA, history=True) == ()
+        assert await store.usage(user="ana") == ()
+        assert [total.calls for total in await store.usage()] == [1]
+        assert await store.check() == ()
+
+
+async def tape_more(store: Store, count: int) -> None:
+    """Append some more messages."""
+    messages = [Message.user(f"more {number}").replace(tokens=TOKENS) for number in range(count)]
+    await store.append(REF, messages, user="ana")

@@ -1,0 +1,113 @@
+"""Forgetting: the changes of one erasure, and the receipt for it."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from remanence.types.segment import Segment
+from remanence.types.state import MemoryState
+from remanence.wire.message import Message
+from remanence.wire.parts import Part, TextPart, ToolCallPart, ToolResultPart
+
+FORGOTTEN: Final = "[forgotten]"
+"""The text of a forgotten message."""
+
+
+class ForgottenMessage(NamedTuple):
+    """The place of a forgotten message, and the salted hash of what it said."""
+
+    conversation: str
+    seq: int
+    id: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Receipt of a call of `forget`; with `erased=False`, the candidates that a query found.
+
+    `digest` of a message is `digest(message, salt)` of the message that was; the salt is nowhere
+    else, so that nobody can guess a short text from what stayed. `segments` are the notes that
+    covered a message or named a value of it, `vectors` the number of vectors. `files` were rewritten
+    or deleted, `still_in` are files of people that have the text, and were left alone. `kept` is
+    `chain` of the conversation's messages afterwards; empty for a user.
+    """
+
+    erased: bool
+    at: datetime
+    conversations: tuple[str, ...] = ()
+    messages: tuple[ForgottenMessage, ...] = ()
+    segments: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    vectors: int = 0
+    files: tuple[str, ...] = ()
+    still_in: tuple[str, ...] = ()
+    salt: str = ""
+    kept: str = ""
+
+    @property
+    def message_ids(self) -> tuple[str, ...]:
+        """The ids of the messages."""
+        return tuple(message.id for message in self.messages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """Tombstones by their seq, ids of the segments and facts to erase, and new live segments."""
+
+    tombstones: tuple[Message, ...]
+    segments: tuple[str, ...] = ()
+    remade: tuple[Segment, ...] = ()
+    facts: tuple[str, ...] = ()
+
+
+class Erased(NamedTuple):
+    """The state after an erasure, and the number of vectors that went."""
+
+    state: MemoryState
+    vectors: int
+
+
+def digest(message: Message, salt: str) -> str:
+    """Return the SHA-256 of a message's name and content after *salt*."""
+    return _sha256(salt, message.name, [dataclasses.asdict(part) for part in message.content])
+
+
+def chain(messages: Iterable[Message]) -> str:
+    """Return a hash of the messages in order, each link of which covers all before it."""
+    link = ""
+    for message in messages:
+        content = message.digest or digest(message, "")
+        link = _sha256(
+            link, message.seq, message.id, message.role, str(message.created_at), content
+        )
+    return link
+
+
+def tombstone(message: Message, salt: str) -> Message:
+    """Return a message without what it said; tool calls and results stay paired."""
+    content = tuple(part for part in map(_empty, message.content) if part is not None)
+    return message.replace(
+        name=None,
+        kind="forgotten",
+        content=content or (TextPart(text=FORGOTTEN),),
+        digest=digest(message, salt),
+    )
+
+
+def _empty(part: Part) -> Part | None:
+    match part:
+        case ToolCallPart():
+            return ToolCallPart(id=part.id, name=part.name, arguments="{}")
+        case ToolResultPart():
+            return ToolResultPart(call_id=part.call_id, content=(TextPart(text=FORGOTTEN),))
+        case _:
+            return None
+
+
+def _sha256(*values: object) -> str:
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()

@@ -1,0 +1,122 @@
+"""Everything kept of a user as JSON Lines, and copies of a memory in use."""
+
+import asyncio
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from remanence import Memory, Message, Settings, blocking
+from remanence.cli import main
+from remanence.errors import StoreUnavailable
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(file.name for file in directory.iterdir())
+
+
+async def test_an_export_has_all_that_is_kept_of_a_user_and_nothing_of_others(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(daily_directory=str(tmp_path / "days"))
+    async with Memory.open("sqlite:///:memory:", settings=settings) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user("I live in Lisbon."), Message.assistant("Noted: Lisbon."))
+        await chat.end()
+        await memory.note("Ana called", user="ana")
+        other = memory.conversation("other", user="ben")
+        await other.append(Message.user("I live in Porto."))
+        await other.end()
+
+        lines = [json.loads(line) async for line in memory.export_user("ana")]
+
+    assert [line["line"] for line in lines] == [
+        "user",
+        "conversation",
+        "message",
+        "message",
+        "segment",
+        "fact",
+        "daily_notes",
+    ]
+    assert lines[2]["content"] == "I live in Lisbon."
+    assert (lines[2]["conversation"], lines[2]["seq"], lines[2]["role"]) == ("chat", 1, "user")
+    assert "Lisbon" in lines[5]["summary"]
+    assert "Porto" not in json.dumps(lines)
+
+
+def test_an_export_works_without_await() -> None:
+    with blocking.Memory.open("sqlite:///:memory:") as memory:
+        memory.conversation("chat", user="ana").append(Message.user("Hello."))
+
+        lines = [json.loads(line)["line"] for line in memory.export_user("ana")]
+
+    assert lines == ["user", "conversation", "message"]
+
+
+async def test_a_copy_made_while_others_write_is_whole(tmp_path: Path) -> None:
+    async with Memory.open(f"sqlite:///{tmp_path / 'memory.db'}") as memory:
+        chat = memory.conversation("chat")
+        stop = asyncio.Event()
+
+        async def write() -> None:
+            while not stop.is_set():
+                await chat.append(Message.user("One more line, which is written meanwhile."))
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(write())
+            for number in range(5):
+                before = (await chat.state()).last_seq
+                await memory.backup(tmp_path / f"copy-{number}.db")
+                after = (await chat.state()).last_seq
+                async with Memory.open(
+                    f"sqlite:///{tmp_path / f'copy-{number}.db'}", read_only=True
+                ) as copy:
+                    copied = len(await copy.conversation("chat").messages())
+                    assert [p for p in await copy.check() if p.level == "error"] == []
+                assert before <= copied <= after
+            stop.set()
+
+    assert stat.S_IMODE((tmp_path / "copy-0.db").stat().st_mode) == 0o600
+
+
+async def test_a_copy_replaces_no_file_and_a_failed_one_leaves_none(tmp_path: Path) -> None:
+    target = tmp_path / "copy.db"
+    async with Memory.open("sqlite:///:memory:") as memory:
+        await memory.conversation("chat").append(Message.user("Hello."))
+        await memory.backup(target)
+
+        with pytest.raises(StoreUnavailable, match="exists"):
+            await memory.backup(target)
+        with pytest.raises(StoreUnavailable, match="no directory"):
+            await memory.backup(tmp_path / "nowhere" / "copy.db")
+
+    assert names(tmp_path) == ["copy.db"]
+    async with Memory.open(f"sqlite:///{target}", read_only=True) as copy:
+        assert (await copy.conversation("chat").messages())[0].text == "Hello."
+
+
+def test_forget_export_and_backup_work_in_the_shell(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    db = ["--db", f"sqlite:///{tmp_path / 'memory.db'}"]
+    with blocking.Memory.open(db[1]) as memory:
+        chat = memory.conversation("chat", user="ana")
+        chat.append(
+            Message.user("My number is 8814-2207.", id="m1"), Message.user("Hello.", id="m2")
+        )
+
+    assert main(["backup", str(tmp_path / "copy.db"), *db]) == 0
+    assert main(["forget", "chat", "--query", "8814-2207", *db]) == 0
+    assert b"message m1 (chat, 1)" in capsysbinary.readouterr().out
+    assert main(["forget", "chat", "--message", "m1", "--yes", "--json", *db]) == 0
+    receipt = json.loads(capsysbinary.readouterr().out)
+    assert ([m["id"] for m in receipt["messages"]], receipt["erased"]) == (["m1"], True)
+    assert b"8814" not in (tmp_path / "memory.db").read_bytes()
+    assert main(["export", "--user", "ana", *db]) == 0
+    lines = [json.loads(line)["line"] for line in capsysbinary.readouterr().out.splitlines()]
+    assert lines[:4] == ["user", "conversation", "message", "message"]
+    assert main(["forget", "--user", "ana", "--yes", *db]) == 0
+    assert main(["forget", *db]) == 2
+    assert main(["export", "chat", *db]) == 2
