@@ -212,10 +212,22 @@ def _hash(name: str) -> bytes:
 
 def check() -> int:
     errors = [error for path in paths(ROOT) for error in parse(path)[1]]
+    if not errors:
+        errors = _untagged(read())
     print(
         "\n".join(errors) or f"{sum(len(parse(p)[0]) for p in paths(ROOT)):,} sentences, no error"
     )
     return bool(errors)
+
+
+def _untagged(sentences: Sequence[Sentence]) -> list[str]:
+    """An error for each fact without a tag, in the part that is fitted."""
+    apart = held_out(sentences)
+    return [
+        f"{s.path}:{s.number}: a fact without a tag"
+        for s in sentences
+        if s.slot and not s.labels & set(TAGS) and unit(s) not in apart
+    ]
 
 
 def stats() -> int:

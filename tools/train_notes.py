@@ -2,7 +2,7 @@
 
 `python tools/train_notes.py` prints cross-validated figures over conversations, `--by-register` over
 registers left out whole, which imitates a register that was never seen. `--write` writes the weights,
-and `--final` prints the figures of what is set aside too, which chooses nothing. Needs scikit-learn
+and `--final` prints their figures on what is set aside, which chooses nothing. Needs scikit-learn
 (the `dev` extra). The same data and versions give the same weights.
 """
 
@@ -35,7 +35,8 @@ BUCKETS = 1 << 16
 OUTER, INNER = 5, 4
 TEXT_C, CONTEXT_C = 5.0, 0.002
 LATER = 0.3
-"""Weight of a sentence of a register whose labels are not as frequent as in conversations."""
+"""Weight of a sentence for its worth, in a register where the worths are not as frequent as in
+conversations."""
 OWN = 10.0
 """How much less a head's own first score is regularised than the others, by its root."""
 MIN_FOUND = 10
@@ -122,9 +123,17 @@ def matrix_of(units: Corpus) -> Matrix:
 
 
 def weights_of(units: Corpus) -> Floats:
-    """The weight of each sentence in a fit."""
+    """The weight of each sentence in a fit, a column per head."""
+    later = is_later(units)
+    weights = np.ones((len(later), len(HEADS)))
+    for head in ("worth", "vital"):
+        weights[later, list(HEADS).index(head)] = LATER
+    return weights
+
+
+def is_later(units: Corpus) -> NDArray[np.bool_]:
     later = notes_corpus.FITTED_REGISTERS
-    return np.array([LATER if s.register in later else 1.0 for unit in units for s in unit])
+    return np.array([sentence.register in later for unit in units for sentence in unit])
 
 
 def logistic(
@@ -140,7 +149,8 @@ def logistic(
 
 
 def fit_text(inputs: Matrix, truth: NDArray[np.bool_], weights: Floats) -> stored.Layer:
-    return layer_of([logistic(inputs, column, weights=weights, c=TEXT_C) for column in truth.T])
+    columns = zip(truth.T, weights.T, strict=True)
+    return layer_of([logistic(inputs, column, weights=w, c=TEXT_C) for column, w in columns])
 
 
 def fit_context(inputs: Floats, truth: NDArray[np.bool_], weights: Floats) -> stored.Layer:
@@ -149,7 +159,7 @@ def fit_context(inputs: Floats, truth: NDArray[np.bool_], weights: Floats) -> st
     for at, column in enumerate(truth.T):
         eased = inputs.copy()
         eased[:, at] *= OWN
-        model = logistic(eased, column, weights=weights, c=CONTEXT_C)
+        model = logistic(eased, column, weights=weights[:, at], c=CONTEXT_C)
         model.coef_[0, at] *= OWN
         models.append(model)
     return layer_of(models)
@@ -277,24 +287,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--by-register", action="store_true", help="leave out a register at a time")
     parser.add_argument("--write", action="store_true", help="write weights fitted to all of it")
-    parser.add_argument("--final", action="store_true", help="also measure what is set aside")
+    parser.add_argument("--final", action="store_true", help="only measure what is set aside")
     options = parser.parse_args()
+    if options.final:
+        report_set_aside(stored.load())
+        return 0
     units = conversations(held=False)
     if options.by_register:
         scores = cross_validate(units, lambda unit: unit[0].register)
     else:
         scores = cross_validate(units, lambda unit: fold(unit, OUTER, "outer"))
     truth = truth_of(units)
-    later = weights_of(units) < 1
+    later = is_later(units)
     balanced, strict = cutoffs(truth[~later], scores[~later])
     for title, rows in (("conversations", ~later), ("later registers", later)):
         print_figures(f"cross-validated, {title}", units, rows, truth, scores, balanced)
-    if options.write or options.final:
+    if options.write:
         weights = replace(fit(units, matrix_of(units)), cutoffs=balanced, strict=strict)
         TARGET.write_bytes(stored.dump(weights))
         print(f"\n{TARGET.name}: {TARGET.stat().st_size:,} bytes")
-        if options.final:
-            report_set_aside(weights)
     return 0
 
 
