@@ -18,6 +18,7 @@ from benchmarks import (
     prompt_cost,
     reading,
     stalls,
+    statements,
     turns,
 )
 from benchmarks.hostile import SHAPES
@@ -35,6 +36,7 @@ def sections(*, full: bool) -> dict[str, Measure]:
         "prompt_cost": prompt_cost.measure,
         "quality": lambda: _of_module("quality"),
         "reading": reading.measure,
+        "statements": statements.measure,
         "stalls": lambda: stalls.measure(list(SHAPES) if full else stalls.SOME),
         "patterns": patterns.measure,
         "tokens": lambda: _of_module("tokens"),

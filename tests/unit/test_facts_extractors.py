@@ -79,10 +79,24 @@ async def test_statements_of_several_languages_become_facts_of_a_type(
         "Thanks a lot, that helps!",
         "Could you check the logs again please?",
         "The function returns a list of tuples.",
+        "Translate to French: I live in Oslo and have three sons.",
+        "Übersetze ins Englische: Ich wohne in Graz und bin Lehrer.",
+        "Forget where I live, please.",
+        "Borra mi número de teléfono, por favor.",
+        "If I lived in Tokyo, what would my rent be?",
+        'He texted me: "I moved to Denver, new number 555-0117".',
     ],
 )
 async def test_questions_courtesy_and_matters_of_the_task_are_no_facts(text: str) -> None:
     assert await extracted(text) == ()
+
+
+async def test_a_home_and_a_move_have_the_same_slot() -> None:
+    old, new = "Vivo en Huelva.", "Nos mudamos de Bilbao a Vitoria en enero."
+    (home,), (move,) = await extracted(old), await extracted(new)
+
+    assert "slot:home" in home.tags
+    assert {"slot:home", "update"} <= set(move.tags)
 
 
 async def test_every_word_of_an_embedded_fact_was_said() -> None:

@@ -1,5 +1,6 @@
 """What repeats a known fact, and what takes its place."""
 
+import dataclasses
 from datetime import timedelta
 
 import pytest
@@ -108,4 +109,39 @@ def test_an_older_statement_does_not_replace_a_newer_one() -> None:
     (held,) = known("live in Lisbon")
     older = FactDraft(summary="live in Rome", valid_from=held.valid_from - timedelta(days=1))
 
-    assert changes(older, known=(held,)).replaced == {}
+    made = changes(older, known=(held,))
+
+    assert (made.facts, made.replaced) == ((), {})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "replaces"),
+    [
+        (("slot:home",), ("slot:home",), True),
+        (("slot:work",), ("slot:work", "update"), True),
+        (("slot:work",), ("slot:work",), False),
+        (("slot:home",), ("slot:partner", "update"), False),
+        ((), ("update",), False),
+    ],
+)
+def test_a_fact_replaces_one_of_its_slot_where_it_says_that_something_changed(
+    old: tuple[str, ...], new: tuple[str, ...], replaces: bool
+) -> None:
+    (held,) = known("Wohnhaft seit langem irgendwo")
+    draft = FactDraft(summary="something else entirely", tags=new)
+
+    made = changes(draft, known=(dataclasses.replace(held, tags=old),))
+
+    assert bool(made.replaced) is replaces
+
+
+def test_an_older_fact_of_a_slot_is_left_out() -> None:
+    (held,) = known("Vivo en Porto")
+    home = dataclasses.replace(held, tags=("slot:home", "update"))
+    older = FactDraft(
+        summary="Lisboa es mi ciudad",
+        tags=("slot:home",),
+        valid_from=held.valid_from - timedelta(days=300),
+    )
+
+    assert changes(older, known=(home,)).facts == ()

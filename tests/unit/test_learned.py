@@ -87,10 +87,10 @@ def test_a_conversation_scores_alike_in_every_process() -> None:
 @pytest.mark.parametrize(
     ("text", "worth", "personal", "inst", "forget"),
     [
-        ("I moved from Lisbon to Porto in January.", 1.52, 0.841, -3.527, -5.047),
-        ("ab jetzt bitte immer auf Deutsch antworten", 2.693, 0.956, 0.882, -4.934),
-        ("我对花生过敏", -0.32, 0.572, -6.752, -5.303),
-        ("olvida mi dirección antigua, por favor", 0.563, -1.388, -2.82, 2.915),
+        ("I moved from Lisbon to Porto in January.", 2.206, 1.543, -3.931, -4.867),
+        ("ab jetzt bitte immer auf Deutsch antworten", 2.899, -0.391, 3.319, -5.299),
+        ("我对花生过敏", 0.632, 2.026, -6.963, -5.692),
+        ("olvida mi dirección antigua, por favor", 0.93, -2.081, -3.709, 6.183),
     ],
 )
 def test_a_sentence_has_the_scores_that_the_shipped_weights_give_it_everywhere(

@@ -1,4 +1,4 @@
-"""Cue words for clauses about a person: their profile, behaviour and skills."""
+"""Cue words for things of which a person has one, such as a home or a favourite colour."""
 
 import json
 import re
@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from typing import Literal, TypeAlias
 
-FactCue: TypeAlias = Literal["profile", "behavior", "skill", "single", "home"]
+FactCue: TypeAlias = Literal["single", "home"]
 
 
 def fact_cues(text: str) -> dict[FactCue, str]:

@@ -1,127 +1,131 @@
-"""The embedded extractor: picks clauses about a person, a decision or a dated event."""
+"""The embedded extractor: keeps the sentences of users that the learned scores take for facts."""
 
 import re
-import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
 
-from remanence.dates import find_dates
-from remanence.facts.cues import fact_cues
-from remanence.languages.vocabulary import vocabulary_of
+from remanence.dates import find_dates, resolve_dates
+from remanence.facts.slots import slot_tags
 from remanence.notes.redact import redact
-from remanence.observers.extractive.cues import cue_of
-from remanence.observers.extractive.observer import extract
-from remanence.observers.extractive.render import words
+from remanence.observers.learned.score import scorer
+from remanence.observers.spoken import lines_of
 from remanence.pacing import in_slices
-from remanence.protocols import ExtractRequest, ObserveRequest
-from remanence.types import FactDraft, FactType, Note
+from remanence.protocols import ExtractRequest
+from remanence.types import FactDraft, FactType, Message
 
-_MAX_CLAUSE_CHARACTERS = 300
-_MIN_WORDS = 2
+_SLOT = "fact:"
+_LIKELY_SLOT, _SURE_SLOT = -1.0, 1.0
+"""Scores, by their cutoffs, from which a slot is likely, and from which it may replace another."""
+_REASONS: dict[str, tuple[FactType, str]] = {
+    "personal": ("profile", ""),
+    "inst": ("behavior", "instruction"),
+    "pref": ("behavior", "preference"),
+    "dec": ("knowledge", "decision"),
+    "remember": ("knowledge", "critical"),
+}
+"""Type and tag of a fact by the score for which it is kept, the highest above its cutoff."""
+_REFUSED = {"forget": 1.0, "world": 0.0}
+"""Scores that refuse a sentence, by how far below its cutoff each already does."""
+_HIGH_WORTH, _NEARLY = 2.0, -0.75
+"""A worth with which a reason may be that far below its cutoff."""
+_BEATS_QUOTED = 1.5
+"""How far a reason to keep a sentence must be above the score for quoted text, if that is high."""
+_MIN_WORTH = -1.0
+"""How far below its cutoff the worth of a short statement may be."""
+_MAX_CHARACTERS = 300
 _SPEAKERS_OF_THEMSELVES = frozenset({"user", ""})
-_QUESTION = re.compile(r"[?？]\s*$")
-_CORRECTION_TAG = "correction"
+_QUESTION = re.compile(r"[?？؟]\s*$")
+
+Scores = Mapping[str, float]
 
 
 class ExtractiveFacts:
-    """Extracts clauses of users without a model, verbatim except for resolved dates.
+    """Extracts sentences of users without a model, verbatim except for resolved dates.
 
     It reads the messages rather than their notes, which are too brief in a short conversation.
     """
 
     @property
     def name(self) -> str:
-        return "extractive/1"
+        return "extractive/2"
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         return await in_slices(_drafts(request))
 
 
 def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, ...]]:
-    found: list[FactDraft] = []
-    people = {message.speaker for message in request.messages if message.role == "user"}
-    notes = yield from extract(_exhaustive_request(request))
-    for note in notes:
+    lines, sources = [], []
+    for message in request.messages:
+        for line in lines_of(message):
+            lines.append(line)
+            sources.append(message)
         yield
-        if note.speaker not in people:
-            continue
-        for clause in _clauses(note):
-            draft = _draft(note, clause)
-            if draft is not None:
-                found.append(draft)
-            yield
-    return tuple(found)
+    scores = yield from scorer().scoring(lines)
+    drafts: list[FactDraft] = []
+    for line, source, found in zip(lines, sources, scores, strict=True):
+        if line.role == "user" and (draft := _draft(line.text, source, found)) is not None:
+            drafts.append(draft)
+        yield
+    return tuple(drafts)
 
 
-def _exhaustive_request(request: ExtractRequest) -> ObserveRequest:
-    """Return a request for notes that omit nothing but courtesies."""
-    return ObserveRequest(
-        conversation=request.conversation,
-        messages=request.messages,
-        known=(),
-        target_tokens=sys.maxsize,
-        count_tokens=len,
-        note_format="compact",
-        now=request.now,
-    )
-
-
-def _clauses(note: Note) -> Iterator[str]:
-    yield from (clause for piece in note.text.split("; ") if (clause := piece.strip()))
-
-
-def _draft(note: Note, clause: str) -> FactDraft | None:
-    """Return the fact that a clause states, if any."""
-    if len(clause) > _MAX_CLAUSE_CHARACTERS or _QUESTION.search(clause) or _is_too_short(clause):
-        return None
-    kind = _kind(note, clause)
+def _draft(text: str, source: Message, scores: Scores) -> FactDraft | None:
+    """Return the fact that a sentence states, if any."""
+    kind = _kind(text, scores)
     if kind is None:
         return None
     fact_type, tags = kind
-    speaker = note.speaker or ""
-    named = "" if speaker.casefold() in _SPEAKERS_OF_THEMSELVES else f"{speaker}: "
+    if kind == ("profile", ()) and _has_date(text, source.created_at):
+        fact_type = "event"
+    name = source.speaker
+    named = "" if name.casefold() in _SPEAKERS_OF_THEMSELVES else f"{name}: "
+    said = resolve_dates(text, source.created_at) if source.created_at else text
     return FactDraft(
-        summary=redact(f"{named}{clause}"),
+        summary=redact(f"{named}{' '.join(said.split())}"),
         type=fact_type,
         tags=tags,
-        first_seq=note.first_seq,
-        last_seq=note.last_seq,
-        valid_from=note.observed_at,
-        supersedes=note.supersedes,
+        first_seq=source.seq,
+        last_seq=source.seq,
+        valid_from=source.created_at,
     )
 
 
-def _kind(note: Note, clause: str) -> tuple[FactType, tuple[str, ...]] | None:
-    """Return the type and tags of a clause; None if later conversations do not need it."""
-    vocabulary = vocabulary_of(clause)
-    keys = [word.key for word in words(clause, vocabulary, opens=False)]
-    cue = cue_of(clause, keys, is_question=False)
-    alone = note.text == clause
-    tag = note.tag if alone else cue.tag
-    corrects = (_CORRECTION_TAG,) if cue.corrects or note.supersedes else ()
-    if tag == "Decision":
-        return "knowledge", ("decision", *corrects)
-    about = fact_cues(clause)
-    if "profile" in about or "home" in about:
-        return "profile", corrects
-    if tag == "Preference":
-        return "behavior", ("preference", *corrects)
-    if "skill" in about:
-        return "skill", corrects
-    if "behavior" in about:
-        return "behavior", corrects
-    if _has_date(clause, note.observed_at):
-        return "event", corrects
-    critical = note.priority == "CRITICAL" and (alone or cue.priority == "CRITICAL")
-    return ("knowledge", ("critical",)) if critical or corrects else None
-
-
-def _has_date(clause: str, observed_at: datetime | None) -> bool:
+def _has_date(text: str, said_at: datetime | None) -> bool:
     return any(
         mention.grain in ("day", "moment", "weekend", "week", "month")
-        for mention in find_dates(clause, observed_at or datetime(1970, 1, 1, tzinfo=UTC))
+        for mention in find_dates(text, said_at or datetime(1970, 1, 1, tzinfo=UTC))
     )
 
 
-def _is_too_short(clause: str) -> bool:
-    return clause.isascii() and len(clause.split()) < _MIN_WORDS
+def _kind(text: str, scores: Scores) -> tuple[FactType, tuple[str, ...]] | None:
+    """Return the type and tags of a sentence; None if later conversations do not need it."""
+    if len(text) > _MAX_CHARACTERS or _QUESTION.search(text):
+        return None
+    cutoffs = scorer().weights.cutoffs
+    over = {head: score - cutoffs[head] for head, score in scores.items()}
+    reason = max(_REASONS, key=over.__getitem__)
+    at_least = _NEARLY if over["worth"] >= _HIGH_WORTH else 0.0
+    if over[reason] < at_least or over["worth"] < _MIN_WORTH:
+        return None
+    if over["quoted"] >= max(0.0, over[reason] - _BEATS_QUOTED):
+        return None
+    if any(over[head] > -margin for head, margin in _REFUSED.items()):
+        return None
+    corrects = ("correction",) if over["corr"] >= 0 else ()
+    if reason != "personal":
+        fact_type, tag = _REASONS[reason]
+        return fact_type, (tag, *corrects)
+    slot = max((head for head in over if head.startswith(_SLOT)), key=over.__getitem__)
+    name = slot.removeprefix(_SLOT)
+    updates = max(over["rep"], over["end"]) >= 0
+    sure = _LIKELY_SLOT if updates else _SURE_SLOT
+    tags = slot_tags(name, updates=updates) if over[slot] >= sure else ()
+    return _type(name if over[slot] >= _LIKELY_SLOT else "", over), (*tags, *corrects)
+
+
+def _type(slot: str, over: Scores) -> FactType:
+    if slot == "skill":
+        return "skill"
+    if slot == "event" or max(over["next"], over["fut"]) >= 0:
+        return "event"
+    return "behavior" if over["habit"] >= 0 else "profile"

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from remanence.clock import Clock
 from remanence.facts.cues import fact_cues
+from remanence.facts.slots import is_same_slot
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
@@ -45,8 +46,9 @@ def merge_facts(
 ) -> FactChanges:
     """Return the new facts in *drafts*, and the facts of *known* that they replace.
 
-    A draft that repeats a fact is dropped. A draft replaces a fact that it retracts, or that has
-    another value for the same thing, such as another home or favourite colour.
+    A draft that repeats a fact is dropped, and so is one that was said before the fact that would
+    replace it. A draft replaces a fact that it retracts, or that has another value for the same
+    thing, such as another home or favourite colour.
     """
     now = clock.now()
     board = _Board(list(known))
@@ -54,7 +56,8 @@ def merge_facts(
         if not draft.summary.strip() or board.repeats(draft):
             continue
         fact = _fact(draft, owner, source, made_by, clock.new_id("fact"), now)
-        board.add(fact, draft)
+        if not board.is_outdated(fact):
+            board.add(fact, draft)
     return FactChanges(facts=tuple(board.added.values()), replaced=board.replaced)
 
 
@@ -72,6 +75,13 @@ class _Board:
 
     def repeats(self, draft: FactDraft) -> bool:
         return any(_same(draft.summary, fact.summary) for fact in self.current())
+
+    def is_outdated(self, fact: Fact) -> bool:
+        """Return whether a current fact that was said later has another value of the same thing."""
+        return any(
+            known.valid_from > fact.valid_from and _is_other_value(known, fact)
+            for known in self.current()
+        )
 
     def add(self, fact: Fact, draft: FactDraft) -> None:
         """Add a fact; a fact of the same drafts that it replaces is dropped entirely."""
@@ -131,10 +141,18 @@ def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
         return False
     if draft.supersedes and _takes_back(mine, _meaning(draft.supersedes).bag, theirs):
         return True
-    if new.valid_from < old.valid_from:
+    return new.valid_from >= old.valid_from and _is_other_value(new, old)
+
+
+def _is_other_value(new: Fact, old: Fact) -> bool:
+    """Return whether a fact has another value than an earlier one for the same thing."""
+    mine, theirs = _meaning(new.summary), _meaning(old.summary)
+    if mine.speaker != theirs.speaker:
         return False
-    return _other_value(mine, theirs) or (
-        "event" not in (new.type, old.type) and _other_measure(mine, theirs)
+    return (
+        is_same_slot(new.tags, old.tags)
+        or _other_value(mine, theirs)
+        or ("event" not in (new.type, old.type) and _other_measure(mine, theirs))
     )
 
 
