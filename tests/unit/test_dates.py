@@ -263,9 +263,7 @@ def test_a_relative_date_is_replaced_by_the_day_or_period_it_means(
     assert resolve_dates(text, MONDAY) == expected
 
 
-@pytest.mark.parametrize(
-    ("said_on", "sentence", "expected"), [row[2:] for row in TABLE if row[0] == "work"]
-)
+@pytest.mark.parametrize(("said_on", "sentence", "expected"), [row[2:] for row in TABLE[1:]])
 def test_a_sentence_means_the_dates_of_the_table_or_its_words_stay(
     said_on: str, sentence: str, expected: str
 ) -> None:
