@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from remanence.settings import Settings
     from remanence.tokens import count_tokens
     from remanence.tools import memory_tools
-    from remanence.types import Budget, Fact, MemoryState, Message, Note, Segment, Tool
+    from remanence.types import Budget, Fact, MemoryState, Message, Note, Receipt, Segment, Tool
 
 _HOMES = {
     "Budget": "types",
@@ -31,6 +31,7 @@ _HOMES = {
     "Note": "types",
     "Observer": "protocols",
     "Policy": "policy.policy",
+    "Receipt": "types",
     "Reflector": "protocols",
     "RemanenceError": "errors",
     "Reply": "chat",
@@ -57,6 +58,7 @@ __all__ = [
     "Note",
     "Observer",
     "Policy",
+    "Receipt",
     "Reflector",
     "RemanenceError",
     "Reply",

@@ -1,12 +1,13 @@
 """Forgetting: the text is gone from the memory and from the bytes of its files."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from remanence import Conversation, Memory, Message, Policy, Settings
+from remanence import Conversation, Hooks, Memory, Message, Policy, Settings
 from remanence.errors import InvalidArgument
 from remanence.protocols import ObserveRequest
 from remanence.stores import open_store
@@ -328,3 +329,84 @@ async def test_a_forgotten_user_leaves_no_byte(path: Path, tmp_path: Path) -> No
         assert await memory.facts.list(user="Quetzalcoatl", history=True) == ()
         assert [state.ref.id for state in await memory.conversations()] == ["other"]
         assert await memory.check() == ()
+
+
+async def test_reflections_whose_sources_are_not_kept_are_noted_anew_from_the_messages(
+    path: Path,
+) -> None:
+    policy = SMALL.replace(superseded="purge")
+    async with Memory.open(f"sqlite:///{path}", policy=policy) as memory:
+        chat = memory.conversation("chat", user="ana")
+        secret_id = await fill(chat, messages=120, secret_at=10)
+        (reflection, *_) = await chat.reflections()
+        assert reflection.first_seq <= 19 <= reflection.last_seq
+
+        await chat.forget(secret_id)
+
+        assert traces(path) == []
+        again = [s for s in await chat.reflections() if s.last_seq <= reflection.last_seq]
+        assert (again[0].first_seq, again[-1].last_seq) == (1, reflection.last_seq)
+        assert any("chapter" in segment.text for segment in again)
+        await require_sound(memory, chat)
+
+
+class Quoting:
+    """Quotes all that it is shown, and the note before it, as a model may."""
+
+    async def observe(self, request: ObserveRequest) -> Draft:
+        first, last = request.messages[0].seq, request.messages[-1].seq
+        text = " ".join(message.text for message in request.messages)
+        if request.known:
+            text += f" (earlier: {request.known[-1].text[-10:]})"
+        return Draft(notes=(Note(text=text, first_seq=first, last_seq=last),), made_by="quoting/1")
+
+
+async def test_notes_that_repeat_a_value_of_another_message_go_too_and_the_observer_makes_them(
+    path: Path,
+) -> None:
+    policy = Policy.default(observe_tokens=10, keep_last=0, note_ratio=1.0)
+    async with Memory.open(f"sqlite:///{path}", policy=policy, observer=Quoting()) as memory:
+        chat = memory.conversation("chat")
+        await chat.append(Message.user(SECRET, id="secret"))
+        await chat.flush(everything=True)
+        await chat.append(
+            Message.user(
+                "Line 2 is about the harbour, about boats, more boats, the pier, gulls, nets and the old tower."
+            )
+        )
+        await chat.flush(everything=True)
+        assert "8814-2207" in (await chat.observations())[1].text
+
+        receipt = await chat.forget("secret")
+        at_once = await chat.observations()
+        await chat.flush()
+        later = await chat.observations()
+
+        assert len(receipt.segments) == 2
+        assert at_once[0].made_by == "nothing"
+        assert at_once[1].made_by in ("stand-in/extractive/1", "quoting/1")
+        assert [s.made_by for s in later if s.text] == ["quoting/1"]
+        assert "harbour" in later[1].text
+        assert traces(path) == []
+
+
+async def test_what_a_hook_withholds_is_not_noted_anew_either(path: Path) -> None:
+    async def withhold(request: ObserveRequest) -> ObserveRequest:
+        shown = tuple(m for m in request.messages if "salary" not in m.text)
+        return replace(request, messages=shown)
+
+    hooks = Hooks(before_observe=withhold)
+    async with Memory.open(f"sqlite:///{path}", hooks=hooks) as memory:
+        chat = memory.conversation("chat")
+        await chat.append(
+            Message.user(SECRET, id="secret"),
+            Message.user("My salary is 91,250 euros."),
+            Message.user("I live in Lisbon, Rua Augusta 12."),
+        )
+        await chat.flush(everything=True)
+
+        await chat.forget("secret")
+
+        (observation,) = await chat.observations()
+        assert "Lisbon" in observation.text
+        assert "91,250" not in observation.text

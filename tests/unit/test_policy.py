@@ -57,6 +57,7 @@ DEFAULTS = {
     "retry_seconds": 60.0,
     "retry_max_seconds": 3_600.0,
     "max_failures": 6,
+    "fallback_after_failures": None,
     "max_message_bytes": 16_777_216,
 }
 

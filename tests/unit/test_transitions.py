@@ -134,9 +134,9 @@ def test_an_observation_of_messages_that_failed_ends_no_account_but_its_rejectio
     assert without.observe_failure is None
 
 
-def test_an_observation_that_takes_the_place_of_one_changes_its_time_alone() -> None:
+def test_an_observation_that_takes_the_place_of_one_changes_its_time_and_ends_the_failure() -> None:
     assert after_reobservation(STATE, segment(5, 6), "b", live=LIVE) == replace(
-        STATE, last_observed_at=LATER, lock_version=8
+        STATE, last_observed_at=LATER, observe_failure=None, lock_version=8
     )
     assert after_reobservation(None, segment(5, 6), "b", live=LIVE) is None
     assert after_reobservation(STATE, segment(5, 6), "gone", live=LIVE) is None

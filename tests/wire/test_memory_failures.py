@@ -61,12 +61,12 @@ class Failing:
 
 @asynccontextmanager
 async def failing(
-    spec: str, *, stream: bool, timeout_seconds: float = 10
+    spec: str, *, stream: bool, timeout_seconds: float = 10, policy: Policy = POLICY
 ) -> AsyncIterator[Failing]:
     clock = FixedClock()
     options = ModelOptions(attempts=1, timeout_seconds=timeout_seconds, stream=stream)
     async with Memory.open(
-        "sqlite:///:memory:", policy=POLICY, model=spec, clock=clock, model_options=options
+        "sqlite:///:memory:", policy=policy, model=spec, clock=clock, model_options=options
     ) as memory:
         yield Failing(memory.conversation("bay", user="ana"), memory, clock)
 
@@ -155,6 +155,51 @@ async def test_what_failed_is_made_good_by_the_next_try(whole_wire: Wire, name: 
     assert state.observe_failure is None
     assert state.next_attempt_at is None
     assert observations[0].notes[0].text == "sails"
+
+
+async def test_the_embedded_observer_takes_over_and_the_model_makes_its_notes_again(
+    whole_wire: Wire,
+) -> None:
+    whole_wire.server.script(*[Fail(503)] * 3, *[Reply("#1 user: sails")] * 40)
+    policy = POLICY.replace(fallback_after_failures=2, extract_facts=False)
+    async with failing(whole_wire.spec, stream=False, policy=policy) as it:
+        for number in range(3):
+            await it.turn(number)
+        raw = await it.chat.observations()
+        for number in range(3, 6):
+            it.clock.advance(80)  # past the next try
+            await it.turn(number)
+        away = await it.chat.observations()
+        failure = (await it.chat.state()).observe_failure
+        calls_away = len(whole_wire.server.received)
+        it.clock.advance(HOUR)
+        state = await it.chat.flush()
+        back = await it.chat.observations()
+
+    assert raw == ()
+    assert away
+    assert {segment.made_by for segment in away} == {"stand-in/extractive/1"}
+    assert failure is not None
+    assert failure.reason in ("server", "overloaded")
+    assert calls_away == 3
+    assert state.observe_failure is None
+    assert [(s.first_seq, s.last_seq) for s in back][: len(away)] == [
+        (s.first_seq, s.last_seq) for s in away
+    ]
+    assert not any(segment.stands_in for segment in back)
+    assert back[0].notes[0].text == "sails"
+
+
+async def test_without_the_setting_messages_stay_raw_while_the_model_is_away(
+    whole_wire: Wire,
+) -> None:
+    whole_wire.server.script(*[Fail(503)] * 9)
+    async with failing(whole_wire.spec, stream=False) as it:
+        for number in range(6):
+            await it.turn(number)
+            it.clock.advance(80)
+
+        assert await it.chat.observations() == ()
 
 
 async def test_a_chain_falls_back_and_leaves_the_failed_model_alone_until_it_has_cooled(

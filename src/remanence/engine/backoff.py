@@ -76,6 +76,10 @@ class Backoff:
         telemetry.step_failed("observe", state.ref.id, reason, message, rejections + 1)
         return FailedStretch(messages[0].seq, messages[-1].seq, reason, message[:MAX_ERROR])
 
+    def is_outage(self, error: Exception) -> bool:
+        """Return whether a try may succeed later with the same messages."""
+        return isinstance(error, ObservationSkipped) or self._cause(error)[0] in UNREACHABLE
+
     def log(self, state: MemoryState, error: Exception) -> None:
         """Log a failed try to observe a stretch that was given up."""
         telemetry.step_failed("observe", state.ref.id, *self._cause(error), 1)

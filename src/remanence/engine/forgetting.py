@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from remanence.clock import Clock
 from remanence.engine.segment_writer import SegmentWriter
-from remanence.errors import ObservationRejected, StoreError
+from remanence.errors import ObservationRejected, ObservationSkipped, StoreError
 from remanence.notes.literals import find_literals
 from remanence.protocols import Store
 from remanence.types import (
@@ -141,7 +141,7 @@ class Forgetting:
         for part in self._parts(messages) if generation else (messages,):
             try:
                 segment = await self.segment_writer.stand_in(state, part, generation=generation)
-            except ObservationRejected:
+            except (ObservationRejected, ObservationSkipped, TimeoutError):
                 segment = self._without_notes(part, generation)
             yield segment
 

@@ -39,6 +39,8 @@ from remanence.policy.schedule import (
     observe_halvings,
     reflection_sources,
     reflection_time,
+    restore_time,
+    takes_over,
 )
 from remanence.protocols import Store
 from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
@@ -95,13 +97,18 @@ class Reconciler:
             observing = await self._observing(snapshot, now, everything=everything)
         if not observing.did_nothing:
             return observing
+        restoring = await self._restoring(snapshot, now) if in_time else IDLE
+        if not restoring.did_nothing:
+            return restoring
         reflecting = await self._reflecting(snapshot, now)
         if not reflecting.did_nothing:
             return reflecting
         remembering = await self._remembering(snapshot, now, everything=everything)
         if not remembering.did_nothing:
             return remembering
-        return await self._rest(snapshot.state, soonest((observing, reflecting, remembering)), now)
+        return await self._rest(
+            snapshot.state, soonest((observing, restoring, reflecting, remembering)), now
+        )
 
     async def roll_up(self, ref: ConversationRef) -> None:
         """Condense all notes of a conversation that ends, if observations are among them.
@@ -142,11 +149,17 @@ class Reconciler:
         due = observation_due(self.policy, state) or (everything and state.unobserved_tokens > 0)
         if not due:
             return IDLE
-        if not may_try(self.policy, state, state.observe_failure, now=now, made_by=observer):
+        may_observe = may_try(self.policy, state, state.observe_failure, now=now, made_by=observer)
+        stands_in = not may_observe and takes_over(self.policy, state, observer)
+        if not (may_observe or stands_in):
             return self.backoff.until_next_try(state, state.observe_failure)
         messages = await self._slice(state, everything=everything)
         if not messages:
             return IDLE
+        if stands_in:
+            return await self._run_leased(
+                "observe", state, lambda: self.segment_writer.take_over(state, messages)
+            )
         messages = halve(messages, observe_halvings(state, observer))
         return await self._run_leased("observe", state, lambda: self._observe(snapshot, messages))
 
@@ -185,12 +198,36 @@ class Reconciler:
                 self.backoff.log(state, error)
                 return False
 
+    async def _restoring(self, snapshot: Snapshot, now: datetime) -> Step:
+        """Have the configured observer make notes that the embedded one made in its place."""
+        state, (observer, _, _) = snapshot.state, self.maker_names
+        stand_in = next((segment for segment in snapshot.segments if segment.stands_in), None)
+        if stand_in is None or self.segment_writer.is_embedded:
+            return IDLE
+        if (due_at := restore_time(state, now=now, observer=observer)) is not None:
+            return wait(due_at)
+        return await self._run_leased("observe", state, lambda: self._restore(snapshot, stand_in))
+
+    async def _restore(self, snapshot: Snapshot, stand_in: Segment) -> bool:
+        try:
+            return await self.segment_writer.observe_again(snapshot, stand_in)
+        except StoreError:
+            raise
+        except Exception as error:
+            if self.backoff.is_outage(error):
+                raise
+            self.backoff.log(snapshot.state, error)
+        return await self.segment_writer.keep(snapshot.state, stand_in)
+
     async def _reflecting(self, snapshot: Snapshot, now: datetime) -> Step:
         state = snapshot.state
         observer, reflector, _ = self.maker_names
         sources = reflection_sources(self.policy, state, snapshot.segments)
         if not sources:
             return IDLE
+        due_at = restore_time(state, now=now, observer=observer)
+        if due_at is not None and any(segment.stands_in for segment in sources):
+            return wait(due_at)
         if (due_at := reflection_time(self.policy, state, now=now)) > now:
             return wait(due_at)
         if later_steps_wait(state, now=now, observer=observer):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.engine.hooks import NO_HOOKS, Hooks, observe, reflect
+from remanence.engine.hooks import Hooks, observe, reflect
 from remanence.notes import render_notes
 from remanence.notes.excerpts import parts
 from remanence.notes.literals import LossReport
@@ -33,6 +33,7 @@ from remanence.protocols import (
     Store,
 )
 from remanence.types import (
+    STAND_IN,
     Draft,
     FailedStretch,
     MemoryState,
@@ -45,9 +46,6 @@ from remanence.types import (
 KNOWN_NOTES = 100
 LOST_LITERALS = 200
 SLICE_CHARACTERS = 1_000
-STAND_IN = "stand-in/"
-"""Begins `made_by` of notes that the embedded observer made in the place of another."""
-
 MIN_LIMIT_TOKENS = 32
 """Minimum size limit of notes: with date and speaker they may exceed a source of a few words."""
 
@@ -89,7 +87,7 @@ class SegmentWriter:
         return await self._commit_notes(state, draft, messages, seen=seen)
 
     async def observe_again(self, snapshot: Snapshot, failed: Segment) -> bool:
-        """Observe a failed stretch in place of its segment; false if that is gone."""
+        """Observe the range of a segment again, and replace it; false if that is gone."""
         state = snapshot.state
         messages = await self.store.messages(
             state.ref, after=failed.first_seq - 1, limit=failed.last_seq - failed.first_seq + 1
@@ -98,8 +96,28 @@ class SegmentWriter:
         draft, seen = await self._draft(state, messages, known=_known_notes(before))
         sum_tokens = failed.sum_tokens - failed.source_tokens
         segment = await self._observation(draft, messages, seen=seen, sum_tokens=sum_tokens)
+        segment = replace(segment, generation=failed.generation)
         committed = await self.store.replace_observation(state, segment, failed.id)
         return self._report_commit(state, segment, committed)
+
+    @property
+    def is_embedded(self) -> bool:
+        """True if the configured observer is the embedded one."""
+        return isinstance(self.observer, ExtractiveObserver)
+
+    async def take_over(self, state: MemoryState, messages: Sequence[Message]) -> bool:
+        """Commit an observation by the embedded observer; false if another was first."""
+        segment = await self.stand_in(state, messages)
+        return self._report_commit(
+            state, segment, await self.store.commit_observation(state, segment)
+        )
+
+    async def keep(self, state: MemoryState, stand_in: Segment) -> bool:
+        """Keep notes that stand in, since the configured observer refuses their messages."""
+        made_by = stand_in.made_by.removeprefix(STAND_IN)
+        kept = replace(stand_in, id=self.clock.new_id("obs"), made_by=made_by)
+        committed = await self.store.replace_observation(state, kept, stand_in.id)
+        return self._report_commit(state, kept, committed)
 
     async def stand_in(
         self, state: MemoryState, messages: Sequence[Message], *, generation: int = 0
@@ -108,9 +126,9 @@ class SegmentWriter:
 
         `made_by` marks them if another observer is to make them again.
         """
-        embedded = replace(self, observer=ExtractiveObserver(), hooks=NO_HOOKS)
+        embedded = replace(self, observer=ExtractiveObserver())
         draft, seen = await embedded._draft(state, messages, known=())
-        if not isinstance(self.observer, ExtractiveObserver):
+        if seen and not self.is_embedded:
             draft = replace(draft, made_by=f"{STAND_IN}{draft.made_by}")
         segment = await self._observation(draft, messages, seen=seen, sum_tokens=0)
         return replace(segment, generation=generation)

@@ -105,6 +105,9 @@ class Policy:
         retry_max_seconds: the longest wait between two tries.
         max_failures: after this many failures in a row only new messages allow another try; a
             single message that fails more often is left without notes.
+        fallback_after_failures: after this many failures in a row the embedded observer makes the
+            notes, and the configured one makes them again when it works; by default messages stay
+            raw.
         max_message_bytes: the largest size of a message; longer ones are rejected.
     """
 
@@ -156,6 +159,7 @@ class Policy:
     retry_seconds: PositiveFloat = 60.0
     retry_max_seconds: PositiveFloat = 3_600.0
     max_failures: PositiveInt = 6
+    fallback_after_failures: PositiveInt | None = None
     max_message_bytes: PositiveInt = 16 * 1024 * 1024
 
     def __post_init__(self) -> None:

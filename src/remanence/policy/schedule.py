@@ -399,6 +399,22 @@ def _is_waiting(failure: Failure, now: datetime) -> bool:
     return failure.at <= now < failure.next_attempt_at
 
 
+def takes_over(policy: Policy, state: MemoryState, observer: str) -> bool:
+    """Return whether the embedded observer works in the place of *observer*, which fails."""
+    failure = _observe_failure(state, observer)
+    after = policy.fallback_after_failures
+    return failure is not None and after is not None and failure.failures >= after
+
+
+def restore_time(state: MemoryState, *, now: datetime, observer: str) -> datetime | None:
+    """Return when *observer* may make notes that stand in for its own; None means now.
+
+    A failed try never stops this for good: the messages have notes, and nobody else asks.
+    """
+    failure = _observe_failure(state, observer)
+    return failure.next_attempt_at if failure is not None and _is_waiting(failure, now) else None
+
+
 def is_latched(policy: Policy, state: MemoryState, failure: Failure) -> bool:
     """Return whether a step has failed too often to be tried before new messages arrive."""
     return failure.failures >= policy.max_failures and state.last_seq <= failure.last_seq

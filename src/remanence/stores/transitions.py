@@ -32,7 +32,8 @@ def after_observation(
     """Return the state after an observation; *sum_tokens* counts the tape up to its end.
 
     An observation without notes, of messages that failed, does not reset the failure count: if the
-    next messages fail too, the wait is as long as before.
+    next messages fail too, the wait is as long as before. One that stands in leaves the failure of the
+    configured observer as it is.
     """
     if current is None or current.observed_seq != expected.observed_seq:
         return None
@@ -49,14 +50,16 @@ def after_observation(
         observed_seq=segment.last_seq,
         observed_sum_tokens=sum_tokens,
         last_observed_at=segment.created_at,
-        observe_failure=_next_failure(current) if segment.failed else None,
+        observe_failure=_next_failure(current, segment),
         lock_version=current.lock_version + 1,
     )
 
 
-def _next_failure(state: MemoryState) -> Failure | None:
+def _next_failure(state: MemoryState, segment: Segment) -> Failure | None:
     failure = state.observe_failure
-    return None if failure is None else replace(failure, rejections=0)
+    if failure is None or segment.stands_in:
+        return failure
+    return replace(failure, rejections=0) if segment.failed else None
 
 
 def after_reobservation(
@@ -72,7 +75,10 @@ def after_reobservation(
             f"range than {replaced!r} of {span.first_seq}..{span.last_seq}, which it replaces"
         )
     return replace(
-        current, last_observed_at=segment.created_at, lock_version=current.lock_version + 1
+        current,
+        last_observed_at=segment.created_at,
+        observe_failure=None,
+        lock_version=current.lock_version + 1,
     )
 
 

@@ -6,6 +6,7 @@ from remanence.types.fact import Fact, FactChanges, FactDraft, FactsPin, FactTyp
 from remanence.types.recall import Hit, HitKind, RecallFilter, VectorItem, VectorTask
 from remanence.types.receipt import Erased, Erasure, ForgottenMessage, Receipt
 from remanence.types.segment import (
+    STAND_IN,
     Draft,
     DroppedLine,
     DropReason,
@@ -50,6 +51,7 @@ from remanence.wire.parts import (
 
 __all__ = [
     "ROLES",
+    "STAND_IN",
     "Appended",
     "Budget",
     "BudgetLevel",

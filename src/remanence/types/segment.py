@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 Priority: TypeAlias = Literal["CRITICAL", "IMPORTANT", "NOTE"]
 Tag: TypeAlias = Literal["Decision", "Preference", "Fact", "Issue", "NextStep", "Outcome"]
@@ -10,6 +10,10 @@ NoteFormat: TypeAlias = Literal["compact", "dated_priority", "tagged", "prose"]
 DropReason: TypeAlias = Literal[
     "introduction", "repeated", "known", "invented", "reworded", "unasked", "over_budget"
 ]
+
+
+STAND_IN: Final = "stand-in/"
+"""Begins `made_by` of notes that the embedded observer made in the place of another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,3 +111,8 @@ class Segment:
     def live(self) -> bool:
         """True if no later segment has replaced this one."""
         return self.superseded is None
+
+    @property
+    def stands_in(self) -> bool:
+        """True if the configured observer is still to make these notes."""
+        return self.made_by.startswith(STAND_IN)
