@@ -105,6 +105,7 @@ class Conversation:
         self.ref = ref
         self.user = user
         self.clock = runtime.clock
+        self.connections = runtime.connections
 
     @property
     def id(self) -> str:

@@ -76,6 +76,7 @@ class Memory:
         self._opened = opened or AsyncExitStack()
         self.policy = runtime.policy
         self.clock = runtime.clock
+        self.connections = runtime.connections
         self.facts = runtime.facts
         self._runtime = runtime
         self._store = runtime.store

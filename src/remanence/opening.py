@@ -25,6 +25,7 @@ from remanence.observers.extractive import ExtractiveObserver
 from remanence.policy.policy import Policy
 from remanence.protocols import Engine, FactExtractor, FactVectors, Observer, Reflector, Store
 from remanence.providers import ModelOptions, ModelSource
+from remanence.providers.connections import Connections
 from remanence.recall.embedders import EmbedderSource, open_embedder
 from remanence.recall.indexer import VectorIndexer
 from remanence.recall.search import Search
@@ -75,6 +76,7 @@ async def assemble(
     """
     ledger, calibrator, live_prompts = Ledger(store), Calibrator(), LivePrompts()
     spending = Budgets(settings.budgets if budgets is None else budgets, ledger=ledger, clock=clock)
+    connections = Connections()
     counter = counter_for(policy.token_counter or policy.model)
     factory = ObserverFactory(
         policy=policy,
@@ -82,7 +84,7 @@ async def assemble(
         record=ledger.record,
         compare=calibrator.compare,
         count=counter.text,
-        options=model_options or TRIED_ONCE,
+        options=(model_options or TRIED_ONCE).with_connections(connections),
         budgets=spending,
         over_budget=settings.over_budget,
     )
@@ -103,7 +105,9 @@ async def assemble(
         extractor=await _open_extractor(factory, settings, extractor, model),
         clock=clock,
     )
-    vectors = open_embedder(embedder) if embedder is not None else None
+    vectors = None
+    if embedder is not None:
+        vectors = open_embedder(embedder, connections=connections)
     search = Search(store=store, embedder=vectors, policy=policy, fact_vectors=fact_vectors)
     indexer = None  # a memory for reading searches the vectors that exist
     if vectors is not None and not read_only:
@@ -134,6 +138,7 @@ async def assemble(
         fact_vectors=fact_vectors,
         daily=_daily_notes(settings, segment_writer, extraction, texts_changed),
         live_prompts=live_prompts,
+        connections=connections,
         all_users=all_users,
     )
 

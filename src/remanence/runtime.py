@@ -20,6 +20,7 @@ from remanence.facts.api import Facts
 from remanence.files import safe_name
 from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, Engine, FactVectors, Store
+from remanence.providers.connections import Connections
 from remanence.recall.indexer import VectorIndexer
 from remanence.recall.search import Search
 from remanence.settings import Settings
@@ -49,6 +50,7 @@ class Runtime:
     fact_vectors: FactVectors | None
     daily: DailyNotes | None
     live_prompts: LivePrompts
+    connections: Connections
     all_users: bool
     last_models: LastModels = field(default_factory=LastModels)
     facts: Facts = field(init=False)
@@ -97,3 +99,4 @@ class Runtime:
         if self.indexer is not None:
             await self.indexer.close()
         await self.ledger.close(timeout_seconds=seconds)
+        await self.connections.aclose()

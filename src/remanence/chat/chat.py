@@ -94,7 +94,7 @@ class Chat:
         opened = open_chat_model(
             model,
             clock=conversation.clock,
-            options=options,
+            options=(options or ModelOptions()).with_connections(conversation.connections),
             max_output_tokens=max_output_tokens,
         )
         self._model = (

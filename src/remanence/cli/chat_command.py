@@ -26,6 +26,8 @@ from remanence.cli.settings import load, with_agent
 from remanence.clock import SystemClock
 from remanence.errors import ModelError
 from remanence.memory import Memory
+from remanence.providers import ModelOptions
+from remanence.providers.connections import Connections
 from remanence.tools import memory_tools
 from remanence.types import Usage
 
@@ -60,8 +62,10 @@ def run(
     @asynccontextmanager
     async def opening() -> AsyncIterator[Chat]:
         # A model that cannot be opened must fail before a database is created.
-        answering = open_chat_model(model, clock=SystemClock())
-        async with Memory.open(settings=settings) as memory:
+        connections = Connections()
+        options = ModelOptions(connections=connections)
+        answering = open_chat_model(model, clock=SystemClock(), options=options)
+        async with connections, Memory.open(settings=settings) as memory:
             chat = memory.conversation(conversation, user=user)
             with_tools = tools and user is not None and calls_tools(*model)
             yield Chat(

@@ -12,6 +12,8 @@ from remanence.cli.settings import load, mask_password, with_agent
 from remanence.clock import SystemClock
 from remanence.errors import InvalidArgument
 from remanence.memory import Memory
+from remanence.providers import ModelOptions
+from remanence.providers.connections import Connections
 
 
 async def run(
@@ -54,10 +56,12 @@ async def run(
         )
     log_service()
     # A model that cannot be opened must fail before a database is created.
-    answering = open_chat_model(models, clock=SystemClock()) if models else None
+    connections = Connections()
+    options = ModelOptions(connections=connections)
+    answering = open_chat_model(models, clock=SystemClock(), options=options) if models else None
     database = mask_password(settings.url)
     with ending_on_signals() as ending:
-        async with Memory.open(settings=settings) as memory:
+        async with connections, Memory.open(settings=settings) as memory:
             app = create_app(
                 memory,
                 model=answering,

@@ -9,6 +9,7 @@ from remanence.arguments import require_async
 from remanence.clock import Clock, SystemClock
 from remanence.errors import MissingExtra, ModelError
 from remanence.protocols import Embedder, Model, ModelRequest
+from remanence.providers.connections import Connections
 from remanence.providers.fallback import FallbackModel
 from remanence.providers.function import FunctionModel
 from remanence.providers.limit import LimitedModel, Limits
@@ -77,9 +78,10 @@ def open_provider_model(spec: ModelSpec, *, clock: Clock, options: ModelOptions)
     return ProviderModel(adapter, spec, clock=clock, options=options)
 
 
-def open_provider_embedder(name: str) -> Embedder:
+def open_provider_embedder(name: str, *, connections: Connections | None = None) -> Embedder:
     """Open an embedding model by its name; errors as for `open_model`."""
-    spec, options = parse_spec(name), ModelOptions(timeout_seconds=EMBEDDING_SECONDS)
+    spec = parse_spec(name)
+    options = ModelOptions(timeout_seconds=EMBEDDING_SECONDS, connections=connections)
     try:
         from remanence.providers.embedder import ProviderEmbedder
 

@@ -5,11 +5,12 @@ from collections.abc import AsyncGenerator
 from typing import Final
 
 import anthropic
+import httpx2
 from anthropic.lib.streaming import AsyncMessageStream, ParsedMessageStreamEvent
 from anthropic.types import Message as WireMessage, Usage as WireUsage
 
 from remanence.errors import ModelError
-from remanence.providers.clients import http_client
+from remanence.providers.clients import call_client
 from remanence.providers.options import ModelOptions
 from remanence.providers.requests import (
     Ending,
@@ -39,7 +40,7 @@ def open_adapter(spec: ModelSpec, *, options: ModelOptions) -> "Anthropic":
 
 
 class Anthropic:
-    """Sends the context with its breakpoints; a connection lives as long as its call."""
+    """Sends the context with its breakpoints."""
 
     form: Final[Form] = "anthropic"
     reasons: Final[tuple[tuple[type[Exception], str | None], ...]] = (
@@ -59,7 +60,8 @@ class Anthropic:
             raise ModelError("auth", f"{self._spec.name} needs a key: set {KEY_VARIABLES[0]}")
 
     async def complete(self, request: ProviderRequest) -> ProviderResponse:
-        async with self._client() as client:
+        async with call_client(self._options) as http:
+            client = self._client(http)
             message: object = await client.messages.create(**self._arguments(request))
         return _parse_response(message)
 
@@ -69,8 +71,8 @@ class Anthropic:
         message: object = None
         ending: Ending = "unreadable"
         async with (
-            self._client() as client,
-            client.messages.stream(**self._arguments(request)) as events,
+            call_client(self._options) as http,
+            self._client(http).messages.stream(**self._arguments(request)) as events,
         ):
             while (event := await _next_event(events)) is not None:
                 if event.type == "message_start":
@@ -88,12 +90,12 @@ class Anthropic:
             else ProviderResponse(content=(), ending=ending, tokens=None)
         )
 
-    def _client(self) -> anthropic.AsyncAnthropic:
+    def _client(self, http: httpx2.AsyncClient) -> anthropic.AsyncAnthropic:
         self.check()
         return anthropic.AsyncAnthropic(
             api_key=own_key(self._spec),
             base_url=self._spec.base_url,
-            http_client=http_client(self._options.call_seconds),
+            http_client=http,
             max_retries=0,  # retries are ours: each is in the ledger, and none sleeps for long
             timeout=self._options.call_seconds,
         )

@@ -4,13 +4,14 @@ import os
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
+import httpx2
 import openai
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
 
 from remanence.errors import ModelError
-from remanence.providers.clients import http_client
+from remanence.providers.clients import call_client
 from remanence.providers.options import ModelOptions
 from remanence.providers.requests import (
     Ending,
@@ -45,7 +46,7 @@ def open_embeddings(spec: ModelSpec, *, options: ModelOptions) -> "OpenAI":
 
 
 class OpenAI:
-    """Sends the context as messages; a connection lives as long as its call."""
+    """Sends the context as messages."""
 
     form: Final[Form] = "openai"
     reasons: Final[tuple[tuple[type[Exception], str | None], ...]] = (
@@ -64,7 +65,8 @@ class OpenAI:
         _address(self._spec)
 
     async def complete(self, request: ProviderRequest) -> ProviderResponse:
-        async with self._client() as client:
+        async with call_client(self._options) as http:
+            client = self._client(http)
             arguments = self._arguments(request)
             completion: object = await client.chat.completions.create(**arguments)
         return _parse_response(completion)
@@ -75,7 +77,8 @@ class OpenAI:
         parts = ResponseParts()
         arguments = self._arguments(request)
         arguments["stream_options"] = {"include_usage": True}
-        async with self._client() as client:
+        async with call_client(self._options) as http:
+            client = self._client(http)
             chunks = await client.chat.completions.create(**arguments, stream=True)
             async with chunks:
                 async for chunk in chunks:
@@ -84,18 +87,19 @@ class OpenAI:
         yield parts.response()
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        async with self._client() as client:
+        async with call_client(self._options) as http:
+            client = self._client(http)
             vectors = await client.embeddings.create(
                 model=self._spec.model, input=list(texts), encoding_format="float"
             )
         return [item.embedding for item in sorted(vectors.data, key=lambda item: item.index)]
 
-    def _client(self) -> openai.AsyncOpenAI:
+    def _client(self, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
         base_url, key = _address(self._spec)
         return openai.AsyncOpenAI(
             api_key=key,
             base_url=base_url,
-            http_client=http_client(self._options.call_seconds),
+            http_client=http,
             max_retries=0,  # retries are ours: each is in the ledger, and none sleeps for long
             timeout=self._options.call_seconds,
         )

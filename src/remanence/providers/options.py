@@ -1,7 +1,8 @@
 """Settings for the calls of a model."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from remanence.providers.connections import Connections
 from remanence.validation import check_variable
 
 TIMEOUT_SECONDS = 120.0
@@ -17,7 +18,8 @@ class ModelOptions:
     the first one. A chain skips a model for `cooldown_seconds` after it failed. Requests and tokens
     per minute and `parallel` calls are limits for each provider. With `stream` the answer is
     streamed, which some servers need for long answers. `key_variable` is the environment variable
-    of the key, by default that of the provider.
+    of the key, by default that of the provider. `connections` are kept open between calls, and
+    closed by their owner; without them each call opens its own, except those of a memory.
     """
 
     timeout_seconds: float | None = None
@@ -28,6 +30,7 @@ class ModelOptions:
     parallel: int = 8
     stream: bool = False
     key_variable: str | None = None
+    connections: Connections | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_variable("key_variable", self.key_variable)
@@ -41,6 +44,10 @@ class ModelOptions:
                 raise ValueError(f"{name} is {rate!r}: it must be positive, or None for no limit")
         if self.cooldown_seconds < 0:
             raise ValueError(f"cooldown_seconds is {self.cooldown_seconds!r}: it is below 0")
+
+    def with_connections(self, connections: Connections) -> "ModelOptions":
+        """Return the options with *connections*, unless they have their own."""
+        return self if self.connections else replace(self, connections=connections)
 
     @property
     def call_seconds(self) -> float:

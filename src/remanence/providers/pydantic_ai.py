@@ -15,7 +15,7 @@ from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from remanence.errors import ModelError
-from remanence.providers.clients import http_client
+from remanence.providers.clients import call_client, http_client
 from remanence.providers.failures import without_secrets
 from remanence.providers.options import ModelOptions
 from remanence.providers.requests import Ending, Form, ProviderRequest, ProviderResponse, Tokens
@@ -70,7 +70,7 @@ class PydanticAI:
         _check(self._spec, lambda: self._model(http_client(self._options.call_seconds)))
 
     async def complete(self, request: ProviderRequest) -> ProviderResponse:
-        async with http_client(self._options.call_seconds) as client:
+        async with call_client(self._options) as client:
             model = self._model(client)
             response = await model_request(
                 model, [_messages(request)], model_settings=_settings(model, request)
@@ -80,7 +80,7 @@ class PydanticAI:
     async def stream(
         self, request: ProviderRequest
     ) -> AsyncGenerator[str | Tokens | ProviderResponse, None]:
-        async with http_client(self._options.call_seconds) as client:
+        async with call_client(self._options) as client:
             model = self._model(client)
             async with model_request_stream(
                 model, [_messages(request)], model_settings=_settings(model, request)
@@ -107,7 +107,7 @@ class PydanticAIEmbeddings:
         _check(self._spec, lambda: self._model(http_client(self._options.call_seconds)))
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        async with http_client(self._options.call_seconds) as client:
+        async with call_client(self._options) as client:
             result = await self._model(client).embed(list(texts), input_type="document")
         return result.embeddings
 

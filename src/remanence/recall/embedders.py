@@ -7,13 +7,16 @@ from remanence.arguments import require_async
 from remanence.errors import MissingExtra, ModelError
 from remanence.protocols import Embedder
 from remanence.providers import open_provider_embedder
+from remanence.providers.connections import Connections
 from remanence.providers.function import EmbedFunction, FunctionEmbedder
 
 EmbedderSource: TypeAlias = "str | Embedder | EmbedFunction"
 
 
-def open_embedder(source: EmbedderSource) -> Embedder:
+def open_embedder(source: EmbedderSource, *, connections: Connections | None = None) -> Embedder:
     """Make an embedder of `provider:model`, an async function, or an `Embedder`.
+
+    A named one keeps its HTTP client among *connections*.
 
     Raises:
         MissingExtra: vectors need `remanence[vectors]`, a named embedder `remanence[models]` too.
@@ -22,7 +25,7 @@ def open_embedder(source: EmbedderSource) -> Embedder:
     if importlib.util.find_spec("numpy") is None:
         raise MissingExtra("vectors", "numpy")
     if isinstance(source, str):
-        return open_provider_embedder(source)
+        return open_provider_embedder(source, connections=connections)
     if _is_embedder(source):
         return source
     if _is_function(source):

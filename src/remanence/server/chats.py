@@ -7,6 +7,7 @@ from weakref import WeakValueDictionary
 from remanence.chat import Chat, ChatModel, ChatSource, open_chat_model
 from remanence.errors import ModelError
 from remanence.memory import Memory
+from remanence.providers import ModelOptions
 from remanence.tools import memory_tools
 from remanence.types import ConversationRef
 
@@ -30,7 +31,9 @@ class Chats:
         self._memory = memory
         self._model: ChatModel | None = None
         if model is not None:
-            self._model = open_chat_model(model, clock=memory.clock)
+            self._model = open_chat_model(
+                model, clock=memory.clock, options=ModelOptions(connections=memory.connections)
+            )
         self._system = system
         self._identity = identity
         self._tools = tools
