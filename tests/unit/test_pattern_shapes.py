@@ -26,7 +26,6 @@ def test_each_pattern_with_a_bound_is_there() -> None:
     [
         "notes.redact._NAMED",
         "dates.grammar.grammars",
-        "observers.extractive.choices._names",
         "tokens.pieces.cutter",
         "wire.message_rules._BASE64",
     ],

@@ -20,24 +20,6 @@ def _text(*messages: Message, tokens: int = 1_000) -> str:
     return render_notes(_notes(*messages, tokens=tokens), "compact")
 
 
-def test_a_short_decision_is_led_by_the_question_it_settles() -> None:
-    text = _text(
-        Message.user("Do we need rate limiting in 2.0?"),
-        Message.assistant("It is no blocker. A token bucket is about 40 lines."),
-        Message.user("ok, postponed to 2.1"),
-    )
-    assert "[Decision] rate limiting 2.0: postponed to 2.1" in text
-
-
-def test_a_decision_without_a_word_of_its_own_is_led_by_what_was_told() -> None:
-    notes = _notes(
-        Message.user("The relay works but latency rose to 1.9 seconds."),
-        Message.assistant("The poll interval causes it."),
-        Message.user("I'm going back on this."),
-    )
-    assert any("relay" in note.text and "going back" in note.text for note in notes)
-
-
 def test_what_was_asked_hours_ago_is_no_topic_any_more() -> None:
     messages = (
         Message.user("Which sofa should we buy?"),
@@ -46,46 +28,6 @@ def test_what_was_asked_hours_ago_is_no_topic_any_more() -> None:
         Message.user("Postponed to May."),
     )
     assert "sofa should" not in _text(*messages).split("\n")[-1]
-
-
-def test_a_chosen_item_is_told_in_its_words() -> None:
-    notes = _notes(
-        Message.assistant("You can:\n1. Wait for the black model\n2. Take the steel one"),
-        Message.user("is steel the same price"),
-        Message.assistant("It is 20 pounds less."),
-        Message.user("option 2"),
-    )
-    [choice] = [note for note in notes if note.tag == "Decision"]
-    assert choice.text == "Take the steel one: option 2"
-    assert (choice.first_seq, choice.last_seq) == (1, 4)
-
-
-def test_answers_by_number_are_led_by_what_they_answer() -> None:
-    text = _text(
-        Message.assistant("Still open:\n1. Deposit for Olaria\n2. Photographer\n3. Insurance"),
-        Message.user("1 he wrote, insists on 50\n2 the college said no\n3 not checked yet"),
-    )
-    assert "Insurance: 3 not checked yet" in text
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "We haven't agreed on who writes the page.",
-        "The runbook isn't written.",
-        "Wir wissen noch nicht, wer die Küche baut.",
-        "On verra après la réunion.",
-        "Sigo esperando la respuesta del banco.",
-        "房东还没回复。",
-        "ホテルはまだ決めていない。",
-        "관리사무소 답이 아직 없어.",
-    ],
-)
-def test_what_is_open_comes_before_figures_in_any_language(said: str) -> None:
-    chatter = [Message.user(f"The {n}th train to Turku had {n + 3} wagons.") for n in range(60)]
-    first = _notes(Message.user(said), *chatter, tokens=80)[0]
-
-    assert (first.first_seq, first.tag) == (1, "NextStep")
 
 
 @pytest.mark.parametrize(

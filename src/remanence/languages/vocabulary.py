@@ -19,7 +19,6 @@ _SCRIPTS: tuple[tuple[str, str], ...] = (
 _SCRIPT_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _SCRIPTS)
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SAMPLE_CHARS = 2000
-_OPENINGS = ("filler", "narration")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,17 +32,10 @@ class Vocabulary:
         weak: Kept, with little meaning.
         first: Pronouns of the speaker.
         second: Pronouns of the person spoken to.
-        caption: Verbs that describe a shared picture.
-        filler: Openings of clauses of mere courtesy.
-        narration: Openings of clauses that announce the next step of work.
         small: Function characters of a script without spaces.
-        holds: Words after which a `held` word is kept although `drop` has it.
-        held: Words that a preceding `holds` word keeps: "to be", "not you".
-        joins: Conjunctions left out at the start of a clause.
+        denials: Words that deny what follows them.
+        lasting: Words that make a sentence hold from now on.
         light: Words that a plain clause may leave out, unless a value follows.
-        binds: Words after which a `light` word is kept.
-        plain: Dropped words that a decision or correction keeps.
-        leans: Anaphoric words: a clause that opens with one depends on the clause before.
         function_words: `drop` and `glue` together.
         slight: `glue` and `weak` together.
     """
@@ -54,19 +46,19 @@ class Vocabulary:
     weak: frozenset[str] = frozenset()
     first: frozenset[str] = frozenset()
     second: frozenset[str] = frozenset()
-    caption: frozenset[str] = frozenset()
-    filler: tuple[str, ...] = ()
-    narration: tuple[str, ...] = ()
     small: frozenset[str] = frozenset()
-    holds: frozenset[str] = frozenset()
-    held: frozenset[str] = frozenset()
-    joins: frozenset[str] = frozenset()
+    denials: frozenset[str] = frozenset()
+    lasting: frozenset[str] = frozenset()
     light: frozenset[str] = frozenset()
-    binds: frozenset[str] = frozenset()
-    plain: frozenset[str] = frozenset()
-    leans: frozenset[str] = frozenset()
     function_words: frozenset[str] = frozenset()
     slight: frozenset[str] = frozenset()
+
+    def is_lasting(self, text: str) -> bool:
+        """Return whether a sentence has one of the `lasting` words."""
+        if self.small or self.language == "ko":
+            return any(word in text for word in self.lasting)
+        own = f" {' '.join(_WORD.findall(text.lower()))} "
+        return any(f" {word} " in own for word in self.lasting)
 
 
 NO_VOCABULARY = Vocabulary(language="")
@@ -101,19 +93,12 @@ def _table(name: str) -> Vocabulary:
     file = resources.files("remanence.languages") / "words" / f"{name}.json"
     data: Mapping[str, str] = json.loads(file.read_text("utf-8"))
     sets = {
-        key: frozenset(value if key == "small" else value.split())
+        key: frozenset(value if key == "small" else value.split("|" if key == "lasting" else None))
         for key, value in data.items()
-        if key not in _OPENINGS
     }
     return Vocabulary(
         language=name,
         function_words=sets.get("drop", frozenset()) | sets.get("glue", frozenset()),
         slight=sets.get("glue", frozenset()) | sets.get("weak", frozenset()),
-        filler=_openings(data, "filler"),
-        narration=_openings(data, "narration"),
         **sets,
     )
-
-
-def _openings(data: Mapping[str, str], key: str) -> tuple[str, ...]:
-    return tuple(data[key].split("|")) if key in data else ()

@@ -1,23 +1,22 @@
-"""Turns chosen passages into notes: a line joins clauses of one speaker in one stretch."""
+"""Turns chosen passages into notes: a line joins clauses of one speaker."""
 
 import re
-from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 
 from remanence.dates import iso_date
-from remanence.notes import one_line
+from remanence.notes import one_line, usual_priority
 from remanence.observers.extractive.passage import Passage
-from remanence.types import Note, Priority, Tag
+from remanence.types import Note
 
-_RANK: tuple[Priority, ...] = ("NOTE", "IMPORTANT", "CRITICAL")
-_MAX_WORDS = 28
+_MAX_WORDS = 40
+_MAX_TURNS = 4
+"""Messages between those of one person that a line may join in a talk of people."""
 _GAP_SECONDS = 2 * 3600
 _NIGHT_SECONDS = 600
 _AT_ONCE = 10
-_APART: frozenset[Tag] = frozenset({"Decision", "Outcome"})
 _JOINT = re.compile(r"([,;:，；：]|[-–—])\s*$")
 
 
@@ -48,35 +47,34 @@ class Lines:
         self._made: dict[tuple[int, ...], list[Note]] = {}
 
     def notes(self, chosen: Sequence[int]) -> Generator[None, None, tuple[Note, ...]]:
-        """Return notes of the passages with these indices, by stretch and speaker.
+        """Return notes of the passages with these indices, in order; a talk of people by speaker.
 
-        Yields in between. A solution comes after the other speaker's problem, even if its
-        speaker was first in the stretch.
+        Yields in between.
         """
-        groups: dict[tuple[int, int], dict[str, list[int]]] = {}
-        solved, in_trouble = 0, ""
+        groups: dict[tuple[int, str, int], list[int]] = {}
+        turn, speaker = 0, ""
         for index in chosen:
             p, stretch = self._found[index], self._numbers[index]
-            if p.cue.tag == "Issue":
-                in_trouble = p.speaker
-            elif p.cue.tag == "Outcome" and in_trouble not in ("", p.speaker):
-                solved, in_trouble = solved + 1, ""
-            groups.setdefault((stretch, solved), {}).setdefault(p.speaker, []).append(index)
+            if p.speaker != speaker and not p.is_of_people:
+                turn += 1
+            speaker = p.speaker
+            at = 0 if p.is_of_people else turn
+            groups.setdefault((stretch, p.speaker, at), []).append(index)
         notes: list[Note] = []
-        for group in (group for speakers in groups.values() for group in speakers.values()):
-            key = tuple(group)
-            if key not in self._made:
-                self._made[key] = yield from _lines([self._found[index] for index in group])
-            notes.extend(self._made[key])
+        for group in groups.values():
+            made = tuple(group)
+            if made not in self._made:
+                self._made[made] = yield from _lines([self._found[index] for index in group])
+            notes.extend(self._made[made])
         return tuple(notes)
 
 
 def _lines(mine: Sequence[Passage]) -> Generator[None, None, list[Note]]:
     lines: list[list[Passage]] = []
     size = 0
-    for number, p in enumerate(_lead_once(mine)):
+    for number, p in enumerate(mine):
         length = sum(not w.dropped for w in p.words) + len(p.context)
-        if not lines or size + length > _MAX_WORDS or not _belong(lines[-1], p):
+        if not lines or size + length > _MAX_WORDS or not _belong(lines[-1][-1], p):
             lines.append([])
             size = 0
         lines[-1].append(p)
@@ -90,69 +88,44 @@ def _lines(mine: Sequence[Passage]) -> Generator[None, None, list[Note]]:
     return notes
 
 
-def _lead_once(mine: Sequence[Passage]) -> Iterator[Passage]:
-    """Yield the passages with the lead of a list before its first item only.
+def _belong(last: Passage, p: Passage) -> bool:
+    """Return whether a passage may join the line of another.
 
-    A passage announced by the clause before it needs no lead either.
+    In a talk with an agent a line holds one message; people go on with a topic turn by turn.
     """
-    led, before = None, None
-    for p, after in zip_longest(mine, mine[1:]):
-        may_lead = after is not None and after.context and not p.context and after.seq == p.seq
-        if may_lead and not p.announces(after) and set(after.context) <= set(p.words):
-            continue
-        is_led = (p.seq, p.context) == led or (before is not None and before.announces(p))
-        yield replace(p, context=()) if p.context and is_led else p
-        led, before = ((p.seq, p.context) if p.context else led), p
-
-
-def _belong(line: Sequence[Passage], p: Passage) -> bool:
-    """Return whether a passage may join a line; corrections and CRITICAL ones stay alone."""
-    last = line[-1]
-    if p.supersedes or last.supersedes or "CRITICAL" in (p.cue.priority, last.cue.priority):
-        return False
-    if p.is_outcome != last.is_outcome:
-        return False
-    if p.is_outcome:
-        return True
-    if p.cue.tag != last.cue.tag and (p.cue.stands or last.cue.stands):
-        return False
-    if p.context and p.seq == last.seq:  # it opens a list
-        return p.cue.tag == last.cue.tag
-    return p.cue.tag == last.cue.tag or _APART.isdisjoint((p.cue.tag, last.cue.tag))
+    turns = _MAX_TURNS if p.is_of_people else 0
+    return p.continues(last) or (
+        p.seq - last.seq <= turns
+        and (p.tag, p.is_rule, p.is_outcome) == (last.tag, last.is_rule, last.is_outcome)
+    )
 
 
 def _note(line: Sequence[Passage]) -> Note:
     dates = [d for p in line for d in p.dates]
-    tag = _tag(line)
+    first = line[0]
+    tag = first.tag
     return Note(
         text=one_line(_join(line)),
-        first_seq=min(p.first_seq for p in line),
+        first_seq=first.seq,
         last_seq=line[-1].seq,
-        observed_at=line[0].at,
+        observed_at=first.at,
         referenced_at=iso_date(dates[0]) if dates else None,
-        priority=max((p.cue.priority for p in line if p.cue.tag == tag), key=_RANK.index)
-        if any(p.cue.tag == tag for p in line)
-        else "NOTE",
+        priority="CRITICAL" if first.is_rule and not first.is_question else usual_priority(tag),
         tag=tag,
-        speaker=line[0].speaker,
-        supersedes=line[0].supersedes,
+        speaker=first.speaker,
     )
 
 
 def _join(line: Sequence[Passage]) -> str:
     """Join passages with semicolons, clauses of one sentence with their own punctuation."""
     text = line[0].text
-    for before, p in pairwise(line):
+    for before, following in pairwise(line):
+        p = following
+        if p.context == before.context:
+            p = replace(p, context=())
         between = "; "
-        if p.continues(before) and not p.context and not p.supersedes:
+        if p.continues(before) and not p.context:
             ending = _JOINT.search(before.source)
             between = f"{ending[1]} " if ending else " "
         text += between + p.text
     return text
-
-
-def _tag(line: Sequence[Passage]) -> Tag:
-    """Return the tag that all passages share, or Fact: a partial issue is not an Issue."""
-    counts = Counter(p.cue.tag for p in line)
-    tag, most = counts.most_common(1)[0]
-    return tag if most == len(line) else "Fact"

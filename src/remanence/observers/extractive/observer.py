@@ -1,14 +1,14 @@
 """The embedded observer: no model, no key, the same notes for the same messages."""
 
+import asyncio
 from collections.abc import Generator
 
-from remanence.observers.extractive.corrections import with_corrections
-from remanence.observers.extractive.density import weigh
-from remanence.observers.extractive.filtering import telling
+from remanence.observers.extractive.features import weigh
+from remanence.observers.extractive.filtering import drop_uninformative
 from remanence.observers.extractive.note_lines import Lines, stretches
 from remanence.observers.extractive.passages import passages
-from remanence.observers.extractive.question_leads import with_questions
 from remanence.observers.extractive.selection import select
+from remanence.observers.learned.score import scorer
 from remanence.pacing import in_slices
 from remanence.protocols import ObserveRequest
 from remanence.types import Draft, Note
@@ -24,6 +24,7 @@ class ExtractiveObserver:
     """
 
     async def observe(self, request: ObserveRequest) -> Draft:
+        await asyncio.to_thread(scorer)
         notes = await in_slices(extract(request))
         return Draft(notes=notes, made_by=MADE_BY, nothing=not notes)
 
@@ -31,11 +32,8 @@ class ExtractiveObserver:
 def extract(request: ObserveRequest) -> Generator[None, None, tuple[Note, ...]]:
     """Return the notes of a request; yields after each small step."""
     clauses = yield from passages(request.messages)
-    answered = yield from with_questions(clauses)
-    corrected = yield from with_corrections(answered)
-    found = yield from telling(corrected, request.known)
+    found = yield from drop_uninformative(clauses, request.known)
     numbers = stretches(found)
     yield
     candidates = yield from weigh(found, numbers)
-    lines = Lines(found, numbers)
-    return (yield from select(candidates, request, lines.notes))
+    return (yield from select(candidates, request, Lines(found, numbers).notes))

@@ -1,12 +1,13 @@
-"""A clause of a message, classified and with its context."""
+"""A clause of a message, with the scores of its sentence."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from remanence.dates import DateMention
 from remanence.languages.vocabulary import Vocabulary
-from remanence.observers.extractive.cues import NO_CUE, Cue
-from remanence.observers.extractive.render import Word, wording
+from remanence.observers.extractive.render import Word, render_words
+from remanence.types import Tag
 
 AGENT = "assistant"
 """The speaker of messages of an agent without a name."""
@@ -19,8 +20,9 @@ USER = "user"
 class Passage:
     """A clause of a message: `source` is its original text, `words` its telegraphic wording.
 
-    `is_open` marks an item of a list that is not a fact yet: planned, possible or ruled out.
-    `is_reply` marks the short opening of an answer to an agent.
+    `is_rule` marks a sentence by which the user of an agent lays something down: a standing
+    instruction or a constraint, or asks a question. It is one passage, in its own words.
+    `is_standing` marks a rule that says so, by a word like "always", which is chosen first.
     """
 
     seq: int
@@ -31,22 +33,29 @@ class Passage:
     vocabulary: Vocabulary
     sentence: int
     clause: int = 0
-    first_seq: int = 0
     context: tuple[Word, ...] = ()
     is_question: bool = False
-    is_request: bool = False
     is_caption: bool = False
     is_quoted: bool = False
     is_item: bool = False
-    is_open: bool = False
-    is_reply: bool = False
-    is_outcome: bool = False
+    is_call: bool = False
     is_output: bool = False
     is_detail: bool = False
+    is_rule: bool = False
+    is_standing: bool = False
     dates: tuple[DateMention, ...] = ()
-    cue: Cue = NO_CUE
-    supersedes: str | None = None
-    is_superseded: bool = False
+    scores: Mapping[str, float] = field(default_factory=dict)
+    tag: Tag = "Fact"
+
+    @property
+    def is_outcome(self) -> bool:
+        """A tool's output or a call without a result yet."""
+        return self.is_call or self.is_output
+
+    @property
+    def is_of_people(self) -> bool:
+        """True for a named speaker: neither an agent, nor its user, nor a tool."""
+        return self.speaker not in (AGENT, USER, "tool")
 
     def continues(self, other: "Passage") -> bool:
         """Return whether this is the next clause of the same sentence."""
@@ -56,12 +65,8 @@ class Passage:
             other.clause + 1,
         )
 
-    def announces(self, other: "Passage") -> bool:
-        """Return whether this clause ends in a colon and *other* follows it."""
-        return other.continues(self) and self.source.endswith((":", "："))
-
     @property
     def text(self) -> str:
         """The passage in the wording of a note, led by its context."""
-        clause = wording(self.words)
-        return f"{wording(self.context)}: {clause}" if self.context and clause else clause
+        clause = render_words(self.words)
+        return f"{render_words(self.context)}: {clause}" if self.context and clause else clause

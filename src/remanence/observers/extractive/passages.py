@@ -1,65 +1,123 @@
 """Splits messages into passages, the clauses from which the observer selects."""
 
-import itertools
 import re
-from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from remanence.dates import DateMention, finding_dates
 from remanence.dates.local_time import local_times
 from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
-from remanence.observers.extractive.choices import Offer, offer_of, with_items
-from remanence.observers.extractive.cues import DONE, NO_CUE, Cue, cue_of, is_request
 from remanence.observers.extractive.event_dates import format_date
-from remanence.observers.extractive.lists import NO_LEAD, lead_of, with_leads
 from remanence.observers.extractive.outcomes import outcomes
-from remanence.observers.extractive.passage import AGENT, Passage
+from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.readable import readable_text
-from remanence.observers.extractive.render import (
-    Word,
-    content,
-    in_full,
-    telegraphic,
-    without_address,
-    words,
+from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
+from remanence.observers.extractive.sentence_scores import (
+    Scores,
+    is_rule,
+    score_lines,
+    tag_of,
 )
-from remanence.observers.extractive.sentences import Span, clauses, sentences
+from remanence.observers.extractive.sentences import ITEM, Span, clauses, sentences
+from remanence.observers.learned.features import Line, Role, Start
 from remanence.types import Message
 
 _AFTER_TEXT = 10_000
 _MAX_ABOUT = 10
-_MAX_HEAD = 4
-_MAX_OFFERS = 5
+_MAX_LABEL_WORDS = 5
 _BRIEF_CHARS = 60
 _DATED_AT_ONCE = 1000
-_OPENS_DATE = '"“(（「『《'
+_OPENS_DATE = '"“（(「『《'
 _CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
 _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
 
 
+@dataclass(slots=True, kw_only=True)
+class _Text:
+    """The readable text of a message with its sentences and their scores."""
+
+    message: Message
+    text: str
+    spans: list[Span]
+    scores: list[Scores] = field(default_factory=list)
+
+    def lines(self) -> Iterator[Line]:
+        """Yield the sentences as lines to be scored."""
+        role: Role = "assistant" if self.message.role == "assistant" else "user"
+        for number, span in enumerate(self.spans):
+            start: Start = "line" if self.opens_line(span) else "sentence"
+            text = self.text[span.start : span.end]
+            yield Line(text=text, role=role, start=start if number else "message")
+
+    def opens_line(self, span: Span) -> bool:
+        start = span.start - len(ITEM) * self.is_item(span)
+        return self.text[max(0, start - 1) : start] in ("", "\n")
+
+    def is_item(self, span: Span) -> bool:
+        return self.text.startswith(ITEM, max(0, span.start - len(ITEM)))
+
+    def leads(self, vocabulary: Vocabulary) -> Iterator[tuple[Word, ...]]:
+        """Yield for each sentence the words of the label of its list: "can't do: reach hosts"."""
+        before: Span | None = None
+        lead: tuple[Word, ...] = ()
+        in_list = False
+        for span in self.spans:
+            if self.is_item(span):
+                if not in_list and before is not None:
+                    label = words(self.text[before.start : before.end], vocabulary, opens=True)
+                    lead = tuple(w for w in label if not w.dropped and w.key not in vocabulary.weak)
+                in_list = True
+            elif self.opens_line(span):
+                in_list = False
+            if not in_list:
+                before = span
+            yield lead if in_list and len(lead) <= _MAX_LABEL_WORDS else ()
+
+    def is_quoted(self, span: Span) -> bool:
+        return self.text.startswith(">", self.text.rfind("\n", 0, span.start) + 1)
+
+    def is_caption(self, span: Span) -> bool:
+        return bool(_CAPTION.fullmatch(self.text, span.start, span.end))
+
+
 def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage, ...]]:
     """Return the passages of all observable messages; yields between messages."""
-    found: list[Passage] = []
-    names = _call_names(messages)
-    asked: dict[str, str] = {}
-    languages: dict[str, Vocabulary] = {}
-    offers: deque[Offer | None] = deque(maxlen=_MAX_OFFERS)
     times = local_times(messages)
-    for each in messages:
-        message = each.replace(created_at=times.get(each.seq, each.created_at))
-        if message.kind == "message" and message.role != "system":
-            from_text = _passages_of_text(message, names, languages)
-            if theirs := [o for o in offers if o and o.message.speaker != message.speaker]:
-                from_text = with_items(from_text, message.text, theirs)
-            for p in itertools.chain(from_text, _outcomes(message, asked)):
-                if p is not None:
-                    found.append(p)
-                yield
-            offers.append(offer_of(message))
-        yield
+    local = [m.replace(created_at=times.get(m.seq, m.created_at)) for m in messages]
+    texts = yield from _texts(local)
+    names = _call_names(messages)
+    has_agent = any(m.role == "assistant" and m.name is None for m in messages)
+    found: list[Passage] = []
+    call_arguments: dict[str, str] = {}
+    languages: dict[str, Vocabulary] = {}
+    for text in texts:
+        language = _language(text.text, text.message.speaker, languages)
+        is_user = text.message.role == "user" and (has_agent or text.message.name is None)
+        for p in _passages_of_text(text, names, language, is_user=is_user):
+            if p is not None:
+                found.append(p)
+            yield
+        for p in _outcomes(text.message, call_arguments):
+            if p is not None:
+                found.append(p)
+            yield
     return tuple(found)
+
+
+def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
+    """Return the readable texts of observable messages, scored."""
+    texts: list[_Text] = []
+    for message in messages:
+        if message.kind == "message" and message.role != "system":
+            readable = yield from readable_text(message.text)
+            texts.append(_Text(message=message, text=readable, spans=list(sentences(readable))))
+        yield
+    lines = [line for text in texts for line in text.lines()]
+    scores = iter((yield from score_lines(lines)))
+    for text in texts:
+        text.scores = [next(scores) for _ in text.spans]
+    return texts
 
 
 def _language(text: str, speaker: str, languages: dict[str, Vocabulary]) -> Vocabulary:
@@ -73,75 +131,62 @@ def _language(text: str, speaker: str, languages: dict[str, Vocabulary]) -> Voca
 
 
 def _passages_of_text(
-    message: Message, names: frozenset[str], languages: dict[str, Vocabulary]
+    whole: _Text, names: frozenset[str], vocabulary: Vocabulary, *, is_user: bool
 ) -> Generator[Passage | None, None, None]:
-    """Yield the passages of the text, None between steps."""
-    text = yield from readable_text(message.text)
-    if not text:
-        return
-    vocabulary = _language(text, message.speaker, languages)
-    proposes = message.speaker == AGENT
-    dates = yield from _dates(text, message.created_at, Span(0, min(len(text), _DATED_AT_ONCE)))
-    for number, (sentence, before) in enumerate(with_leads(text, sentences(text))):
-        lead = lead_of(text[before.start : before.end], vocabulary) if before else NO_LEAD
+    """Yield the passages of a text, None between steps."""
+    text, at, speaker = whole.text, whole.message.created_at, whole.message.speaker
+    dates = yield from _dates(text, at, Span(0, min(len(text), _DATED_AT_ONCE)))
+    leads = list(whole.leads(vocabulary))
+    for number, (sentence, scores) in enumerate(zip(whole.spans, whole.scores, strict=True)):
         if sentence.end > _DATED_AT_ONCE:
-            dates = yield from _dates(text, message.created_at, sentence)
-        quoted = text.startswith(">", text.rfind("\n", 0, sentence.start) + 1)
-        caption = bool(_CAPTION.fullmatch(text, sentence.start, sentence.end))
-        announced, head = NO_CUE, lead.words
-        for place, clause in enumerate(clauses(text, sentence)):
+            dates = yield from _dates(text, at, sentence)
+        caption, quoted = whole.is_caption(sentence), whole.is_quoted(sentence)
+        asks = text[sentence.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
+        source = text[sentence.start : sentence.end]
+        lasting = is_user and not asks and vocabulary.is_lasting(source)
+        rule = lasting or (is_user and not (quoted or caption) and (asks or is_rule(scores)))
+        spans = [sentence] if rule else clauses(text, sentence)
+        for place, clause in enumerate(spans):
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
             inside = tuple(d for d in dates if clause.start <= d.start and d.end <= clause.end)
-            parts = _words_of_clause(
-                text, clause, inside, message.created_at, vocabulary, names, caption
-            )
-            source = text[clause.start : clause.end]
-            asks = text[clause.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
-            requests = asks and message.role == "user" and is_request(source)
-            asks = asks and not requests
-            own = NO_CUE if quoted else _cue(message, source, parts, asks=asks)
-            if requests and own.tag in DONE:
-                own = NO_CUE
-            cue = lead.of_item(NO_CUE if proposes and before and own.tag == "Decision" else own)
-            if cue == NO_CUE and (announced.stands or announced.corrects):
-                cue = announced
-            is_head = source.endswith((":", "："))
-            announced = cue if is_head else NO_CUE
+            parts = tuple(_words(text, clause, inside, at, vocabulary))
             yield Passage(
-                seq=message.seq,
-                first_seq=message.seq,
-                at=message.created_at,
-                speaker=message.speaker,
-                source=source,
-                words=_shorten(parts, cue, vocabulary),
+                seq=whole.message.seq,
+                at=at,
+                speaker=speaker,
+                source=text[clause.start : clause.end],
+                words=_shorten(parts, names, vocabulary, rule=rule, caption=caption),
                 vocabulary=vocabulary,
                 sentence=number,
                 clause=place,
-                context=head,
-                is_question=asks,
-                is_request=requests,
+                is_question=asks and clause.end + 8 > sentence.end,
                 is_caption=caption,
                 is_quoted=quoted,
-                is_item=before is not None,
-                is_open=lead.is_open,
+                is_item=whole.is_item(sentence),
+                is_rule=rule,
+                is_standing=lasting,
+                context=leads[number],
                 dates=inside,
-                cue=cue,
+                scores=scores,
+                tag="Fact" if asks or quoted else tag_of(scores),
             )
-            subject = content(parts, vocabulary) if is_head else ()
-            head = tuple(w for w in subject if not w.is_date)[-_MAX_HEAD:]
 
 
-def _cue(message: Message, source: str, parts: Sequence[Word], *, asks: bool) -> Cue:
-    is_user = message.role == "user" and message.name is None
-    return cue_of(source, [w.key for w in parts], is_question=asks, for_agent=is_user)
-
-
-def _shorten(parts: tuple[Word, ...], cue: Cue, vocabulary: Vocabulary) -> tuple[Word, ...]:
-    """Return the words at the length the cue requires: a decision keeps its function words."""
-    if cue.tag == "Decision" or cue.corrects:
-        return in_full(parts, vocabulary)
-    return telegraphic(parts, vocabulary) if cue == NO_CUE else parts
+def _shorten(
+    parts: tuple[Word, ...],
+    names: frozenset[str],
+    vocabulary: Vocabulary,
+    *,
+    rule: bool,
+    caption: bool,
+) -> tuple[Word, ...]:
+    """Return the words as a note has them: a rule word for word, others without light words."""
+    if rule:
+        return tuple(word._replace(dropped=not word.text) for word in parts)
+    if caption:
+        return parts
+    return drop_light_words(drop_address(parts, names), vocabulary)
 
 
 def _dates(
@@ -151,23 +196,6 @@ def _dates(
         return ()
     found = yield from finding_dates(text[span.start : span.end], at)
     return tuple(replace(d, start=d.start + span.start, end=d.end + span.start) for d in found)
-
-
-def _words_of_clause(
-    text: str,
-    clause: Span,
-    dates: Sequence[DateMention],
-    said_at: datetime | None,
-    vocabulary: Vocabulary,
-    names: frozenset[str],
-    caption: bool,  # noqa: FBT001
-) -> tuple[Word, ...]:
-    parts = tuple(_words(text, clause, dates, said_at, vocabulary))
-    if caption:
-        return tuple(w._replace(dropped=True) if w.key in vocabulary.caption else w for w in parts)
-    if parts and parts[0].key in vocabulary.joins:
-        parts = (parts[0]._replace(dropped=True), *parts[1:])
-    return without_address(parts, names, vocabulary)
 
 
 def _words(
@@ -208,10 +236,10 @@ def _call_names(messages: Sequence[Message]) -> frozenset[str]:
     return frozenset(name[:length] for name in full for length in range(3, len(name) + 1))
 
 
-def _outcomes(message: Message, asked: dict[str, str]) -> Iterator[Passage | None]:
+def _outcomes(message: Message, call_arguments: dict[str, str]) -> Iterator[Passage | None]:
     """Yield the passages of tool calls and results, None between steps."""
     number = 0
-    for outcome in outcomes(message, asked):
+    for outcome in outcomes(message, call_arguments):
         if outcome is None:
             yield None
             continue
@@ -220,7 +248,6 @@ def _outcomes(message: Message, asked: dict[str, str]) -> Iterator[Passage | Non
         own = {word.key for word in parts}
         yield Passage(
             seq=message.seq,
-            first_seq=message.seq,
             at=message.created_at,
             speaker=message.speaker,
             source=outcome.text,
@@ -228,10 +255,8 @@ def _outcomes(message: Message, asked: dict[str, str]) -> Iterator[Passage | Non
             context=tuple(w for w in about if w.key not in own)[:_MAX_ABOUT] if not number else (),
             vocabulary=NO_VOCABULARY,
             sentence=_AFTER_TEXT + number,
-            is_outcome=True,
             is_output=message.role == "tool",
+            is_call=outcome.is_call,
             is_detail=outcome.is_detail,
-            is_superseded=outcome.is_call,
-            cue=cue_of(outcome.text, [word.key for word in parts], is_question=outcome.is_call),
         )
         number += 1

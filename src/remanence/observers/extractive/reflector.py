@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary, vocabulary_of
-from remanence.observers.extractive.density import weights
+from remanence.observers.extractive.features import term_values
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.extractive.selection import Candidate, select
 from remanence.pacing import in_slices
@@ -142,10 +142,10 @@ def _candidates(
         candidates.append(
             Candidate(
                 text=clause.text,
-                terms=weights(clause.words, clause.vocabulary, counts),
+                terms=term_values(clause.words, clause.vocabulary, counts),
                 factor=_FACTOR[note.priority],
                 stretch=days.setdefault(day, len(days)),
-                must=note.priority == "CRITICAL",
+                is_standing=note.priority == "CRITICAL",
             )
         )
         yield

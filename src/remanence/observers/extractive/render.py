@@ -49,7 +49,7 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
 
     *opens* marks the start of a sentence; *glued* means that no space precedes the first word.
     """
-    holds = False
+    follows_denial = False
     chunks = text.split()
     for place, chunk in enumerate(chunks):
         word = _word(chunk, vocabulary, opens)
@@ -61,13 +61,10 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
         if word is None:
             glued = False
             continue
-        if word.dropped and (
-            (holds and word.key in vocabulary.held)
-            or (word.key in vocabulary.second and _is_denied(chunks[place + 1 :]))
-        ):
+        is_denied = word.key in vocabulary.second and _is_denied(chunks[place + 1 :])
+        if word.dropped and (is_denied or follows_denial):
             word = word._replace(dropped=False)
-        elif not word.dropped:
-            holds = word.key in vocabulary.holds
+        follows_denial = word.key in vocabulary.denials
         yield word._replace(glued=True) if glued else word
         glued = False
 
@@ -98,7 +95,7 @@ def _begins_name(word: Word, following: Sequence[str], vocabulary: Vocabulary) -
     return after is not None and after.is_name
 
 
-def wording(parts: Sequence[Word]) -> str:
+def render_words(parts: Sequence[Word]) -> str:
     """Return the kept words as one line; brackets of dropped words move to kept ones."""
     line: list[str] = []
     opened, spaced = "", True
@@ -143,27 +140,18 @@ def _without_last(text: str, opening: str) -> str:
     return text[:place] + text[place + 1 :] if begins else text
 
 
-def content(parts: Sequence[Word], vocabulary: Vocabulary) -> list[Word]:
+def content_words(parts: Sequence[Word], vocabulary: Vocabulary) -> list[Word]:
     """Return the content words: neither dropped nor slight."""
     return [w for w in parts if not (w.dropped or w.key in vocabulary.slight)]
 
 
-def in_full(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
-    """Return the words with plain function words restored, for a decision or a correction."""
-    return tuple(w._replace(dropped=False) if w.key in vocabulary.plain else w for w in parts)
-
-
-def telegraphic(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
-    """Return the words with light ones dropped, for a clause without a cue.
-
-    A light word is kept before a value or after a binding word: "want to", "not in".
-    """
+def drop_light_words(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
+    """Return the words with light ones dropped, except before a value: "at 5pm", "to Greta"."""
     kept = list(parts)
     following: Word | None = None
     for index in range(len(parts) - 1, -1, -1):
         word = parts[index]
-        bound = index > 0 and parts[index - 1].key in vocabulary.binds
-        if word.key in vocabulary.light and not (bound or (following and _is_value(following))):
+        if word.key in vocabulary.light and not (following and _is_value(following)):
             kept[index] = word._replace(dropped=True)
         elif not word.dropped:
             following = word
@@ -174,20 +162,14 @@ def _is_value(word: Word) -> bool:
     return word.is_date or word.is_name or not word.key.isalpha()
 
 
-def without_address(
-    parts: Sequence[Word], names: Collection[str], vocabulary: Vocabulary
-) -> tuple[Word, ...]:
+def drop_address(parts: Sequence[Word], names: Collection[str]) -> tuple[Word, ...]:
     """Drop names that only address somebody: "thanks, Ana", but not "the owner is Ana"."""
     kept = list(parts)
     for index, word in enumerate(parts):
         if word.key not in names:
             continue
         before = parts[index - 1] if index else None
-        set_off = (
-            before is None
-            or (before.dropped and before.key not in vocabulary.plain)
-            or before.text.endswith(",")
-        )
+        set_off = before is None or before.text.endswith(",")
         ends = index == len(parts) - 1 or word.text.endswith(",")
         if set_off and ends:
             kept[index] = word._replace(dropped=True)

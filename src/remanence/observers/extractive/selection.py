@@ -10,12 +10,12 @@ from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.types import Note
 
 _REPEAT = 0.4
-_OVERHEAD = 1
+_OVERHEAD = 4
 _JOIN = 1
 _SLACK = 2
 _LINES_AT_ONCE = 10
 
-_OUTPUT_SHARE = 1 / 4
+_OUTPUT_SHARE = 0.15
 """Share of the target for output of tools, which can be fetched again."""
 
 
@@ -24,14 +24,14 @@ class Candidate:
     """A text that may be kept, scored by the weights of its terms times its factor.
 
     Terms are unique. A term that is already kept in the same stretch of talk counts little.
-    Candidates with `must` rank first; those with `is_output` share a part of the target.
+    Candidates with `is_standing` rank first; those with `is_output` share a part of the target.
     """
 
     text: str
     terms: tuple[tuple[str, float], ...]
     factor: float
     stretch: int
-    must: bool = False
+    is_standing: bool = False
     is_output: bool = False
 
 
@@ -64,7 +64,7 @@ def _rank(
     for index, candidate in enumerate(candidates):
         if costs[index]:
             gain = _gain(candidate, seen.setdefault(candidate.stretch, Counter()))
-            heap.append((not candidate.must, -gain / (costs[index] + _OVERHEAD), index))
+            heap.append((not candidate.is_standing, -gain / (costs[index] + _OVERHEAD), index))
         yield
     heapq.heapify(heap)
     order: list[int] = []

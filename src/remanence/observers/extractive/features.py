@@ -1,0 +1,179 @@
+"""The features by which passages are chosen, each with its weight."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from remanence.languages.vocabulary import Vocabulary
+from remanence.observers.extractive.passage import AGENT, Passage
+from remanence.observers.extractive.render import OPERATORS, Word, terms
+from remanence.observers.extractive.selection import Candidate
+
+VALUES: Mapping[str, float] = {
+    "date with year": 6.0,
+    "date": 4.0,
+    "code": 5.0,  # an id or an amount, which nobody can guess
+    "name": 2.2,
+    "number": 1.8,
+    "word": 1.0,
+    "weak word": 0.1,
+}
+"""Value of a word by its kind; function words have none."""
+
+
+class Feature(NamedTuple):
+    """A factor of a passage's score: its weight to the power of an amount, 0 where it is absent."""
+
+    name: str
+    weight: float
+    amount: Callable[[Passage], float]
+
+
+def _has_any(p: Passage, keys: frozenset[str]) -> bool:
+    return any(word.key in keys for word in p.words)
+
+
+def _is_addressed(p: Passage) -> bool:
+    """Return whether a passage speaks of the other person alone, without a name or a date."""
+    if _has_any(p, p.vocabulary.first) or any(w.is_date or w.is_name for w in p.words):
+        return False
+    return _has_any(p, p.vocabulary.second)
+
+
+FEATURES = (
+    Feature("laid down by the user", 2.5, lambda p: p.is_rule and not p.is_question),
+    Feature("said by the agent", 0.3, lambda p: p.speaker == AGENT),
+    Feature("learned worth", 1.35, lambda p: p.scores.get("worth", 0) if not p.is_of_people else 0),
+    Feature("question", 0.6, lambda p: p.is_question),
+    Feature("picture", 0.45, lambda p: p.is_caption),
+    Feature("quoted", 0.6, lambda p: p.is_quoted),
+    Feature("tool call", 0.25, lambda p: p.is_call),
+    Feature("tool output", 0.6, lambda p: p.is_output),
+    Feature("first person", 1.15, lambda p: _has_any(p, p.vocabulary.first)),
+    Feature("second person", 0.7, _is_addressed),
+)
+"""Features of a passage; the values of its words are multiplied by their factors."""
+
+_CODE_DIGITS = 3
+_YEAR_DIGITS = 5
+_RARITY = 0.25
+_PART_OF_RUN = 0.5
+_NOT_TAKEN_UP = 0.3
+_SHARE_RANGE = (0.5, 2.5)
+
+
+def factors(p: Passage) -> Iterator[tuple[str, float]]:
+    """Yield the features that a passage has, each with its factor."""
+    for feature in FEATURES:
+        if amount := feature.amount(p):
+            yield feature.name, feature.weight**amount
+
+
+def weigh(
+    found: Sequence[Passage], stretches: Sequence[int]
+) -> Generator[None, None, tuple[Candidate, ...]]:
+    """Return candidates for all passages, weighted by term rarity; yields between passages."""
+    counts: Counter[str] = Counter()
+    for p in found:
+        counts.update({term for word in p.words for term in terms(word.key)})
+        yield
+    shares = _shares(found)
+    candidates: list[Candidate] = []
+    for p, stretch in zip(found, stretches, strict=True):
+        weighted = term_values((*p.words, *p.context), p.vocabulary, counts, shares[p.speaker])
+        if p.is_detail or (p.is_item and p.speaker == AGENT):
+            weighted = tuple((term, w * _uptake(term, counts)) for term, w in weighted)
+        candidates.append(
+            Candidate(
+                text=p.text,
+                terms=weighted,
+                factor=math.prod(factor for _, factor in factors(p)),
+                stretch=stretch,
+                is_standing=p.is_standing,
+                is_output=p.is_outcome,
+            )
+        )
+        yield
+    return tuple(candidates)
+
+
+def _uptake(term: str, counts: Mapping[str, int]) -> float:
+    """Return the factor of a term in a detail: low unless another passage takes it up."""
+    return 1.0 if all(counts[part] > 1 for part in term.split(" ")) else _NOT_TAKEN_UP
+
+
+def _shares(found: Sequence[Passage]) -> dict[str, float]:
+    """Return a factor per speaker, higher for those who say less: a prior, never a filter."""
+    chars: Counter[str] = Counter()
+    for p in found:
+        chars[p.speaker] += len(p.source)
+    total = sum(chars.values()) or 1
+    low, high = _SHARE_RANGE
+    return {
+        speaker: min(high, max(low, (total / len(chars) / max(1, size)) ** 0.5))
+        for speaker, size in chars.items()
+    }
+
+
+def term_values(
+    words: Sequence[Word], vocabulary: Vocabulary, counts: Mapping[str, int], share: float = 1.0
+) -> tuple[tuple[str, float], ...]:
+    """Return the terms of words with their values; *counts* is the passages per term.
+
+    A *share* below 1 lowers the value of plain words only: a name or a number is as informative
+    from a speaker who talks a lot.
+    """
+    values: dict[str, float] = {}
+    for run in _units(words):
+        value = sum(_word_value(word, vocabulary) for word in run)
+        if not value:
+            continue
+        value *= share if value <= VALUES["word"] else max(1.0, share)
+        parts = tuple(term for word in run for term in terms(word.key))
+        if len(run) > 1:
+            values[" ".join(parts)] = value * max(_rarity(counts[part]) for part in parts)
+            continue
+        part_share = _PART_OF_RUN if len(parts) > 1 else 1.0
+        for term in parts:
+            if len(parts) == 1 or not vocabulary.small.issuperset(term):
+                own = value * part_share * _rarity(counts[term])
+                values[term] = max(values.get(term, 0.0), own)
+    return tuple(values.items())
+
+
+def _units(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    """Yield words one by one, a name of several words as one unit: "Ana Reyes" is one value."""
+    start, goes_on = 0, False
+    for index, word in enumerate(words):
+        if index and not (goes_on and word.is_name):
+            yield words[start:index]
+            start = index
+        goes_on = word.is_name and word.text[-1:].isalnum()
+    if words:
+        yield words[start:]
+
+
+@lru_cache(maxsize=10_000)
+def _rarity(count: int) -> float:
+    return 1 / (1 + _RARITY * math.log(max(1, count)))
+
+
+def _word_value(word: Word, vocabulary: Vocabulary) -> float:
+    if word.dropped:
+        return 0.0
+    if word.is_date:
+        return VALUES["date with year" if _digits(word.text) >= _YEAR_DIGITS else "date"]
+    if word.key in vocabulary.function_words or word.key in OPERATORS:
+        return 0.0
+    if word.key in vocabulary.weak:
+        return VALUES["weak word"]
+    if digits := _digits(word.key):
+        return VALUES["code" if digits >= _CODE_DIGITS else "number"]
+    return VALUES["name" if word.is_name else "word"]
+
+
+@lru_cache(maxsize=20_000)
+def _digits(text: str) -> int:
+    return sum(c.isdigit() for c in text)
