@@ -16,7 +16,9 @@ _SLACK = 2
 _LINES_AT_ONCE = 10
 
 _OUTPUT_SHARE = 0.15
-"""Share of the target for output of tools, which can be fetched again."""
+"""Share of the target for calls and output of tools, which can be fetched again."""
+_SHARE_ALONE = 0.25
+"""That share where nothing else was said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,8 @@ def _within_shares(
     order: Sequence[int], candidates: Sequence[Candidate], costs: Sequence[int], target: int
 ) -> list[int]:
     """Return the order without output of tools beyond its share."""
-    room = target * _OUTPUT_SHARE
+    alone = all(candidates[index].is_output for index in order)
+    room = target * (_SHARE_ALONE if alone else _OUTPUT_SHARE)
     kept: list[int] = []
     for index in order:
         if candidates[index].is_output:
