@@ -10,12 +10,7 @@ from typing import Final
 
 from remanence import telemetry
 from remanence.archive.blocks import BlockStore
-from remanence.archive.exchange import (
-    ImportReport,
-    export_reflections,
-    export_segments,
-    import_blocks,
-)
+from remanence.archive.exchange import ImportReport, export_segments, import_blocks
 from remanence.arguments import (
     require_count,
     require_moment,
@@ -423,7 +418,8 @@ class Conversation:
         if (blocks := self._runtime.blocks(self.ref.tenant)) is not None:
             await self.export_blocks(blocks)
             if self._runtime.policy.reflect_at_end:
-                await export_reflections(blocks, self.id, await self.reflections())
+                reflections = await self.reflections()
+                await export_segments(blocks, self.id, reflections, tier="cross-session")
             await blocks.prune(self.id)
         return await self.state()
 

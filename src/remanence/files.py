@@ -1,23 +1,44 @@
 """Files that survive a crash and that only their owner reads, named after what a user chose."""
 
+import asyncio
 import hashlib
 import os
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
+
+from remanence.errors import StoreUnavailable
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
+T = TypeVar("T")
+
 MAX_NAME = 120
 _UNSAFE = re.compile(r"[^a-z0-9_-]")
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)")
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+
+
+async def run_in_thread(work: Callable[[], T], *, what: str) -> T:
+    """Read or write files in a thread; *what* names them in an error.
+
+    Raises:
+        StoreUnavailable: a file cannot be read or written.
+    """
+    try:
+        return await asyncio.to_thread(work)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"{what} cannot be read or written: {error.strerror}: "
+            "name another directory, or fix its permissions"
+        ) from error
 
 
 def safe_name(name: str, *, taken: Collection[str] = ()) -> str:

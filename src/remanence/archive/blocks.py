@@ -5,7 +5,6 @@ The shape is zora's: `{"id": "obs_{timestamp}_{random}", "sessionId", "createdAt
 0 and ends before `to`.
 """
 
-import asyncio
 import hashlib
 import json
 import threading
@@ -15,8 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
-from remanence.errors import StoreUnavailable
-from remanence.files import append_line, make_directory, remove, safe_name, write_whole
+from remanence.files import (
+    append_line,
+    make_directory,
+    remove,
+    run_in_thread,
+    safe_name,
+    write_whole,
+)
 from remanence.types import Segment
 
 Tier: TypeAlias = Literal["session", "cross-session"]
@@ -176,13 +181,7 @@ class BlockStore:
         return _forget(foreign, session_id, keep_last) if foreign is not None else 0
 
     async def _run(self, work: Callable[[], T]) -> T:
-        try:
-            return await asyncio.to_thread(work)
-        except OSError as error:
-            raise StoreUnavailable(
-                f"blocks in {str(self._directory)!r} cannot be read or written: {error.strerror}: "
-                "name another directory, or fix its permissions"
-            ) from error
+        return await run_in_thread(work, what=f"blocks in {str(self._directory)!r}")
 
 
 def _forget(file: Path, session_id: str, keep_last: int) -> int:

@@ -34,7 +34,15 @@ from remanence.archive.daily_notes import (
 )
 from remanence.clock import Clock
 from remanence.errors import InvalidMessage, InvalidPolicy, StoreUnavailable
-from remanence.files import Lock, append_line, make_directory, move, safe_name, write_whole
+from remanence.files import (
+    Lock,
+    append_line,
+    make_directory,
+    move,
+    run_in_thread,
+    safe_name,
+    write_whole,
+)
 from remanence.notes import render_notes
 from remanence.notes.redact import redact
 from remanence.observers.draft_check import check_draft
@@ -163,7 +171,8 @@ class DailyNotes:
         folder = self._folder(user, tenant)
         memory_file = folder / "MEMORY.md"
         signature = (await self._run(lambda: read_memory(_read(memory_file)))).signature
-        days = await self._run(lambda: tuple(_days(folder, before=self._first_kept())))
+        first_kept = self.clock.now().date() - timedelta(days=self.keep_days - 1)
+        days = await self._run(lambda: tuple(_days(folder, before=first_kept)))
         facts = 0
         if days:
             with await self._lock(folder):
@@ -202,9 +211,6 @@ class DailyNotes:
             await self.consolidate(user=user, tenant=tenant)
         except Exception as error:  # noqa: BLE001 - one user's notes must not stop the others'
             telemetry.daily_notes_failed(user, f"{type(error).__name__}: {error}")
-
-    def _first_kept(self) -> date:
-        return self.clock.now().date() - timedelta(days=self.keep_days - 1)
 
     async def _consolidate_day(self, folder: Path, day: date, user: str, tenant: str) -> int:
         """Do the missing steps for a day; repeat them if it was written meanwhile."""
@@ -292,13 +298,7 @@ class DailyNotes:
         return lock
 
     async def _run(self, work: Callable[[], T]) -> T:
-        try:
-            return await asyncio.to_thread(work)
-        except OSError as error:
-            raise StoreUnavailable(
-                f"daily notes in {str(self.directory)!r} cannot be read or written: "
-                f"{error.strerror}: name another directory, or fix its permissions"
-            ) from error
+        return await run_in_thread(work, what=f"daily notes in {str(self.directory)!r}")
 
 
 def _users(directory: Path) -> list[tuple[str, str]]:
@@ -322,10 +322,9 @@ def _files(folder: Path) -> list[Path]:
 def _days(folder: Path, *, before: date) -> list[date]:
     if not folder.is_dir():
         return []
-    names = (_DAY_FILE.fullmatch(file.name) for file in folder.iterdir())
     days = []
-    for name in names:
-        if name is not None:
+    for file in folder.iterdir():
+        if name := _DAY_FILE.fullmatch(file.name):
             with contextlib.suppress(ValueError):  # such as 2027-02-31, which is not a day
                 days.append(date.fromisoformat(name[1]))
     return sorted(day for day in days if day < before)
@@ -362,13 +361,8 @@ def _archive(file: Path, text: str) -> None:
     """Move a day's file to the archive, next to earlier files of that day."""
     archive = file.parent / "archive"
     make_directory(archive)
-    number = 1
-    while (target := archive / _numbered_file(file, number)).exists():
-        if _read(target) == text:
-            break
+    target, number = archive / file.name, 1
+    while target.exists() and _read(target) != text:
         number += 1
+        target = archive / f"{file.stem}-{number}{file.suffix}"
     move(file, target)
-
-
-def _numbered_file(file: Path, number: int) -> str:
-    return file.name if number == 1 else f"{file.stem}-{number}{file.suffix}"

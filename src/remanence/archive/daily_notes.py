@@ -7,7 +7,7 @@ written once.
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from typing import Literal, NamedTuple, TypeAlias
@@ -52,25 +52,25 @@ def entry(text: str, at: datetime) -> str:
 
 def notes_of_day(text: str, day: date) -> tuple[Note, ...]:
     """Return a note for each non-empty line, numbered by line; headings become topics."""
-    return tuple(_notes(text, datetime.combine(day, time(), tzinfo=UTC)))
-
-
-def _notes(text: str, observed_at: datetime) -> Iterator[Note]:
+    observed_at = datetime.combine(day, time(), tzinfo=UTC)
+    notes: list[Note] = []
     topic: str | None = None
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
         if heading := _HEADING.fullmatch(stripped):
             title = heading[1].strip()
-            is_date = title == observed_at.date().isoformat()
-            topic = None if is_date else title[:_MAX_TOPIC] or None
+            topic = None if title == day.isoformat() else title[:_MAX_TOPIC] or None
         elif stripped:
-            yield Note(
-                text=_ITEM.sub("", stripped, count=1),
-                first_seq=number,
-                last_seq=number,
-                observed_at=observed_at,
-                topic=topic,
+            notes.append(
+                Note(
+                    text=_ITEM.sub("", stripped, count=1),
+                    first_seq=number,
+                    last_seq=number,
+                    observed_at=observed_at,
+                    topic=topic,
+                )
             )
+    return tuple(notes)
 
 
 def fingerprint(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from remanence.archive.blocks import Block, BlockStore, block_of, live_blocks
+from remanence.archive.blocks import Block, BlockStore, Tier, block_of, live_blocks
 from remanence.engine.segment_writer import SegmentWriter
 from remanence.errors import ObservationRejected
 from remanence.notes import parse_notes
@@ -21,21 +21,13 @@ class ImportReport:
     conflicts: tuple[str, ...]
 
 
-async def export_segments(store: BlockStore, session_id: str, segments: tuple[Segment, ...]) -> int:
-    """Append the segments that are not in *store* yet, and return how many those were."""
-    exported_ids = {block.id for block in (await store.load_session(session_id)).blocks}
-    blocks = [block_of(session_id, segment) for segment in segments]
-    new = [block for block in blocks if block.id not in exported_ids]
-    await store.append(*new)
-    return len(new)
-
-
-async def export_reflections(
-    store: BlockStore, session_id: str, reflections: tuple[Segment, ...]
+async def export_segments(
+    store: BlockStore, session_id: str, segments: tuple[Segment, ...], *, tier: Tier = "session"
 ) -> int:
-    """Append reflections to the cross-session blocks, and return how many were new."""
-    exported_ids = {block.id for block in (await store.load_cross_session()).blocks}
-    blocks = [block_of(session_id, segment, tier="cross-session") for segment in reflections]
+    """Append the segments that are not in *store* yet, and return how many those were."""
+    loading = store.load_session(session_id) if tier == "session" else store.load_cross_session()
+    exported_ids = {block.id for block in (await loading).blocks}
+    blocks = [block_of(session_id, segment, tier=tier) for segment in segments]
     new = [block for block in blocks if block.id not in exported_ids]
     await store.append(*new)
     return len(new)

@@ -96,9 +96,7 @@ def _format_value(value: object) -> str:
             return "none"
         case tuple():
             return ", ".join(_format_value(item) for item in value) or "none"
-        case bool() | str():
-            return str(value)
-        case int():
+        case int() if not isinstance(value, bool):
             return f"{value:,}"
         case _:
             return str(value)

@@ -18,7 +18,6 @@ from remanence.settings.sources import LoadedSettings, load_settings
 Access: TypeAlias = Literal["read", "write", "work"]
 
 _SQLITE = "sqlite:///"
-MEMORY = ":memory:"
 
 
 def load(*, url: str | None = None, preset: str | None = None) -> LoadedSettings:
@@ -92,7 +91,7 @@ def mask_password(url: str) -> str:
 
 def _require_database(url: str) -> None:
     path = url.removeprefix(_SQLITE)
-    if path in ("", url, MEMORY) or Path(path).exists():
+    if path in ("", url, ":memory:") or Path(path).exists():
         return
     raise StoreUnavailable(
         f"there is no database at {mask_password(url)}: name one with --db or REMANENCE_URL"

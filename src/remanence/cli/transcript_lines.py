@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from remanence.errors import MalformedTranscript
@@ -43,7 +43,7 @@ def records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
         MalformedTranscript: a line is not UTF-8, not JSON, or not a message.
     """
     kept = (line for line in _decode(lines, name) if line.text.strip())
-    head = list(_take(kept, 2))
+    head = list(islice(kept, 2))
     if not head:
         raise MalformedTranscript(f"{name} is empty: write one message as JSON on each line")
     if _is_document(head):
@@ -72,11 +72,6 @@ def _decode(lines: Iterable[bytes], name: str) -> Iterator[_Line]:
         yield _Line(number, text)
 
 
-def _take(lines: Iterator[_Line], count: int) -> Iterator[_Line]:
-    for _, line in zip(range(count), lines, strict=False):
-        yield line
-
-
 def _is_document(head: list[_Line]) -> bool:
     """Return whether the file is one JSON document over several lines, not JSON Lines."""
     if len(head) == 1 or _is_json(head[0].text):
@@ -97,9 +92,9 @@ def _load(text: str, name: str, first_line: int) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        line = first_line + error.lineno - 1
+        line, wrong = first_line + error.lineno - 1, text.split("\n")[error.lineno - 1].strip()
         raise MalformedTranscript(
-            f"{name}, line {line}: {quote(_line_of(text, error.lineno))} is not JSON "
+            f"{name}, line {line}: {quote(wrong)} is not JSON "
             f"({error.msg} at column {error.colno}): write one message as JSON on each line"
         ) from error
     except (ValueError, RecursionError) as error:
@@ -109,38 +104,24 @@ def _load(text: str, name: str, first_line: int) -> object:
         ) from error
 
 
-def _line_of(text: str, number: int) -> str:
-    return text.split("\n")[number - 1].strip()
-
-
 def _flatten(
     value: object, place: str, name: str, session: str = "", outer: tuple[JsonObject, ...] = ()
 ) -> Iterator[Record]:
+    items: list[object]
     if isinstance(value, dict):
         inner = next((key for key in SESSION_KEYS if isinstance(value.get(key), list)), None)
         if inner is None or "role" in value or "type" in value:
-            named = value.get("session", session)
-            yield Record(place or "message 1", value, str(named), outer)
+            yield Record(place or "message 1", value, str(value.get("session", session)), outer)
             return
-        kind = "session" if inner == "sessions" else "message"
-        for number, item in enumerate(value[inner], start=1):
-            deeper = _deeper(place, kind, number)
-            yield from _flatten(
-                item, deeper, name, deeper if kind == "session" else place, (*outer, value)
-            )
-        return
-    if isinstance(value, list):
-        nested = all(isinstance(item, list) for item in value)
-        kind = "session" if nested else "message"
-        for number, item in enumerate(value, start=1):
-            deeper = _deeper(place, kind, number)
-            yield from _flatten(item, deeper, name, deeper if nested else place, outer)
-        return
-    raise MalformedTranscript(
-        f"{name}, {place or 'line 1'}: {quote(value)} is not an object: "
-        'write a message such as {"role": "user", "content": "..."}'
-    )
-
-
-def _deeper(place: str, kind: str, number: int) -> str:
-    return f"{place}, {kind} {number}" if place else f"{kind} {number}"
+        items, outer, is_sessions = value[inner], (*outer, value), inner == "sessions"
+    elif isinstance(value, list):
+        items, is_sessions = value, all(isinstance(item, list) for item in value)
+    else:
+        raise MalformedTranscript(
+            f"{name}, {place or 'line 1'}: {quote(value)} is not an object: "
+            'write a message such as {"role": "user", "content": "..."}'
+        )
+    for number, item in enumerate(items, start=1):
+        kind = "session" if is_sessions else "message"
+        deeper = f"{place}, {kind} {number}" if place else f"{kind} {number}"
+        yield from _flatten(item, deeper, name, deeper if is_sessions else place, outer)

@@ -63,10 +63,10 @@ class Transcript:
 
     path: Path
     lines: tuple[bytes, ...] | None
-    messages: int
-    sessions: int
-    empty_places: tuple[str, ...]
     max_message_bytes: int
+    messages: int = 0
+    sessions: int = 0
+    empty_places: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -89,14 +89,7 @@ def open_transcript(path: Path, *, max_message_bytes: int = MAX_MESSAGE_BYTES) -
     if not path.is_file():
         with _open(path) as pipe:
             lines = tuple(pipe)
-    transcript = Transcript(
-        path=path,
-        lines=lines,
-        messages=0,
-        sessions=0,
-        empty_places=(),
-        max_message_bytes=max_message_bytes,
-    )
+    transcript = Transcript(path=path, lines=lines, max_message_bytes=max_message_bytes)
     count = sessions = 0
     session: str | None = None
     empty: list[str] = []
@@ -163,7 +156,7 @@ def _open(path: Path) -> BinaryIO:
 def _message(record: Record, position: int) -> tuple[Message, bool]:
     data = record.value
     message = _read(data)
-    empty = _is_blank(message)
+    empty = all(isinstance(part, TextPart) and not part.text.strip() for part in message.content)
     message = message.replace(
         id=f"{ID_PREFIX}{position}", name=_name(data), created_at=_creation_time(record)
     )
@@ -212,10 +205,6 @@ def _is_anthropic(data: JsonObject) -> bool:
     return isinstance(content, list) and any(
         isinstance(block, dict) and block.get("type") in _ANTHROPIC_BLOCKS for block in content
     )
-
-
-def _is_blank(message: Message) -> bool:
-    return all(isinstance(part, TextPart) and not part.text.strip() for part in message.content)
 
 
 def _name(data: JsonObject) -> str | None:
