@@ -19,7 +19,7 @@ from benchmarks.texts import turns
 from benchmarks.written import Turn
 from remanence import Context, Memory, Message, Policy, count_tokens
 from remanence.catalog import look_up
-from remanence.costs.cache_prices import cache_prices
+from remanence.costs.prices import cache_prices
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock
 from remanence.types import Draft, Note, Segment

@@ -8,18 +8,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 from tests.builders import observe_request, reflect_request
 
 from remanence import Budget
 from remanence.costs.budgets import BudgetedObserver, BudgetedReflector, Budgets
-from remanence.costs.cache_prices import cache_prices
 from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
+from remanence.costs.prices import cache_prices
 from remanence.errors import InvalidPolicy, ObservationSkipped
 from remanence.stores import open_store
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.store_contract.samples import observation, usage
-from remanence.tokens import Calibration
 from remanence.types import ConversationRef, Message, Usage
 
 CHAT = ConversationRef("default", "trip")
@@ -272,65 +272,36 @@ async def test_without_a_stand_in_the_step_is_left_out_until_the_budget_is_renew
 # Counts that a provider corrects
 
 
-def test_an_estimate_moves_a_fifth_of_the_way_to_what_was_reported() -> None:
-    once = Calibration().observe("m", estimated=100, reported=150)
-    twice = once.observe("m", estimated=100, reported=150)
-
-    assert Calibration().factor("m") == 1.0
-    assert once.factor("m") == pytest.approx(1.1)
-    assert twice.factor("m") == pytest.approx(1.18)
-    assert once.factor("other") == 1.0
-
-
-@pytest.mark.parametrize(("reported", "factor"), [(1_000, 1.2), (200, 1.2), (50, 0.9)])
-def test_one_report_is_taken_for_twice_or_half_the_estimate_at_most(
-    reported: int, factor: float
-) -> None:
-    assert Calibration().observe("m", estimated=100, reported=reported).factor("m") == (
-        pytest.approx(factor)
-    )
-
-
-@pytest.mark.parametrize(
-    ("estimated", "reported", "counts"),
-    [(49, 100, False), (100, 49, False), (50, 100, True), (100, 50, True)],
-)
-def test_requests_of_a_few_tokens_correct_nothing(
-    estimated: int, reported: int, *, counts: bool
-) -> None:
-    found = Calibration().observe("m", estimated=estimated, reported=reported)
-
-    assert (found.factor("m") != 1.0) is counts
-
-
-@pytest.mark.parametrize(
-    ("settings", "refusal"),
-    [
-        ({"lowest": 1.1}, r"calibration bounds 1\.1\.\.2\.0 must enclose 1\.0"),
-        ({"lowest": 0.0}, "must enclose"),
-        ({"highest": 0.9}, "must enclose"),
-        ({"smoothing": 0.0}, r"smoothing 0\.0 must be in \(0, 1\]"),
-        ({"smoothing": 1.1}, "smoothing"),
-    ],
-)
-def test_bounds_that_forbid_what_is_right_are_refused(
-    settings: dict[str, float], refusal: str
-) -> None:
-    with pytest.raises(ValueError, match=refusal):
-        Calibration(**settings)  # type: ignore[arg-type]  # fields by name
-
-
-def test_the_widest_bounds_that_make_sense_are_taken() -> None:
-    made = Calibration(lowest=1.0, highest=1.0, smoothing=1.0)
-
-    assert made.observe("m", estimated=100, reported=150).factor("m") == 1.0
-
-
 def compared(*reports: tuple[int, int], estimated: bool = False) -> Calibrator:
     calibrator = Calibrator()
     for estimate, reported in reports:
         calibrator.compare(call(model="m", input_tokens=reported, estimated=estimated), estimate)
     return calibrator
+
+
+def test_an_estimate_moves_a_fifth_of_the_way_to_what_was_reported() -> None:
+    report = (1_000, 1_500)
+
+    assert compared(report).factors == {"m": pytest.approx(1.1)}
+    assert compared(report, report).factors == {"m": pytest.approx(1.18)}
+    assert compared(*[(1_000, 1_300)] * 40).factors["m"] == pytest.approx(1.3, abs=0.01)
+
+
+@pytest.mark.parametrize(("reported", "factor"), [(50_000, 1.2), (2_000, 1.2), (500, 0.9)])
+def test_one_report_is_taken_for_twice_or_half_the_estimate_at_most(
+    reported: int, factor: float
+) -> None:
+    assert compared((1_000, reported)).factors["m"] == pytest.approx(factor)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), max_size=30))
+def test_a_factor_stays_between_a_half_and_two(reports: list[tuple[int, int]]) -> None:
+    assert 0.5 <= compared(*reports).factors.get("m", 1.0) <= 2.0
+
+
+@pytest.mark.parametrize(("reported", "counts"), [(49, False), (50, True)])
+def test_a_report_of_a_few_tokens_corrects_nothing(reported: int, *, counts: bool) -> None:
+    assert bool(compared((500, reported)).factors) is counts
 
 
 def test_a_window_is_filled_less_once_a_model_counts_clearly_more() -> None:

@@ -6,7 +6,7 @@ import pytest
 from remanence import Memory, Message, Policy
 from remanence.catalog import look_up
 from remanence.cli import main
-from remanence.costs.cache_prices import cache_prices
+from remanence.costs.prices import cache_prices
 from remanence.policy.cache_economics import (
     break_even,
     is_cold,

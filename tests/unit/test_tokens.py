@@ -1,14 +1,13 @@
 import base64
 import json
 import struct
-from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
 from remanence.catalog import FAMILIES, look_up
-from remanence.tokens import Calibration, count_tokens, counter_for, counter_named, text_tokens
+from remanence.tokens import count_tokens, counter_for, counter_named, text_tokens
 from remanence.tokens.pieces import cutter
 from remanence.tokens.pixels import image_size
 from remanence.tokens.vocabulary import is_at_hand
@@ -351,44 +350,3 @@ def test_with_its_vocabulary_on_disk_counts_are_exact() -> None:
     assert counter.name == "o200k exact"
     assert counter.text("hello world") == 2
     assert counter.text("<|endoftext|>") > 1
-
-
-def test_calibration_moves_towards_what_is_reported() -> None:
-    calibration = Calibration()
-    for _ in range(40):
-        calibration = calibration.observe("some-model", estimated=1_000, reported=1_300)
-    assert calibration.factor("some-model") == pytest.approx(1.3, abs=0.01)
-    assert calibration.factor("another-model") == 1.0
-
-
-def test_one_odd_report_moves_calibration_only_a_little() -> None:
-    calibration = Calibration().observe("m", estimated=1_000, reported=50_000)
-    assert 1.0 < calibration.factor("m") <= 1.25
-
-
-@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), max_size=30))
-def test_calibration_stays_within_its_bounds(reports: list[tuple[int, int]]) -> None:
-    calibration = Calibration()
-    for estimated, reported in reports:
-        calibration = calibration.observe("m", estimated=estimated, reported=reported)
-    assert calibration.lowest <= calibration.factor("m") <= calibration.highest
-
-
-def test_requests_too_small_to_tell_do_not_calibrate() -> None:
-    assert Calibration().observe("m", estimated=4, reported=12).factor("m") == 1.0
-
-
-def test_calibration_is_a_value() -> None:
-    calibration = Calibration()
-    assert calibration.observe("m", estimated=100, reported=120) != calibration
-    assert calibration.factor("m") == 1.0
-    with pytest.raises(FrozenInstanceError):
-        calibration.smoothing = 1.0  # type: ignore[misc]
-
-
-@pytest.mark.parametrize(
-    "bounds", [{"lowest": 1.1}, {"highest": 0.9}, {"lowest": 0.0}, {"smoothing": 0.0}]
-)
-def test_bounds_that_make_no_sense_are_refused(bounds: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="must"):
-        Calibration(**bounds)  # type: ignore[arg-type]

@@ -58,7 +58,7 @@ def run(
 
 def _prices(model: str) -> CachePrices:
     try:
-        from remanence.costs.cache_prices import cache_prices
+        from remanence.costs.prices import cache_prices
     except ImportError as error:
         raise MissingExtra("models", "genai-prices") from error
     prices = cache_prices(model, at=SystemClock().now())

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from remanence import telemetry
 from remanence.clock import Clock
@@ -12,6 +12,8 @@ from remanence.engine.segment_writer import source_limit
 from remanence.errors import ObservationSkipped
 from remanence.protocols import Observer, ObserveRequest, Reflector, ReflectRequest
 from remanence.types import Budget, BudgetState, ConversationRef, Draft, UsageTotal
+
+Maker = TypeVar("Maker", Observer, Reflector)
 
 _MAX_WARNINGS: Final = 10_000
 
@@ -80,52 +82,48 @@ class Budgets:
         )
 
 
-class BudgetedObserver:
-    """Calls an observer while budget is left, then *instead*; without one it skips."""
+class _BudgetedMaker(Generic[Maker]):
+    """Chooses a maker while budget is left, then *instead*; without one, the step is skipped."""
 
-    def __init__(self, observer: Observer, *, instead: Observer | None, budgets: Budgets) -> None:
-        self._observer = observer
+    def __init__(self, maker: Maker, *, instead: Maker | None, budgets: Budgets) -> None:
+        self._maker = maker
         self._instead = instead
         self._budgets = budgets
 
     @property
     def name(self) -> str:
-        return maker_name(self._observer)
+        return maker_name(self._maker)
+
+    async def _choose(self, request: ObserveRequest | ReflectRequest) -> Maker:
+        spent = await self._budgets.find_exhausted(request.conversation, request.user)
+        if spent is None:
+            return self._maker
+        if self._instead is None:
+            raise ObservationSkipped(
+                "over_budget",
+                f"the {spent.budget.scope} budget is spent: {spent.spent_usd:.4f} USD, "
+                f"{spent.spent_tokens:,} tokens",
+                until=self._budgets.renewal(spent.budget),
+            )
+        return self._instead
+
+
+class BudgetedObserver(_BudgetedMaker[Observer]):
+    """An observer within budgets."""
 
     @property
     def max_source_tokens(self) -> int | None:
-        return source_limit(self._observer)
+        return source_limit(self._maker)
 
     async def observe(self, request: ObserveRequest) -> Draft:
-        spent = await self._budgets.find_exhausted(request.conversation, request.user)
-        if spent is None:
-            return await self._observer.observe(request)
-        if self._instead is None:
-            raise _over(self._budgets, spent)
-        return await self._instead.observe(request)
+        return await (await self._choose(request)).observe(request)
 
 
-class BudgetedReflector:
-    """As `BudgetedObserver`, for a reflector."""
-
-    def __init__(
-        self, reflector: Reflector, *, instead: Reflector | None, budgets: Budgets
-    ) -> None:
-        self._reflector = reflector
-        self._instead = instead
-        self._budgets = budgets
-
-    @property
-    def name(self) -> str:
-        return maker_name(self._reflector)
+class BudgetedReflector(_BudgetedMaker[Reflector]):
+    """A reflector within budgets."""
 
     async def reflect(self, request: ReflectRequest) -> Draft:
-        spent = await self._budgets.find_exhausted(request.conversation, request.user)
-        if spent is None:
-            return await self._reflector.reflect(request)
-        if self._instead is None:
-            raise _over(self._budgets, spent)
-        return await self._instead.reflect(request)
+        return await (await self._choose(request)).reflect(request)
 
 
 def _spending(budget: Budget, totals: Sequence[UsageTotal]) -> BudgetState:
@@ -144,12 +142,3 @@ def _subject(budget: Budget, ref: ConversationRef, user: str | None) -> str:
             return f"user {user!r} of tenant {ref.tenant!r}"
         case "day":
             return "all conversations"
-
-
-def _over(budgets: Budgets, spent: BudgetState) -> ObservationSkipped:
-    return ObservationSkipped(
-        "over_budget",
-        f"the {spent.budget.scope} budget is spent: {spent.spent_usd:.4f} USD, "
-        f"{spent.spent_tokens:,} tokens",
-        until=budgets.renewal(spent.budget),
-    )

@@ -3,11 +3,15 @@
 from collections.abc import Mapping
 from typing import Final
 
-from remanence.tokens import Calibration
 from remanence.types import Usage
 
 MIN_TOKENS: Final = 500
 """Smaller requests are mostly framing, and their error does not predict that of a large one."""
+
+MIN_REPORTED_TOKENS: Final = 50
+SMOOTHING: Final = 0.2
+LOWEST: Final = 0.5
+HIGHEST: Final = 2.0
 
 STEP: Final = 0.05
 """Difference at which the observed factor replaces the one in use.
@@ -20,23 +24,23 @@ class Calibrator:
     """Compares reported usage with our estimates. In memory only; for one event loop."""
 
     def __init__(self) -> None:
-        self._observed = Calibration()
+        self._factors: dict[str, float] = {}
         self._in_use: dict[str, float] = {}
 
     @property
     def factors(self) -> Mapping[str, float]:
         """Factors by which estimates are multiplied, by model."""
-        return self._observed.factors
+        return dict(self._factors)
 
     def compare(self, usage: Usage, estimated_tokens: int) -> None:
-        """Learn from a call whose provider reported its tokens."""
-        if usage.estimated or estimated_tokens < MIN_TOKENS:
+        """Learn from a call whose provider reported its tokens: the factor moves towards theirs."""
+        model, reported = usage.model, usage.input_tokens
+        is_small = estimated_tokens < MIN_TOKENS or reported < MIN_REPORTED_TOKENS
+        if usage.estimated or is_small:
             return
-        model = usage.model
-        self._observed = self._observed.observe(
-            model, estimated=estimated_tokens, reported=usage.input_tokens
-        )
-        factor = self._observed.factor(model)
+        ratio = min(max(reported / estimated_tokens, LOWEST), HIGHEST)
+        known = self._factors.get(model, 1.0)
+        factor = self._factors[model] = known + SMOOTHING * (ratio - known)
         if abs(factor - self._in_use.get(model, 1.0)) >= STEP:
             self._in_use[model] = factor
 

@@ -1,8 +1,16 @@
 """Prices of model calls from the installed price list, which is never fetched."""
 
+from datetime import datetime
+
 import genai_prices
 
 from remanence.types import Usage
+from remanence.types.prices import CachePrices
+
+LONG_LIFETIME_SECONDS = 3_600.0
+"""Seconds that Anthropic keeps a cache entry with `ttl: 1h`."""
+
+_TOKENS = 1_000
 
 
 def price(model: str, usage: Usage) -> float | None:
@@ -10,20 +18,53 @@ def price(model: str, usage: Usage) -> float | None:
 
     *usage* counts cached input as input, too. An unanswered call has no price.
     """
-    provider, separator, name = model.partition(":")
-    tokens = usage.input_tokens + usage.output_tokens
-    if not (provider and separator and name and tokens):
+    provider, _, name = model.partition(":")
+    if not (provider and name and (usage.input_tokens or usage.output_tokens)):
         return None
-    counts = genai_prices.Usage(
+    return _price(
+        name,
+        provider,
+        usage.at,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,
     )
+
+
+def cache_prices(
+    model: str, *, at: datetime, lifetime_seconds: float = 300.0
+) -> CachePrices | None:
+    """Return the prices of `model` or `provider:model` at a time; None if not listed.
+
+    Models with other prices for long prompts count as for short ones. A *lifetime_seconds* of an
+    hour uses the price of writing for an hour, if there is one.
+    """
+    provider, _, name = model.rpartition(":")
+
+    def million(**tokens: int) -> float | None:
+        price = _price(name, provider or None, at, **tokens)
+        return None if price is None else price * 1e6 / _TOKENS
+
+    plain = million(input_tokens=_TOKENS)
+    read = million(input_tokens=_TOKENS, cache_read_tokens=_TOKENS)
+    output = million(output_tokens=_TOKENS)
+    if plain is None or read is None or output is None:
+        return None
+    written = {"input_tokens": _TOKENS, "cache_write_tokens": _TOKENS}
+    write = million(**written)
+    if lifetime_seconds >= LONG_LIFETIME_SECONDS:
+        write = million(**written, cache_write_1h_tokens=_TOKENS) or write
+    # Where writing has no price of its own, it costs what plain input costs.
+    return CachePrices(model=model, plain=plain, read=read, write=write or plain, output=output)
+
+
+def _price(name: str, provider: str | None, at: datetime, **tokens: int) -> float | None:
+    """Return the price in US dollars; None if not listed."""
     try:
-        calculation = genai_prices.calc_price(
-            counts, name, provider_id=provider, genai_request_timestamp=usage.at
+        found = genai_prices.calc_price(
+            genai_prices.Usage(**tokens), name, provider_id=provider, genai_request_timestamp=at
         )
     except (LookupError, ValueError):
         return None
-    return float(calculation.total_price)
+    return float(found.total_price)

@@ -1,11 +1,9 @@
 """Token counts: estimates per tokenizer family, exact if a vocabulary is installed."""
 
-from remanence.tokens.calibration import Calibration
 from remanence.tokens.choice import count_tokens, counter_for, counter_named, text_tokens
 from remanence.tokens.counter import TokenCounter
 
 __all__ = [
-    "Calibration",
     "TokenCounter",
     "count_tokens",
     "counter_for",
