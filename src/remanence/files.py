@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
-from types import TracebackType
 from typing import TypeVar
 
 from remanence.errors import StoreUnavailable
@@ -110,10 +109,7 @@ def move(path: Path, target: Path) -> None:
 
 
 class Lock:
-    """An exclusive lock on files, across processes.
-
-    Release it with `with`; the end of a process releases it in any case.
-    """
+    """An exclusive lock on files, across processes; the end of a process releases it, too."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -133,15 +129,8 @@ class Lock:
         self._descriptor = descriptor
         return True
 
-    def __enter__(self) -> None:
-        """Enter the block; `take` has acquired the lock."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Release the lock, if it was acquired."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

@@ -175,7 +175,7 @@ class DailyNotes:
         days = await self._run(lambda: tuple(_days(folder, before=first_kept)))
         facts = 0
         if days:
-            with await self._lock(folder):
+            with contextlib.closing(await self._lock(folder)):
                 for day in days:
                     facts += await self._consolidate_day(folder, day, user, tenant)
         if signature == "edited":

@@ -50,8 +50,6 @@ class TapeClock(SystemClock):
 class ReplayResult:
     """The memory of a replayed transcript: its live segments, oldest first, and a context."""
 
-    conversation: str
-    policy: Policy
     state: MemoryState
     segments: tuple[Segment, ...]
     context: Context
@@ -111,7 +109,11 @@ async def replay(
                 "--conversation"
             ) from error
         await chat.flush(everything=everything)
-        return await _replay(chat, policy)
+        context, state = await chat.context(), await chat.state()
+        segments = await live_segments(chat)
+        tail = await chat.messages(after=state.tail_seq - 1)
+    verdict = verify(policy, state, segments, tail, context)
+    return ReplayResult(state=state, segments=segments, context=context, verdict=verdict)
 
 
 def batches(entries: Iterable[Entry]) -> Iterator[tuple[Message, ...]]:
@@ -156,18 +158,3 @@ async def _append_all(
         if is_due(policy, await chat.state()):
             await chat.flush()
         advance(len(batch))
-
-
-async def _replay(chat: Conversation, policy: Policy) -> ReplayResult:
-    context = await chat.context()
-    state = await chat.state()
-    segments = await live_segments(chat)
-    tail = await chat.messages(after=state.tail_seq - 1)
-    return ReplayResult(
-        conversation=chat.id,
-        policy=policy,
-        state=state,
-        segments=segments,
-        context=context,
-        verdict=verify(policy, state, segments, tail, context),
-    )

@@ -73,7 +73,7 @@ async def run(
 def _document(replayed: ReplayResult) -> dict[str, object]:
     state, context = replayed.state, replayed.context
     return {
-        "conversation": replayed.conversation,
+        "conversation": state.ref.id,
         "messages": state.last_seq,
         "tokens": {
             "history": context.stats.history_tokens,

@@ -6,7 +6,6 @@ import tiktoken
 
 from remanence.catalog import Family
 from remanence.tokens.estimator import TextCount
-from remanence.tokens.vocabulary import VOCABULARIES
 
 _STEP = 50_000  # characters; tiktoken's own regex fails on very long runs of signs
 
@@ -14,7 +13,7 @@ _STEP = 50_000  # characters; tiktoken's own regex fails on very long runs of si
 @cache
 def exact_count(family: Family) -> TextCount:
     """Return a counter by tiktoken that reads names of special tokens as plain text."""
-    encoding = tiktoken.get_encoding(VOCABULARIES[family].encoding)
+    encoding = tiktoken.get_encoding(f"{family}_base")
 
     def count(text: str) -> int:
         return sum(

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import cache
+from importlib.resources import files
 
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KANA = "\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
@@ -46,60 +47,13 @@ def cutter() -> Callable[[str], list[str]]:
     return re.compile("|".join(_PIECES), re.DOTALL).findall
 
 
-_SCRIPTS = (
-    (0x0000, "latin"),
-    (0x0080, "sign"),
-    (0x00C0, "latin extended"),
-    (0x0300, "combining"),
-    (0x0370, "greek"),
-    (0x0400, "cyrillic"),
-    (0x0530, "armenian"),
-    (0x0590, "hebrew"),
-    (0x0600, "arabic"),
-    (0x0700, "other"),
-    (0x0900, "devanagari"),
-    (0x0980, "bengali"),
-    (0x0A00, "gurmukhi"),
-    (0x0A80, "gujarati"),
-    (0x0B00, "oriya"),
-    (0x0B80, "tamil"),
-    (0x0C00, "telugu"),
-    (0x0C80, "kannada"),
-    (0x0D00, "malayalam"),
-    (0x0D80, "sinhala"),
-    (0x0E00, "thai"),
-    (0x0E80, "lao"),
-    (0x0F00, "tibetan"),
-    (0x1000, "myanmar"),
-    (0x10A0, "georgian"),
-    (0x1100, "jamo"),
-    (0x1200, "ethiopic"),
-    (0x13A0, "other"),
-    (0x1780, "khmer"),
-    (0x1800, "other"),
-    (0x1E00, "latin extended"),
-    (0x1F00, "greek"),
-    (0x2000, "sign"),
-    (0x2E80, "han"),
-    (0x3000, "cjk sign"),
-    (0x3040, "hiragana"),
-    (0x30A0, "katakana"),
-    (0x3100, "other"),
-    (0x3400, "han"),
-    (0xA000, "other"),
-    (0xAC00, "hangul"),
-    (0xD800, "other"),
-    (0xF900, "han"),
-    (0xFB00, "other"),
-    (0xFE00, "selector"),
-    (0xFE10, "other"),
-    (0xFF00, "cjk sign"),
-    (0x10000, "other"),
-    (0x1F000, "emoji"),
-    (0x20000, "han"),
-    (0x40000, "other"),
-)
-_STARTS = [start for start, _ in _SCRIPTS]
+_SCRIPTS = [
+    line.split(" ", 1)
+    for line in files("remanence.tokens").joinpath("scripts.txt").read_text("utf-8").splitlines()
+]
+"""The first character of each range, in hexadecimal, and its script."""
+
+_STARTS = [int(start, 16) for start, _ in _SCRIPTS]
 
 
 def script_of(character: str) -> str:

@@ -11,21 +11,18 @@ from remanence.catalog import Family
 
 
 class Vocabulary(NamedTuple):
-    """The name, the cache file and the checksum of a vocabulary in tiktoken."""
+    """The cache file and the checksum of a vocabulary in tiktoken."""
 
-    encoding: str
     cache_name: str
     sha256: str
 
 
 VOCABULARIES: dict[Family, Vocabulary] = {
     "o200k": Vocabulary(
-        "o200k_base",
         "fb374d419588a4632f3f557e76b4b70aebbca790",
         "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
     ),
     "cl100k": Vocabulary(
-        "cl100k_base",
         "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
         "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
     ),
