@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from opentelemetry import metrics, trace
 
-from remanence.types import MemoryState, Usage
+from remanence.types import BudgetState, MemoryState, Usage
 
 ContextListener: TypeAlias = Callable[[MemoryState, object], None]
 
@@ -37,7 +37,6 @@ _chat_tokens = _meter.create_counter("remanence.chat.tokens", unit="{token}")
 _chat_failures = _meter.create_counter("remanence.chat.failed", unit="{call}")
 _tool_failures = _meter.create_counter("remanence.chat.tools.failed", unit="{call}")
 _prefix_changes = _meter.create_counter("remanence.prefix.changes", unit="{change}")
-
 
 _request: ContextVar[str] = ContextVar("remanence_request", default="-")
 
@@ -204,17 +203,12 @@ def usage_lost(calls: int, message: str) -> None:
     logger.warning("%d model calls are missing in the ledger: %s", calls, message)
 
 
-def budget_reached(scope: str, subject: str, level: str, spent_usd: float, tokens: int) -> None:
-    """Count and log that a budget is at its soft or hard limit."""
+def budget_reached(state: BudgetState, subject: str) -> None:
+    """Count and log that the budget of *subject* is at its soft or hard limit."""
+    scope, level = state.budget.scope, state.level
     _budget_reached.add(1, {"scope": scope, "level": level})
-    logger.warning(
-        "the %s budget of %s is at its %s limit: %.4f USD, %d tokens",
-        scope,
-        subject,
-        level,
-        spent_usd,
-        tokens,
-    )
+    spent = f"{state.spent_usd:.4f} USD, {state.spent_tokens} tokens"
+    logger.warning("the %s budget of %s is at its %s limit: %s", scope, subject, level, spent)
 
 
 def step_skipped(step: str, conversation_id: str, reason: str, message: str) -> None:

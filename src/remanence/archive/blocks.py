@@ -229,13 +229,13 @@ def live_blocks(blocks: Iterable[Block]) -> tuple[Block, ...]:
     live: list[Block] = []
     for block in blocks:
         first, last = block.source_message_range
-        live = [other for other in live if not _within(other, first, last)]
+        live = [
+            other
+            for other in live
+            if other.source_message_range[0] < first or other.source_message_range[1] > last
+        ]
         live.append(block)
     return tuple(sorted(live, key=lambda block: block.source_message_range))
-
-
-def _within(block: Block, first: int, last: int) -> bool:
-    return first <= block.source_message_range[0] and block.source_message_range[1] <= last
 
 
 def _load(file: Path) -> LoadedBlocks:

@@ -30,7 +30,8 @@ class DayFacts:
         """Save the facts and return how many are new."""
         if not self.extraction.policy.extract_facts:
             return 0
-        owner, source = Owner(tenant, user), ConversationRef(tenant, _source(day))
+        owner = Owner(tenant, user)
+        source = ConversationRef(tenant, f"daily notes {day.day.isoformat()} {day.source}")
         for _ in range(TRIES):
             history = await self.extraction.store.facts(owner, history=True)
             if any(fact.conversation == source.id for fact in history):
@@ -60,10 +61,6 @@ class DayFacts:
             text, at = _with_time(note)
             tokens = self.count_text(text)
             yield Message.user(text).replace(seq=note.first_seq, created_at=at, tokens=tokens)
-
-
-def _source(day: DayNotes) -> str:
-    return f"daily notes {day.day.isoformat()} {day.source}"
 
 
 def _with_time(note: Note) -> tuple[str, datetime | None]:

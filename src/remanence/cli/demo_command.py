@@ -13,7 +13,7 @@ from remanence.cli.documents import (
     stats_document,
 )
 from remanence.cli.options import AsJson
-from remanence.cli.output import Printer, percent, progress, shorten, write_json
+from remanence.cli.output import Printer, progress, shorten, write_json
 from remanence.cli.replay import MEMORY_URL, TapeClock, live_segments
 from remanence.cli.transcripts import entries
 from remanence.context.context import Context, ContextStats
@@ -232,12 +232,12 @@ def _print_savings(printer: Printer, demo: Demo) -> None:
     printer.table(
         ("tokens of", "full history#", "with memory#", "share#"),
         [
-            (name, history, tokens, percent(tokens / max(1, history)))
+            (name, history, tokens, f"{tokens / max(1, history):.0%}")
             for name, history, tokens in savings
         ],
     )
     printer.line(
-        f"{percent(demo.repeated_share)} of all prompt characters repeat the beginning of the "
+        f"{demo.repeated_share:.0%} of all prompt characters repeat the beginning of the "
         "prompt before, so that a prompt cache serves them. The prompt moved on to newer notes "
         f"{demo.activations} times."
     )

@@ -26,11 +26,6 @@ class Printer:
     def __init__(self) -> None:
         self._console = Console(highlight=False, markup=False, emoji=False)
 
-    @property
-    def plain(self) -> bool:
-        """True if the terminal can show only ASCII."""
-        return not self._console.encoding.lower().startswith("utf")
-
     def line(self, text: str = "", *, style: str | None = None) -> None:
         """Print a paragraph, wrapped at the width of the terminal."""
         self._console.print(Text(text), style=style)
@@ -66,7 +61,8 @@ class Printer:
 
     def tape(self, state: MemoryState) -> None:
         """Draw a conversation's tape with its cursors."""
-        for line in draw_tape(state, width=self._console.width, plain=self.plain):
+        plain = not self._console.encoding.lower().startswith("utf")
+        for line in draw_tape(state, width=self._console.width, plain=plain):
             self._console.print(Text(line), no_wrap=True, crop=True)
 
     def segments(self, segments: Sequence[Segment]) -> None:
@@ -130,11 +126,6 @@ def shorten(text: str, length: int) -> str:
     """Return the text as one line of at most *length* characters."""
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[: length - 3]}..."
-
-
-def percent(share: float) -> str:
-    """Format a share between 0 and 1 as whole percent."""
-    return f"{share:.0%}"
 
 
 def _plain(value: object) -> object:

@@ -13,7 +13,7 @@ from remanence.cli.documents import (
     stats_document,
 )
 from remanence.cli.options import Database, TranscriptFile
-from remanence.cli.output import Printer, percent, progress, warn, write_json
+from remanence.cli.output import Printer, progress, warn, write_json
 from remanence.cli.replay import MEMORY_URL, ReplayResult, replay, replay_policy
 from remanence.cli.settings import load
 from remanence.cli.transcripts import Transcript, open_transcript
@@ -105,7 +105,7 @@ def _print_summary(printer: Printer, transcript: Transcript, replayed: ReplayRes
     printer.line(f"{transcript.name}: {transcript.messages:,} messages{sessions}", style="bold")
     printer.line(
         f"{stats.history_tokens:,} tokens of history; the context has {stats.context_tokens:,} "
-        f"({percent(stats.context_tokens / max(1, stats.history_tokens))})"
+        f"({stats.context_tokens / max(1, stats.history_tokens):.0%})"
     )
     printer.line()
     printer.tape(replayed.state)

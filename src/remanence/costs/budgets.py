@@ -77,9 +77,7 @@ class Budgets:
         if len(self._warned) >= _MAX_WARNINGS:
             self._warned.clear()
         self._warned.add(key)
-        telemetry.budget_reached(
-            state.budget.scope, subject, state.level, state.spent_usd, state.spent_tokens
-        )
+        telemetry.budget_reached(state, subject)
 
 
 class _BudgetedMaker(Generic[Maker]):
