@@ -13,7 +13,7 @@ from remanence.errors import ObservationSkipped
 from remanence.protocols import Observer, ObserveRequest, Reflector, ReflectRequest
 from remanence.types import Budget, BudgetState, ConversationRef, Draft, UsageTotal
 
-Maker = TypeVar("Maker", Observer, Reflector)
+Maker = TypeVar("Maker", bound=Observer | Reflector)
 
 _MAX_WARNINGS: Final = 10_000
 
