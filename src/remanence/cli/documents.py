@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from remanence.context.context import Context
-from remanence.types import Failure, MemoryState, Segment
+from remanence.types import Failure, MemoryState, Message, Segment
 
 JsonObject = dict[str, Any]  # values of many types
 
@@ -62,6 +62,12 @@ def stats_document(context: Context) -> JsonObject:
         "context_tokens": context.stats.context_tokens,
         "omitted": context.omitted,
     }
+
+
+def message_document(message: Message) -> JsonObject:
+    """A message as text, with its position on the tape."""
+    names = ("seq", "role", "name", "kind", "created_at", "tokens")
+    return {**_fields(message, *names), "text": message.full_text}
 
 
 def _failure(failure: Failure | None) -> JsonObject | None:

@@ -33,11 +33,7 @@ def explain(error: BaseException) -> None:
     """Print *error* in one line on stderr."""
     if _logger.isEnabledFor(logging.DEBUG):
         traceback.print_exception(error)
-    text = " ".join(_words(error).split()) or type(error).__name__
-    print(f"remanence: {text}", file=sys.stderr)
-
-
-def _words(error: BaseException) -> str:
+    text = str(error)
     if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
+        text = f"{error.filename}: {error.strerror}"
+    print(f"remanence: {' '.join(text.split()) or type(error).__name__}", file=sys.stderr)

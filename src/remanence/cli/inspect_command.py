@@ -7,6 +7,7 @@ import typer
 
 from remanence.cli.documents import (
     context_document,
+    message_document,
     segment_document,
     state_document,
     stats_document,
@@ -18,7 +19,7 @@ from remanence.cli.settings import Access, load, mask_password, open_conversatio
 from remanence.conversation import Conversation
 from remanence.runtime import DEFAULT_TENANT
 from remanence.settings import Settings
-from remanence.types import BudgetState, ConversationRef, LogEntry, MemoryState, Message, Segment
+from remanence.types import BudgetState, ConversationRef, LogEntry, MemoryState, Segment
 
 SHOWN_LOG = 20
 SHOWN_TEXT = 200
@@ -129,7 +130,7 @@ async def _show_segment(chat: Conversation, segment_id: str, *, as_json: bool) -
     segment = live.get(segment_id)
     if as_json:
         document = segment_document(segment) if segment else {"id": segment_id}
-        write_json({**document, "source": [_message_document(message) for message in source]})
+        write_json({**document, "source": [message_document(message) for message in source]})
         return
     printer = Printer()
     if segment is None:
@@ -146,18 +147,6 @@ async def _show_segment(chat: Conversation, segment_id: str, *, as_json: bool) -
     ]
     printer.heading("Source messages")
     printer.table(("message#", "at (UTC)", "text~"), rows)
-
-
-def _message_document(message: Message) -> dict[str, object]:
-    return {
-        "seq": message.seq,
-        "role": message.role,
-        "name": message.name,
-        "kind": message.kind,
-        "created_at": message.created_at,
-        "tokens": message.tokens,
-        "text": message.full_text,
-    }
 
 
 def _print_states(printer: Printer, states: Sequence[MemoryState]) -> None:

@@ -96,7 +96,7 @@ class Ledger:
 
     async def _write(self, usages: Sequence[Usage]) -> None:
         try:
-            known = await asyncio.to_thread(_with_prices, usages)
+            known = await asyncio.to_thread(lambda: [with_list_price(usage) for usage in usages])
             for usage in known:
                 telemetry.model_called(usage)
             await self._store.record_usage(known)
@@ -105,7 +105,3 @@ class Ledger:
             raise
         except Exception as error:  # noqa: BLE001 - the next calls shall be written all the same
             telemetry.usage_lost(len(usages), f"{type(error).__name__}: {error}")
-
-
-def _with_prices(usages: Sequence[Usage]) -> list[Usage]:
-    return [with_list_price(usage) for usage in usages]

@@ -12,18 +12,14 @@ from remanence.catalog import FAMILIES, Family, look_up
 from remanence.tokens import rules
 from remanence.tokens.counter import Frame, TokenCounter
 from remanence.tokens.estimator import TextCount, estimator
-from remanence.tokens.media import claude_image, image_count
+from remanence.tokens.media import ImageCount, claude_image, openai_image
 from remanence.tokens.vocabulary import is_at_hand
 from remanence.types import Message
 
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
 
-_FRAMES: dict[Family, Frame] = {
-    "o200k": Frame(message=4, tool_call=8, tool_result=4),
-    "cl100k": Frame(message=4, tool_call=8, tool_result=4),
-    "claude": Frame(message=4, tool_call=16, tool_result=12),
-    "claude_3": Frame(message=4, tool_call=16, tool_result=12),
-}
+_OPENAI: Final = Frame(message=4, tool_call=8, tool_result=4)
+_CLAUDE: Final = Frame(message=4, tool_call=16, tool_result=12)
 
 
 def count_tokens(
@@ -65,17 +61,26 @@ def counter_named(name: str) -> TokenCounter:
         raise ValueError(f"token counter {name!r} is unknown: use one of {known}") from None
 
 
+def _counter(
+    name: str,
+    text: TextCount,
+    *,
+    result: TextCount | None = None,
+    image: ImageCount = claude_image,
+    frame: Frame,
+) -> TokenCounter:
+    return TokenCounter(
+        name=name, text_count=text, result_count=result or text, image_count=image, frame=frame
+    )
+
+
 def _estimating(family: Family) -> TokenCounter:
     def count(text: str) -> int:
         return estimator(family)(text)
 
-    return TokenCounter(
-        name=family,
-        text_count=count,
-        result_count=count,
-        image_count=image_count(family),
-        frame=_FRAMES[family],
-    )
+    if family in ("claude", "claude_3"):
+        return _counter(family, count, frame=_CLAUDE)
+    return _counter(family, count, image=openai_image, frame=_OPENAI)
 
 
 @cache
@@ -85,19 +90,9 @@ def _exact(family: Family) -> TokenCounter:
     return replace(_COUNTERS[family], name=f"{family} exact", text_count=count, result_count=count)
 
 
-def _rule(name: str, text: TextCount, *, result: TextCount, message: int = 0) -> TokenCounter:
-    return TokenCounter(
-        name=name,
-        text_count=text,
-        result_count=result,
-        image_count=claude_image,
-        frame=Frame(message=message),
-    )
-
-
 _COUNTERS: dict[str, TokenCounter] = {
     **{family: _estimating(family) for family in FAMILIES},
-    "flat": _rule("flat", rules.flat, result=rules.flat),
-    "cjk": _rule("cjk", rules.cjk, result=rules.cjk, message=4),
-    "split": _rule("split", rules.split_text, result=rules.split_result),
+    "flat": _counter("flat", rules.flat, frame=Frame(message=0)),
+    "cjk": _counter("cjk", rules.cjk, frame=Frame(message=4)),
+    "split": _counter("split", rules.split_text, result=rules.split_result, frame=Frame(message=0)),
 }

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from remanence.catalog import Family
 from remanence.tokens.pixels import Size, image_size
 from remanence.types import FilePart, ImagePart
 
@@ -57,11 +56,6 @@ def openai_image(image: ImagePart) -> int:
     width, height = _scale(size, min(1.0, _OPENAI_SHORTEST_EDGE / min(size)))
     tiles = math.ceil(width / _OPENAI_TILE) * math.ceil(height / _OPENAI_TILE)
     return _OPENAI_BASE_TOKENS + _OPENAI_TILE_TOKENS * tiles
-
-
-def image_count(family: Family) -> ImageCount:
-    """Return the rule for images of `family`."""
-    return claude_image if family in ("claude", "claude_3") else openai_image
 
 
 def file_tokens(file: FilePart, *, text: Callable[[str], int], image: ImageCount) -> int:
