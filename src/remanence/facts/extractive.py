@@ -28,6 +28,8 @@ _REFUSED = {"forget": 1.0, "world": 0.0}
 """Scores that refuse a sentence, by how far below its cutoff each already does."""
 _HIGH_WORTH, _NEARLY = 2.0, -0.75
 """A worth with which a reason may be that far below its cutoff."""
+_DATED_WORTH, _DATED_REFUSED = 1.5, 0.5
+"""How far above its cutoff the worth of a dated event is, and a score that refuses it."""
 _BEATS_QUOTED = 1.5
 """How far a reason to keep a sentence must be above the score for quoted text, if that is high."""
 _MIN_WORTH = -1.0
@@ -71,7 +73,7 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
 
 def _draft(text: str, source: Message, scores: Scores) -> FactDraft | None:
     """Return the fact that a sentence states, if any."""
-    kind = _kind(text, scores)
+    kind = _kind(text, scores) or _dated(text, source.created_at, scores)
     if kind is None:
         return None
     fact_type, tags = kind
@@ -88,6 +90,18 @@ def _draft(text: str, source: Message, scores: Scores) -> FactDraft | None:
         last_seq=source.seq,
         valid_from=source.created_at,
     )
+
+
+def _dated(
+    text: str, said_at: datetime | None, scores: Scores
+) -> tuple[FactType, tuple[str, ...]] | None:
+    """Return the type and tags of a dated event that is worth noting; None for other sentences."""
+    cutoffs = scorer().weights.cutoffs
+    wanted = scores["worth"] >= cutoffs["worth"] + _DATED_WORTH
+    refused = any(scores[head] >= cutoffs[head] + _DATED_REFUSED for head in ("quoted", "forget"))
+    if not wanted or refused or len(text) > _MAX_CHARACTERS or _QUESTION.search(text):
+        return None
+    return ("event", ()) if _has_date(text, said_at) else None
 
 
 def _has_date(text: str, said_at: datetime | None) -> bool:
