@@ -45,6 +45,9 @@ demo: $(CORE_STAMP) ## Replay a conversation and show what memory keeps of it
 test: $(STAMP) ## Run the everyday tests on all cores; WORKERS says on how many, PYTEST_ARGS passes options on
 	@$(PYTEST) -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
+test-postgres: $(STAMP) ## Run the contract of stores on a PostgreSQL server, which is started for it
+	@$(PYTEST) -m postgres tests/contract $(PYTEST_ARGS)
+
 requirements: $(STAMP) ## Show each requirement with its tests and their result
 	@$(BIN)/python tools/requirements.py $(PYTEST_ARGS)
 

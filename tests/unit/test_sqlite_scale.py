@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remanence.clock import SystemClock
-from remanence.stores.sqlite import segments, states, tape
+from remanence.stores.sql import segments, states, tape
 from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.fts import Connection
 from remanence.testing.store_contract.samples import REF, observation, user

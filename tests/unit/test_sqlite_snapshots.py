@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from remanence.clock import SystemClock
-from remanence.stores.sqlite import segments, snapshots, states, tape
+from remanence.stores.sql import segments, snapshots, states, tape
 from remanence.stores.sqlite.connection import MEMORY, Database
 from remanence.stores.sqlite.fts import Connection
 from remanence.testing.store_contract.samples import REF, observation, user

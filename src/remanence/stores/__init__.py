@@ -1,14 +1,18 @@
 """Stores for tapes: one backend per URL scheme, imported on demand."""
 
+import importlib
 import re
 from collections.abc import Mapping
 from typing import Literal
 
 from remanence.clock import Clock, SystemClock
-from remanence.errors import StoreUnavailable
+from remanence.errors import MissingExtra, StoreUnavailable
 from remanence.protocols import Store
 
-_KNOWN = "sqlite:///relative.db, sqlite:////absolute/path.db or sqlite:///:memory:"
+_KNOWN = (
+    "sqlite:///relative.db, sqlite:////absolute/path.db, sqlite:///:memory: or "
+    "postgresql://user@host/database"
+)
 
 
 async def open_store(
@@ -39,6 +43,13 @@ async def open_store(
             f"store {url!r} is not a URL: write 'sqlite:///{name}' for a file of that name"
         )
     scheme, _, rest = url.partition("://")
+    if scheme in ("postgresql", "postgres"):
+        try:
+            postgres = importlib.import_module("remanence.stores.postgres")
+        except ModuleNotFoundError as error:
+            raise MissingExtra("postgres", error.name or "psycopg") from error
+        opened: Store = await postgres.open_postgres(url, clock=clock or SystemClock())
+        return opened
     if scheme != "sqlite":
         raise StoreUnavailable(f"store {_mask_password(url)!r} has an unknown scheme: use {_KNOWN}")
     if not rest.startswith("/") or rest == "/":

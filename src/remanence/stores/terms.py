@@ -19,6 +19,7 @@ _UNSPACED = (
 _MARKS = r"\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0dff"
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _WORD = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_MARKS}])+")
+_ACCENTS = re.compile("[\u0300-\u036f]")
 _MAX_TERMS = 64  # of a query; a pasted page would otherwise read the whole index
 
 
@@ -27,6 +28,22 @@ def index_terms(text: str) -> str:
     if text.isascii():
         return text
     return _RUN.sub(_space_pairs, unicodedata.normalize("NFKC", text))
+
+
+def index_words(text: str) -> list[str]:
+    """Return the words and pairs of a text in small letters and without accents.
+
+    For an index without a tokenizer of its own; `fold` does the same to a term of a query.
+    """
+    return _WORD.findall(fold(index_terms(text)))
+
+
+def fold(text: str) -> str:
+    """Return a text in small letters, and without the accents of its letters."""
+    if not text.isascii():
+        plain = _ACCENTS.sub("", unicodedata.normalize("NFD", text))
+        text = unicodedata.normalize("NFC", plain)
+    return text.lower()
 
 
 def query_terms(query: str) -> tuple[str, ...]:

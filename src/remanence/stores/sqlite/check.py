@@ -1,180 +1,34 @@
-"""Integrity checks: coverage by segments, token accounts, damage of the file."""
+"""Checks of a database file: damage, orphaned rows and words, and what contradicts itself."""
 
-from collections.abc import Callable, Iterator
-from itertools import groupby
-from typing import LiteralString
+from collections.abc import Iterator
 
 import apsw
 
-from remanence.stores.rows import (
-    LOG_COLUMNS,
-    MESSAGE_COLUMNS,
-    SEGMENT_COLUMNS,
-    STATE_COLUMNS,
-    Row,
-    decode_failed,
-    log_entry_from_row,
-    message_from_row,
-    segment_from_row,
-    state_from_row,
-)
-from remanence.stores.sqlite import search
+from remanence.stores.sql import search
+from remanence.stores.sql.consistency import inconsistencies, problem
 from remanence.stores.sqlite.fts import Connection
-from remanence.stores.transitions import Span, coverage_fault
-from remanence.types import ConversationRef, Problem
-
-_RESTORE = "restore a backup that was made before the damage"
+from remanence.types import Problem
 
 
 def check(connection: Connection) -> tuple[Problem, ...]:
     """Return the problems of the database, by conversation; empty if it is sound."""
     if damage := tuple(_damage(connection)):
         return damage  # further findings in a damaged file mean nothing
-    checks = (
-        _orphans,
-        _rows,
-        _gaps,
-        _sums,
-        _cursors,
-        _accounts,
-        _coverage,
-        _index,
-        _check_failed_stretches,
-    )
-    return tuple(problem for find in checks for problem in find(connection))
+    return (*_orphans(connection), *inconsistencies(connection), *_index(connection))
 
 
 def _damage(connection: Connection) -> Iterator[Problem]:
     try:
         for (answer,) in connection.execute("PRAGMA quick_check"):
             if answer != "ok":
-                yield _problem(None, f"the file is damaged: {answer}")
+                yield problem(None, f"the file is damaged: {answer}")
     except apsw.CorruptError as error:
-        yield _problem(None, f"the file is damaged: {error}")
+        yield problem(None, f"the file is damaged: {error}")
 
 
 def _orphans(connection: Connection) -> Iterator[Problem]:
     for table, rowid, parent, _ in connection.execute("PRAGMA foreign_key_check"):
-        yield _problem(None, f"row {rowid} of {table} belongs to no row of {parent}")
-
-
-def _rows(connection: Connection) -> Iterator[Problem]:
-    """Yield rows that cannot be decoded."""
-    for name, select, decode in _DECODED:
-        for conversation, place, *row in connection.execute(select):
-            try:
-                decode(row)
-            except Exception as error:  # noqa: BLE001 - a damaged row may fail in any way
-                why = error.__cause__ or error
-                what = f"{name} {place} cannot be read: {type(why).__name__}: {why}"
-                yield _problem(_ref(connection, conversation), what)
-
-
-_DECODED: tuple[tuple[str, LiteralString, Callable[[Row], object]], ...] = (
-    (
-        "state",
-        (
-            f"SELECT conversation, key, {STATE_COLUMNS} "  # noqa: S608 - constants, as below
-            "FROM conversations JOIN states ON conversation = key"
-        ),
-        state_from_row,
-    ),
-    (
-        "message",
-        f"SELECT conversation, seq, {MESSAGE_COLUMNS} FROM messages",  # noqa: S608
-        message_from_row,
-    ),
-    (
-        "segment",
-        f"SELECT conversation, id, {SEGMENT_COLUMNS} FROM segments",  # noqa: S608
-        segment_from_row,
-    ),
-    (
-        "log entry",
-        f"SELECT conversation, version, {LOG_COLUMNS} FROM journal",  # noqa: S608
-        log_entry_from_row,
-    ),
-)
-
-
-def _ref(connection: Connection, conversation: int) -> ConversationRef | None:
-    row = connection.execute(
-        "SELECT tenant, id FROM conversations WHERE key = ?", (conversation,)
-    ).fetchone()
-    return ConversationRef(*row) if row else None
-
-
-def _gaps(connection: Connection) -> Iterator[Problem]:
-    rows = connection.execute(
-        "SELECT tenant, conversations.id, last_seq, count(seq), min(seq), max(seq) "
-        "FROM conversations JOIN states ON states.conversation = conversations.key "
-        "LEFT JOIN messages ON messages.conversation = conversations.key "
-        "GROUP BY conversations.key HAVING count(seq) != last_seq OR max(seq) != last_seq "
-        "OR min(seq) != 1"
-    )
-    for tenant, id_, last_seq, count, low, high in rows:
-        what = f"the tape has {count} messages numbered {low}..{high}, not 1..{last_seq}"
-        yield _problem(ConversationRef(tenant, id_), what)
-
-
-def _sums(connection: Connection) -> Iterator[Problem]:
-    rows = connection.execute(
-        "SELECT tenant, conversations.id, min(seq) FROM (SELECT conversation, seq, "
-        "sum_tokens != tokens + lag(sum_tokens, 1, 0) OVER (PARTITION BY conversation ORDER BY seq)"
-        " AS off FROM messages) AS sums JOIN conversations ON conversations.key = conversation "
-        "WHERE off GROUP BY conversation"
-    )
-    for tenant, id_, seq in rows:
-        what = f"the token sums are wrong from message {seq} on"
-        yield _problem(ConversationRef(tenant, id_), what)
-
-
-def _cursors(connection: Connection) -> Iterator[Problem]:
-    rows = connection.execute(
-        "SELECT tenant, id, reflected_seq, active_seq, observed_seq, last_seq, tail_seq "
-        "FROM conversations JOIN states ON conversation = key WHERE reflected_seq < 0 "
-        "OR reflected_seq > active_seq OR active_seq > observed_seq OR observed_seq > last_seq "
-        "OR tail_seq < 1 OR tail_seq > active_seq + 1"
-    )
-    for tenant, id_, reflected, active, observed, last, tail in rows:
-        yield _problem(
-            ConversationRef(tenant, id_),
-            f"the cursors are out of order: reflected_seq={reflected}, active_seq={active}, "
-            f"observed_seq={observed}, last_seq={last}, tail_seq={tail}",
-        )
-
-
-def _accounts(connection: Connection) -> Iterator[Problem]:
-    rows = connection.execute(
-        "SELECT tenant, id, name, account, coalesce(sum_tokens, 0) FROM ("
-        "SELECT conversation, 'last' AS name, last_seq AS at, last_sum_tokens AS account "
-        "FROM states UNION ALL "
-        "SELECT conversation, 'observed', observed_seq, observed_sum_tokens FROM states UNION ALL "
-        "SELECT conversation, 'active', active_seq, active_sum_tokens FROM states UNION ALL "
-        "SELECT conversation, 'tail', tail_seq - 1, tail_sum_tokens FROM states) AS accounts "
-        "JOIN conversations ON conversations.key = accounts.conversation "
-        "LEFT JOIN (SELECT conversation, seq, sum_tokens FROM messages) AS tape "
-        "ON tape.conversation = accounts.conversation AND seq = at "
-        "WHERE account != coalesce(sum_tokens, 0)"
-    )
-    for tenant, id_, name, account, counted in rows:
-        what = f"{name}_sum_tokens is {account}, and the tape counts {counted}"
-        yield _problem(ConversationRef(tenant, id_), what)
-
-
-def _coverage(connection: Connection) -> Iterator[Problem]:
-    rows = connection.execute(
-        "SELECT tenant, conversations.id, reflected_seq, observed_seq, segments.id, generation, "
-        "first_seq, segments.last_seq FROM conversations "
-        "JOIN states ON states.conversation = conversations.key "
-        "LEFT JOIN segments ON segments.conversation = conversations.key AND superseded IS NULL "
-        "ORDER BY states.conversation, first_seq"
-    )
-    for (tenant, id_, reflected_seq, observed_seq), group in groupby(rows, lambda row: row[:4]):
-        spans = [Span(*row[4:]) for row in group if row[4] is not None]
-        fault = coverage_fault(spans, reflected_seq=reflected_seq, observed_seq=observed_seq)
-        if fault is not None:
-            yield _problem(ConversationRef(tenant, id_), fault)
+        yield problem(None, f"row {rowid} of {table} belongs to no row of {parent}")
 
 
 def _index(connection: Connection) -> Iterator[Problem]:
@@ -185,27 +39,4 @@ def _index(connection: Connection) -> Iterator[Problem]:
         (search.MAX_NOTES,),
     ).get
     if orphans:
-        yield _problem(None, f"the text index has {orphans} orphaned texts")
-
-
-def _check_failed_stretches(connection: Connection) -> Iterator[Problem]:
-    """Yield stretches that could not be observed; condensed ones are not observed again."""
-    rows = connection.execute(
-        "SELECT tenant, conversations.id, generation, failed FROM segments "
-        "JOIN conversations ON conversations.key = conversation "
-        "WHERE superseded IS NULL AND failed != '[]' ORDER BY conversation, first_seq"
-    )
-    for tenant, id_, generation, failed in rows:
-        again = "" if generation else ", and flush(retry=True) tries to observe them again"
-        for stretch in decode_failed(failed):
-            yield Problem(
-                conversation=ConversationRef(tenant, id_),
-                level="warning",
-                what=f"messages {stretch.first_seq}..{stretch.last_seq} have no notes, as every try "
-                f"failed: {stretch.reason}: {stretch.message}",
-                remedy=f"they stay on the tape, where recall finds them{again}",
-            )
-
-
-def _problem(ref: ConversationRef | None, what: str) -> Problem:
-    return Problem(conversation=ref, level="error", what=what, remedy=_RESTORE)
+        yield problem(None, f"the text index has {orphans} orphaned texts")

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import apsw
 
-from remanence.stores.connection import WordIndex
+from remanence.stores.sql.connection import WordIndex
 from remanence.stores.terms import index_terms, query_terms
+from remanence.types import ConversationRef, Owner
 
 _MERGED_PAGES = 16
 _STEP_TEXTS = 16
@@ -17,6 +18,9 @@ class Connection(apsw.Connection):
     def register_word_counts(self) -> None:
         """Register the function by which `count_words` counts."""
         self.register_fts5_function("word_counts", _word_counts)
+
+    def lock(self, name: ConversationRef | Owner) -> None:
+        """Nothing to wait for: the writer of a file is alone in its transaction."""
 
     def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:
         self.execute(

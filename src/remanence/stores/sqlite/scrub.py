@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from remanence.errors import StoreUnavailable
 from remanence.stores.rows import Row
-from remanence.stores.sqlite import search
+from remanence.stores.sql import search
 from remanence.stores.sqlite.fts import Connection, remove_some
 
 

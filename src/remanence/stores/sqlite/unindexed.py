@@ -6,7 +6,8 @@ from typing import Final
 import apsw
 
 from remanence.stores.rows import Row, decode_content
-from remanence.stores.sqlite import fts, search
+from remanence.stores.sql import search
+from remanence.stores.sqlite import fts
 from remanence.stores.terms import index_terms, searchable_text
 from remanence.types import ConversationRef, Hit, RecallFilter
 

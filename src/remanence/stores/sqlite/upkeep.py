@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import apsw
 
-from remanence.stores.sqlite import search
+from remanence.stores.sql import connection as sql_connection, search
 from remanence.stores.sqlite.fts import Connection, merge_some, remove_some, start_purge
 
 BACKLOG = 64  # messages outside the text index that make a step worth its transaction
@@ -28,7 +28,7 @@ class Upkeep:
             self._backlogs.add(conversation)
             self._steps.append(lambda connection: self._index(connection, conversation))
 
-    def note_deletion(self, connection: Connection, conversation: int) -> None:
+    def note_deletion(self, connection: sql_connection.Connection, conversation: int) -> None:
         """Schedule the erasure of a conversation's words, by this process or the next."""
         connection.execute(
             "INSERT INTO chores (name, subject) VALUES ('erase', ?)", (conversation,)

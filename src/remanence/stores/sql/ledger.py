@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import LiteralString
 
-from remanence.stores.connection import Connection
 from remanence.stores.rows import encode_instant
+from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, Owner, Usage, UsageTotal
 
 _INSERT: LiteralString = (

@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from remanence.stores import transitions
-from remanence.stores.connection import Connection
 from remanence.stores.rows import encode_content
-from remanence.stores.sqlite import facts, segments, states, tape, vectors
+from remanence.stores.sql import facts, segments, states, tape, vectors
+from remanence.stores.sql.connection import Connection
 from remanence.types import Erased, Erasure, Failure, MemoryState, Message
 
 _ERROR_TEXTS = "an error text that was forgotten"

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, LiteralString, Protocol, TypeAlias
 
+from remanence.types import ConversationRef, Owner
+
 WordIndex: TypeAlias = Literal["text_index", "facts_index"]
 
 
@@ -30,6 +32,10 @@ class Connection(Protocol):
 
     def changes(self) -> int:
         """Return the number of rows that the last statement changed."""
+        ...
+
+    def lock(self, name: ConversationRef | Owner) -> None:
+        """Wait for other writers of a conversation, or of a user's facts, until the transaction ends."""
         ...
 
     def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import LiteralString
 
-from remanence.stores.connection import Connection
 from remanence.stores.rows import decode_time, encode_instant
+from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, Look, MemoryState
 
 _SELECT: LiteralString = (

@@ -8,7 +8,7 @@ import heapq
 import math
 from collections.abc import Iterator, Sequence
 
-from remanence.stores.connection import Connection, WordIndex
+from remanence.stores.sql.connection import Connection, WordIndex
 from remanence.stores.terms import query_terms
 
 _SATURATION = 1.2

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import LiteralString
 
 from remanence.stores import transitions
-from remanence.stores.connection import Connection
 from remanence.stores.rows import (
     FACT_COLUMNS,
     NO_LIMIT,
@@ -17,7 +16,8 @@ from remanence.stores.rows import (
     fact_from_row,
     plain_summary,
 )
-from remanence.stores.sqlite import ranking, states
+from remanence.stores.sql import ranking, states
+from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, Fact, FactChanges, FactsPin, MemoryState, Owner
 
 _FROM: LiteralString = "FROM facts JOIN fact_owners ON fact_owners.key = owner "
@@ -66,6 +66,8 @@ def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | Non
 
     Instead of a fact with the same words as an existing one, the existing one is returned.
     """
+    for owner in {fact.owner for fact in changes.facts}:
+        connection.lock(owner)
     saved: list[Fact] = []
     for old_id in changes.replaced:
         owner = changes.facts[0].owner
@@ -104,6 +106,7 @@ def commit(
 
 def forget(connection: Connection, owner: Owner, fact_id: str) -> bool:
     """Erase a fact and the earlier ones that it superseded; false if there is none."""
+    connection.lock(owner)
     key = _key(connection, owner)
     if key is None:
         return False
@@ -128,6 +131,7 @@ def erase_of_conversation(connection: Connection, ref: ConversationRef) -> None:
 
 def erase(connection: Connection, tenant: str, user: str, fact_ids: Sequence[str]) -> None:
     """Erase an owner's facts; others that they superseded become current again."""
+    connection.lock(Owner(tenant, user))
     rows: list[Row] = []
     for fact_id in fact_ids:
         rows += connection.execute(
@@ -139,6 +143,7 @@ def erase(connection: Connection, tenant: str, user: str, fact_ids: Sequence[str
 
 def forget_owner(connection: Connection, owner: Owner) -> None:
     """Erase an owner with all facts."""
+    connection.lock(owner)
     key = _key(connection, owner)
     if key is None:
         return

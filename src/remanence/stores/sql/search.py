@@ -8,9 +8,9 @@ so it finds every committed message. Messages that a memory or the host inserted
 import itertools
 from collections.abc import Mapping, Sequence
 
-from remanence.stores.connection import Connection
 from remanence.stores.rows import Row, decode_content, decode_notes, decode_time
-from remanence.stores.sqlite import ranking
+from remanence.stores.sql import ranking
+from remanence.stores.sql.connection import Connection
 from remanence.stores.terms import searchable_text
 from remanence.types import ConversationRef, Hit, HitKind, RecallFilter, Segment
 

@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from remanence.errors import TurnTaken
-from remanence.stores.connection import Connection
 from remanence.stores.rows import decode_time, encode_instant
+from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef
 
 
@@ -21,7 +21,7 @@ def take(
     connection.execute(
         "INSERT INTO turns (tenant, id, owner, until) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (tenant, id) DO UPDATE SET owner = excluded.owner, until = excluded.until "
-        "WHERE until <= ? OR until = ?",
+        "WHERE turns.until <= ? OR turns.until = ?",
         (
             *ref,
             owner,

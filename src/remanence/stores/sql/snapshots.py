@@ -8,8 +8,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from remanence.stores.connection import Connection
-from remanence.stores.sqlite import facts, segments, states, tape
+from remanence.stores.sql import facts, segments, states, tape
+from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
 
 _MOST_CONVERSATIONS = 32

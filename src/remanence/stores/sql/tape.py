@@ -6,7 +6,6 @@ from typing import Any, LiteralString, NamedTuple
 
 from remanence.clock import Clock
 from remanence.errors import DuplicateMessage, InvalidMessage, WrongUser
-from remanence.stores.connection import Connection, Cursor
 from remanence.stores.rows import (
     MESSAGE_COLUMNS,
     NO_LIMIT,
@@ -18,7 +17,8 @@ from remanence.stores.rows import (
     encode_time,
     message_from_row,
 )
-from remanence.stores.sqlite import turns
+from remanence.stores.sql import turns
+from remanence.stores.sql.connection import Connection, Cursor
 from remanence.types import ConversationRef, Message, Owner, ToolResultPart
 
 _SELECT: LiteralString = f"SELECT {MESSAGE_COLUMNS} FROM messages "  # noqa: S608 - a constant
@@ -98,6 +98,7 @@ def append(
     entries: Sequence[Entry],
 ) -> TapeWrite:
     """Write the entries that are not on the tape yet, and update the state."""
+    connection.lock(ref)
     if access.turn is not None:
         turns.require(connection, ref, access.turn)
     row = _state(connection, ref) or _create(connection, ref, now)
@@ -284,6 +285,7 @@ def conversations_of(connection: Connection, owner: Owner) -> list[ConversationR
 
 def delete(connection: Connection, ref: ConversationRef) -> int | None:
     """Delete a conversation and all that refers to it; return its key, if it existed."""
+    connection.lock(ref)
     key: int | None = connection.execute(
         "DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key", ref
     ).get

@@ -3,7 +3,6 @@
 from datetime import datetime
 from typing import LiteralString
 
-from remanence.stores.connection import Connection
 from remanence.stores.rows import (
     LOG_COLUMNS,
     STATE_COLUMNS,
@@ -12,6 +11,7 @@ from remanence.stores.rows import (
     log_entry_from_row,
     state_from_row,
 )
+from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, LogEntry, MemoryState
 
 _SELECT: LiteralString = (
@@ -42,6 +42,7 @@ def by_key(connection: Connection, key: int) -> MemoryState | None:
 
 def current(connection: Connection, expected: MemoryState) -> MemoryState | None:
     """Return the current state, unless the conversation was deleted, or made to forget, meanwhile."""
+    connection.lock(expected.ref)
     state = by_key(connection, expected.key)
     return state if state is not None and state.erasures == expected.erasures else None
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from remanence.stores.connection import Connection
 from remanence.stores.rows import Row
-from remanence.stores.sqlite import facts, search
-from remanence.stores.sqlite.vectors import blob
+from remanence.stores.sql import facts, search
+from remanence.stores.sql.connection import Connection
+from remanence.stores.sql.vectors import blob
 from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter
 
 _FLOAT_BYTES = 4

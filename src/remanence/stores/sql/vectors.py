@@ -5,9 +5,9 @@ from array import array
 from collections.abc import Iterator, Sequence
 from math import sqrt
 
-from remanence.stores.connection import Connection
 from remanence.stores.rows import Row, decode_content, decode_notes
-from remanence.stores.sqlite.search import MAX_NOTES, note_rowid
+from remanence.stores.sql.connection import Connection
+from remanence.stores.sql.search import MAX_NOTES, note_rowid
 from remanence.stores.terms import searchable_text
 from remanence.types import Owner, VectorItem, VectorTask
 

@@ -7,7 +7,6 @@ from typing import LiteralString
 
 from remanence.errors import StoreError
 from remanence.stores import transitions
-from remanence.stores.connection import Connection
 from remanence.stores.rows import (
     SEGMENT_COLUMNS,
     encode_dropped,
@@ -17,7 +16,8 @@ from remanence.stores.rows import (
     encode_notes,
     segment_from_row,
 )
-from remanence.stores.sqlite import search, states, tape, vectors
+from remanence.stores.sql import search, states, tape, vectors
+from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, Failure, LogKind, MemoryState, Segment
 
 _SELECT: LiteralString = f"SELECT {SEGMENT_COLUMNS} FROM segments "  # noqa: S608 - a constant
@@ -56,8 +56,8 @@ def commit_observation(
     connection: Connection, expected: MemoryState, segment: Segment
 ) -> MemoryState | None:
     """Write an observation and the state it leads to."""
-    sum_tokens = tape.sum_tokens_at(connection, expected.key, segment.last_seq)
     current = states.current(connection, expected)
+    sum_tokens = tape.sum_tokens_at(connection, expected.key, segment.last_seq)
     state = transitions.after_observation(current, expected, segment, sum_tokens=sum_tokens)
     if state is None:
         return None
@@ -101,8 +101,8 @@ def replace_observation(
     connection: Connection, expected: MemoryState, segment: Segment, replaced: str
 ) -> MemoryState | None:
     """Replace an observation by another of the same range."""
-    live_spans = spans(connection, expected.key)
     current = states.current(connection, expected)
+    live_spans = spans(connection, expected.key)
     state = transitions.after_reobservation(current, segment, replaced, live=live_spans)
     if state is None:
         return None
@@ -124,6 +124,7 @@ def activate(
     at: datetime,
 ) -> MemoryState | None:
     """Write the state with its cursor moved."""
+    connection.lock(expected.ref)
     key = expected.key
     live_spans = spans(connection, key)
     state = transitions.after_activation(

@@ -1,0 +1,148 @@
+"""A connection to PostgreSQL that runs the statements of all backends."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import sql
+
+from remanence.stores.sql.connection import WordIndex
+from remanence.stores.terms import fold, index_words
+from remanence.types import ConversationRef, Owner
+
+_PART_WORDS = 8_000
+"""Words of a row of an index: positions in a tsvector end at 16,383."""
+
+_WORD_CHARACTERS = 200
+"""A lexeme has at most 2,046 bytes."""
+
+
+class Cursor:
+    """The rows of a statement, all of them fetched."""
+
+    def __init__(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._rows = iter(rows)
+
+    @property
+    def get(self) -> Any:  # a column's type is the database's
+        row = self.fetchone()
+        return row[0] if row is not None and len(row) == 1 else row
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return list(self._rows)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self._rows
+
+    def close(self) -> None:
+        self._rows = iter(())
+
+
+class Connection:
+    """A connection in a transaction."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self._connection = connection
+        self._changes = 0
+
+    def execute(self, statement: LiteralString, values: Sequence[object] = ()) -> Cursor:
+        cursor = self._connection.execute(_translate(statement), values)
+        self._changes = max(0, cursor.rowcount)
+        return Cursor(cursor.fetchall() if cursor.description else ())
+
+    def changes(self) -> int:
+        return self._changes
+
+    def lock(self, name: ConversationRef | Owner) -> None:
+        key = f"{type(name).__name__} {tuple(name)!r}"
+        self.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (key,))
+
+    def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:
+        words = [word[:_WORD_CHARACTERS] for word in index_words(text)]
+        for part in range(0, max(1, len(words)), _PART_WORDS):
+            some = words[part : part + _PART_WORDS]
+            self._on(
+                index,
+                "INSERT INTO {index} (key, part, scope, words, terms) "
+                "SELECT %s, %s, %s, %s, coalesce(string_agg(quote_literal(remanence_stem(word)) "
+                "|| ':' || place, ' '), '')::tsvector || quote_literal(%s)::tsvector "
+                "FROM unnest(%s::text[]) WITH ORDINALITY AS listed (word, place)",
+                (key, part, scope, len(some), _scope_lexeme(scope), some),
+            )
+
+    def remove_words(self, index: WordIndex, keys: Sequence[int]) -> None:
+        self._on(index, "DELETE FROM {index} WHERE key = ANY(%s)", (list(keys),))
+
+    def match_word(
+        self, index: WordIndex, scope: str, term: str, between: tuple[int, int]
+    ) -> Sequence[int]:
+        word, mark = (term[:-1], ":*") if term.endswith("*") else (term, "")
+        rows = self._on(
+            index,
+            "SELECT DISTINCT key FROM {index} WHERE terms @@ (quote_literal(%s) || ' & ' || "
+            "quote_literal(remanence_stem(%s)) || %s)::tsquery AND key BETWEEN %s AND %s",
+            (_scope_lexeme(scope), fold(word)[:_WORD_CHARACTERS], mark, *between),
+        )
+        return [key for (key,) in rows]
+
+    def count_words(
+        self,
+        index: WordIndex,
+        scope: str,  # noqa: ARG002 - the keys are of one scope
+        terms: Sequence[str],
+        keys: Sequence[int],
+    ) -> Sequence[Sequence[int]]:
+        folded = [fold(term.rstrip("*"))[:_WORD_CHARACTERS] for term in terms]
+        stems = [
+            stem
+            for (stem,) in self.execute(
+                "SELECT remanence_stem(word) FROM unnest(?::text[]) WITH ORDINALITY "
+                "AS listed (word, place) ORDER BY place",
+                (folded,),
+            )
+        ]
+        prefixes = [stem for stem, term in zip(stems, terms, strict=True) if term.endswith("*")]
+        lengths = self._on(
+            index,
+            "SELECT key, CAST(sum(words) AS BIGINT) FROM {index} WHERE key = ANY(%s) GROUP BY key",
+            (list(keys),),
+        )
+        found = self._on(
+            index,
+            "SELECT key, lexeme, cardinality(positions) FROM {index}, unnest(terms) "
+            "WHERE key = ANY(%s) AND (lexeme = ANY(%s) OR lexeme ^@ ANY(%s))",
+            (list(keys), stems, prefixes),
+        )
+        counts: Counter[tuple[int, str]] = Counter()
+        for key, lexeme, count in found:
+            counts[key, lexeme] += count
+            for prefix in prefixes:
+                counts[key, f"{prefix}*"] += count * lexeme.startswith(prefix)
+        named = [
+            f"{stem}*" if term.endswith("*") else stem
+            for stem, term in zip(stems, terms, strict=True)
+        ]
+        return [(key, words, *(counts[key, name] for name in named)) for key, words in lengths]
+
+    def _on(self, index: WordIndex, statement: LiteralString, values: Sequence[object]) -> Cursor:
+        cursor = self._connection.execute(
+            sql.SQL(statement).format(index=sql.Identifier(index)), values
+        )
+        return Cursor(cursor.fetchall() if cursor.description else ())
+
+
+def _scope_lexeme(scope: str) -> str:
+    """Return a lexeme that no word is equal to."""
+    return f"={scope}"
+
+
+@lru_cache(maxsize=512)
+def _translate(statement: LiteralString) -> LiteralString:
+    """Return a statement with this driver's placeholders, and without hints for SQLite."""
+    words = statement.replace("%", "%%").replace("?", "%s").split("INDEXED BY ")
+    return "".join([words[0], *(part.partition(" ")[2] for part in words[1:])])

@@ -1,0 +1,1 @@
+"""Statements and conversions that every SQL backend shares."""
