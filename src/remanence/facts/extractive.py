@@ -61,7 +61,7 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
         for line in lines_of(message):
             lines.append(line)
             sources.append(message)
-        yield
+            yield
     scores = yield from scorer().scoring(lines)
     drafts: list[FactDraft] = []
     for line, source, found in zip(lines, sources, scores, strict=True):
@@ -73,7 +73,7 @@ def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, .
 
 def _draft(text: str, source: Message, scores: Scores) -> FactDraft | None:
     """Return the fact that a sentence states, if any."""
-    kind = _kind(text, scores) or _dated(text, source.created_at, scores)
+    kind = _kind(text, scores) or _dated_event_kind(text, source.created_at, scores)
     if kind is None:
         return None
     fact_type, tags = kind
@@ -92,7 +92,7 @@ def _draft(text: str, source: Message, scores: Scores) -> FactDraft | None:
     )
 
 
-def _dated(
+def _dated_event_kind(
     text: str, said_at: datetime | None, scores: Scores
 ) -> tuple[FactType, tuple[str, ...]] | None:
     """Return the type and tags of a dated event that is worth noting; None for other sentences."""

@@ -111,12 +111,22 @@ def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
     for message in messages:
         if message.kind == "message" and message.role != "system":
             readable = yield from readable_text(message.text)
-            texts.append(_Text(message=message, text=readable, spans=list(sentences(readable))))
+            spans = []
+            for span in sentences(readable):
+                spans.append(span)
+                yield
+            texts.append(_Text(message=message, text=readable, spans=spans))
         yield
-    lines = [line for text in texts for line in text.lines()]
-    scores = iter((yield from score_lines(lines)))
+    lines = []
     for text in texts:
-        text.scores = [next(scores) for _ in text.spans]
+        for line in text.lines():
+            lines.append(line)
+            yield
+    scores = yield from score_lines(lines)
+    first = 0
+    for text in texts:
+        last = first + len(text.spans)
+        text.scores, first = scores[first:last], last
     return texts
 
 
@@ -136,8 +146,8 @@ def _passages_of_text(
     """Yield the passages of a text, None between steps."""
     text, at, speaker = whole.text, whole.message.created_at, whole.message.speaker
     dates = yield from _dates(text, at, Span(0, min(len(text), _DATED_AT_ONCE)))
-    leads = list(whole.leads(vocabulary))
-    for number, (sentence, scores) in enumerate(zip(whole.spans, whole.scores, strict=True)):
+    scored = zip(whole.spans, whole.scores, whole.leads(vocabulary), strict=True)
+    for number, (sentence, scores, lead) in enumerate(scored):
         if sentence.end > _DATED_AT_ONCE:
             dates = yield from _dates(text, at, sentence)
         caption, quoted = whole.is_caption(sentence), whole.is_quoted(sentence)
@@ -166,7 +176,7 @@ def _passages_of_text(
                 is_item=whole.is_item(sentence),
                 is_rule=rule,
                 is_standing=lasting,
-                context=leads[number],
+                context=lead,
                 dates=inside,
                 scores=scores,
                 tag="Fact" if asks or quoted else tag_of(scores),
