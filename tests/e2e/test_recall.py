@@ -174,7 +174,7 @@ async def test_a_deleted_conversation_leaves_no_note_fact_or_vector_also_from_wo
                 await embedder.called.wait()
             await chat.delete()
             embedder.gate.set()
-        await chat.append(said("A new life."))
+        await chat.append(said("Hello."))
         await chat.flush(everything=True)
         hits = await chat.recall("puppy", limit=20)
         facts = await memory.facts.search("dog Lisbon", user="ana", limit=20)
@@ -193,14 +193,14 @@ async def test_hits_are_filtered_by_time_tag_priority_and_role() -> None:
         )
         await chat.flush(everything=True)
         by = {
-            "tag": await chat.recall("tram harbour", limit=9, tag="Decision"),
+            "tag": await chat.recall("tram harbour", limit=9, tag="Fact"),
             "priority": await chat.recall("tram harbour", limit=9, priority="NOTE"),
             "role": await chat.recall("tram harbour", limit=9, role="assistant"),
             "since": await chat.recall("tram harbour", limit=9, since=NOON + timedelta(hours=1)),
             "until": await chat.recall("tram harbour", limit=9, until=NOON),
         }
 
-    assert {hit.tag for hit in by["tag"]} == {"Decision"}
+    assert {hit.tag for hit in by["tag"]} == {"Fact"}
     assert {hit.priority for hit in by["priority"]} <= {"NOTE"}
     assert [hit.first_seq for hit in by["role"]] == [2]
     assert {hit.first_seq for hit in by["since"]} == {3}
@@ -224,7 +224,7 @@ async def test_a_filter_that_nothing_can_pass_is_named(wanted: Any, told: str) -
 
 
 async def test_another_conversation_of_the_same_user_can_be_searched_and_no_one_elses() -> None:
-    async with Memory.open(IN_MEMORY) as memory:
+    async with Memory.open(IN_MEMORY, policy=Policy(extract_facts=False)) as memory:
         await memory.conversation("old", user="ana").append(said("The tulips are yellow."))
         await memory.conversation("hers", user="eve").append(said("The tulips are black."))
         await memory.conversation("nobodys").append(said("The tulips are grey."))
@@ -298,7 +298,10 @@ async def test_a_text_that_the_embedder_refuses_holds_up_no_other_and_is_sent_no
     embedder = Meanings()
     embedder.refused = "poison"
     async with Memory.open(
-        IN_MEMORY, policy=FULL, embedder=embedder, observer=ScriptedObserver()
+        IN_MEMORY,
+        policy=FULL.replace(extract_facts=False),
+        embedder=embedder,
+        observer=ScriptedObserver(),
     ) as memory:
         chat = memory.conversation("a", user="ana")
         for number in range(20):

@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parent
 
 POLICIES = {
     "journey": Policy(
+        facts_idle_seconds=0,
         observe_tokens=1_000,
         observe_max_tokens=2_000,
         tail_tokens=1_000,
@@ -30,6 +31,7 @@ POLICIES = {
         reflect_ratio=0.6,
     ),
     "signup": Policy(
+        facts_idle_seconds=0,
         observe_tokens=3_000,
         observe_max_tokens=4_000,
         tail_tokens=3_000,

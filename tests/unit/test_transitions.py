@@ -299,10 +299,10 @@ def test_facts_that_lost_a_race_are_discarded() -> None:
     assert after_facts(STATE, replace(STATE, facts_seq=0), facts_seq=5) is None
 
 
-@pytest.mark.parametrize("facts_seq", [0, 7])
-def test_facts_come_from_what_is_observed(facts_seq: int) -> None:
+@pytest.mark.parametrize("facts_seq", [0, 11])
+def test_facts_come_from_messages_of_the_tape(facts_seq: int) -> None:
     with pytest.raises(
-        StoreError, match=f"facts_seq={facts_seq} is not between 1, where it is, and observed_seq=6"
+        StoreError, match=f"facts_seq={facts_seq} is not between 1, where it is, and last_seq=10"
     ):
         after_facts(STATE, STATE, facts_seq=facts_seq)
 

@@ -16,7 +16,9 @@ from remanence.testing import FixedClock
 
 HOUR = 3_600
 STEP = 300
-POLICY = Policy(observe_tokens=60, keep_last=2, tail_tokens=400, tail_keep_tokens=50)
+POLICY = Policy(
+    observe_tokens=60, keep_last=2, tail_tokens=400, tail_keep_tokens=50, facts_idle_seconds=0
+)
 LOOP = "- the same line again and again\n" * 40
 CUT_OFF = "#1 [IMPORTANT Fact] user: sails\n#1 user: and th"
 
