@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import TypeAlias
 
-from remanence.tokens.pixels import Size, image_size
+from remanence.tokens.image_size import Size, image_size
 from remanence.types import FilePart, ImagePart
 
 ImageCount: TypeAlias = Callable[[ImagePart], int]
