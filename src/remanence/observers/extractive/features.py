@@ -42,7 +42,7 @@ def _is_addressed(p: Passage) -> bool:
     return _has_any(p, p.vocabulary.second)
 
 
-FEATURES = (
+FEATURES: tuple[Feature, ...] = (
     Feature("laid down by the user", 2.5, lambda p: p.is_rule and not p.is_question),
     Feature("said by the agent", 0.3, lambda p: p.speaker == AGENT),
     Feature("learned worth", 1.35, lambda p: p.scores.get("worth", 0) if not p.is_of_people else 0),
