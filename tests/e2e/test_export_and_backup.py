@@ -109,7 +109,9 @@ def test_forget_export_and_backup_work_in_the_shell(
 
     assert main(["backup", str(tmp_path / "copy.db"), *db]) == 0
     assert main(["forget", "chat", "--query", "8814-2207", *db]) == 0
-    assert b"message m1 (chat, 1)" in capsysbinary.readouterr().out
+    assert b"message m1 (chat, 1): user: My number is 8814-2207." in capsysbinary.readouterr().out
+    assert main(["forget", "chat", "--query", "passport", *db]) == 0
+    assert capsysbinary.readouterr().out == b"nothing to forget was found\n"
     assert main(["forget", "chat", "--message", "m1", "--yes", "--json", *db]) == 0
     receipt = json.loads(capsysbinary.readouterr().out)
     assert ([m["id"] for m in receipt["messages"]], receipt["erased"]) == (["m1"], True)
@@ -118,5 +120,7 @@ def test_forget_export_and_backup_work_in_the_shell(
     lines = [json.loads(line)["line"] for line in capsysbinary.readouterr().out.splitlines()]
     assert lines[:4] == ["user", "conversation", "message", "message"]
     assert main(["forget", "--user", "ana", "--yes", *db]) == 0
+    assert capsysbinary.readouterr().out.startswith(b"forgotten:\nconversation chat\n")
     assert main(["forget", *db]) == 2
+    assert main(["forget", "chat", *db]) == 2
     assert main(["export", "chat", *db]) == 2
