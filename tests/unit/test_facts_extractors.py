@@ -1,5 +1,6 @@
 """Extractors: what the embedded one keeps, and how leniently a model's answer is read."""
 
+import dataclasses
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +10,7 @@ from remanence.facts import ExtractiveFacts, ModelFacts
 from remanence.facts.answers import read_facts
 from remanence.protocols import ExtractRequest
 from remanence.testing.models import ScriptedModel, cut_off
-from remanence.types import ConversationRef, Fact, FactDraft, Message
+from remanence.types import ConversationRef, Fact, FactDraft, Message, Note
 
 NOW = datetime(2026, 5, 1, 10, 0, tzinfo=UTC)
 
@@ -157,6 +158,18 @@ async def test_a_model_is_shown_what_is_known_and_may_replace_it() -> None:
     assert "1. Lives in Lisbon" in model.requests[0].prompt
     assert "I moved to Porto." in model.requests[0].prompt
     assert (draft.replaces, draft.first_seq) == ("known-fact", 1)
+
+
+async def test_messages_after_the_last_note_reach_the_model_beside_the_notes() -> None:
+    told = request("I grow roses. " * 800, "I keep bees.")
+    note = Note(text="Ana grows roses", first_seq=1, last_seq=1)
+    model = ScriptedModel(["NOTHING"])
+
+    await ModelFacts(model).extract(dataclasses.replace(told, notes=(note,)))
+
+    assert "Ana grows roses" in model.requests[0].prompt
+    assert "I keep bees." in model.requests[0].prompt
+    assert "I grow roses" not in model.requests[0].prompt
 
 
 async def test_a_fact_with_a_number_that_nobody_said_is_left_out() -> None:

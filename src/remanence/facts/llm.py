@@ -61,7 +61,7 @@ class ModelFacts:
             stable=_prompt("extract"),
             sections=(
                 Section("known facts", tuple(_entries_of_known(request))),
-                _source_section(request),
+                *_source_sections(request),
             ),
             task=Template(_prompt("extract-task")).substitute(language=self._language_rule).strip(),
             max_output_tokens=self._max_output_tokens,
@@ -77,16 +77,22 @@ def _entries_of_known(request: ExtractRequest) -> Iterator[Entry]:
         yield Entry("", f"{number}. {redact(fact.summary)}")
 
 
-def _source_section(request: ExtractRequest) -> Section:
-    """Return the notes, or the messages if they are few, since their notes are too brief."""
-    if request.notes and sum(message.tokens for message in request.messages) > FEW_TOKENS:
-        return Section("notes", note_entries(request.notes))
+def _source_sections(request: ExtractRequest) -> Iterator[Section]:
+    """Yield the notes and the messages after them, or only the messages if they are few.
+
+    Notes of few messages are too brief.
+    """
+    messages = request.messages
+    if request.notes and sum(message.tokens for message in messages) > FEW_TOKENS:
+        yield Section("notes", note_entries(request.notes))
+        noted_seq = max(note.last_seq for note in request.notes)
+        messages = tuple(message for message in messages if message.seq > noted_seq)
+    if not messages:
+        return
     shown = transcript(
-        request.messages, message_tokens=MESSAGE_TOKENS, room_tokens=ROOM_TOKENS, count=text_tokens
+        messages, message_tokens=MESSAGE_TOKENS, room_tokens=ROOM_TOKENS, count=text_tokens
     )
-    return Section(
-        "messages", tuple(below_times(TimedEntry(item.at, item.entry) for item in shown))
-    )
+    yield Section("messages", tuple(below_times(TimedEntry(item.at, item.entry) for item in shown)))
 
 
 def _is_supported(fact: AnsweredFact, request: ExtractRequest) -> bool:
