@@ -7,8 +7,10 @@ import pytest
 
 from remanence import Hooks, Memory, Message, Policy
 from remanence.conversation import Conversation
+from remanence.facts import ModelFacts
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
+from remanence.testing.models import ScriptedModel
 from remanence.types import Draft, MemoryState
 
 pytestmark = pytest.mark.req("X-20")
@@ -100,6 +102,46 @@ async def test_what_is_taken_out_before_is_in_no_request_note_or_loss_report() -
     assert segment.lost
     assert "K7Q-2201" not in segment.lost
     assert "K7Q-2201" in raw.text
+
+
+async def test_what_is_taken_out_before_reaches_no_extractor_of_facts() -> None:
+    async def without_secret(request: ObserveRequest) -> ObserveRequest:
+        kept = tuple(m for m in request.messages if "K7Q-2201" not in m.full_text)
+        return replace(request, messages=kept)
+
+    clock, model = FixedClock(), ScriptedModel([], otherwise="NOTHING")
+    async with Memory.open(
+        IN_MEMORY,
+        extractor=ModelFacts(model),
+        hooks=Hooks(before_observe=without_secret),
+        clock=clock,
+    ) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("My code is K7Q-2201."), Message.user("I keep bees."))
+        clock.advance(301)
+        state = await chat.flush()
+
+    assert state.facts_seq == 2
+    assert ["I keep bees." in request.prompt for request in model.requests] == [True]
+    assert "K7Q-2201" not in model.requests[0].prompt
+
+
+async def test_a_veto_keeps_messages_from_the_extractor_of_facts() -> None:
+    async def never(_: ObserveRequest) -> None:
+        return None
+
+    clock, model = FixedClock(), ScriptedModel([], otherwise="NOTHING")
+    async with Memory.open(
+        IN_MEMORY, extractor=ModelFacts(model), hooks=Hooks(before_observe=never), clock=clock
+    ) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(Message.user("I keep bees."))
+        clock.advance(301)
+        state = await chat.flush()
+
+    assert model.requests == []
+    assert state.facts_failure is not None
+    assert (state.facts_failure.reason, state.facts_failure.failures) == ("vetoed", 0)
 
 
 async def test_a_draft_may_be_changed_before_it_is_kept() -> None:

@@ -43,15 +43,21 @@ async def observe(
     observer: Observer, request: ObserveRequest, hooks: Hooks
 ) -> tuple[ObserveRequest, Draft]:
     """Return the request after the hooks, and the resulting draft."""
-    if before := hooks.before_observe:
-        changed = await _call_hook("before_observe", before(request), hooks)
-        # Content that the hook removed from the request would still be in the live prompt.
-        request = replace(_of_type("before_observe", changed, ObserveRequest), live=None)
+    request = await prepare(request, hooks)
     draft = await observer.observe(request) if request.messages else NOTHING
     if after := hooks.after_observe:
         changed_draft = await _call_hook("after_observe", after(request, draft), hooks)
         draft = _of_type("after_observe", changed_draft, Draft)
     return request, draft
+
+
+async def prepare(request: ObserveRequest, hooks: Hooks) -> ObserveRequest:
+    """Return the request after the hook before it."""
+    if before := hooks.before_observe:
+        changed = await _call_hook("before_observe", before(request), hooks)
+        # Content that the hook removed from the request would still be in the live prompt.
+        return replace(_of_type("before_observe", changed, ObserveRequest), live=None)
+    return request
 
 
 async def reflect(

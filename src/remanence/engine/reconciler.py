@@ -252,7 +252,9 @@ class Reconciler:
         if not may_try(self.policy, state, state.facts_failure, now=now, made_by=extractor):
             return self.backoff.until_next_try(state, state.facts_failure)
         return await self._run_leased(
-            "facts", state, lambda: extract_facts(self.extraction, snapshot, end)
+            "facts",
+            state,
+            lambda: extract_facts(self.extraction, snapshot, end, self.segment_writer.visible),
         )
 
     async def _slice(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.engine.hooks import Hooks, observe, reflect
+from remanence.engine.hooks import Hooks, observe, prepare, reflect
 from remanence.notes import render_notes
 from remanence.notes.excerpts import parts
 from remanence.notes.literals import LossReport
@@ -161,11 +161,27 @@ class SegmentWriter:
         self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
     ) -> tuple[Draft, Sequence[Message]]:
         """Return the observer's notes of *messages*, and the part of them that it was shown."""
+        request = await self._request(state, messages, known=known)
+        async with asyncio.timeout(self.policy.observe_timeout_seconds):
+            request, draft = await observe(self.observer, request, self.hooks)
+        return draft, request.messages
+
+    async def visible(self, state: MemoryState, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return the part of *messages* that the hooks let a model see.
+
+        Raises:
+            ObservationSkipped: a hook vetoed.
+        """
+        request = await self._request(state, messages, known=())
+        return (await prepare(request, self.hooks)).messages if request.messages else ()
+
+    async def _request(
+        self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
+    ) -> ObserveRequest:
         source_tokens = sum(message.tokens for message in messages)
-        seen = await observable_messages(messages)
-        request = ObserveRequest(
+        return ObserveRequest(
             conversation=state.ref,
-            messages=seen,
+            messages=await observable_messages(messages),
             known=known,
             target_tokens=observation_target(self.policy, source_tokens),
             count_tokens=self.count_text,
@@ -174,9 +190,6 @@ class SegmentWriter:
             user=state.user,
             live=self.live_prompt(state),
         )
-        async with asyncio.timeout(self.policy.observe_timeout_seconds):
-            request, draft = await observe(self.observer, request, self.hooks)
-        return draft, request.messages
 
     async def adopt(
         self, state: MemoryState, draft: Draft, *, last_seq: int, created_at: datetime

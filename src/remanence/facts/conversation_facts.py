@@ -2,25 +2,40 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
+from typing import TypeAlias
 
 from remanence import telemetry
 from remanence.facts.extraction import Extraction
 from remanence.facts.render import facts_text, prefix_marker, render_curated
-from remanence.observers.observable import observable_messages
 from remanence.policy.cache_economics import is_cold
 from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, Store
 from remanence.stores.optional import write_if_possible
-from remanence.types import FactChanges, FactsPin, MemoryState, Note, Owner, Segment, Snapshot
+from remanence.types import (
+    FactChanges,
+    FactsPin,
+    MemoryState,
+    Message,
+    Note,
+    Owner,
+    Segment,
+    Snapshot,
+)
 
 SHOWN_FACTS = 1_000
 EXTRACT_TOKENS = 8_000
 """Tokens of messages per extraction, if the policy does not set `observe_max_tokens`."""
 
 
-async def extract_facts(extraction: Extraction, snapshot: Snapshot, end: int) -> bool:
+Visible: TypeAlias = Callable[[MemoryState, Sequence[Message]], Awaitable[Sequence[Message]]]
+
+
+async def extract_facts(
+    extraction: Extraction, snapshot: Snapshot, end: int, visible: Visible
+) -> bool:
     """Extract and commit the facts of the next messages of a conversation, up to *end*.
 
+    The extractor sees of them what *visible* returns.
     Returns False if there are no messages, or if another worker committed first.
     """
     state, store = snapshot.state, extraction.store
@@ -34,8 +49,8 @@ async def extract_facts(extraction: Extraction, snapshot: Snapshot, end: int) ->
         return False
     last_seq = messages[-1].seq
     changes = FactChanges()
-    seen, owner = await observable_messages(messages), owner_of(state)
-    if seen and owner is not None:
+    owner = owner_of(state)
+    if owner is not None and (seen := await visible(state, messages)):
         notes = tuple(_notes(snapshot.segments, after=state.facts_seq, last_seq=last_seq))
         changes = await extraction.changes(owner, state.ref, messages=seen, notes=notes)
     committed = await store.commit_facts(
