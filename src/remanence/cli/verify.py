@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from remanence.context.context import Context
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import OPEN_TURN_FACTOR
+from remanence.stores.transitions import Span, coverage_fault
 from remanence.types import MemoryState, Message, Segment
 from remanence.wire.boundaries import groups, is_turn_open
 from remanence.wire.validate import anthropic_problems, openai_problems
@@ -41,29 +42,17 @@ def verify(
 ) -> Verdict:
     """Check the live *segments*, the raw *tail* and a *context* of one conversation."""
     return Verdict(
-        tiling=tuple(tiling_problems(state, segments)),
+        tiling=tuple(filter(None, [tiling_problem(state, segments)])),
         anthropic=anthropic_problems(context.to_anthropic()),
         openai=openai_problems(context.to_openai()),
         tail=tuple(tail_problems(policy, state, tail, segments)),
     )
 
 
-def tiling_problems(state: MemoryState, segments: Sequence[Segment]) -> Iterator[str]:
-    """Yield where reflections do not tile (0, reflected], or observations (reflected, observed]."""
-    end = 0
-    for segment in segments:
-        if segment.first_seq != end + 1:
-            yield f"segment {segment.id} begins at message {segment.first_seq}, not at {end + 1}"
-        if segment.last_seq < segment.first_seq:
-            yield f"segment {segment.id} ends at {segment.last_seq}, before its begin"
-        if (segment.generation > 0) != (segment.last_seq <= state.reflected_seq):
-            yield (
-                f"segment {segment.id} of generation {segment.generation} ends at message "
-                f"{segment.last_seq}, and reflected_seq is {state.reflected_seq}"
-            )
-        end = segment.last_seq
-    if end != state.observed_seq:
-        yield f"the segments end at message {end}, and observed_seq is {state.observed_seq}"
+def tiling_problem(state: MemoryState, segments: Sequence[Segment]) -> str | None:
+    """Return where reflections do not tile (0, reflected], or observations (reflected, observed]."""
+    spans = [Span(s.id, s.generation, s.first_seq, s.last_seq) for s in segments]
+    return coverage_fault(spans, reflected_seq=state.reflected_seq, observed_seq=state.observed_seq)
 
 
 def tail_problems(

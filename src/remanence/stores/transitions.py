@@ -279,6 +279,8 @@ def coverage_fault(live: Sequence[Span], *, reflected_seq: int, observed_seq: in
                 f"segment {span.id!r} of generation {span.generation} ends at {span.last_seq}, "
                 f"and reflected_seq is {reflected_seq}"
             )
+        if span.last_seq < span.first_seq:
+            return f"segment {span.id!r} ends at {span.last_seq}, before its begin"
         following = span.last_seq + 1
     if following != observed_seq + 1:
         return f"segments end at {following - 1}, and observed_seq is {observed_seq}"
