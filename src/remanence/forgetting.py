@@ -118,6 +118,9 @@ async def find_mentions(
 async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     """Erase a user: conversations, facts, daily notes, blocks, and the name in the ledger."""
     salt = secrets.token_hex(16)
+    files: list[str] = []
+    if runtime.daily is not None:  # first: a consolidation under way still saves facts
+        files += await runtime.daily.forget(user=owner.user, tenant=owner.tenant)
     await runtime.ledger.settle()
     refs = [ref async for ref in conversations_of(runtime, owner)]
     messages = [
@@ -130,14 +133,11 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     for ref in refs:
         runtime.live_prompts.forget(ref)
     await runtime.store.forget_user(owner)
-    files: list[str] = []
     if runtime.fact_vectors is not None:
         await runtime.fact_vectors.forget(owner, [fact.id for fact in facts])
     if (blocks := runtime.blocks(owner.tenant)) is not None:
         for ref in refs:
             files += [ref.id] if await blocks.delete(ref.id) else []
-    if runtime.daily is not None:
-        files += await runtime.daily.forget(user=owner.user, tenant=owner.tenant)
     await runtime.store.scrub()
     return Receipt(
         erased=True,

@@ -23,7 +23,7 @@ from remanence.errors import (
     ObservationRejected,
     StoreUnavailable,
 )
-from remanence.protocols import ExtractRequest
+from remanence.protocols import ExtractRequest, ReflectRequest
 from remanence.testing import FixedClock, ScriptedReflector
 from remanence.types import Draft, FactDraft
 
@@ -355,6 +355,27 @@ async def test_facts_of_a_day_are_kept_once_where_consolidation_was_interrupted(
 
     assert asked == ["ana"]
     assert (len(done.days), [fact.summary for fact in facts]) == (1, ["Ana keeps bees"])
+
+
+async def test_a_summary_under_way_brings_nothing_of_a_forgotten_user_back(tmp_path: Path) -> None:
+    clock = FixedClock(MONDAY)
+    forgetting: list[asyncio.Task[Any]] = []
+
+    class Slow(ScriptedReflector):
+        async def reflect(self, request: ReflectRequest) -> Draft:
+            if not forgetting:
+                forgetting.append(asyncio.create_task(memory.forget_user("ana")))
+                await asyncio.wait(forgetting, timeout=0.3)  # it has to wait for this summary
+            return await super().reflect(request)
+
+    async with opened(tmp_path, clock, reflector=Slow()) as memory, asyncio.timeout(60):
+        await write_days(memory, clock, 3)
+        await memory.consolidate(user="ana")
+        await forgetting[0]
+        facts = await memory.facts.list(user="ana", history=True)
+
+    assert facts == ()
+    assert list((tmp_path / "default" / "ana").rglob("*.md")) == []
 
 
 async def test_secrets_of_a_day_do_not_reach_the_summary(tmp_path: Path) -> None:

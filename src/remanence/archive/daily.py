@@ -137,8 +137,10 @@ class DailyNotes:
         )
 
     async def forget(self, *, user: str, tenant: str) -> tuple[str, ...]:
-        """Delete all files of a user, and return them."""
+        """Delete all files of a user, and return them, after a consolidation under way."""
         folder = self._folder(user, tenant)
+        if not await self._run(folder.is_dir):
+            return ()
 
         def delete() -> tuple[str, ...]:
             files = tuple(_files(folder))
@@ -146,7 +148,8 @@ class DailyNotes:
                 file.unlink()
             return tuple(str(file) for file in files)
 
-        return await self._run(delete)
+        with contextlib.closing(await self._lock(folder)):
+            return await self._run(delete)
 
     async def check_layout(self) -> None:
         """Raise `InvalidPolicy` if day files are in the directory itself: they have no user."""
@@ -291,7 +294,7 @@ class DailyNotes:
         return self.directory.joinpath(*names)
 
     async def _lock(self, folder: Path) -> Lock:
-        """Acquire the right to consolidate a folder; it is released when the process ends."""
+        """Acquire the right to consolidate or empty a folder; it is released when the process ends."""
         lock = Lock(folder / ".lock")
         while not await self._run(lock.take):  # noqa: ASYNC110 - another process sends no signal
             await asyncio.sleep(WAIT_SECONDS)
