@@ -101,9 +101,41 @@ def test_each_word_of_a_note_stands_in_its_source_messages_dates_aside() -> None
 
 @pytest.mark.req("Z-51")
 def test_a_relative_date_becomes_absolute() -> None:
-    note = _notes(_request(Message.user("Yesterday I sold the old piano to Greta."), ratio=4.0))[0]
+    said = Message.user("Yesterday I sold the old piano to Greta.", name="Ana")
+    note = _notes(_request(said, ratio=4.0))[0]
     assert note.text == "March 1 sold old piano to Greta"
     assert note.referenced_at == "2026-03-01"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I am allergic to penicillin.",
+        "Ich bin gegen Nickel allergisch.",
+        "Ich bin Arzt.",
+        "Soy alérgica a los frutos secos.",
+        "나는 매운 음식을 좋아해",
+        "Please don't mention the roof again.",
+        "No emojis in either.",
+    ],
+)
+def test_what_a_user_says_of_themself_or_lays_down_is_critical_and_whole(said: str) -> None:
+    (note,) = _notes(_request(Message.user(said), ratio=4.0))
+    assert (note.text, note.priority) == (said.rstrip("."), "CRITICAL")
+
+
+def test_what_people_say_of_themselves_to_each_other_is_not_critical() -> None:
+    request = _request(
+        Message.user("I am allergic to penicillin.", name="Ana"),
+        Message.user("Oh no, since when is that?", name="Ben"),
+        ratio=4.0,
+    )
+    assert {note.priority for note in _notes(request)} == {"NOTE"}
+
+
+def test_a_quoted_statement_is_not_the_users() -> None:
+    said = "Translate into German:\n> I am allergic to penicillin."
+    assert "CRITICAL" not in {n.priority for n in _notes(_request(Message.user(said), ratio=4.0))}
 
 
 def test_memory_and_control_messages_are_never_observed() -> None:
@@ -175,7 +207,7 @@ def test_a_relative_date_leaves_a_sentence_that_can_be_read(said: str, written: 
     ],
 )
 def test_telegraphic_words_keep_what_gives_them_their_meaning(said: str, written: str) -> None:
-    assert written in _whole(Message.user(said))
+    assert written in _whole(Message.user(said, name="Ana"))
 
 
 def test_a_negated_decision_is_none() -> None:

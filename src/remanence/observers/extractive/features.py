@@ -10,6 +10,7 @@ from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.passage import AGENT, Passage
 from remanence.observers.extractive.render import OPERATORS, Word, terms
 from remanence.observers.extractive.selection import Candidate
+from remanence.observers.extractive.sentence_scores import above_cutoff
 
 VALUES: Mapping[str, float] = {
     "date with year": 6.0,
@@ -42,9 +43,16 @@ def _is_addressed(p: Passage) -> bool:
     return _has_any(p, p.vocabulary.second)
 
 
+def _said_by_user(head: str) -> Callable[[Passage], float]:
+    """Return the amount by which a score is above its cutoff, in the words of an agent's user."""
+    return lambda p: above_cutoff(p.scores, head) if p.is_user and not p.is_quoted else 0.0
+
+
 FEATURES: tuple[Feature, ...] = (
     Feature("laid down by the user", 2.5, lambda p: p.is_rule and not p.is_question),
     Feature("said by the agent", 0.3, lambda p: p.speaker == AGENT),
+    Feature("instruction", 1.3, _said_by_user("inst")),
+    Feature("about the user", 1.3, _said_by_user("personal")),
     Feature("learned worth", 1.35, lambda p: p.scores.get("worth", 0) if not p.is_of_people else 0),
     Feature("question", 0.6, lambda p: p.is_question),
     Feature("picture", 0.45, lambda p: p.is_caption),

@@ -94,10 +94,11 @@ def _belong(last: Passage, p: Passage) -> bool:
     In a talk with an agent a line holds one message; people go on with a topic turn by turn.
     """
     turns = _MAX_TURNS if p.is_of_people else 0
-    return p.continues(last) or (
-        p.seq - last.seq <= turns
-        and (p.tag, p.is_rule, p.is_outcome) == (last.tag, last.is_rule, last.is_outcome)
-    )
+    return p.continues(last) or (p.seq - last.seq <= turns and _kind(p) == _kind(last))
+
+
+def _kind(p: Passage) -> tuple[object, ...]:
+    return p.tag, p.is_rule, p.is_standing, p.is_outcome
 
 
 def _note(line: Sequence[Passage]) -> Note:
@@ -110,7 +111,7 @@ def _note(line: Sequence[Passage]) -> Note:
         last_seq=line[-1].seq,
         observed_at=first.at,
         referenced_at=iso_date(dates[0]) if dates else None,
-        priority="CRITICAL" if first.is_rule and not first.is_question else usual_priority(tag),
+        priority="CRITICAL" if first.is_standing else usual_priority(tag),
         tag=tag,
         speaker=first.speaker,
     )

@@ -20,9 +20,9 @@ USER = "user"
 class Passage:
     """A clause of a message: `source` is its original text, `words` its telegraphic wording.
 
-    `is_rule` marks a sentence by which the user of an agent lays something down: a standing
-    instruction or a constraint, or asks a question. It is one passage, in its own words.
-    `is_standing` marks a rule that says so, by a word like "always", which is chosen first.
+    `is_user` marks what the user of an agent says. `is_rule` marks a sentence of the user that is
+    one passage, in its own words: a question, a constraint, or one that `is_standing`. This is a
+    standing instruction or a fact about the user, which is chosen first.
     """
 
     seq: int
@@ -41,6 +41,7 @@ class Passage:
     is_call: bool = False
     is_output: bool = False
     is_detail: bool = False
+    is_user: bool = False
     is_rule: bool = False
     is_standing: bool = False
     dates: tuple[DateMention, ...] = ()

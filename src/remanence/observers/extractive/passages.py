@@ -15,7 +15,8 @@ from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
 from remanence.observers.extractive.sentence_scores import (
     Scores,
-    is_rule,
+    is_constraint,
+    is_standing,
     score_lines,
     tag_of,
 )
@@ -154,7 +155,9 @@ def _passages_of_text(
         asks = text[sentence.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
         source = text[sentence.start : sentence.end]
         lasting = is_user and not asks and vocabulary.is_lasting(source)
-        rule = lasting or (is_user and not (quoted or caption) and (asks or is_rule(scores)))
+        lays_down = is_user and not (quoted or caption)
+        standing = lasting or (lays_down and not asks and is_standing(source, scores))
+        rule = standing or (lays_down and (asks or is_constraint(scores)))
         spans = [sentence] if rule else clauses(text, sentence)
         for place, clause in enumerate(spans):
             if caption:
@@ -175,7 +178,8 @@ def _passages_of_text(
                 is_quoted=quoted,
                 is_item=whole.is_item(sentence),
                 is_rule=rule,
-                is_standing=lasting,
+                is_standing=standing,
+                is_user=is_user,
                 context=lead,
                 dates=inside,
                 scores=scores,
