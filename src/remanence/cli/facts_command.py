@@ -15,7 +15,7 @@ async def run(
     search: Annotated[
         str | None, typer.Option(metavar="WORDS", help="Only facts that match, best first.")
     ] = None,
-    history: Annotated[bool, typer.Option(help="Also facts that hold no more.")] = False,
+    history: Annotated[bool, typer.Option(help="Also superseded facts.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="The most facts.")] = 100,
     db: Database = None,
     tenant: Annotated[str, typer.Option(help="The user's tenant.")] = "default",

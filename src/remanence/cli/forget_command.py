@@ -25,7 +25,7 @@ async def run(
     user: Annotated[str | None, typer.Option(help="Forget this user as a whole.")] = None,
     message: Annotated[list[str] | None, typer.Option(help="The id of a message.")] = None,
     fact: Annotated[list[str] | None, typer.Option(help="The id of a fact.")] = None,
-    query: Annotated[str | None, typer.Option(help="List what it could mean.")] = None,
+    query: Annotated[str | None, typer.Option(help="List matches, erase nothing.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     db: Database = None,
     tenant: Tenant = "default",
