@@ -70,4 +70,6 @@ class Passage:
     def text(self) -> str:
         """The passage in the wording of a note, led by its context."""
         clause = render_words(self.words)
+        if self.is_rule and self.is_question and clause and clause[-1] not in "?？":
+            clause += "?"
         return f"{render_words(self.context)}: {clause}" if self.context and clause else clause

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary, vocabulary_of
 from remanence.observers.extractive.features import term_values
+from remanence.observers.extractive.passage import AGENT
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.extractive.selection import Candidate, select
 from remanence.pacing import in_slices
@@ -134,6 +135,7 @@ def _candidates(
     for clause in clauses:
         counts.update({term for word in clause.words for term in terms(word.key)})
         yield
+    has_agent = any(note.speaker == AGENT for note in made)
     days: dict[str, int] = {}
     candidates: list[Candidate] = []
     for clause in clauses:
@@ -146,6 +148,10 @@ def _candidates(
                 factor=_FACTOR[note.priority],
                 stretch=days.setdefault(day, len(days)),
                 is_standing=note.priority == "CRITICAL",
+                is_stated=has_agent
+                and note.speaker not in (AGENT, "tool")
+                and not clause.text.endswith("?"),
+                is_output=note.speaker == "tool",
             )
         )
         yield

@@ -16,9 +16,13 @@ _SLACK = 2
 _LINES_AT_ONCE = 10
 
 _OUTPUT_SHARE = 0.15
-"""Share of the target for calls and output of tools, which can be fetched again."""
+"""Share of the notes for calls and output of tools, which can be fetched again."""
+_LINES_OF_OUTPUT = 40
+"""Tokens of output that a short note may have beyond its share: two lines or so."""
+_STATED_SHARE = 0.5
+"""Share of the target that what a user states has before all else."""
 _SHARE_ALONE = 0.25
-"""That share where nothing else was said."""
+"""Share of the target for them where nothing else was said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +30,8 @@ class Candidate:
     """A text that may be kept, scored by the weights of its terms times its factor.
 
     Terms are unique. A term that is already kept in the same stretch of talk counts little.
-    Candidates with `is_standing` rank first; those with `is_output` share a part of the target.
+    Candidates with `is_standing` rank first, then up to half of the target those that `is_stated`
+    by an agent's user; those with `is_output` share a part of the notes.
     """
 
     text: str
@@ -34,6 +39,7 @@ class Candidate:
     factor: float
     stretch: int
     is_standing: bool = False
+    is_stated: bool = False
     is_output: bool = False
 
 
@@ -62,11 +68,11 @@ def _rank(
     """Return indices by gain per token; a stale gain is recomputed when it reaches the top."""
     seen: dict[int, Counter[str]] = {}
     kept: set[tuple[int, str]] = set()
-    heap: list[tuple[bool, float, int]] = []
+    heap: list[tuple[int, float, int]] = []
     for index, candidate in enumerate(candidates):
         if costs[index]:
             gain = _gain(candidate, seen.setdefault(candidate.stretch, Counter()))
-            heap.append((not candidate.is_standing, -gain / (costs[index] + _OVERHEAD), index))
+            heap.append((_rank_of(candidate), -gain / (costs[index] + _OVERHEAD), index))
         yield
     heapq.heapify(heap)
     order: list[int] = []
@@ -85,20 +91,34 @@ def _rank(
     return order
 
 
+def _rank_of(candidate: Candidate) -> int:
+    return 0 if candidate.is_standing else 1 if candidate.is_stated else 2
+
+
 def _within_shares(
     order: Sequence[int], candidates: Sequence[Candidate], costs: Sequence[int], target: int
 ) -> list[int]:
-    """Return the order without output of tools beyond its share."""
-    alone = all(candidates[index].is_output for index in order)
-    room = target * (_SHARE_ALONE if alone else _OUTPUT_SHARE)
+    """Return the order without output of tools beyond its share of what is written."""
+    said = sum(costs[index] + _JOIN for index in order if not candidates[index].is_output)
+    room = target * _SHARE_ALONE
+    if said:
+        room = max(_LINES_OF_OUTPUT, said * _OUTPUT_SHARE / (1 - _OUTPUT_SHARE))
+        room = min(target * _OUTPUT_SHARE, room)
+    stated = target * _STATED_SHARE
     kept: list[int] = []
+    late: list[int] = []
     for index in order:
+        if _rank_of(candidates[index]) == 1:
+            stated -= costs[index] + _JOIN
+            if stated < 0:
+                late.append(index)
+                continue
         if candidates[index].is_output:
             if costs[index] > room:
                 continue
             room -= costs[index]
         kept.append(index)
-    return kept
+    return kept + late
 
 
 def _gain(candidate: Candidate, seen: Mapping[str, int]) -> float:
