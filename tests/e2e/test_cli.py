@@ -604,6 +604,17 @@ def test_delete_erases_a_conversation_only_when_somebody_said_yes(cli: Cli, data
     assert cli("delete", "trip", "--yes", "--db", database).returncode == 1
 
 
+@pytest.mark.parametrize("command", [["delete", "tripp"], ["forget", "tripp", "--message", "m1"]])
+def test_nobody_is_asked_about_a_conversation_that_does_not_exist(
+    cli: Cli, database: str, command: list[str]
+) -> None:
+    done = cli(*command, "--db", database)
+
+    assert done.returncode == 1
+    assert "has no conversation 'tripp'" in done.stderr
+    assert "Type yes" not in done.stderr
+
+
 def test_inspect_lists_a_page_with_unbroken_ids_and_says_how_to_go_on(
     cli: Cli, tmp_path: Path
 ) -> None:

@@ -1,14 +1,13 @@
 """`remanence delete`: the end of a conversation."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from remanence.cli import FAILED
 from remanence.cli.options import ConversationId, Database, Tenant
-from remanence.cli.output import Printer, warn
-from remanence.cli.settings import load, open_conversation
+from remanence.cli.output import Printer, confirm, warn
+from remanence.cli.settings import load, open_conversation, require_conversation
 
 
 async def run(
@@ -20,21 +19,13 @@ async def run(
 ) -> int:
     """Erase a conversation with its notes and facts."""
     settings = load(url=db).settings
-    if not yes and not _confirm(conversation, tenant):
-        warn("nothing was deleted: answer 'yes', or give --yes")
-        return FAILED
+    if not yes:
+        await require_conversation(settings, conversation, tenant=tenant)
+        what = f"all messages, notes and facts of conversation {conversation!r}"
+        if not confirm(f"Delete {what} of tenant {tenant!r}?"):
+            warn("nothing was deleted: answer 'yes', or give --yes")
+            return FAILED
     async with open_conversation(settings, conversation, tenant=tenant, access="write") as chat:
         await chat.delete()
     Printer().line(f"deleted {conversation} of tenant {tenant}")
     return 0
-
-
-def _confirm(conversation: str, tenant: str) -> bool:
-    print(
-        f"Delete all messages, notes and facts of conversation {conversation!r} of tenant "
-        f"{tenant!r}? Type yes: ",
-        end="",
-        file=sys.stderr,
-        flush=True,
-    )
-    return sys.stdin.readline().strip().lower() == "yes"

@@ -1,7 +1,6 @@
 """`remanence forget`: messages and facts, or a user, and all that was made from them."""
 
 import dataclasses
-import sys
 import textwrap
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -10,8 +9,13 @@ import typer
 
 from remanence.cli import FAILED
 from remanence.cli.options import AsJson, Database, Tenant
-from remanence.cli.output import Printer, warn, write_json
-from remanence.cli.settings import load, open_conversation, open_existing
+from remanence.cli.output import Printer, confirm, warn, write_json
+from remanence.cli.settings import (
+    load,
+    open_conversation,
+    open_existing,
+    require_conversation,
+)
 from remanence.conversation import Conversation
 from remanence.types import Receipt
 
@@ -41,9 +45,12 @@ async def run(
     ids = ", ".join([*messages, *facts])
     what = f"user {user!r}" if user is not None else f"{ids} of {conversation!r}"
     texts: dict[str, str] = {}
-    if query is None and not yes and not _confirm(f"Forget {what} of tenant {tenant!r}?"):
-        warn("nothing was forgotten: answer 'yes', or give --yes")
-        return FAILED
+    if query is None and not yes:
+        if conversation is not None:
+            await require_conversation(settings, conversation, tenant=tenant)
+        if not confirm(f"Forget {what} of tenant {tenant!r}?"):
+            warn("nothing was forgotten: answer 'yes', or give --yes")
+            return FAILED
     if user is not None:
         async with open_existing(settings, access="write") as memory:
             receipt = await memory.forget_user(user, tenant=tenant)
@@ -58,11 +65,6 @@ async def run(
     else:
         _print(Printer(), receipt, texts)
     return 0
-
-
-def _confirm(question: str) -> bool:
-    print(f"{question} Type yes: ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() == "yes"
 
 
 def _document(receipt: Receipt) -> dict[str, Any]:  # values of many types

@@ -96,6 +96,12 @@ def warn(text: str) -> None:
     print(text, file=sys.stderr)
 
 
+def confirm(question: str) -> bool:
+    """Ask on stderr, and return whether the next line of stdin is "yes"."""
+    print(f"{question} Type yes: ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() == "yes"
+
+
 def write_json(document: object, target: str = "-") -> None:
     """Write a JSON document to the file *target*, or to stdout for `-`.
 

@@ -84,6 +84,12 @@ async def existing(memory: Memory, conversation: str, *, tenant: str) -> Convers
     return chat
 
 
+async def require_conversation(settings: Settings, conversation: str, *, tenant: str) -> None:
+    """Raise ConversationNotFound unless the memory has the conversation."""
+    async with open_conversation(settings, conversation, tenant=tenant):
+        pass
+
+
 def mask_password(url: str) -> str:
     """A database URL without its password."""
     return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
