@@ -7,7 +7,7 @@ import pytest
 
 from remanence.errors import DuplicateMessage, InvalidMessage, WrongUser
 from remanence.protocols import Store
-from remanence.testing.store_contract.handles import Handles
+from remanence.testing.store_contract.handles import Handles, OpenStore
 from remanence.testing.store_contract.samples import REF, tape, user, users
 from remanence.types import (
     ConversationRef,
@@ -233,6 +233,31 @@ class TapeContract(Handles):
         assert [message.seq for message in stored] == seqs
         assert all(message.text == "b" for message in stored[1::2])
         assert await store.check() == ()
+
+    async def test_eight_writers_of_a_conversation_each_keep_their_order(
+        self, store: Store, open_again: OpenStore
+    ) -> None:
+        handles = [await open_again() for _ in range(8)] if self.durable else [store] * 8
+
+        async def write(writer: int) -> None:
+            for number in range(0, 20, 2):
+                pair = [user(f"{writer} {n}") for n in (number, number + 1)]
+                await handles[writer].append(REF, pair, user=None)
+
+        async with asyncio.TaskGroup() as group:
+            for writer in range(8):
+                group.create_task(write(writer))
+        stored = await store.messages(REF, after=0, limit=None)
+        problems = await store.check()
+        for handle in handles:
+            await handle.close()
+
+        said = [message.text.split() for message in stored]
+        assert [message.seq for message in stored] == list(range(1, 161))
+        for writer in range(8):
+            mine = [int(number) for who, number in said if who == str(writer)]
+            assert mine == list(range(20))
+        assert problems == ()
 
     async def test_a_refused_append_leaves_its_neighbours_alone(self, store: Store) -> None:
         await store.append(REF, [user("taken", id="m1")], user=None)
