@@ -18,6 +18,12 @@ _PART_WORDS = 8_000
 _WORD_CHARACTERS = 200
 """A lexeme has at most 2,046 bytes."""
 
+_LOCK_STATE: LiteralString = (
+    "SELECT 1 FROM states JOIN conversations ON key = conversation "
+    "WHERE tenant = ? AND conversations.id = ? FOR UPDATE OF states"
+)
+"""A lock of the row, not of the name, as some statements change states without `lock`."""
+
 
 class Cursor:
     """The rows of a statement, all of them fetched."""
@@ -59,8 +65,13 @@ class Connection:
         return self._changes
 
     def lock(self, name: ConversationRef | Owner) -> None:
+        is_conversation = isinstance(name, ConversationRef)
+        if is_conversation and self.execute(_LOCK_STATE, name).fetchone():
+            return
         key = f"{type(name).__name__} {tuple(name)!r}"
         self.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (key,))
+        if is_conversation:  # another writer may have begun it meanwhile
+            self.execute(_LOCK_STATE, name)
 
     def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:
         words = [word[:_WORD_CHARACTERS] for word in index_words(text)]

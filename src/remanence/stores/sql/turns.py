@@ -18,6 +18,7 @@ def take(
     dead: datetime | None,
 ) -> datetime | None:
     """Acquire the turn; return the end of another owner's turn, or None on success."""
+    connection.lock(ref)
     connection.execute(
         "INSERT INTO turns (tenant, id, owner, until) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (tenant, id) DO UPDATE SET owner = excluded.owner, until = excluded.until "
