@@ -1,11 +1,21 @@
-from collections.abc import Iterator
+"""The contract of stores on PostgreSQL, and what only a server does: cut, cancel and wait."""
 
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
 import pytest
 from tests.postgres import empty, new_database, running_server
 
+from remanence.errors import InvalidMessage, StoreError, StoreUnavailable
 from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.testing.store_contract import OpenStore, StoreContract
+from remanence.types import ConversationRef, Message
 
 pytestmark = pytest.mark.postgres
 
@@ -25,3 +35,154 @@ class TestPostgres(StoreContract):
             return await open_store(database)
 
         return open_handle
+
+
+REF = ConversationRef("default", "chat")
+
+
+def hello(text: str = "Hello.") -> Message:
+    return Message.user(text).replace(tokens=10)
+
+
+@pytest.fixture
+async def store(database: str) -> AsyncIterator[Store]:
+    empty(database)
+    store = await open_store(database)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def server(database: str, store: Store) -> Iterator[psycopg.Connection]:
+    """A connection beside those of the store."""
+    assert store is not None
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - the server sends no signal
+            await asyncio.sleep(0.01)
+
+
+def waiting(server: psycopg.Connection) -> int:
+    """Return how many locks are waited for; pg_stat_activity is frozen in a transaction."""
+    row = server.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()
+    return row[0] if row else 0
+
+
+@asynccontextmanager
+async def losing_the_answer_to_a_commit(database: str) -> AsyncIterator[tuple[str, list[bool]]]:
+    """Yield the URL of a proxy, and a list: each item cuts a connection after its next commit."""
+    parts = psycopg.conninfo.conninfo_to_dict(database)
+    target = f"{parts['host']}/.s.PGSQL.{parts.get('port') or 5432}"
+    cuts: list[bool] = []
+    relays: set[asyncio.Task[None]] = set()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        relays.add(task)
+        from_server, to_server = await asyncio.open_unix_connection(target)
+
+        async def answer() -> None:
+            while data := await from_server.read(65_536):
+                if is_cut:
+                    break
+                writer.write(data)
+            writer.close()
+
+        is_cut = False
+        answering = asyncio.create_task(answer())
+        while data := await reader.read(65_536):
+            is_cut = b"COMMIT" in data and bool(cuts) and cuts.pop()
+            to_server.write(data)
+        to_server.close()
+        await answering
+        await to_server.wait_closed()
+        await writer.wait_closed()
+
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        proxy = await asyncio.start_unix_server(relay, Path(folder) / ".s.PGSQL.5432")
+        async with proxy:
+            user = f"user={parts['user']}&password={parts.get('password') or ''}"
+            yield f"postgresql:///{parts['dbname']}?host={folder}&port=5432&{user}", cuts
+            await asyncio.wait(relays)
+
+
+async def test_an_append_whose_commit_got_no_answer_is_written_once(database: str) -> None:
+    empty(database)
+    async with losing_the_answer_to_a_commit(database) as (url, cuts):
+        store = await open_store(url)
+        await store.append(REF, [hello("one")], user=None)
+        cuts.append(True)
+        appended = await store.append(REF, [hello("two")], user=None)
+        stored = await store.messages(REF, after=0, limit=None)
+        await store.close()
+
+    assert cuts == []
+    assert [message.text for message in stored] == ["one", "two"]
+    assert appended.messages == stored[1:]
+
+
+async def test_a_server_that_cuts_all_connections_is_used_again(
+    store: Store, server: psycopg.Connection
+) -> None:
+    await store.append(REF, [hello()], user=None)
+    with server.transaction():
+        server.execute("LOCK TABLE messages IN ACCESS EXCLUSIVE MODE")
+        reads = [asyncio.create_task(store.messages(REF, after=0, limit=None)) for _ in range(8)]
+        await until(lambda: waiting(server) == 8)
+    await asyncio.wait(reads)
+    server.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid != pg_backend_pid()"
+    )
+
+    appended = await store.append(REF, [hello()], user=None)
+
+    assert appended.state.last_seq == 2
+
+
+async def test_an_append_is_whole_after_a_scrub_that_was_cancelled(
+    store: Store, server: psycopg.Connection
+) -> None:
+    await store.append(REF, [hello()], user=None)
+    with server.transaction():
+        server.execute("LOCK TABLE messages IN ACCESS EXCLUSIVE MODE")
+        scrub = asyncio.create_task(store.scrub())
+        await until(lambda: waiting(server) == 1)
+        server.execute("SELECT pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted")
+        with pytest.raises(StoreUnavailable):
+            await scrub
+
+    with pytest.raises(InvalidMessage):
+        await store.append(REF, [hello("half"), Message.tool("none", "x")], user=None)
+
+    assert len(await store.messages(REF, after=0, limit=None)) == 1
+
+
+async def test_a_look_that_is_planned_during_an_append_is_kept(
+    store: Store, server: psycopg.Connection
+) -> None:
+    state = (await store.append(REF, [hello()], user=None)).state
+    assert await store.rest(state, at=None, tokens=10_000)
+    look_at = datetime(2027, 1, 4, tzinfo=UTC)
+    with server.transaction():
+        server.execute("LOCK TABLE messages IN SHARE MODE")
+        append = asyncio.create_task(store.append(REF, [hello()], user=None))
+        await until(lambda: waiting(server) == 1)
+        rest = asyncio.create_task(store.rest(state, at=look_at, tokens=10_000))
+        await until(lambda: rest.done() or waiting(server) == 2)
+    await append
+    was_planned = await rest
+
+    after = await store.state(REF)
+    assert after is not None
+    assert (was_planned, after.look_at) in [(True, look_at), (False, None)]
+
+
+async def test_a_name_that_is_not_unicode_is_refused(store: Store) -> None:
+    with pytest.raises(StoreError, match="not Unicode"):
+        await store.append(ConversationRef("default", "\ud800"), [hello()], user=None)

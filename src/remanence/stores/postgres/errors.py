@@ -43,14 +43,14 @@ _REMEDIES: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
     ),
     (
         (errors.TooManyConnections,),
-        "open fewer connections (pool_size), or raise the server's max_connections",
+        "open fewer memories, or raise the server's max_connections",
     ),
     ((errors.DiskFull,), "nothing was written: free space on the server and try again"),
     ((errors.ReadOnlySqlTransaction,), "the server is a replica: name the primary"),
     ((errors.QueryCanceled, errors.LockNotAvailable), "the database is overloaded: try again"),
     (
         (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement),
-        "a pooler in transaction mode needs ?prepare=0 at the end of the URL",
+        "name the server itself, or a pooler in session mode",
     ),
     ((psycopg.OperationalError,), "check that the server runs and can be reached"),
 )

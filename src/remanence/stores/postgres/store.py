@@ -1,6 +1,7 @@
 """The store in PostgreSQL: each method is one transaction on a connection of a pool."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -24,7 +25,9 @@ from remanence.types import ConversationRef, Hit, Problem, RecallFilter
 T = TypeVar("T")
 
 _TRIES = 5
-_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_SNAPSHOT = psycopg.IsolationLevel.REPEATABLE_READ
+_STATUS = "SELECT pg_xact_status(%s::xid8)"
+_POLL_SECONDS = 0.1
 
 
 class PostgresStore(SQLStore):
@@ -53,8 +56,11 @@ class PostgresStore(SQLStore):
     async def close(self) -> None:
         if not self._closed:
             self._closed = True
-            await asyncio.to_thread(self._threads.shutdown)
-            await asyncio.to_thread(self._pool.close)
+            await asyncio.to_thread(self._shut_down)
+
+    def _shut_down(self) -> None:
+        self._threads.shutdown()
+        self._pool.close()
 
     async def _write(self, work: Work[T]) -> T:
         return await self._run(work, read_only=False)
@@ -72,27 +78,72 @@ class PostgresStore(SQLStore):
 
     def _transact(self, work: Work[T], *, read_only: bool) -> T:
         for left in reversed(range(_TRIES)):
+            transaction, is_done = "", False
             try:
                 with self._pool.connection() as connection:
-                    if read_only:
-                        connection.execute(_SNAPSHOT)
-                    return work(Connection(connection))
+                    connection.read_only = read_only
+                    connection.isolation_level = _SNAPSHOT if read_only else None
+                    if not read_only:
+                        transaction = _transaction_id(connection)
+                    answer = work(Connection(connection))
+                    is_done = True
+                return answer
             except PoolTimeout as error:
-                raise StoreUnavailable(
-                    f"{self._name}: no connection within {self._pool.timeout:g} s: {error}"
-                ) from error
+                raise self._out_of_connections(error) from error
             except RETRIED as error:
+                if is_done and (read_only or self._was_committed(transaction)):
+                    return answer
                 if not left:
                     raise translate_error(error, self._name) from error
-            except psycopg.Error as error:
+                self._pool.check()  # a server that started again has cut them all
+            except (psycopg.Error, UnicodeEncodeError) as error:
                 raise translate_error(error, self._name) from error
         raise AssertionError("the last try returns or raises")
 
+    def _was_committed(self, transaction: str) -> bool:
+        """Return whether a transaction whose commit got no answer took effect.
+
+        Raises:
+            StoreUnavailable: the server cannot tell.
+        """
+        deadline = time.monotonic() + self._pool.timeout
+        try:
+            while time.monotonic() < deadline:
+                self._pool.check()
+                with self._pool.connection() as connection:
+                    connection.read_only, connection.isolation_level = True, None
+                    (status,) = connection.execute(_STATUS, (transaction,)).fetchone() or ("",)
+                if status != "in progress":
+                    return bool(status == "committed")
+                time.sleep(_POLL_SECONDS)
+        except psycopg.Error as error:
+            raise StoreUnavailable(
+                f"{self._name}: the connection was lost while a change was committed, and the server "
+                f"does not tell if it was: {error}: look before you repeat it"
+            ) from error
+        raise StoreUnavailable(
+            f"{self._name}: a change was not committed within {self._pool.timeout:g} s after its "
+            "connection was lost, and still may be: look before you repeat it"
+        )
+
+    def _out_of_connections(self, error: PoolTimeout) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"{self._name}: no connection within {self._pool.timeout:g} s: {error}"
+        )
+
     def _vacuum(self) -> None:
-        with self._pool.connection() as connection:
-            connection.autocommit = True
-            connection.execute("VACUUM")
-            connection.autocommit = False
+        try:
+            with self._pool.connection() as connection:
+                connection.autocommit = True
+                try:
+                    connection.execute("VACUUM")
+                finally:
+                    if not connection.closed:
+                        connection.autocommit = False
+        except PoolTimeout as error:
+            raise self._out_of_connections(error) from error
+        except psycopg.Error as error:
+            raise translate_error(error, self._name) from error
 
     def _append(
         self,
@@ -108,9 +159,15 @@ class PostgresStore(SQLStore):
         return written
 
     def _delete(self, ref: ConversationRef, connection: SQLConnection) -> bool:
-        turns.forget(connection, ref)
         key = tape.delete(connection, ref)
+        turns.forget(connection, ref)
         if key is not None:
             facts.erase_of_conversation(connection, ref)
             connection.execute("DELETE FROM text_index WHERE scope = ?", (search.scope(key),))
         return key is not None
+
+
+def _transaction_id(connection: psycopg.Connection) -> str:
+    row = connection.execute("SELECT pg_current_xact_id()::text").fetchone()
+    assert row is not None
+    return str(row[0])
