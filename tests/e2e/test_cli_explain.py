@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_explain_scores_every_sentence_but_those_of_the_system(cli: Cli, file: Path) -> None:
-    run = cli("explain", file, "--json")
+    run = cli("explain", file, "--score", "worth", "--json")
 
     assert run.returncode == 0, run.stderr
     shown = json.loads(run.stdout)["sentences"]
@@ -42,6 +42,30 @@ def test_explain_scores_every_sentence_but_those_of_the_system(cli: Cli, file: P
     ]
     assert max(shown, key=lambda one: one["scores"]["worth"]) == shown[1]
     assert all(len(one["strongest"]) == 5 for one in shown)
+
+
+def test_explain_shows_which_sentences_are_taken_and_by_which_features(
+    cli: Cli, file: Path
+) -> None:
+    run = cli("explain", file, "--json")
+
+    assert run.returncode == 0, run.stderr
+    shown = json.loads(run.stdout)["sentences"]
+    assert [one["text"] for one in shown][:2] == [
+        "Good morning!",
+        "I moved from Lisbon to Porto in January.",
+    ]
+    assert shown[0]["value"] == 0
+    assert not shown[0]["taken"]
+    assert "first person" in [factor["feature"] for factor in shown[1]["factors"]]
+
+
+def test_explain_prints_the_same_table(cli: Cli, file: Path) -> None:
+    run = cli("explain", file)
+
+    assert run.returncode == 0, run.stderr
+    assert " 2 user: I moved from Lisbon to Porto in January." in run.stdout
+    assert "× 1.15 first person (1.15)" in " ".join(run.stdout.split())
 
 
 def test_explain_shows_the_features_behind_the_score_that_is_asked_for(

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 COMMANDS = {
     "demo": "Replay a conversation that ships with the package.",
     "replay": "Replay a transcript on a tape, and check the result.",
-    "explain": "Score the sentences of a transcript, and show the features behind a score.",
+    "explain": "Show which sentences of a transcript are taken for notes, and the features that decide.",
     "chat": "Talk to a model that has the memory.",
     "serve": "Serve the memory over HTTP, by default to this machine alone.",
     "inspect": "Show the conversations of a database, or one of them.",

@@ -1,5 +1,6 @@
-"""`remanence explain`: scores of the sentences of a transcript, and the features that made them."""
+"""`remanence explain`: how sentences of a transcript are chosen for notes, and their scores."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -7,7 +8,8 @@ import typer
 from remanence.cli.options import AsJson, TranscriptFile
 from remanence.cli.output import Printer, warn, write_json
 from remanence.cli.transcripts import open_transcript
-from remanence.observers.learned.score import Explanation, scorer
+from remanence.observers.extractive import Explanation, explain
+from remanence.observers.learned.score import Explanation as ScoreExplanation, scorer
 from remanence.observers.spoken import lines_of
 
 WRONG_USE = 2
@@ -19,14 +21,18 @@ def run(
     *,
     file: TranscriptFile,
     score: Annotated[
-        str, typer.Option(metavar="NAME", help="The score whose features are shown.")
-    ] = "worth",
+        str | None,
+        typer.Option(metavar="NAME", help="Show this learned score and its features instead."),
+    ] = None,
     strongest: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many features a sentence shows.")
     ] = 5,
     as_json: AsJson = False,
 ) -> int:
-    """Score the sentences of a transcript, and show the features behind a score."""
+    """Show which sentences of a transcript are taken for notes, and the features that decide."""
+    if score is None:
+        _show_choice(explain([entry.message for entry in open_transcript(file).entries()]), as_json)
+        return 0
     heads = scorer().weights.heads
     if score not in heads:
         warn(f"--score: {score!r} is not a score: choose one of {', '.join(heads)}")
@@ -41,7 +47,33 @@ def run(
     return 0
 
 
-def document(explanation: Explanation) -> dict[str, object]:
+def _show_choice(explanations: Sequence[Explanation], as_json: bool) -> None:  # noqa: FBT001
+    if as_json:
+        write_json({"sentences": [_row(one) for one in explanations]})
+        return
+    printer = Printer()
+    for one in explanations:
+        mark = "*" if one.is_taken else " "
+        printer.line(f"{mark} {one.seq} {one.speaker}: {one.text}")
+        weights = "".join(f" × {f.amount:.2f} {f.feature} ({f.weight:g})" for f in one.factors)
+        first = ", first" if one.is_standing else ""
+        printer.line(f"  {one.score:.1f} = {one.value:.1f}{weights}{first}", style="dim")
+
+
+def _row(one: Explanation) -> dict[str, object]:
+    return {
+        "seq": one.seq,
+        "speaker": one.speaker,
+        "text": one.text,
+        "value": one.value,
+        "factors": [factor._asdict() for factor in one.factors],
+        "score": round(one.score, 2),
+        "standing": one.is_standing,
+        "taken": one.is_taken,
+    }
+
+
+def document(explanation: ScoreExplanation) -> dict[str, object]:
     """An explanation as JSON."""
     return {
         "role": explanation.line.role,
@@ -51,7 +83,7 @@ def document(explanation: Explanation) -> dict[str, object]:
     }
 
 
-def _print(printer: Printer, explanation: Explanation, head: str) -> None:
+def _print(printer: Printer, explanation: ScoreExplanation, head: str) -> None:
     scores, cutoffs = explanation.scores, scorer().weights.cutoffs
     over = {name: score - cutoffs[name] for name, score in scores.items() if name != head}
     others = sorted((name for name in over if over[name] >= 0), key=lambda name: -over[name])

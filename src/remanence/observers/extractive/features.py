@@ -48,6 +48,14 @@ def _said_by_user(head: str) -> Callable[[Passage], float]:
     return lambda p: above_cutoff(p.scores, head) if p.is_user and not p.is_quoted else 0.0
 
 
+class Factor(NamedTuple):
+    """A feature of a passage with its weight, and the factor that it amounts to."""
+
+    feature: str
+    weight: float
+    amount: float
+
+
 FEATURES: tuple[Feature, ...] = (
     Feature("laid down by the user", 2.5, lambda p: p.is_rule and not p.is_question),
     Feature("said by the agent", 0.3, lambda p: p.speaker == AGENT),
@@ -72,11 +80,11 @@ _NOT_TAKEN_UP = 0.3
 _SHARE_RANGE = (0.5, 2.5)
 
 
-def factors(p: Passage) -> Iterator[tuple[str, float]]:
+def factors(p: Passage) -> Iterator[Factor]:
     """Yield the features that a passage has, each with its factor."""
     for feature in FEATURES:
         if amount := feature.amount(p):
-            yield feature.name, feature.weight**amount
+            yield Factor(feature.name, feature.weight, round(feature.weight**amount, 3))
 
 
 def weigh(
@@ -97,7 +105,7 @@ def weigh(
             Candidate(
                 text=p.text,
                 terms=weighted,
-                factor=math.prod(factor for _, factor in factors(p)),
+                factor=math.prod(factor.amount for factor in factors(p)),
                 stretch=stretch,
                 is_standing=p.is_standing,
                 is_output=p.is_outcome,

@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Generator
+from typing import NamedTuple
 
 from remanence.observers.extractive.features import weigh
 from remanence.observers.extractive.filtering import drop_uninformative
 from remanence.observers.extractive.note_lines import Lines, stretches
+from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.passages import passages
-from remanence.observers.extractive.selection import select
+from remanence.observers.extractive.selection import Candidate, Selection, select
 from remanence.observers.learned.score import scorer
 from remanence.pacing import in_slices
 from remanence.protocols import ObserveRequest
@@ -29,11 +31,27 @@ class ExtractiveObserver:
         return Draft(notes=notes, made_by=MADE_BY, nothing=not notes)
 
 
+class Choice(NamedTuple):
+    """The passages of a request, those with content as candidates, and the selection of these."""
+
+    passages: tuple[Passage, ...]
+    found: tuple[Passage, ...]
+    candidates: tuple[Candidate, ...]
+    selection: Selection
+
+
 def extract(request: ObserveRequest) -> Generator[None, None, tuple[Note, ...]]:
     """Return the notes of a request; yields after each small step."""
+    choice = yield from choose(request)
+    return choice.selection.notes
+
+
+def choose(request: ObserveRequest) -> Generator[None, None, Choice]:
+    """Return the choice among the passages of a request; yields after each small step."""
     clauses = yield from passages(request.messages)
     found = yield from drop_uninformative(clauses, request.known)
     numbers = stretches(found)
     yield
     candidates = yield from weigh(found, numbers)
-    return (yield from select(candidates, request, Lines(found, numbers).notes))
+    selection = yield from select(candidates, request, Lines(found, numbers).notes)
+    return Choice(clauses, found, candidates, selection)

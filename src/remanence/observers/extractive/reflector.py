@@ -60,7 +60,7 @@ def condense(request: ReflectRequest) -> Generator[None, None, tuple[Note, ...]]
             texts.setdefault(clauses[index].note, []).append(clauses[index].text)
         return tuple(replace(made[i], text="; ".join(kept)) for i, kept in texts.items())
 
-    return (yield from select(candidates, request, build))
+    return (yield from select(candidates, request, build)).notes
 
 
 def _bag(note: Note) -> Iterator[str]:

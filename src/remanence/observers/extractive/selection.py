@@ -4,6 +4,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from remanence.notes import render_notes
 from remanence.protocols import ObserveRequest, ReflectRequest
@@ -49,10 +50,17 @@ Build = Callable[[Sequence[int]], Generator[None, None, tuple[Note, ...]]]
 Request = ObserveRequest | ReflectRequest
 
 
+class Selection(NamedTuple):
+    """Indices of the candidates that were taken, ascending, and the notes made of them."""
+
+    kept: tuple[int, ...]
+    notes: tuple[Note, ...]
+
+
 def select(
     candidates: Sequence[Candidate], request: Request, build: Build
-) -> Generator[None, None, tuple[Note, ...]]:
-    """Return notes of the best candidates that fit the target as rendered; yields in between."""
+) -> Generator[None, None, Selection]:
+    """Return the best candidates that fit the target as rendered; yields in between."""
     costs: list[int] = []
     for candidate in candidates:
         costs.append(request.count_tokens(candidate.text) + _JOIN if candidate.text else 0)
@@ -132,7 +140,7 @@ def _gain(candidate: Candidate, seen: Mapping[str, int]) -> float:
 
 def _fill(
     order: Sequence[int], costs: Sequence[int], request: Request, build: Build
-) -> Generator[None, None, tuple[Note, ...]]:
+) -> Generator[None, None, Selection]:
     """Return as many notes as fit, by bisection on the rendered size, then fill the remainder."""
     low, high, size = 0, len(order), 0
     guess = _first_guess([costs[i] for i in order], request.target_tokens)
@@ -150,10 +158,10 @@ def _fill(
         notes = yield from build(sorted(kept))
         yield
         if request.count_tokens(render_notes(notes, request.note_format)) <= request.target_tokens:
-            return notes
+            return Selection(tuple(sorted(kept)), notes)
         kept.pop()
         yield
-    return ()
+    return Selection((), ())
 
 
 def _size(notes: Sequence[Note], request: Request) -> Generator[None, None, int]:
