@@ -458,7 +458,33 @@ def test_a_weekday_tells_the_year_of_its_day(said: str, written: str) -> None:
         "Montag und Donnerstag ist Training",
         "화요일과 금요일에 수업",
         "火曜と金曜に英語",
+        "We always meet on Friday",
+        "I usually work late on Thursday",
+        "Wir treffen uns immer am Freitag",
+        "D'habitude on se voit vendredi",
+        "Siempre nos vemos el viernes",
+        "Di solito ci vediamo venerdì",
+        "Sempre nos vemos na sexta-feira",
+        "We zien elkaar altijd op vrijdag",
+        "Мы обычно встречаемся в пятницу",
+        "Genellikle cuma günü buluşuruz",
+        "我们通常星期五上课",
+        "いつも金曜日に会います",
+        "보통 금요일에 만나요",
     ],
 )
 def test_weekdays_of_every_week_are_no_dates(said: str) -> None:
     assert resolve_dates(said, MONDAY) == said
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I will always be there, but not on Friday",
+        "We met on Friday as usual, we always do",
+        "I am always busy, see you on Friday",
+        "Ich bin immer noch krank, wir sehen uns am Freitag",
+    ],
+)
+def test_a_habit_in_another_clause_leaves_a_weekday_its_date(said: str) -> None:
+    assert "2023-05" in resolve_dates(said, MONDAY)

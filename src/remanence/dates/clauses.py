@@ -33,7 +33,7 @@ class Clauses:
         index = bisect_right(self._starts, start) - 1
         clause = self._read(index, start)
         follows = index < len(self._continues) and self._continues[index]
-        if clause.tense is None and not clause.yearly and follows:
+        if clause.tense is None and not (clause.yearly or clause.weekly) and follows:
             clause = self._read(index + 1, start)
         aims = self._is_target(start, end)
         if clause.tense == "past":
@@ -62,6 +62,7 @@ class Clauses:
             perfect=patterns.perfect.search(self._text, *span) is not None,
             undecided=patterns.arranging.search(self._text, *span) is not None,
             yearly=patterns.yearly.search(self._text, *span) is not None,
+            weekly=patterns.weekly.search(self._text, *span) is not None,
         )
         cues = [cue.lastgroup for cue in found]
         if "future" in cues:

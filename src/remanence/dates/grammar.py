@@ -29,6 +29,8 @@ class ClausePatterns(NamedTuple):
     """Verbs whose date, though they are past, may be ahead: "booked"."""
     yearly: re.Pattern[str]
     """Words for what returns every year: "birthday"."""
+    weekly: re.Pattern[str]
+    """Words for a habit: "usually"."""
     target: re.Pattern[str]
     """A word before a date at which something aims: "for", "until"."""
     target_after: re.Pattern[str]

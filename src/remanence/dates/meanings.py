@@ -30,10 +30,16 @@ class Clause(NamedTuple):
     """The clause is past, its date may be ahead: "I booked a table for Friday"."""
     yearly: bool
     """The clause is about a date of every year: a birthday."""
+    weekly: bool
+    """The clause is about a habit: "we always meet on Friday"."""
 
     def leaves_open(self) -> bool:
-        """Return whether a date without a year stays as said."""
-        return self.undecided or (self.yearly and self.tense != "past")
+        """Return whether a date without a year, or a weekday, stays as said."""
+        return self.undecided or (self.yearly and self.tense != "past") or self.is_habit()
+
+    def is_habit(self) -> bool:
+        """Return whether its weekdays are those of every week."""
+        return self.weekly and self.tense not in ("past", "future")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +138,9 @@ def weekday_after(reading: DateReading) -> Period:
 
 
 def weekday_by_tense(reading: DateReading) -> Period | None:
-    """Friday: the next one unless the tense is past, never today; None if it may be either."""
-    if reading.clause().undecided:
+    """Friday: the next one unless the tense is past, never today; None for either or each."""
+    clause = reading.clause()
+    if clause.undecided or clause.is_habit():
         return None
     return weekday_before(reading) if reading.is_past() else weekday_after(reading)
 
