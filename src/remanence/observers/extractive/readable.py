@@ -28,8 +28,9 @@ _TAGS = re.compile(r"^[ \t]*</?[a-zA-Z!][^\n]*>[ \t]*$", re.MULTILINE)
 _TAG = re.compile(r"<[^<>]*>")
 _ITEM = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,2}[.)])[ \t]+", re.MULTILINE)
 _SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell"})
+_DEFINE = "def|class|function|interface|type|enum|struct|fn|func|model"
 _SYMBOL = re.compile(
-    r"^[ \t]*(?:export\s+)?(?:default\s+)?(?:async\s+)?(?:def|class|function|interface|type|enum|struct|fn|func|model)\s+([\w.]+)",
+    rf"^[ \t]*(?:(?:export|default|async)\s+)*(?:{_DEFINE})\s+([\w.]+)",
     re.MULTILINE,
 )
 _ERROR = re.compile(

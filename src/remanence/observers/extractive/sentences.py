@@ -29,9 +29,11 @@ _GOES_ON_SMALL = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[a-zà-ÿ]")
 _GOES_ON_LARGE = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[A-ZÀ-Þ]")
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
 """Subject that makes "but" open a new clause; before a verb, "but" continues the clause."""
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|e\.g|i\.e|No|Prof|Jr|Sr|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co|Sold|Deal)|\b[A-Z])\.$"
+_SHORT = (
+    "Mr|Mrs|Ms|Dr|St|vs|etc|e\\.g|i\\.e|No|Prof|Jr|Sr|z\\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co"
+    "|Sold|Deal"
 )
+_ABBREVIATION = re.compile(rf"(?:\b(?:{_SHORT})|\b[A-Z])\.$")
 """Abbreviation or label after which the sentence continues."""
 _CLAUSE = re.compile(
     r"[\s—;:,，；：](?:(?<=\s)\s*(?:[-–—]+\s+|(?=but\s+" + _SUBJECT + r"))|(?<=;)\s+"
