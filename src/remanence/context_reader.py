@@ -189,7 +189,13 @@ async def _with_facts(
     facts = await runtime.recall_search.facts(
         owner, query or _newest_question(snapshot.tail), RECALLED
     )
-    text = memories_text(facts, max_tokens=policy.facts_budget, count_text=runtime.count_text)
+    state = snapshot.state
+    unseen = [
+        fact
+        for fact in facts
+        if fact.conversation != state.ref.id or (fact.last_seq or 0) < state.tail_seq
+    ]
+    text = memories_text(unseen, max_tokens=policy.facts_budget, count_text=runtime.count_text)
     return dataclasses.replace(request, memories=text)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import pytest
 
@@ -105,6 +106,29 @@ async def test_a_message_that_the_context_shows_is_not_repeated() -> None:
 
     assert "QX-4417" in context.volatile
     assert "QX-9000" not in context.volatile
+
+
+@pytest.mark.parametrize("place", ["prefix", "volatile"])
+async def test_a_fact_of_a_message_that_the_context_shows_is_not_repeated(
+    place: Literal["prefix", "volatile"],
+) -> None:
+    clock, policy = FixedClock(), Policy.default(facts_place=place)
+    async with Memory.open("sqlite:///:memory:", policy=policy, clock=clock) as memory:
+        conversation = memory.conversation("a", user="ana")
+        await conversation.append(Message.user("My flight LH 454 leaves on 2026-05-08 at 13:25."))
+        clock.advance(301)
+        await conversation.flush()
+        facts = await memory.facts.list(user="ana")
+        turn = "When does my flight LH 454 leave?"
+        await conversation.append(Message.user(turn))
+        here = await conversation.context(recall=turn)
+        other = memory.conversation("b", user="ana")
+        await other.append(Message.user(turn))
+        there = await other.context(recall=turn)
+
+    assert [fact.conversation for fact in facts] == ["a"]
+    assert "13:25" not in here.volatile
+    assert ("13:25" in there.volatile) == (place == "volatile")
 
 
 async def test_nothing_is_looked_up_while_the_whole_conversation_is_shown() -> None:

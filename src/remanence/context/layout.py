@@ -90,7 +90,7 @@ def build_context(
     )
     tail = _fit_tail(snapshot, policy, budget - _tokens(notes), count_message)
     stand_in = list(_stand_in_blocks(tail, count_text))
-    recalled = _recalled_block(policy, request, tail, notes, count_text)
+    recalled = _recalled_block(policy, snapshot, request, tail, notes, count_text)
     volatile = f"{recalled}\n\n{present}".strip()
     omitted = [*_without_notes(snapshot), *hidden, *tail.omitted]
     return Context(
@@ -335,6 +335,7 @@ def _volatile(
 
 def _recalled_block(
     policy: Policy,
+    snapshot: Snapshot,
     request: ContextRequest,
     tail: FittedTail,
     notes: Sequence[SystemBlock],
@@ -347,11 +348,15 @@ def _recalled_block(
         for message in tail.messages
         if not any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
     }
+    here = snapshot.state.ref.id
     shown = [request.facts, request.memories, *(block.text for block in notes)]
     unseen = (
         quote
         for quote in request.recall
-        if not (quote.hit.kind == "message" and quote.hit.first_seq in raw)
+        if not (
+            (quote.hit.kind == "message" or quote.hit.conversation == here)
+            and quote.hit.first_seq in raw
+        )
         and not any(quote.core in text for text in shown)
     )
     lines = render_quotes(unseen, max_tokens=policy.recall_tokens, count_text=count_text)
