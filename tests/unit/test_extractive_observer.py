@@ -310,6 +310,7 @@ def test_what_a_change_should_bring_is_not_what_it_brought() -> None:
 @pytest.mark.parametrize(
     "said",
     [
+        "No emojis in either.",
         "From now on give me dates with their weekday.",
         "You must never mention the roof.",
         "これからは日付に曜日を付けてください。",
@@ -405,6 +406,23 @@ def test_the_day_of_a_german_date_does_not_end_its_sentence() -> None:
 )
 def test_what_must_never_be_comes_first_in_any_language(said: str) -> None:
     chatter = [Message.user(f"The {n}th train to Turku had {n + 3} wagons.") for n in range(60)]
+    notes = _notes(_request(Message.user(said), *chatter, ratio=0.1))
+    assert notes[0].first_seq == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Please don't mention the roof again.",
+        "Soy alérgica a los frutos secos.",
+        "Je suis allergique aux crustacés.",
+        "Ich bin gegen Nüsse allergisch.",
+    ],
+)
+def test_what_a_user_states_comes_before_the_figures_of_an_agent(said: str) -> None:
+    chatter = [
+        Message.assistant(f"The {n}th train to Turku had {n + 3} wagons.") for n in range(60)
+    ]
     notes = _notes(_request(Message.user(said), *chatter, ratio=0.1))
     assert notes[0].first_seq == 1
 
