@@ -72,7 +72,14 @@ class Compressed:
     is_broken: bool = False
 
 
-Step: TypeAlias = Reply | Fail | Held | Compressed | Trouble
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """JSON documents as they are: the answer, or the events of a stream."""
+
+    documents: tuple[str, ...]
+
+
+Step: TypeAlias = Reply | Fail | Held | Compressed | Raw | Trouble
 
 
 class ModelServer:
@@ -148,6 +155,8 @@ class ModelServer:
             return _answer(writer, request, dialect, step)
         if isinstance(step, Compressed):
             return _answer_compressed(writer, request, dialect, step)
+        if isinstance(step, Raw):
+            return _answer_raw(writer, request, step)
         if isinstance(step, Held):
             return await _answer_held(writer, request, dialect, step)
         if isinstance(step, Fail):
@@ -155,6 +164,15 @@ class ModelServer:
             error = dialect.error(step.kind, message)
             return _send(writer, step.status, error, step.headers)
         return await _trouble(writer, request, dialect, step)
+
+
+def _answer_raw(writer: asyncio.StreamWriter, request: Received, step: Raw) -> None:
+    if request.body.get("stream"):
+        events = [*step.documents, "[DONE]"]
+        text = "".join(f"data: {event}\n\n" for event in events)
+        _send_text(writer, text, "text/event-stream")
+    else:
+        _send_text(writer, step.documents[0], "application/json")
 
 
 def _answer_compressed(

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.wire.dialects import Call, Reply
 from tests.wire.reach import KEY, Wire
-from tests.wire.servers import Compressed, Fail, ModelServer, Step
+from tests.wire.servers import Compressed, Fail, ModelServer, Raw, Step
 from tests.wire.talking import ONE_TRY, chat_of, conversing, said
 
 from remanence import Conversation, Tool
@@ -277,6 +277,32 @@ async def test_events_out_of_order_are_a_bad_answer(server: ModelServer, trouble
 
     assert caught.value.reason == "bad_answer"
     assert kept_then == ["Which gate?"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("choices", ["5", "[null]", '[{"index": 0, "%s": {"content": 5}}]'])
+async def test_choices_of_another_shape_are_a_bad_answer(
+    server: ModelServer, choices: str, stream: bool
+) -> None:
+    field = "delta" if stream else "message"
+    server.script(Raw((f'{{"choices": {choices.replace("%s", field)}}}',)))
+    wire = Wire(provider="openai", stream=stream, server=server)
+    async with conversing() as conversation:
+        with pytest.raises(ModelError, match="openai:") as caught:
+            await said(chat_of(conversation, wire, options=ONE_TRY), wire, "Which gate?")
+
+    assert caught.value.reason == "bad_answer"
+
+
+async def test_a_stream_may_end_with_a_choice_without_a_delta(server: ModelServer) -> None:
+    begun = '{"choices": [{"index": 0, "delta": {"content": "Gate B42."}}]}'
+    ended = '{"choices": [{"index": 0, "delta": null, "finish_reason": "stop"}]}'
+    server.script(Raw((begun, ended)))
+    wire = Wire(provider="openai", stream=True, server=server)
+    async with conversing() as conversation:
+        reply = await said(chat_of(conversation, wire, options=ONE_TRY), wire, "Which gate?")
+
+    assert (reply.text, reply.complete) == ("Gate B42.", True)
 
 
 async def test_a_compressed_answer_is_read(wire: Wire) -> None:

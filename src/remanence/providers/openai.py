@@ -1,7 +1,8 @@
 """OpenAI's Chat Completions, through its own client; also for compatible servers."""
 
 import os
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import httpx2
@@ -69,7 +70,8 @@ class OpenAI:
             client = self._client(http)
             arguments = self._arguments(request)
             completion: object = await client.chat.completions.create(**arguments)
-        return _parse_response(completion)
+        with _reading():
+            return _parse_response(completion)
 
     async def stream(
         self, request: ProviderRequest
@@ -82,9 +84,13 @@ class OpenAI:
             chunks = await client.chat.completions.create(**arguments, stream=True)
             async with chunks:
                 async for chunk in chunks:
-                    if text := parts.add(chunk):
+                    with _reading():
+                        text = parts.add(chunk)
+                    if text:
                         yield text
-        yield parts.response()
+        with _reading():
+            response = parts.response()
+        yield response
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         async with call_client(self._options) as http:
@@ -133,7 +139,7 @@ class ResponseParts:
     def add(self, chunk: ChatCompletionChunk) -> str:
         """Add a chunk and return its text."""
         self._usage = chunk.usage or self._usage
-        if not isinstance(chunk.choices, list):  # the client accepts any JSON as a chunk
+        if not isinstance(chunk.choices, list):
             return ""
         if self._ending == "unreadable":
             self._ending = "broken_off"
@@ -157,6 +163,8 @@ class ResponseParts:
         if choice.finish_reason is not None:
             ended = _ENDINGS.get(choice.finish_reason, "complete")
             self._ending = "refused" if self._ending == "refused" else ended
+        if choice.delta is None:  # some servers send the end of an answer without one
+            return ""
         if choice.delta.refusal:
             self._ending = "refused"
         for call in choice.delta.tool_calls or ():
@@ -169,6 +177,15 @@ class ResponseParts:
         if piece.function is not None:
             call["name"] += piece.function.name or ""
             call["arguments"] += piece.function.arguments or ""
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Raise `OpenAIError` where an answer is not of the protocol: the client accepts any JSON."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError) as error:
+        raise openai.OpenAIError("the answer is not of the protocol") from error
 
 
 def _address(spec: ModelSpec) -> tuple[str | None, str]:
