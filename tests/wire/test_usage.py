@@ -1,11 +1,19 @@
+import asyncio
+from collections.abc import AsyncGenerator
 from dataclasses import replace
+from typing import Final
 
 from tests.wire.dialects import Reply
 from tests.wire.reach import Wire
 
 from remanence.protocols import ModelRequest
+from remanence.providers import MeteredModel, ModelOptions
+from remanence.providers.provider_model import ProviderModel
+from remanence.providers.requests import Form, ProviderRequest, ProviderResponse, Tokens
+from remanence.providers.spec import parse_spec
+from remanence.providers.text_model import TextModel
 from remanence.testing import FixedClock
-from remanence.types import ConversationRef
+from remanence.types import ConversationRef, Usage
 
 # In the tests' servers a token is a word: 6 of the stable text, 6 of the prompt.
 
@@ -75,3 +83,47 @@ async def test_an_answer_that_repeats_itself_is_handed_on_as_it_is(
     answer = await wire.open().complete(ask)
 
     assert answer.text == loop
+
+
+class _Stalled:
+    """An adapter whose streams report tokens, and then nothing more."""
+
+    form: Final[Form] = "anthropic"
+    reasons = ()
+
+    def __init__(self) -> None:
+        self.reported = asyncio.Event()
+
+    def check(self) -> None:
+        pass
+
+    async def complete(self, request: ProviderRequest) -> ProviderResponse:
+        raise AssertionError("it is streamed")
+
+    async def stream(
+        self, request: ProviderRequest
+    ) -> AsyncGenerator[str | Tokens | ProviderResponse, None]:
+        yield Tokens(input=12, output=0)
+        self.reported.set()
+        await asyncio.Event().wait()
+
+
+async def test_a_streamed_call_that_is_cancelled_has_the_tokens_reported_until_then(
+    ask: ModelRequest,
+) -> None:
+    adapter, clock, options = _Stalled(), FixedClock(), ModelOptions(stream=True)
+    provider = ProviderModel(adapter, parse_spec("anthropic:x"), clock=clock, options=options)
+    usages: list[Usage] = []
+
+    async def record(_: ModelRequest, usage: Usage) -> None:
+        usages.append(usage)
+
+    text_model = TextModel(provider, stream=True, settings={})
+    model = MeteredModel(text_model, record=record, clock=clock)
+    call = asyncio.create_task(model.complete(ask))
+    async with asyncio.timeout(60):
+        await adapter.reported.wait()
+    call.cancel()
+    await asyncio.wait([call])
+
+    assert [(usage.outcome, usage.input_tokens) for usage in usages] == [("cancelled", 12)]

@@ -9,16 +9,17 @@ from typing import Any
 from remanence.errors import ModelError
 from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.providers.failures import unusable
+from remanence.providers.layer import Layer, Pieces
 from remanence.providers.meter import UnusableAnswer
 from remanence.providers.prompts import cache_key, render_question
 from remanence.providers.provider_model import ProviderModel
 from remanence.providers.requests import ProviderAnswer, ProviderRequest
 from remanence.providers.spec import can_continue
 from remanence.tokens import text_tokens
-from remanence.types import TextPart
+from remanence.types import TextPart, Usage
 
 
-class TextModel:
+class TextModel(Layer[ModelRequest, ModelAnswer]):
     """Calls a provider's model without tools; *settings* are further fields of its requests."""
 
     def __init__(self, model: ProviderModel, *, stream: bool, settings: Mapping[str, Any]) -> None:
@@ -30,13 +31,25 @@ class TextModel:
     def name(self) -> str:
         return self._model.name
 
-    async def complete(self, request: ModelRequest) -> ModelAnswer:
+    async def pieces(self, request: ModelRequest, *, streaming: bool) -> Pieces[ModelAnswer]:
+        """Yield the answer; before it, if `stream` is set, the usage of the call so far."""
         if request.live is not None and not can_continue(self.name):
             raise ModelError(
                 "bad_request",
                 f"{self.name} cannot go on from a prompt: use observer_mode='separate'",
             )
-        answer = await self._answer(self._render(request))
+        rendered = self._render(request)
+        if not (streaming or self._stream):
+            yield self._read(await self._model.complete(rendered))
+            return
+        async with aclosing(self._model.stream(rendered)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, ProviderAnswer):
+                    yield self._read(piece)
+                elif isinstance(piece, Usage):
+                    yield piece
+
+    def _read(self, answer: ProviderAnswer) -> ModelAnswer:
         texts = (part.text for part in answer.content if isinstance(part, TextPart))
         text = "\n".join(filter(None, texts))
         if not text.strip():
@@ -44,16 +57,6 @@ class TextModel:
             usage = replace(answer.usage, outcome=empty.reason)
             raise UnusableAnswer(empty.reason, str(empty), usage=usage)
         return ModelAnswer(text=text, complete=answer.complete, usage=answer.usage)
-
-    async def _answer(self, request: ProviderRequest) -> ProviderAnswer:
-        if not self._stream:
-            return await self._model.complete(request)
-        answer: ProviderAnswer | None = None
-        async with aclosing(self._model.stream(request)) as pieces:
-            async for piece in pieces:
-                answer = piece if isinstance(piece, ProviderAnswer) else None
-        assert answer is not None, "a stream ends with its answer or an error"
-        return answer
 
     def _render(self, request: ModelRequest) -> ProviderRequest:
         model = self._model
