@@ -28,6 +28,11 @@ _TRIES = 5
 _SNAPSHOT = psycopg.IsolationLevel.REPEATABLE_READ
 _STATUS = "SELECT pg_xact_status(%s::xid8)"
 _POLL_SECONDS = 0.1
+_VACUUM = (
+    "VACUUM conversations, states, messages, segments, journal, text_index, fact_owners, facts, "
+    "facts_index, facts_pins, vectors, fact_vectors, model_calls, turns"
+)
+"""Without names it would take up tables of other applications, too."""
 
 
 class PostgresStore(SQLStore):
@@ -136,7 +141,7 @@ class PostgresStore(SQLStore):
             with self._pool.connection() as connection:
                 connection.autocommit = True
                 try:
-                    connection.execute("VACUUM")
+                    connection.execute(_VACUUM)
                 finally:
                     if not connection.closed:
                         connection.autocommit = False
