@@ -45,7 +45,7 @@ def remove_segment(connection: Connection, segment_key: int) -> None:
 
 
 def index_some(connection: Connection, conversation: int) -> bool:
-    """Index the oldest messages outside the index; false if none is left."""
+    """Index the oldest messages outside the index; false if none is left after them."""
     rows: Sequence[Row] = connection.execute(
         "SELECT messages.key, seq, kind, content FROM messages JOIN states USING (conversation) "
         "WHERE conversation = ? AND seq > indexed_seq ORDER BY seq LIMIT ?",
@@ -66,7 +66,7 @@ def index_some(connection: Connection, conversation: int) -> bool:
     connection.execute(
         "UPDATE states SET indexed_seq = ? WHERE conversation = ?", (indexed_seq, conversation)
     )
-    return True
+    return len(rows) == _STEP_MESSAGES or indexed_seq != rows[-1][1]
 
 
 def _indexable_text(text: str) -> str:
