@@ -286,6 +286,21 @@ async def test_facts_of_a_short_conversation_are_kept_when_it_falls_idle() -> No
     assert summaries(facts) == ["Ana", "Ana keeps bees"]
 
 
+async def test_an_idle_pause_takes_one_extraction_also_across_a_restart(tmp_path: Path) -> None:
+    clock, extractor = FixedClock(), ScriptedFacts()
+    for _ in range(2):
+        async with Memory.open(
+            f"sqlite:///{tmp_path / 'memory.db'}", extractor=extractor, clock=clock
+        ) as memory:
+            chat = memory.conversation("a", user="ana")
+            await chat.append(Message.user("I keep bees.", id="m1"))
+            clock.advance(301)
+            for _ in range(3):
+                await chat.flush()
+
+    assert [len(request.messages) for request in extractor.requests] == [1]
+
+
 async def test_a_failed_extraction_changes_nothing_and_is_tried_again() -> None:
     clock = FixedClock()
     extractor = ScriptedFacts(ModelError("overloaded", "busy"), (FactDraft(summary="Likes tea"),))
