@@ -72,8 +72,8 @@ def select(
 
 def _rank(
     candidates: Sequence[Candidate], costs: Sequence[int]
-) -> Generator[None, None, list[int]]:
-    """Return indices by gain per token; a stale gain is recomputed when it reaches the top."""
+) -> Generator[None, None, list[tuple[int, float]]]:
+    """Return indices with their gain per token, best first; a stale gain is recomputed when it reaches the top."""
     seen: dict[int, Counter[str]] = {}
     kept: set[tuple[int, str]] = set()
     heap: list[tuple[int, float, int]] = []
@@ -83,7 +83,7 @@ def _rank(
             heap.append((_rank_of(candidate), -gain / (costs[index] + _OVERHEAD), index))
         yield
     heapq.heapify(heap)
-    order: list[int] = []
+    order: list[tuple[int, float]] = []
     while heap:
         late, _, index = heapq.heappop(heap)
         candidate = candidates[index]
@@ -92,7 +92,7 @@ def _rank(
         if heap and (late, -density) > heap[0][:2]:
             heapq.heappush(heap, (late, -density, index))
         elif density > 0 and same not in kept:
-            order.append(index)
+            order.append((index, density))
             kept.add(same)
             seen[candidate.stretch].update([term for term, _ in candidate.terms])
         yield
@@ -104,29 +104,39 @@ def _rank_of(candidate: Candidate) -> int:
 
 
 def _within_shares(
-    order: Sequence[int], candidates: Sequence[Candidate], costs: Sequence[int], target: int
+    ranked: Sequence[tuple[int, float]],
+    candidates: Sequence[Candidate],
+    costs: Sequence[int],
+    target: int,
 ) -> list[int]:
-    """Return the order without output of tools beyond its share of what is written."""
+    """Return the order without output of tools beyond its share of what is written.
+
+    What a user states beyond its share competes with all else by gain per token.
+    """
+    stated = target * _STATED_SHARE
+    first: list[int] = []
+    rest: list[tuple[float, int]] = []
+    for index, density in ranked:
+        rank = _rank_of(candidates[index])
+        stated -= costs[index] + _JOIN if rank == 1 else 0
+        if rank == 0 or (rank == 1 and stated >= 0):
+            first.append(index)
+        else:
+            rest.append((-density, index))
+    order = [*first, *(index for _, index in sorted(rest))]
     said = sum(costs[index] + _JOIN for index in order if not candidates[index].is_output)
     room = target * _SHARE_ALONE
     if said:
         room = max(_LINES_OF_OUTPUT, said * _OUTPUT_SHARE / (1 - _OUTPUT_SHARE))
         room = min(target * _OUTPUT_SHARE, room)
-    stated = target * _STATED_SHARE
     kept: list[int] = []
-    late: list[int] = []
     for index in order:
-        if _rank_of(candidates[index]) == 1:
-            stated -= costs[index] + _JOIN
-            if stated < 0:
-                late.append(index)
-                continue
         if candidates[index].is_output:
             if costs[index] > room:
                 continue
             room -= costs[index]
         kept.append(index)
-    return kept + late
+    return kept
 
 
 def _gain(candidate: Candidate, seen: Mapping[str, int]) -> float:
