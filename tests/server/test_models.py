@@ -1,6 +1,7 @@
 """Several models behind `remanence serve`, and the window that counts."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,21 @@ async def test_a_variable_that_is_not_set_is_named_when_the_model_is_opened(prov
         with pytest.raises(ModelError, match="set NOT_SET_HERE") as caught:
             opened(f"{provider}:mine", clock=FixedClock(), options=options)
         assert caught.value.reason == "auth"
+
+
+@pytest.mark.parametrize("opened", [open_model, open_chat_model])
+@pytest.mark.parametrize(
+    "chain", ["anthropic:one, openai:two", ["anthropic:one", ["openai:two", "anthropic:three"]]]
+)
+def test_a_chain_gives_the_own_key_of_its_first_model_to_no_other_provider(
+    monkeypatch: pytest.MonkeyPatch, opened: Callable[..., object], chain: str | list[object]
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("ANTHROPIC_ACCESS", "zz-anthropic-0123456789")
+    options = ModelOptions(key_variable="ANTHROPIC_ACCESS")
+
+    with pytest.raises(ModelError, match="openai:two needs a key: set OPENAI_API_KEY"):
+        opened(chain, clock=FixedClock(), options=options)
 
 
 @pytest.mark.parametrize("key", ["sk-ant-0123456789", "AIzaSyD0123456789", ""])

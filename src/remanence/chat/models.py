@@ -13,7 +13,7 @@ from remanence.protocols import Model, ModelRequest
 from remanence.providers import ModelOptions, open_model, open_provider_model
 from remanence.providers.fallback import FallbackModel
 from remanence.providers.layer import Link, Pieces
-from remanence.providers.spec import parse_spec, split_names
+from remanence.providers.spec import first_provider, parse_spec, split_names
 
 __all__ = ["ChatAnswer", "ChatModel", "ChatRequest", "ChatSource", "calls_tools", "open_chat_model"]
 
@@ -98,8 +98,14 @@ def open_chat_model(
                 model, attempts=options.attempts, max_output_tokens=max_output_tokens
             )
     elif isinstance(source, Sequence):
+        owner, others = first_provider(source), replace(options, key_variable=None)
         links = [
-            open_chat_model(link, clock=clock, options=options, max_output_tokens=max_output_tokens)
+            open_chat_model(
+                link,
+                clock=clock,
+                options=options if first_provider(link) == owner else others,
+                max_output_tokens=max_output_tokens,
+            )
             for link in source
         ]
         if len(links) == 1:

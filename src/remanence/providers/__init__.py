@@ -103,14 +103,17 @@ class _Opener:
         self._clock = clock
         self._record = record
         self._limits: dict[str, Limits] = {}
+        self._key_owner: str | None = None
 
     def open(self, source: ModelSource) -> Model:
         if isinstance(source, str):
             if len(names := split_names(source)) > 1:
                 return self.open(names)
-            return self._open_named(
-                replace(parse_spec(source), key_variable=self._options.key_variable)
-            )
+            spec = parse_spec(source)
+            self._key_owner = self._key_owner or spec.provider
+            if spec.provider == self._key_owner:  # no other provider may see the key
+                spec = replace(spec, key_variable=self._options.key_variable)
+            return self._open_named(spec)
         if isinstance(source, Sequence):
             return FallbackModel(
                 [self.open(link) for link in source],

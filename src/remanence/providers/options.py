@@ -18,7 +18,8 @@ class ModelOptions:
     the first one. A chain skips a model for `cooldown_seconds` after it failed. Requests and tokens
     per minute and `parallel` calls are limits for each provider. With `stream` the answer is
     streamed, which some servers need for long answers. `key_variable` is the environment variable
-    of the key, by default that of the provider. `connections` are kept open between calls, and
+    of the key, by default that of the provider; in a chain only models of the first one's provider
+    get that key. `connections` are kept open between calls, and
     closed by their owner; without them each call opens its own, except those of a memory.
     """
 

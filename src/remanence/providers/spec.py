@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -80,6 +81,15 @@ def can_continue(name: str) -> bool:
 def split_names(text: str) -> list[str]:
     """Return the names of a chain, such as `anthropic:claude-haiku-4-5, openai:gpt-5-mini`."""
     return _BETWEEN_NAMES.split(text.strip())
+
+
+def first_provider(source: object) -> str | None:
+    """Return the provider of the first name in a chain, whose own key is only for that provider."""
+    if isinstance(source, str):
+        return parse_spec(split_names(source)[0]).provider
+    if isinstance(source, Sequence):
+        return next(filter(None, map(first_provider, source)), None)
+    return None
 
 
 def parse_spec(text: str) -> ModelSpec:

@@ -34,7 +34,8 @@ class Settings:
         observer_model: the model of the observer instead of *model*.
         reflector_model: the model of the reflector instead of *model*.
         model_key_variable: the environment variable of the key for *model*; None: that of its
-            provider, such as `ANTHROPIC_API_KEY`.
+            provider, such as `ANTHROPIC_API_KEY`. Of several models only those of the first one's
+            provider get it.
         observer_key_variable: the same for the observer's model.
         reflector_key_variable: the same for the reflector's model.
         durability: `full` survives power loss, `normal` only a killed process.
