@@ -74,7 +74,18 @@ async def test_functions_and_models_may_stand_in_one_chain(ask: ModelRequest) ->
 
 
 @pytest.mark.parametrize(
-    "text", ["", "gpt-4o", "openai:", ":gpt-4o", "openai:m@http://", "openai:m@http://[1"]
+    "text",
+    [
+        "",
+        "gpt-4o",
+        "openai:",
+        ":gpt-4o",
+        "openai:m@http://",
+        "openai:m@http://[1",
+        "openai:gpt-5-mini, gpt-4o",
+        "openai:gpt-5-mini,",
+        "openai:m@http://host/v1, gpt-4o",
+    ],
 )
 def test_a_name_that_is_none_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ModelError, match=r"ollama:llama3\.2") as caught:

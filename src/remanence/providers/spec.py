@@ -100,7 +100,8 @@ def parse_spec(text: str) -> ModelSpec:
     """
     name, at, base_url = _split_url(text.strip())
     provider, _, model = name.partition(":")
-    if not provider or not model or (at and not _is_url(base_url)):
+    is_list = "," in name or " " in base_url  # of names of which one has no provider
+    if not provider or not model or is_list or (at and not _is_url(base_url)):
         raise ModelError("unknown_model", f"model {name!r} is not a name: write {_FORMS}")
     provider = provider.lower()
     return ModelSpec(
