@@ -290,3 +290,18 @@ def test_a_number_in_a_file_is_a_number_and_may_have_a_point(tmp_path: Path) -> 
     assert "workers='2' (file remanence.toml) is impossible: use a whole number" in refusal(
         tmp_path
     )
+
+
+@pytest.mark.parametrize("key", ["model", "observer_model", "reflector_model"])
+def test_several_models_may_be_a_list_in_a_file(key: str, tmp_path: Path) -> None:
+    file = tmp_path / "remanence.toml"
+    file.write_text(f'{key} = ["anthropic:claude-haiku-4-5", "openai:gpt-5-mini"]\n')
+
+    assert getattr(load(tmp_path).settings, key) == "anthropic:claude-haiku-4-5, openai:gpt-5-mini"
+
+
+@pytest.mark.parametrize("value", ["[]", "[1, 2]"])
+def test_a_list_of_models_that_names_none_is_refused(value: str, tmp_path: Path) -> None:
+    (tmp_path / "remanence.toml").write_text(f"model = {value}\n")
+
+    assert refusal(tmp_path).startswith(f"model={value} (file remanence.toml) is impossible")

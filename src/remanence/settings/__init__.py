@@ -29,8 +29,8 @@ class Settings:
         preset: the policy that the `policy` values change.
         policy: changes to the preset, by field name.
         model: the model of observer and reflector, such as `anthropic:claude-haiku-4-5`, or several,
-            tried in order: `anthropic:claude-haiku-4-5, openai:gpt-5-mini`; None: the embedded
-            ones, which need no model.
+            tried in order: `anthropic:claude-haiku-4-5, openai:gpt-5-mini`, in a file also a list;
+            None: the embedded ones, which need no model.
         observer_model: the model of the observer instead of *model*.
         reflector_model: the model of the reflector instead of *model*.
         model_key_variable: the environment variable of the key for *model*; None: that of its

@@ -38,6 +38,8 @@ FILE_NAMES = ("remanence.toml", "remanence.json")
 OTHER_VARIABLES = frozenset({CONFIG_VARIABLE, "REMANENCE_DATA", "REMANENCE_DEBUG"})
 """Variables with the prefix that are not settings, like those that begin with REMANENCE_TEST_."""
 ENVIRONMENT: Final = "environment"
+CHAINS: Final = frozenset({"model", "observer_model", "reflector_model"})
+"""Keys that may be a list of models, tried in order."""
 
 Values: TypeAlias = dict[str, Any]  # from one source, before they are checked
 
@@ -162,7 +164,10 @@ def _check(key: str, entry: Entry) -> object:
         known = [variable(name) if entry.source == ENVIRONMENT else name for name in types]
         hint = nearest_hint(entry.name, known)
         raise InvalidPolicy(f"{entry.name} ({entry.source}) is unknown: {hint}")
-    value = _convert(entry.setting, types[key], is_text=entry.source == ENVIRONMENT)
+    value = entry.setting
+    if key in CHAINS and value and isinstance(value, list) and is_of_type(value, tuple[str, ...]):
+        value = ", ".join(value)
+    value = _convert(value, types[key], is_text=entry.source == ENVIRONMENT)
     try:
         check_value(key.removeprefix("policy."), value, types[key])
     except InvalidSetting as error:
