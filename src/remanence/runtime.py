@@ -95,8 +95,8 @@ class Runtime:
         """Stop the background work; steps in progress have some time to finish."""
         self._closed = True
         seconds = self.settings.shutdown_timeout_seconds
-        await self.engine.close(timeout_seconds=seconds)
-        if self.indexer is not None:
-            await self.indexer.close()
-        await self.ledger.close(timeout_seconds=seconds)
-        await self.connections.aclose()
+        async with self.connections:
+            await self.engine.close(timeout_seconds=seconds)
+            if self.indexer is not None:
+                await self.indexer.close()
+            await self.ledger.close(timeout_seconds=seconds)
