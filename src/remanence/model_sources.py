@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from remanence.clock import Clock
-from remanence.costs.budgets import BudgetedObserver, BudgetedReflector, Budgets
+from remanence.costs.budgets import BudgetedExtractor, BudgetedObserver, BudgetedReflector, Budgets
 from remanence.errors import InvalidPolicy
 from remanence.facts import ExtractiveFacts, ModelFacts
 from remanence.observers.extractive import ExtractiveObserver, ExtractiveReflector
@@ -77,10 +77,14 @@ class ObserverFactory:
         if isinstance(source, FactExtractor):
             return source
         model = await self._open(source, key_variable)
-        return ModelFacts(
+        facts = ModelFacts(
             model,
             language=self.policy.note_language,
             max_output_tokens=self.policy.max_output_tokens,
+        )
+        # Without budget facts wait: those of another extractor would bear this one's name.
+        return (
+            BudgetedExtractor(facts, instead=None, budgets=self.budgets) if self.budgets else facts
         )
 
     async def _observer(

@@ -12,11 +12,13 @@ from hypothesis import given, strategies as st
 from tests.builders import observe_request, reflect_request
 
 from remanence import Budget
-from remanence.costs.budgets import BudgetedObserver, BudgetedReflector, Budgets
+from remanence.costs.budgets import BudgetedExtractor, BudgetedObserver, BudgetedReflector, Budgets
 from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
 from remanence.costs.prices import cache_prices
 from remanence.errors import InvalidPolicy, ObservationSkipped
+from remanence.facts import ExtractiveFacts
+from remanence.protocols import ExtractRequest
 from remanence.stores import open_store
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.store_contract.samples import observation, usage
@@ -267,6 +269,24 @@ async def test_without_a_stand_in_the_step_is_left_out_until_the_budget_is_renew
     assert str(skipped.value) == "the day budget is spent: 0.2500 USD, 1,100 tokens"
     assert skipped.value.reason == skipped_too.value.reason == "over_budget"
     assert skipped.value.until == skipped_too.value.until == datetime(2026, 3, 3, tzinfo=UTC)
+
+
+async def test_facts_wait_too_until_the_budget_is_renewed() -> None:
+    request = ExtractRequest(
+        conversation=CHAT,
+        user="ana",
+        messages=(Message.user("I live in Porto."),),
+        notes=(),
+        known=(),
+        now=NOW,
+    )
+    async with spent(Budget(scope="day", hard_tokens=1_000), calls=(call(),)) as budgets:
+        facts = BudgetedExtractor(ExtractiveFacts(), instead=None, budgets=budgets)
+        with pytest.raises(ObservationSkipped, match="the day budget is spent"):
+            await facts.extract(request)
+    async with spent(Budget(scope="day", hard_tokens=1_000)) as budgets:
+        facts = BudgetedExtractor(ExtractiveFacts(), instead=None, budgets=budgets)
+        assert [fact.summary for fact in await facts.extract(request)] == ["I live in Porto."]
 
 
 # Counts that a provider corrects

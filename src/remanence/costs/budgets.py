@@ -1,4 +1,4 @@
-"""Budgets of the memory's own model calls, checked before each observation and reflection."""
+"""Budgets of the memory's own model calls, checked before each observation, reflection and extraction."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -10,10 +10,17 @@ from remanence.costs.ledger import Ledger
 from remanence.engine.backoff import maker_name
 from remanence.engine.segment_writer import source_limit
 from remanence.errors import ObservationSkipped
-from remanence.protocols import Observer, ObserveRequest, Reflector, ReflectRequest
-from remanence.types import Budget, BudgetState, ConversationRef, Draft, UsageTotal
+from remanence.protocols import (
+    ExtractRequest,
+    FactExtractor,
+    Observer,
+    ObserveRequest,
+    Reflector,
+    ReflectRequest,
+)
+from remanence.types import Budget, BudgetState, ConversationRef, Draft, FactDraft, UsageTotal
 
-Maker = TypeVar("Maker", bound=Observer | Reflector)
+Maker = TypeVar("Maker", bound=Observer | Reflector | FactExtractor)
 
 _MAX_WARNINGS: Final = 10_000
 
@@ -92,7 +99,7 @@ class _BudgetedMaker(Generic[Maker]):
     def name(self) -> str:
         return maker_name(self._maker)
 
-    async def _choose(self, request: ObserveRequest | ReflectRequest) -> Maker:
+    async def _choose(self, request: ObserveRequest | ReflectRequest | ExtractRequest) -> Maker:
         spent = await self._budgets.find_exhausted(request.conversation, request.user)
         if spent is None:
             return self._maker
@@ -122,6 +129,13 @@ class BudgetedReflector(_BudgetedMaker[Reflector]):
 
     async def reflect(self, request: ReflectRequest) -> Draft:
         return await (await self._choose(request)).reflect(request)
+
+
+class BudgetedExtractor(_BudgetedMaker[FactExtractor]):
+    """An extractor of facts within budgets."""
+
+    async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
+        return await (await self._choose(request)).extract(request)
 
 
 def _spending(budget: Budget, totals: Sequence[UsageTotal]) -> BudgetState:
