@@ -186,3 +186,36 @@ async def test_a_look_that_is_planned_during_an_append_is_kept(
 async def test_a_name_that_is_not_unicode_is_refused(store: Store) -> None:
     with pytest.raises(StoreError, match="not Unicode"):
         await store.append(ConversationRef("default", "\ud800"), [hello()], user=None)
+
+
+async def test_a_store_for_reading_reads_and_refuses_to_write(store: Store, database: str) -> None:
+    appended = await store.append(REF, [hello()], user=None)
+    reading = await open_store(database, read_only=True)
+    try:
+        assert await reading.messages(REF, after=0, limit=None) == appended.messages
+        with pytest.raises(StoreUnavailable, match="open for reading only"):
+            await reading.append(REF, [hello("Again.")], user=None)
+        with pytest.raises(StoreUnavailable, match="open for reading only"):
+            await reading.scrub()
+    finally:
+        await reading.close()
+
+    assert await store.messages(REF, after=0, limit=None) == appended.messages
+
+
+async def test_reading_creates_no_tables(store: Store, database: str) -> None:
+    assert store is not None
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA elsewhere")
+    try:
+        with pytest.raises(StoreUnavailable, match="run 'remanence migrate'"):
+            await open_store(f"{database}&options=-csearch_path%3Delsewhere", read_only=True)
+        with psycopg.connect(database) as connection:
+            found = connection.execute(
+                "SELECT 1 FROM pg_tables WHERE schemaname = 'elsewhere'"
+            ).fetchall()
+    finally:
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA elsewhere CASCADE")
+
+    assert found == []

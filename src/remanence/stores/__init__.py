@@ -48,7 +48,9 @@ async def open_store(
             postgres = importlib.import_module("remanence.stores.postgres")
         except ModuleNotFoundError as error:
             raise MissingExtra("postgres", error.name or "psycopg") from error
-        opened: Store = await postgres.open_postgres(url, clock=clock or SystemClock())
+        opened: Store = await postgres.open_postgres(
+            url, clock=clock or SystemClock(), read_only=read_only
+        )
         return opened
     if scheme != "sqlite":
         raise StoreUnavailable(f"store {_mask_password(url)!r} has an unknown scheme: use {_KNOWN}")

@@ -8,6 +8,7 @@ import psycopg
 from psycopg_pool import ConnectionPool
 
 from remanence.clock import Clock
+from remanence.errors import StoreUnavailable
 from remanence.stores import migrate
 from remanence.stores.postgres.errors import translate_error
 from remanence.stores.postgres.store import PostgresStore
@@ -19,20 +20,41 @@ _MIGRATIONS = "remanence.stores.postgres"
 _LOCK = 0x72656D61  # "rema"
 
 
-async def open_postgres(url: str, *, clock: Clock, size: int = 8) -> PostgresStore:
-    """Open the database at *url*, and create or migrate its tables."""
-    return await asyncio.to_thread(_open, url, clock, size)
+async def open_postgres(
+    url: str, *, clock: Clock, size: int = 8, read_only: bool = False
+) -> PostgresStore:
+    """Open the database at *url*, and create or migrate its tables unless it is *read_only*."""
+    return await asyncio.to_thread(_open, url, clock, size=size, read_only=read_only)
 
 
-def _open(url: str, clock: Clock, size: int) -> PostgresStore:
+def _open(url: str, clock: Clock, *, size: int, read_only: bool) -> PostgresStore:
     name = f"PostgreSQL database {urlsplit(url).path.removeprefix('/')!r}"
     try:
         with psycopg.connect(url, connect_timeout=10) as connection:
-            _migrate(connection, name, clock)
+            if read_only:
+                _require_newest(connection, name)
+            else:
+                _migrate(connection, name, clock)
         pool = ConnectionPool(url, min_size=1, max_size=size, open=True, timeout=30)
     except psycopg.Error as error:
         raise translate_error(error, name) from error
-    return PostgresStore(pool, name=name, clock=clock, size=size)
+    return PostgresStore(pool, name=name, clock=clock, size=size, read_only=read_only)
+
+
+def _require_newest(connection: psycopg.Connection, name: str) -> None:
+    (has_tables,) = connection.execute(
+        "SELECT to_regclass('schema_migrations') IS NOT NULL"
+    ).fetchone() or (False,)
+    if not has_tables or _due(connection, name):
+        raise StoreUnavailable(
+            f"{name} has no tables of a memory, or those of an earlier remanence, and is open for "
+            "reading only: run 'remanence migrate' on it"
+        )
+
+
+def _due(connection: psycopg.Connection, name: str) -> tuple[migrate.Migration, ...]:
+    applied = {row[0] for row in connection.execute("SELECT number FROM schema_migrations")}
+    return migrate.due(migrate.load(_MIGRATIONS), applied, database=name)
 
 
 def _migrate(connection: psycopg.Connection, name: str, clock: Clock) -> None:
@@ -42,8 +64,7 @@ def _migrate(connection: psycopg.Connection, name: str, clock: Clock) -> None:
         "CREATE TABLE IF NOT EXISTS schema_migrations (number INT PRIMARY KEY, "
         "name TEXT NOT NULL, applied_at TEXT NOT NULL, version TEXT NOT NULL)"
     )
-    applied = {row[0] for row in connection.execute("SELECT number FROM schema_migrations")}
-    for step in migrate.due(migrate.load(_MIGRATIONS), applied, database=name):
+    for step in _due(connection, name):
         connection.execute(step.sql.encode())
         connection.execute(
             "INSERT INTO schema_migrations (number, name, applied_at, version) "

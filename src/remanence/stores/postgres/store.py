@@ -38,12 +38,21 @@ _VACUUM = (
 class PostgresStore(SQLStore):
     """A `Store` in a PostgreSQL database, for any number of processes."""
 
-    def __init__(self, pool: ConnectionPool, *, name: str, clock: Clock, size: int) -> None:
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        *,
+        name: str,
+        clock: Clock,
+        size: int,
+        read_only: bool = False,
+    ) -> None:
         self._pool = pool
         self._name = name
         self._clock = clock
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="remanence-postgres")
         self._read_snapshot = snapshots.read
+        self._read_only = read_only
         self._closed = False
 
     async def search(
@@ -56,6 +65,7 @@ class PostgresStore(SQLStore):
 
     async def scrub(self) -> None:
         """Free the space of erased rows; the server overwrites it in its own time."""
+        self._require_writable()
         await self._in_thread(self._vacuum)
 
     async def close(self) -> None:
@@ -68,6 +78,7 @@ class PostgresStore(SQLStore):
         self._pool.close()
 
     async def _write(self, work: Work[T]) -> T:
+        self._require_writable()
         return await self._run(work, read_only=False)
 
     async def _read(self, work: Work[T]) -> T:
@@ -75,6 +86,12 @@ class PostgresStore(SQLStore):
 
     async def _run(self, work: Work[T], *, read_only: bool) -> T:
         return await self._in_thread(partial(self._transact, work, read_only=read_only))
+
+    def _require_writable(self) -> None:
+        if self._read_only and not self._closed:
+            raise StoreUnavailable(
+                f"{self._name} is open for reading only: open it without read_only=True"
+            )
 
     async def _in_thread(self, act: Callable[[], T]) -> T:
         if self._closed:

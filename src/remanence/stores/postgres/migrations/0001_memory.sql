@@ -1,5 +1,6 @@
--- Times are texts of ISO 8601 in UTC and of fixed width, as in the other backend: they sort like
--- instants, and both backends share their statements. Names sort by their bytes.
+-- Times are texts of ISO 8601, as in SQLite, so that both share their statements: in UTC and of fixed
+-- width, so that they sort like instants, but a message's own time keeps its offset. Names sort by
+-- their bytes.
 CREATE TABLE conversations (
   key        BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   tenant     TEXT COLLATE "C" NOT NULL,
