@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TypeVar
 
 from remanence.clock import Clock
 from remanence.costs.budgets import BudgetedExtractor, BudgetedObserver, BudgetedReflector, Budgets
@@ -13,121 +13,114 @@ from remanence.observers.extractive import ExtractiveObserver, ExtractiveReflect
 from remanence.observers.llm import ModelObserver, ModelReflector
 from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, FactExtractor, Model, ModelRequest, Observer, Reflector
-from remanence.providers import (
-    MeteredModel,
-    ModelOptions,
-    ModelSource,
-    open_model,
-)
+from remanence.providers import MeteredModel, ModelOptions, ModelSource, open_model
 from remanence.providers.spec import can_continue
+from remanence.settings import Settings
 from remanence.types import Usage
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserverFactory:
-    """Makes an observer, a reflector and an extractor.
+    """Makes the observer, the reflector and the extractor of a memory.
 
-    A `key_variable` names the environment variable with the key of a role's model.
-
-    Their models report the usage of each call to `record`, and of each answer also to `compare`,
-    with the estimate of `count`; neither blocks nor raises.
+    Each comes from its own source, or else from *model*, or else is the embedded one; no model is
+    opened for one that is never used. Models report the usage of each call to `record`, and of each
+    answer also to `compare`, with the estimate of `count`; neither blocks nor raises.
     """
 
     policy: Policy
+    settings: Settings
     clock: Clock
     record: Callable[[Usage], None]
     compare: Callable[[Usage, int], None]
     count: CountTokens
     options: ModelOptions
     budgets: Budgets
-    over_budget: Literal["extractive", "raw"]
+    model: "ModelSource | None" = None
 
-    async def observer(
-        self, source: "Observer | ModelSource | None", *, key_variable: str | None = None
-    ) -> Observer:
-        """Return the observer for *source*; the embedded one for None.
+    async def observer(self, source: "Observer | ModelSource | None") -> Observer:
+        """Return the observer for *source*.
 
         Raises:
             InvalidPolicy: it cannot observe in the policy's `observer_mode`.
             ModelError: its model cannot be opened.
         """
-        observer = await self._observer(source, key_variable)
-        self._check_mode(observer)
+        own = source or self.settings.observer_model
+        chosen = own or self.model
+        if chosen is None or not self.policy.enabled:
+            observer: Observer = ExtractiveObserver()
+        elif isinstance(chosen, ModelObserver):
+            observer = chosen.asking(self._meter(chosen.model))
+        elif isinstance(chosen, Observer):
+            observer = chosen
+        else:
+            key = self._key_variable(own, self.settings.observer_key_variable)
+            observer = await self._ask(ModelObserver, chosen, key)
+        if self.policy.enabled and self.policy.observer_mode == "continuation":
+            _check_continuation(observer)
         if not self.budgets or isinstance(observer, ExtractiveObserver):
             return observer
-        instead = ExtractiveObserver() if self.over_budget == "extractive" else None
+        instead = ExtractiveObserver() if self.settings.over_budget == "extractive" else None
         return BudgetedObserver(observer, instead=instead, budgets=self.budgets)
 
-    async def reflector(
-        self, source: "Reflector | ModelSource | None", *, key_variable: str | None = None
-    ) -> Reflector:
-        """Return the reflector for *source*; the embedded one for None. Errors as above."""
-        reflector = await self._reflector(source, key_variable)
+    async def reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
+        """Return the reflector for *source*; errors as above."""
+        own = source or self.settings.reflector_model
+        chosen = own or self.model
+        if chosen is None or not self._reflects:
+            return ExtractiveReflector()
+        if isinstance(chosen, ModelReflector):
+            reflector: Reflector = chosen.asking(self._meter(chosen.model))
+        elif isinstance(chosen, Reflector):
+            reflector = chosen
+        else:
+            key = self._key_variable(own, self.settings.reflector_key_variable)
+            reflector = await self._ask(ModelReflector, chosen, key)
         if not self.budgets or isinstance(reflector, ExtractiveReflector):
             return reflector
-        instead = ExtractiveReflector() if self.over_budget == "extractive" else None
+        instead = ExtractiveReflector() if self.settings.over_budget == "extractive" else None
         return BudgetedReflector(reflector, instead=instead, budgets=self.budgets)
 
-    async def extractor(
-        self, source: "FactExtractor | ModelSource | None", *, key_variable: str | None = None
-    ) -> FactExtractor:
-        """Return the extractor for *source*; the embedded one for None."""
-        if source is None:
+    async def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
+        """Return the extractor for *source*; errors as above."""
+        chosen = source or self.model
+        if chosen is None or not self._reflects:
             return ExtractiveFacts()
-        if isinstance(source, FactExtractor):
-            return source
-        model = await self._open(source, key_variable)
-        facts = ModelFacts(
-            model,
-            language=self.policy.note_language,
-            max_output_tokens=self.policy.max_output_tokens,
-        )
+        if isinstance(chosen, FactExtractor):
+            return chosen
+        facts = await self._ask(ModelFacts, chosen, self._key_variable(source, None))
         # Without budget facts wait: those of another extractor would bear this one's name.
         return (
             BudgetedExtractor(facts, instead=None, budgets=self.budgets) if self.budgets else facts
         )
 
-    async def _observer(
-        self, source: "Observer | ModelSource | None", key_variable: str | None
-    ) -> Observer:
-        if source is None:
-            return ExtractiveObserver()
-        if isinstance(source, ModelObserver):
-            return source.asking(self._meter(source.model))
-        if isinstance(source, Observer):
-            return source
-        model = await self._open(source, key_variable)
-        return ModelObserver(
-            model,
-            language=self.policy.note_language,
-            max_output_tokens=self.policy.max_output_tokens,
-        )
+    @property
+    def _reflects(self) -> bool:
+        """Return whether notes are reflected: daily notes are, also by a disabled policy."""
+        return self.policy.enabled or self.settings.daily_directory is not None
 
-    async def _reflector(
-        self, source: "Reflector | ModelSource | None", key_variable: str | None
-    ) -> Reflector:
-        if source is None:
-            return ExtractiveReflector()
-        if isinstance(source, ModelReflector):
-            return source.asking(self._meter(source.model))
-        if isinstance(source, Reflector):
-            return source
-        model = await self._open(source, key_variable)
-        return ModelReflector(
-            model,
-            language=self.policy.note_language,
-            max_output_tokens=self.policy.max_output_tokens,
-        )
+    def _key_variable(self, own: object, key_variable: str | None) -> str | None:
+        return key_variable or (None if own else self.settings.model_key_variable)
 
-    async def _open(self, source: ModelSource, key_variable: str | None) -> Model:
+    async def _ask(
+        self, role: Callable[..., T], source: ModelSource, key_variable: str | None
+    ) -> T:
+        """Return a *role* that asks the model of *source*."""
         options = self.options
         if key_variable is not None:
             options = replace(options, key_variable=key_variable)
         if options.timeout_seconds is None:
             options = replace(options, timeout_seconds=self.policy.observe_timeout_seconds)
         # Importing a provider's package takes seconds and would block the loop.
-        return await asyncio.to_thread(
+        model = await asyncio.to_thread(
             open_model, source, options=options, clock=self.clock, record=self._record
+        )
+        return role(
+            model,
+            language=self.policy.note_language,
+            max_output_tokens=self.policy.max_output_tokens,
         )
 
     def _meter(self, model: Model) -> Model:
@@ -138,16 +131,14 @@ class ObserverFactory:
         answered = usage.outcome in ("ok", "cut_off")
         if answered and request.live is None and not usage.estimated:
             # A request of an observer is long: counting it must not block the event loop.
-            self.compare(usage, await asyncio.to_thread(self._estimate, request))
+            texts = (request.stable, request.prompt)
+            tokens = await asyncio.to_thread(lambda: sum(map(self.count, texts)))
+            self.compare(usage, tokens)
 
-    def _estimate(self, request: ModelRequest) -> int:
-        return self.count(request.stable) + self.count(request.prompt)
 
-    def _check_mode(self, observer: Observer) -> None:
-        if self.policy.observer_mode == "separate":
-            return
-        if not isinstance(observer, ModelObserver) or not can_continue(observer.model.name):
-            raise InvalidPolicy(
-                "observer_mode='continuation' needs an observer with an anthropic: or openai: "
-                "model: name one, or use 'separate'"
-            )
+def _check_continuation(observer: Observer) -> None:
+    if not isinstance(observer, ModelObserver) or not can_continue(observer.model.name):
+        raise InvalidPolicy(
+            "observer_mode='continuation' needs an observer with an anthropic: or openai: "
+            "model: name one, or use 'separate'"
+        )

@@ -21,7 +21,6 @@ from remanence.engine.segment_writer import SegmentWriter
 from remanence.engine.turns import Turns
 from remanence.facts.extraction import Extraction
 from remanence.model_sources import ObserverFactory
-from remanence.observers.extractive import ExtractiveObserver
 from remanence.policy.policy import Policy
 from remanence.protocols import Engine, FactExtractor, FactVectors, Observer, Reflector, Store
 from remanence.providers import ModelOptions, ModelSource
@@ -80,40 +79,61 @@ async def assemble(
     counter = counter_for(policy.token_counter or policy.model)
     factory = ObserverFactory(
         policy=policy,
+        settings=settings,
         clock=clock,
         record=ledger.record,
         compare=calibrator.compare,
         count=counter.text,
         options=(model_options or TRIED_ONCE).with_connections(connections),
         budgets=spending,
-        over_budget=settings.over_budget,
+        model=model or settings.model,
     )
-    model = model or settings.model
     segment_writer = SegmentWriter(
         store=store,
         policy=policy,
-        observer=await _open_observer(factory, settings, observer, model),
-        reflector=await _open_reflector(factory, settings, reflector, model),
+        observer=await factory.observer(observer),
+        reflector=await factory.reflector(reflector),
         clock=clock,
         count_text=counter.text,
         hooks=hooks or NO_HOOKS,
         live_prompt=live_prompts.newest,
     )
     extraction = Extraction(
-        store=store,
-        policy=policy,
-        extractor=await _open_extractor(factory, settings, extractor, model),
-        clock=clock,
+        store=store, policy=policy, extractor=await factory.extractor(extractor), clock=clock
     )
     vectors = None
     if embedder is not None:
         vectors = open_embedder(embedder, connections=connections)
-    search = Search(store=store, embedder=vectors, policy=policy, fact_vectors=fact_vectors)
     indexer = None  # a memory for reading searches the vectors that exist
     if vectors is not None and not read_only:
         indexer = VectorIndexer(store, vectors, policy, fact_vectors)
     texts_changed = indexer.signal if indexer is not None else lambda: None
-    reconciler = _reconciler(segment_writer, extraction, background, settings.lease_seconds)
+    reconciler = Reconciler(
+        store=store,
+        policy=policy,
+        clock=clock,
+        segment_writer=segment_writer,
+        extraction=extraction,
+        leases=Leases(
+            store=store,
+            clock=clock,
+            background=background,
+            owner=clock.new_id("owner"),
+            seconds=settings.lease_seconds,
+        ),
+        backoff=Backoff(store=store, policy=policy, clock=clock),
+    )
+    daily = None
+    if settings.daily_directory is not None:
+        daily = DailyNotes(
+            directory=_expand(settings.daily_directory),
+            keep_days=settings.daily_keep_days,
+            reflector=segment_writer.reflector,
+            policy=policy,
+            count_text=counter.text,
+            clock=clock,
+            extract=DayFacts(extraction=extraction, count_text=counter.text, changed=texts_changed),
+        )
     return Runtime(
         policy=policy,
         settings=settings,
@@ -133,100 +153,17 @@ async def assemble(
         ledger=ledger,
         budgets=spending,
         calibrator=calibrator,
-        recall_search=search,
+        recall_search=Search(
+            store=store, embedder=vectors, policy=policy, fact_vectors=fact_vectors
+        ),
         indexer=indexer,
         fact_vectors=fact_vectors,
-        daily=_daily_notes(settings, segment_writer, extraction, texts_changed),
+        daily=daily,
         live_prompts=live_prompts,
         connections=connections,
         all_users=all_users,
     )
 
 
-async def _open_observer(
-    factory: ObserverFactory,
-    settings: Settings,
-    observer: "Observer | ModelSource | None",
-    model: "ModelSource | None",
-) -> Observer:
-    """Return the observer; no model is opened for one that is never used."""
-    if not factory.policy.enabled:
-        return ExtractiveObserver()
-    own = observer or settings.observer_model
-    key = settings.observer_key_variable or (None if own else settings.model_key_variable)
-    return await factory.observer(own or model, key_variable=key)
-
-
-async def _open_reflector(
-    factory: ObserverFactory,
-    settings: Settings,
-    reflector: "Reflector | ModelSource | None",
-    model: "ModelSource | None",
-) -> Reflector:
-    """Return the reflector, as above; daily notes need it, too."""
-    if not _reflects(factory.policy, settings):
-        return await factory.reflector(None)
-    own = reflector or settings.reflector_model
-    key = settings.reflector_key_variable or (None if own else settings.model_key_variable)
-    return await factory.reflector(own or model, key_variable=key)
-
-
-async def _open_extractor(
-    factory: ObserverFactory,
-    settings: Settings,
-    extractor: "FactExtractor | ModelSource | None",
-    model: "ModelSource | None",
-) -> FactExtractor:
-    """Return the extractor, as above."""
-    if not _reflects(factory.policy, settings):
-        return await factory.extractor(None)
-    key = None if extractor else settings.model_key_variable
-    return await factory.extractor(extractor or model, key_variable=key)
-
-
-def _reflects(policy: Policy, settings: Settings) -> bool:
-    return policy.enabled or settings.daily_directory is not None
-
-
-def _reconciler(
-    segment_writer: SegmentWriter,
-    extraction: Extraction,
-    background: Background,
-    lease_seconds: float,
-) -> Reconciler:
-    store, policy, clock = segment_writer.store, segment_writer.policy, segment_writer.clock
-    return Reconciler(
-        store=store,
-        policy=policy,
-        clock=clock,
-        segment_writer=segment_writer,
-        extraction=extraction,
-        leases=Leases(
-            store=store,
-            clock=clock,
-            background=background,
-            owner=clock.new_id("owner"),
-            seconds=lease_seconds,
-        ),
-        backoff=Backoff(store=store, policy=policy, clock=clock),
-    )
-
-
-def _daily_notes(
-    settings: Settings,
-    segment_writer: SegmentWriter,
-    extraction: Extraction,
-    texts_changed: Callable[[], None],
-) -> DailyNotes | None:
-    if settings.daily_directory is None:
-        return None
-    count_text = segment_writer.count_text
-    return DailyNotes(
-        directory=Path(settings.daily_directory).expanduser(),
-        keep_days=settings.daily_keep_days,
-        reflector=segment_writer.reflector,
-        policy=segment_writer.policy,
-        count_text=count_text,
-        clock=segment_writer.clock,
-        extract=DayFacts(extraction=extraction, count_text=count_text, changed=texts_changed),
-    )
+def _expand(directory: str) -> Path:
+    return Path(directory).expanduser()

@@ -10,6 +10,7 @@ from remanence.observers.llm import ModelObserver
 from remanence.policy.policy import Policy
 from remanence.protocols import ModelRequest
 from remanence.providers import ModelOptions
+from remanence.settings import Settings
 from remanence.stores import open_store
 from remanence.testing import FixedClock
 
@@ -37,13 +38,13 @@ async def test_a_call_may_take_as_long_as_an_observation_unless_options_say_othe
     ledger = Ledger(store)
     factory = ObserverFactory(
         policy=Policy(observe_timeout_seconds=0.02),
+        settings=Settings(),
         clock=clock,
         record=lambda usage: None,
         compare=lambda *_: None,
         count=len,
         options=options,
         budgets=Budgets((), ledger=ledger, clock=clock),
-        over_budget="raw",
     )
     observer = await factory.observer(never)
     assert isinstance(observer, ModelObserver)
