@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from remanence.dates.language import LETTERS, Language, Phrase, language_of, languages
 from remanence.dates.required_words import keywords, rare_words
-from remanence.languages.vocabulary import function_words
+from remanence.languages.vocabulary import vocabulary
 
 _NAME = re.compile(r"\{([a-z_]+)\}")
 _SPACE = r"(?:[ \t\u00a0]{1,3}|\n)"
@@ -98,7 +98,7 @@ class Grammar:
     def known_words(self) -> frozenset[str]:
         """The function words of the language and those that may signal a date."""
         code = self.language.code
-        return self.trigger_words | (function_words(code) if code else frozenset())
+        return self.trigger_words | (vocabulary(code).function_words if code else frozenset())
 
     @cached_property
     def trigger(self) -> re.Pattern[str]:

@@ -7,9 +7,8 @@ from datetime import datetime
 from functools import lru_cache
 
 from remanence.clock import Clock
-from remanence.facts.cues import fact_cues
 from remanence.facts.slots import is_same_slot
-from remanence.languages.vocabulary import vocabulary_of
+from remanence.languages.vocabulary import find_cues, vocabulary_of
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 
@@ -190,18 +189,19 @@ def _meaning(summary: str) -> _Meaning:
     if not separator or len(speaker.split()) > 2:  # a first and a last name
         speaker, text = "", summary
     vocabulary = vocabulary_of(text)
-    small = vocabulary.drop | vocabulary.glue
+    small = vocabulary.function_words
     content = [w for w in words(text, vocabulary, opens=False) if w.key not in small]
-    cues = fact_cues(text)
-    single = cues.get("single", "")
+    cues = find_cues(text, "home", "preferred", "single")
     return _Meaning(
         speaker=speaker.casefold(),
         bag=frozenset(term for word in content for term in _terms(word)),
         numbers=frozenset(word.key for word in content if _has_digit(word)),
         measures=frozenset(word.key for word in content if _MEASURE.fullmatch(word.key)),
-        single=frozenset(term for word in single.split() for term in terms(word)),
-        is_home="home" in cues,
-        asks_topic=single.startswith(("favo", "prefer", "bevorz", "préf", "pref", "предпоч")),
+        single=frozenset(
+            term for cue in cues[:1] for word in cue.phrase.split() for term in terms(word)
+        ),
+        is_home=any(cue.use == "home" for cue in cues),
+        asks_topic=bool(cues) and cues[0].use == "preferred",
     )
 
 

@@ -1,22 +1,31 @@
-"""Word tables per language: the role of each small word in a note."""
+"""Small words and cue phrases of languages, from a file for each.
 
-import json
+A cue phrase is given with a sentence that has it; one for facts with two, of which the second
+replaces the first.
+"""
+
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import NamedTuple
 
 _ALPHABETIC = ("en", "de", "es", "fr", "it", "nl", "pt", "tr", "vi")
-_SCRIPTS: tuple[tuple[str, str], ...] = (
-    ("ja", r"[\u3040-\u30ff]"),
-    ("ko", r"[\uac00-\ud7af]"),
-    ("zh", r"[\u4e00-\u9fff]"),
-    ("ru", r"[\u0400-\u04ff]"),
-    ("ar", r"[\u0600-\u06ff]"),
-    ("hi", r"[\u0900-\u097f]"),
-)
-_SCRIPT_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _SCRIPTS)
+_SCRIPTS = {
+    "ja": re.compile(r"[\u3040-\u30ff]"),
+    "ko": re.compile(r"[\uac00-\ud7af]"),
+    "zh": re.compile(r"[\u4e00-\u9fff]"),
+    "ru": re.compile(r"[\u0400-\u04ff]"),
+    "ar": re.compile(r"[\u0600-\u06ff]"),
+    "hi": re.compile(r"[\u0900-\u097f]"),
+}
+LANGUAGES = (*_ALPHABETIC, *_SCRIPTS)
+_GLUED = ("ja", "ko", "zh")
+"""Languages that write particles or other words directly beside a phrase."""
+
+_CUES = ("lasting", "home", "preferred", "single")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SAMPLE_CHARS = 2000
 
@@ -34,10 +43,12 @@ class Vocabulary:
         second: Pronouns of the person spoken to.
         small: Function characters of a script without spaces.
         denials: Words that deny what follows them.
-        lasting: Words that make a sentence hold from now on.
         light: Words that a plain clause may leave out, unless a value follows.
         function_words: `drop` and `glue` together.
         slight: `glue` and `weak` together.
+        cues: Phrases by the use that they have, each with its test sentences: `lasting` ones make a
+            sentence hold from now on; a person has one `home`, one thing `preferred` of a kind, and
+            one value of each `single` thing, such as a birthday.
     """
 
     language: str
@@ -48,57 +59,76 @@ class Vocabulary:
     second: frozenset[str] = frozenset()
     small: frozenset[str] = frozenset()
     denials: frozenset[str] = frozenset()
-    lasting: frozenset[str] = frozenset()
     light: frozenset[str] = frozenset()
     function_words: frozenset[str] = frozenset()
     slight: frozenset[str] = frozenset()
+    cues: Mapping[str, Mapping[str, str]]
 
     def is_lasting(self, text: str) -> bool:
-        """Return whether a sentence has one of the `lasting` words."""
-        if self.small or self.language == "ko":
-            return any(word in text for word in self.lasting)
-        own = f" {' '.join(_WORD.findall(text.lower()))} "
-        return any(f" {word} " in own for word in self.lasting)
+        """Return whether a sentence has one of the `lasting` phrases."""
+        return bool(self.cues and find_cues(text, "lasting", languages=(self.language,)))
 
 
-NO_VOCABULARY = Vocabulary(language="")
+class Cue(NamedTuple):
+    """A cue phrase, as found in a text, and its use."""
+
+    use: str
+    phrase: str
+
+
+NO_VOCABULARY = Vocabulary(language="", cues={})
 
 
 def vocabulary_of(text: str) -> Vocabulary:
     """Return the table of the language a text is written in, `NO_VOCABULARY` if none fits."""
     sample = text[:_SAMPLE_CHARS]
     if not sample.isascii():
-        for name, pattern in _SCRIPT_PATTERNS:
-            if len(pattern.findall(sample)) * 5 > len(sample):
-                return _table(name)
+        for name, script in _SCRIPTS.items():
+            if len(script.findall(sample)) * 5 > len(sample):
+                return vocabulary(name)
     tokens = " ".join(_WORD.findall(sample)).lower().replace("’", "'").split(" ")
     best, most_hits = NO_VOCABULARY, len(tokens) / 8
     for name in _ALPHABETIC:
-        function_words = _table(name).function_words
-        hits = sum(map(function_words.__contains__, tokens))
+        own = vocabulary(name)
+        hits = sum(map(own.function_words.__contains__, tokens))
         if hits > most_hits:
-            best, most_hits = _table(name), hits
+            best, most_hits = own, hits
         if hits * 3 > len(tokens):
             break
     return best
 
 
-def function_words(language: str) -> frozenset[str]:
-    """Return the function words of a language by its code, such as "en"."""
-    return _table(language).function_words
+@cache
+def vocabulary(language: str) -> Vocabulary:
+    """Return the table of a language by its code, such as "en"."""
+    file = resources.files("remanence.languages") / f"{language}.toml"
+    table = tomllib.loads(file.read_text("utf-8"))
+    cues = {use: table.pop(use) for use in _CUES if use in table}
+    words = {
+        key: frozenset(text if key == "small" else text.split()) for key, text in table.items()
+    }
+    drop, glue, weak = (words.get(key, frozenset()) for key in ("drop", "glue", "weak"))
+    return Vocabulary(
+        language=language, function_words=drop | glue, slight=glue | weak, cues=cues, **words
+    )
+
+
+def find_cues(text: str, *uses: str, languages: tuple[str, ...] = LANGUAGES) -> tuple[Cue, ...]:
+    """Return the cue phrases of a text that have one of the uses, in order."""
+    plain = text.replace("’", "'").casefold()
+    found = _pattern(uses, languages).finditer(plain)
+    return tuple(Cue(match.lastgroup or "", match[0]) for match in found)
 
 
 @cache
-def _table(name: str) -> Vocabulary:
-    file = resources.files("remanence.languages") / "words" / f"{name}.json"
-    data: Mapping[str, str] = json.loads(file.read_text("utf-8"))
-    sets = {
-        key: frozenset(value if key == "small" else value.split("|" if key == "lasting" else None))
-        for key, value in data.items()
-    }
-    return Vocabulary(
-        language=name,
-        function_words=sets.get("drop", frozenset()) | sets.get("glue", frozenset()),
-        slight=sets.get("glue", frozenset()) | sets.get("weak", frozenset()),
-        **sets,
-    )
+def _pattern(uses: tuple[str, ...], languages: tuple[str, ...]) -> re.Pattern[str]:
+    groups = []
+    for use in uses:
+        phrases: dict[str, str] = {}
+        for language in languages:
+            edges = ("", "") if language in _GLUED else (r"(?<!\w)", r"(?!\w)")
+            for phrase in vocabulary(language).cues.get(use, ()):
+                phrases[phrase.casefold()] = re.escape(phrase.casefold()).join(edges)
+        longest_first = sorted(phrases, key=len, reverse=True)
+        groups.append(f"(?P<{use}>{'|'.join(phrases[phrase] for phrase in longest_first)})")
+    return re.compile("|".join(groups))

@@ -1,0 +1,65 @@
+"""Each cue phrase of a language decides what its sentences say."""
+
+from datetime import timedelta
+
+import pytest
+
+from remanence.facts import merge_facts
+from remanence.languages.vocabulary import LANGUAGES, vocabulary, vocabulary_of
+from remanence.testing import FixedClock
+from remanence.types import FactDraft, Owner
+
+
+def sentences(*uses: str) -> list[tuple[str, str, str]]:
+    return [
+        (language, phrase, sentence)
+        for language in LANGUAGES
+        for use in uses
+        for phrase, sentence in vocabulary(language).cues.get(use, {}).items()
+    ]
+
+
+@pytest.mark.parametrize(("language", "phrase", "sentence"), sentences("lasting"))
+def test_a_lasting_phrase_makes_its_sentence_hold(
+    language: str, phrase: str, sentence: str
+) -> None:
+    own = vocabulary_of(sentence)
+
+    assert (own.language, own.is_lasting(sentence)) == (language, True)
+    assert not own.is_lasting(without(sentence, phrase))
+
+
+@pytest.mark.parametrize(("language", "phrase", "pair"), sentences("home", "preferred", "single"))
+def test_another_value_for_a_fact_with_one_value_replaces_it(
+    language: str, phrase: str, pair: str
+) -> None:
+    earlier, later = pair.split(" => ")
+
+    assert (_is_replaced(earlier, later), _is_replaced(later, earlier)) == (True, True)
+
+
+@pytest.mark.parametrize(("language", "phrase", "pair"), sentences("home", "preferred", "single"))
+def test_without_its_phrase_a_fact_is_not_replaced(language: str, phrase: str, pair: str) -> None:
+    earlier, later = (without(sentence, phrase) for sentence in pair.split(" => "))
+
+    assert not _is_replaced(earlier, later)
+
+
+def test_a_text_of_no_known_language_has_no_cue() -> None:
+    assert not vocabulary_of("12 34").is_lasting("12 34")
+
+
+def without(sentence: str, phrase: str) -> str:
+    plain = sentence.replace("’", "'").casefold()
+    return plain.replace(phrase.casefold(), "")
+
+
+def _is_replaced(earlier: str, later: str) -> bool:
+    clock = FixedClock()
+    owner = Owner("default", "ana")
+    said = [
+        FactDraft(summary=text, valid_from=clock.now() + timedelta(days=day))
+        for day, text in enumerate((earlier, later))
+    ]
+    changes = merge_facts(said, (), owner=owner, source=None, made_by="test", clock=clock)
+    return [fact.summary for fact in changes.facts] == [later]
