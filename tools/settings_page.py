@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from remanence import Policy, Settings
-from remanence.cli.config_show_command import attribute_meanings
+from remanence.cli.config_commands import attribute_meanings
 from remanence.types import Budget
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 FAILED = 1
 
@@ -11,7 +12,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 1 (failed) or 2 (wrong use)."""
     from remanence.errors import RemanenceError
 
-    _print_what_the_terminal_can()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # Characters that the encoding lacks become escapes, instead of failing the command.
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = _run(arguments)
         sys.stdout.flush()
@@ -35,11 +39,3 @@ def _run(arguments: Sequence[str] | None) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
-
-
-def _print_what_the_terminal_can() -> None:
-    """Show characters that the encoding lacks as escapes, instead of failing the command."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")

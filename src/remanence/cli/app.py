@@ -4,7 +4,6 @@ import asyncio
 import functools
 import importlib
 import inspect
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -33,7 +32,25 @@ COMMANDS = {
     "config path": "Show which file the settings are read from.",
     "config cache": "Show what an activation costs and saves.",
 }
-"""The summary of each command; `config show` is the function `run` of `config_show_command`."""
+"""The summary of each command."""
+
+_GROUPED = {
+    "messages": "archive_commands:messages",
+    "export": "archive_commands:export_notes",
+    "import": "archive_commands:import_notes",
+    "consolidate": "archive_commands:consolidate",
+    "config show": "config_commands:show",
+    "config path": "config_commands:path",
+    "config cache": "config_commands:cache_economics",
+    "doctor": "database_commands:doctor",
+    "backup": "database_commands:backup",
+    "migrate": "database_commands:migrate",
+    "delete": "erasure_commands:delete",
+    "forget": "erasure_commands:forget",
+    "recall": "search_commands:recall",
+    "facts": "search_commands:facts",
+}
+"""Functions of commands that share a module; any other is `run` of its own, as in `demo_command`."""
 
 
 class CommandGroup(TyperGroup):
@@ -46,21 +63,16 @@ class CommandGroup(TyperGroup):
 
 
 def _load(name: str) -> Any:  # typer brings its own click
-    module = importlib.import_module(f"remanence.cli.{name.replace(' ', '_')}_command")
-    command = typer.Typer(add_completion=False, rich_markup_mode=None)
-    command.command()(_blocking(module.run))
-    return typer.main.get_command(command)
-
-
-def _blocking(run: Callable[..., Any]) -> Callable[..., Any]:  # a command has any options
-    if not inspect.iscoroutinefunction(run):
-        return run
+    module, function = _GROUPED.get(name, f"{name}_command:run").split(":")
+    run = getattr(importlib.import_module(f"remanence.cli.{module}"), function)
 
     @functools.wraps(run)
-    def wait(**options: object) -> Any:  # its exit code, if it has one
-        return asyncio.run(run(**options))
+    def call(**options: object) -> Any:  # its exit code, if it has one
+        return asyncio.run(run(**options)) if inspect.iscoroutinefunction(run) else run(**options)
 
-    return wait
+    command = typer.Typer(add_completion=False, rich_markup_mode=None)
+    command.command()(call)
+    return typer.main.get_command(command)
 
 
 def _exit(code: int | None, **_options: object) -> None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -10,18 +11,11 @@ from rich.console import Console
 from rich.text import Text
 
 from remanence.blocking import Portal
-from remanence.chat import (
-    Chat,
-    Done,
-    TextDelta,
-    ToolCalled,
-    ToolReturned,
-    calls_tools,
-    open_chat_model,
-)
+from remanence.chat import Chat, Done, TextDelta, ToolCalled, calls_tools, open_chat_model
 from remanence.cli import FAILED
 from remanence.cli.failures import explain
 from remanence.cli.options import AgentTools, Database
+from remanence.cli.output import console
 from remanence.cli.settings import load, with_agent
 from remanence.clock import SystemClock
 from remanence.errors import ModelError
@@ -86,8 +80,8 @@ def run(
 
 def _talk(portal: Portal, chat: Chat) -> int:
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
-    notes = Console(stderr=True, highlight=False, markup=False, emoji=False)
-    for line in _prompt_lines() if interactive else _piped_lines():
+    notes = console(stderr=True)
+    for line in _lines(interactive=interactive):
         text = line.strip()
         if not text:
             continue
@@ -104,17 +98,15 @@ def _talk(portal: Portal, chat: Chat) -> int:
     return 0
 
 
-def _prompt_lines() -> Iterator[str]:
+def _lines(*, interactive: bool) -> Iterator[str]:
+    if not interactive:
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(errors="replace")
+        yield from sys.stdin
+        return
     with suppress(EOFError, KeyboardInterrupt):
         while True:
             yield input("> ")
-
-
-def _piped_lines() -> Iterator[str]:
-    reconfigure = getattr(sys.stdin, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
-    yield from sys.stdin
 
 
 async def _turn(chat: Chat, text: str, notes: Console) -> None:
@@ -126,8 +118,6 @@ async def _turn(chat: Chat, text: str, notes: Console) -> None:
             case ToolCalled():
                 called = f"[{event.name} {event.arguments}]"
                 notes.print(Text(called.translate(_CONTROL)), style="dim")
-            case ToolReturned():
-                pass  # for the model
             case Done():
                 print(flush=True)
                 for usage in event.reply.calls:

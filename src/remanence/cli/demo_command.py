@@ -6,6 +6,7 @@ from importlib import resources
 from itertools import takewhile
 from typing import NamedTuple
 
+from remanence.cli import output
 from remanence.cli.documents import (
     context_document,
     segment_document,
@@ -13,10 +14,10 @@ from remanence.cli.documents import (
     stats_document,
 )
 from remanence.cli.options import AsJson
-from remanence.cli.output import Printer, progress, shorten, write_json
+from remanence.cli.output import shorten
 from remanence.cli.replay import MEMORY_URL, TapeClock, live_segments
 from remanence.cli.transcripts import entries
-from remanence.context.context import Context, ContextStats
+from remanence.context.context import Context
 from remanence.memory import Memory
 from remanence.policy.policy import Policy
 from remanence.types import MemoryState, Message, Segment
@@ -29,45 +30,30 @@ SHOWN_TAIL = 6
 SHOWN_MESSAGE = 120
 
 
-class Prompt(NamedTuple):
-    """The size of the prompt of one answer.
+class Saving(NamedTuple):
+    """Tokens of the full history, and of what was sent instead."""
 
-    A prompt cache serves the `repeated_characters`: the beginning shared with the prompt before.
-    """
-
-    stats: ContextStats
-    characters: int
-    repeated_characters: int
+    of: str
+    history: int
+    sent: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demo:
-    """The memory of the played conversation, and the prompts of its answers."""
+    """The memory of the played conversation, and the prompts of its answers.
+
+    `repeated_share` is the share of all characters of the prompts that a prompt cache can serve:
+    the beginning that each shares with the one before.
+    """
 
     policy: Policy
     state: MemoryState
     segments: tuple[Segment, ...]
     context: Context
-    prompts: tuple[Prompt, ...]
+    prompts: int
+    all_prompts: Saving
+    repeated_share: float
     activations: int
-
-    @property
-    def prompt_tokens(self) -> int:
-        """Tokens of all prompts."""
-        return sum(prompt.stats.context_tokens for prompt in self.prompts)
-
-    @property
-    def history_tokens(self) -> int:
-        """Tokens that all prompts would have with the full history."""
-        return sum(
-            prompt.stats.system_tokens + prompt.stats.history_tokens for prompt in self.prompts
-        )
-
-    @property
-    def repeated_share(self) -> float:
-        """The share of all characters that a prompt cache can serve, 0 to 1."""
-        repeated = sum(prompt.repeated_characters for prompt in self.prompts)
-        return repeated / max(1, sum(prompt.characters for prompt in self.prompts))
 
 
 async def run(*, as_json: AsJson = False) -> None:
@@ -78,42 +64,50 @@ async def run(*, as_json: AsJson = False) -> None:
     file = resources.files("remanence.cli") / "demo_conversation.jsonl"
     with file.open("rb") as lines:
         messages = [entry.message for entry in entries(lines, name=file.name)]
-    with progress("Replaying the demo conversation", len(messages)) as advance:
+    with output.progress("Replaying the demo conversation", len(messages)) as advance:
         demo = await _play(messages, advance=advance)
     if as_json:
-        write_json(_document(demo))
+        output.write_json(_document(demo))
     else:
-        _print(Printer(), demo)
+        _print(demo)
 
 
 async def _play(messages: Sequence[Message], *, advance: Callable[[int], None]) -> Demo:
     """Put *messages* on a temporary tape one by one, with a prompt before each answer."""
     clock, policy = TapeClock(), Policy.default()
-    prompts: list[Prompt] = []
+    prompts: list[Context] = []
+    characters = repeated = 0
     before = ""
     async with Memory.open(MEMORY_URL, policy=policy, clock=clock) as memory:
         chat = memory.conversation("demo")
         for message in messages:
             if message.role == "assistant":
-                context = await chat.context(system=SYSTEM)
-                text = context.to_text()
-                pairs = zip(text, before, strict=False)
-                repeated = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-                prompts.append(Prompt(context.stats, len(text), repeated))
+                prompts.append(await chat.context(system=SYSTEM))
+                text = prompts[-1].to_text()
+                characters += len(text)
+                shared = takewhile(lambda pair: pair[0] == pair[1], zip(text, before, strict=False))
+                repeated += sum(1 for _ in shared)
                 before = text
             clock.reach(message.created_at)
             await chat.append(message)
             await chat.flush()
             advance(1)
-        log = await chat.log()
         return Demo(
             policy=policy,
             state=await chat.state(),
             segments=await live_segments(chat),
             context=await chat.context(system=SYSTEM),
-            prompts=tuple(prompts),
-            activations=sum(entry.kind == "activated" for entry in log),
+            prompts=len(prompts),
+            all_prompts=_saving(f"the prompts of all {len(prompts)} answers", prompts),
+            repeated_share=repeated / max(1, characters),
+            activations=sum(entry.kind == "activated" for entry in await chat.log()),
         )
+
+
+def _saving(of: str, contexts: Sequence[Context]) -> Saving:
+    stats = [context.stats for context in contexts]
+    history = sum(each.system_tokens + each.history_tokens for each in stats)
+    return Saving(of, history, sum(each.context_tokens for each in stats))
 
 
 def _document(demo: Demo) -> dict[str, object]:
@@ -124,10 +118,10 @@ def _document(demo: Demo) -> dict[str, object]:
         "context": context_document(demo.context),
         "stats": stats_document(demo.context),
         "saved": {
-            "calls": len(demo.prompts),
+            "calls": demo.prompts,
             "activations": demo.activations,
-            "prompt_tokens": demo.prompt_tokens,
-            "prompt_tokens_without_memory": demo.history_tokens,
+            "prompt_tokens": demo.all_prompts.sent,
+            "prompt_tokens_without_memory": demo.all_prompts.history,
             "repeated_prefix_share": round(demo.repeated_share, 4),
             "context_tokens": stats.context_tokens,
             "history_tokens": stats.history_tokens,
@@ -135,109 +129,99 @@ def _document(demo: Demo) -> dict[str, object]:
     }
 
 
-def _print(printer: Printer, demo: Demo) -> None:
-    printer.line("A conversation of two weeks, replayed message by message", style="bold")
-    printer.line(
+def _print(demo: Demo) -> None:
+    output.line("A conversation of two weeks, replayed message by message", style="bold")
+    output.line(
         f"{demo.state.last_seq} messages of {demo.state.last_sum_tokens:,} tokens; the notes are made "
         "by the embedded observer, without a model. The raw tail may hold "
         f"{demo.policy.tail_tokens:,} tokens."
     )
-    printer.heading("The tape")
-    printer.tape(demo.state)
-    _print_tiers(printer, demo)
-    _print_notes(printer, demo)
-    _print_losses(printer, demo.segments)
-    _print_context(printer, demo)
-    _print_savings(printer, demo)
-
-
-def _print_tiers(printer: Printer, demo: Demo) -> None:
-    shown = [s for s in demo.segments if s.last_seq <= demo.state.active_seq]
-    ready = [s for s in demo.segments if s.last_seq > demo.state.active_seq]
-    raw = demo.state.last_seq - demo.state.tail_seq + 1
-    printer.heading("Tiers")
-    printer.table(
-        ("tier", "messages#", "of tokens#", "notes#", "tokens of the notes#"),
-        [
-            _tier("reflections", [s for s in shown if s.generation]),
-            _tier("observations", [s for s in shown if not s.generation]),
-            _tier("observed, kept ready", ready),
-            ("raw tail", raw, demo.state.tail_tokens, None, None),
-        ],
-    )
-
-
-def _tier(name: str, segments: Sequence[Segment]) -> tuple[object, ...]:
-    return (
-        name,
-        sum(segment.last_seq - segment.first_seq + 1 for segment in segments),
-        sum(segment.source_tokens for segment in segments),
-        sum(len(segment.notes) for segment in segments),
-        sum(segment.tokens for segment in segments),
-    )
-
-
-def _print_notes(printer: Printer, demo: Demo) -> None:
-    notes = [note for segment in demo.segments for note in segment.notes]
-    printer.heading(f"Notes ({min(SHOWN_NOTES, len(notes))} of {len(notes)})")
-    step = max(1, len(notes) // SHOWN_NOTES)
-    rows = []
-    day = ""
-    for note in notes[::step][:SHOWN_NOTES]:
-        date = f"{note.observed_at:%Y-%m-%d}" if note.observed_at else ""
-        rows.append(("" if date == day else date, note.first_seq, shorten(note.text, 160)))
-        day = date
-    printer.table(("date", "message#", "note~"), rows)
-
-
-def _print_losses(printer: Printer, segments: Sequence[Segment]) -> None:
-    lost = [literal for segment in segments for literal in segment.lost]
+    output.heading("The tape")
+    output.draw(demo.state)
+    _print_tiers(demo.state, demo.segments)
+    _print_notes(demo.segments)
+    lost = [literal for segment in demo.segments for literal in segment.lost]
     some = lost[:: max(1, len(lost) // SHOWN_LOST)][:SHOWN_LOST]
-    printer.heading("Loss report")
-    printer.line(
+    output.heading("Loss report")
+    output.line(
         f"{len(lost)} names, numbers, dates, paths and quotes of the messages are in no note; the "
         f"tape still holds them. Some: {', '.join(some)}"
     )
-
-
-def _print_context(printer: Printer, demo: Demo) -> None:
-    context = demo.context
-    printer.heading("The assembled context")
-    for block in context.system:
-        cached = ", then a cache breakpoint" if block.cache else ""
-        printer.line(f"{block.kind}: {block.tokens:,} tokens{cached}", style="cyan")
-        printer.line(f"  {shorten(block.text, SHOWN_CHARACTERS)}")
-    printer.line(
-        f"raw messages: {len(context.messages)}, {context.stats.working_tokens:,} tokens; the newest:",
-        style="cyan",
+    _print_context(demo.context)
+    output.heading("What it saved")
+    output.table(
+        [_saving("this prompt", [demo.context]), demo.all_prompts],
+        {
+            "tokens of": lambda saving: saving.of,
+            "full history#": lambda saving: saving.history,
+            "with memory#": lambda saving: saving.sent,
+            "share#": lambda saving: f"{saving.sent / max(1, saving.history):.0%}",
+        },
     )
-    for message in context.messages[-SHOWN_TAIL:]:
-        printer.line(f"  {message.seq} {shorten(message.full_text, SHOWN_MESSAGE)}")
-    printer.line("at the end, for this call alone:", style="cyan")
-    printer.line(f"  {shorten(context.volatile, SHOWN_CHARACTERS)}")
-
-
-def _print_savings(printer: Printer, demo: Demo) -> None:
-    stats = demo.context.stats
-    history = stats.history_tokens + stats.system_tokens
-    savings = (
-        ("this prompt", history, stats.context_tokens),
-        (
-            f"the prompts of all {len(demo.prompts)} answers",
-            demo.history_tokens,
-            demo.prompt_tokens,
-        ),
-    )
-    printer.heading("What it saved")
-    printer.table(
-        ("tokens of", "full history#", "with memory#", "share#"),
-        [
-            (name, history, tokens, f"{tokens / max(1, history):.0%}")
-            for name, history, tokens in savings
-        ],
-    )
-    printer.line(
+    output.line(
         f"{demo.repeated_share:.0%} of all prompt characters repeat the beginning of the "
         "prompt before, so that a prompt cache serves them. The prompt moved on to newer notes "
         f"{demo.activations} times."
     )
+
+
+def _print_tiers(state: MemoryState, segments: Sequence[Segment]) -> None:
+    shown = [segment for segment in segments if segment.last_seq <= state.active_seq]
+    rows: list[tuple[object, ...]] = [
+        (
+            name,
+            sum(segment.last_seq - segment.first_seq + 1 for segment in tier),
+            sum(segment.source_tokens for segment in tier),
+            sum(len(segment.notes) for segment in tier),
+            sum(segment.tokens for segment in tier),
+        )
+        for name, tier in (
+            ("reflections", [segment for segment in shown if segment.generation]),
+            ("observations", [segment for segment in shown if not segment.generation]),
+            ("observed, kept ready", [s for s in segments if s.last_seq > state.active_seq]),
+        )
+    ]
+    raw = state.last_seq - state.tail_seq + 1
+    output.heading("Tiers")
+    output.table(
+        [*rows, ("raw tail", raw, state.tail_tokens, None, None)],
+        {
+            "tier": lambda row: row[0],
+            "messages#": lambda row: row[1],
+            "of tokens#": lambda row: row[2],
+            "notes#": lambda row: row[3],
+            "tokens of the notes#": lambda row: row[4],
+        },
+    )
+
+
+def _print_notes(segments: Sequence[Segment]) -> None:
+    notes = [note for segment in segments for note in segment.notes]
+    output.heading(f"Notes ({min(SHOWN_NOTES, len(notes))} of {len(notes)})")
+    rows, day = [], ""
+    for note in notes[:: max(1, len(notes) // SHOWN_NOTES)][:SHOWN_NOTES]:
+        date = f"{note.observed_at:%Y-%m-%d}" if note.observed_at else ""
+        rows.append(("" if date == day else date, note))
+        day = date
+    output.table(
+        rows,
+        {
+            "date": lambda row: row[0],
+            "message#": lambda row: row[1].first_seq,
+            "note~": lambda row: shorten(row[1].text, 160),
+        },
+    )
+
+
+def _print_context(context: Context) -> None:
+    output.heading("The assembled context")
+    for block in context.system:
+        cached = ", then a cache breakpoint" if block.cache else ""
+        output.line(f"{block.kind}: {block.tokens:,} tokens{cached}", style="cyan")
+        output.line(f"  {shorten(block.text, SHOWN_CHARACTERS)}")
+    raw, tokens = len(context.messages), context.stats.working_tokens
+    output.line(f"raw messages: {raw}, {tokens:,} tokens; the newest:", style="cyan")
+    for message in context.messages[-SHOWN_TAIL:]:
+        output.line(f"  {message.seq} {shorten(message.full_text, SHOWN_MESSAGE)}")
+    output.line("at the end, for this call alone:", style="cyan")
+    output.line(f"  {shorten(context.volatile, SHOWN_CHARACTERS)}")

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from remanence.cli import output
 from remanence.cli.options import AsJson, TranscriptFile
-from remanence.cli.output import Printer, warn, write_json
 from remanence.cli.transcripts import open_transcript
 from remanence.observers.extractive import Explanation, explain
 from remanence.observers.learned.score import Explanation as ScoreExplanation, scorer
@@ -31,36 +31,36 @@ def run(
 ) -> int:
     """Show which sentences of a transcript are taken for notes, and the features that decide."""
     if score is None:
-        _show_choice(explain([entry.message for entry in open_transcript(file).entries()]), as_json)
+        messages = [entry.message for entry in open_transcript(file).entries()]
+        _show_choice(explain(messages), as_json=as_json)
         return 0
     heads = scorer().weights.heads
     if score not in heads:
-        warn(f"--score: {score!r} is not a score: choose one of {', '.join(heads)}")
+        output.warn(f"--score: {score!r} is not a score: choose one of {', '.join(heads)}")
         return WRONG_USE
     lines = [line for entry in open_transcript(file).entries() for line in lines_of(entry.message)]
     explanations = scorer().explain(lines, head=score, limit=strongest)
     if as_json:
-        write_json({"sentences": [document(one) for one in explanations]})
+        output.write_json({"sentences": [_score_document(one) for one in explanations]})
     else:
         for one in explanations:
-            _print(Printer(), one, score)
+            _print_score(one, score)
     return 0
 
 
-def _show_choice(explanations: Sequence[Explanation], as_json: bool) -> None:  # noqa: FBT001
+def _show_choice(explanations: Sequence[Explanation], *, as_json: bool) -> None:
     if as_json:
-        write_json({"sentences": [_row(one) for one in explanations]})
+        output.write_json({"sentences": [_document(one) for one in explanations]})
         return
-    printer = Printer()
     for one in explanations:
         mark = "*" if one.is_taken else " "
-        printer.line(f"{mark} {one.seq} {one.speaker}: {one.text}")
+        output.line(f"{mark} {one.seq} {one.speaker}: {one.text}")
         weights = "".join(f" × {f.amount:.2f} {f.feature} ({f.weight:g})" for f in one.factors)
         first = ", first" if one.is_standing else ""
-        printer.line(f"  {one.score:.1f} = {one.value:.1f}{weights}{first}", style="dim")
+        output.line(f"  {one.score:.1f} = {one.value:.1f}{weights}{first}", style="dim")
 
 
-def _row(one: Explanation) -> dict[str, object]:
+def _document(one: Explanation) -> dict[str, object]:
     return {
         "seq": one.seq,
         "speaker": one.speaker,
@@ -73,8 +73,7 @@ def _row(one: Explanation) -> dict[str, object]:
     }
 
 
-def document(explanation: ScoreExplanation) -> dict[str, object]:
-    """An explanation as JSON."""
+def _score_document(explanation: ScoreExplanation) -> dict[str, object]:
     return {
         "role": explanation.line.role,
         "text": explanation.line.text,
@@ -83,12 +82,12 @@ def document(explanation: ScoreExplanation) -> dict[str, object]:
     }
 
 
-def _print(printer: Printer, explanation: ScoreExplanation, head: str) -> None:
+def _print_score(explanation: ScoreExplanation, head: str) -> None:
     scores, cutoffs = explanation.scores, scorer().weights.cutoffs
     over = {name: score - cutoffs[name] for name, score in scores.items() if name != head}
     others = sorted((name for name in over if over[name] >= 0), key=lambda name: -over[name])
     labels = "".join(f", {name} {scores[name]:+.1f}" for name in others[:_OTHERS])
-    printer.line(f"{explanation.line.role}: {explanation.line.text}")
-    printer.line(f"  {head} {scores[head]:+.1f}{labels}", style="bold")
+    output.line(f"{explanation.line.role}: {explanation.line.text}")
+    output.line(f"  {head} {scores[head]:+.1f}{labels}", style="bold")
     features = ", ".join(f"[{name}] {amount:+.2f}" for name, amount in explanation.strongest)
-    printer.line(f"  {features}", style="dim")
+    output.line(f"  {features}", style="dim")

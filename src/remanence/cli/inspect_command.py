@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from remanence.cli import output
 from remanence.cli.documents import (
     context_document,
     message_document,
@@ -13,7 +14,6 @@ from remanence.cli.documents import (
     stats_document,
 )
 from remanence.cli.options import AsJson, Database
-from remanence.cli.output import Printer, shorten, warn, write_json
 from remanence.cli.replay import live_segments
 from remanence.cli.settings import Access, load, mask_password, open_conversation, open_existing
 from remanence.conversation import Conversation
@@ -81,16 +81,30 @@ async def _list(
         found = await memory.conversations(tenant=tenant, after=start, limit=limit + 1)
     states, more = found[:limit], len(found) > limit
     if as_json:
-        write_json({"conversations": [state_document(state) for state in states], "more": more})
+        documents = [state_document(state) for state in states]
+        output.write_json({"conversations": documents, "more": more})
         return
     if states:
-        _print_states(Printer(), states)
+        output.table(
+            states,
+            {
+                "tenant": lambda state: state.ref.tenant,
+                "conversation": lambda state: state.ref.id,
+                "messages#": lambda state: state.last_seq,
+                "observed#": lambda state: state.observed_seq,
+                "active#": lambda state: state.active_seq,
+                "reflected#": lambda state: state.reflected_seq,
+                "tokens#": lambda state: state.last_sum_tokens,
+                "raw#": lambda state: state.tail_tokens,
+                "failed#": lambda state: state.failures,
+            },
+        )
     else:
         whose = "" if tenant is None else f" of tenant {tenant!r}"
-        Printer().line(f"{mask_password(settings.url)} holds no conversation{whose}")
+        output.line(f"{mask_password(settings.url)} holds no conversation{whose}")
     if more:
         last = states[-1].ref
-        warn(f"there are more: go on with --tenant {last.tenant!r} --after {last.id!r}")
+        output.warn(f"there are more: go on with --tenant {last.tenant!r} --after {last.id!r}")
 
 
 async def _show(chat: Conversation, *, version: int | None, flush: bool, as_json: bool) -> None:
@@ -102,7 +116,7 @@ async def _show(chat: Conversation, *, version: int | None, flush: bool, as_json
     log, budgets = await chat.log(shown), await chat.budget()
     context = await chat.context_at(shown)
     if as_json:
-        write_json(
+        output.write_json(
             {
                 **state_document(snapshot.state),
                 "segments": [segment_document(segment) for segment in snapshot.segments],
@@ -113,125 +127,106 @@ async def _show(chat: Conversation, *, version: int | None, flush: bool, as_json
             }
         )
         return
-    printer = Printer()
-    _print_state(printer, snapshot.state, budgets)
-    printer.segments(snapshot.segments)
-    _print_notes(printer, snapshot.segments)
-    _print_log(printer, log)
+    _print_state(snapshot.state, budgets)
+    output.list_segments(snapshot.segments)
+    _print_notes(snapshot.segments)
+    _print_log(log)
     if version is not None:
-        printer.heading(f"Context ({context.stats.context_tokens:,} tokens)")
-        printer.line(context.to_text())
+        output.heading(f"Context ({context.stats.context_tokens:,} tokens)")
+        output.line(context.to_text())
 
 
 async def _show_segment(chat: Conversation, segment_id: str, *, as_json: bool) -> None:
     """Show a segment, its lost literals and its source messages."""
     source = await chat.source(segment_id)
-    live = {segment.id: segment for segment in await live_segments(chat)}
-    segment = live.get(segment_id)
+    segment = next((each for each in await live_segments(chat) if each.id == segment_id), None)
     if as_json:
         document = segment_document(segment) if segment else {"id": segment_id}
-        write_json({**document, "source": [message_document(message) for message in source]})
+        output.write_json({**document, "source": [message_document(each) for each in source]})
         return
-    printer = Printer()
     if segment is None:
-        printer.line(f"{segment_id} was replaced by a later reflection", style="bold")
+        output.line(f"{segment_id} was replaced by a later reflection", style="bold")
     else:
-        _print_segment(printer, segment)
-    rows = [
-        (
-            message.seq,
-            f"{message.created_at:%Y-%m-%d %H:%M}" if message.created_at else "",
-            shorten(message.full_text, SHOWN_TEXT),
-        )
-        for message in source
-    ]
-    printer.heading("Source messages")
-    printer.table(("message#", "at (UTC)", "text~"), rows)
-
-
-def _print_states(printer: Printer, states: Sequence[MemoryState]) -> None:
-    columns = (
-        *("tenant", "conversation", "messages#", "observed#", "active#", "reflected#"),
-        *("tokens#", "raw#", "failed#"),
+        _print_segment(segment)
+    output.heading("Source messages")
+    output.table(
+        source,
+        {
+            "message#": lambda message: message.seq,
+            "at (UTC)": lambda message: message.created_at,
+            "text~": lambda message: output.shorten(message.full_text, SHOWN_TEXT),
+        },
     )
-    rows = [
-        (
-            state.ref.tenant,
-            state.ref.id,
-            state.last_seq,
-            state.observed_seq,
-            state.active_seq,
-            state.reflected_seq,
-            state.last_sum_tokens,
-            state.tail_tokens,
-            state.failures,
-        )
-        for state in states
-    ]
-    printer.table(columns, rows)
 
 
-def _print_state(printer: Printer, state: MemoryState, budgets: Sequence[BudgetState]) -> None:
+def _print_state(state: MemoryState, budgets: Sequence[BudgetState]) -> None:
     user = f", user {state.user}" if state.user else ""
-    printer.line(f"{state.ref.id} (tenant {state.ref.tenant}{user})", style="bold")
-    printer.line(
+    output.line(f"{state.ref.id} (tenant {state.ref.tenant}{user})", style="bold")
+    output.line(
         f"{state.last_seq:,} messages, {state.last_sum_tokens:,} tokens; "
         f"{state.unobserved_tokens:,} tokens not yet observed"
     )
-    printer.line()
-    printer.tape(state)
+    output.line()
+    output.draw(state)
     for budget in budgets:
-        printer.line(
+        output.line(
             f"{budget.budget.scope} budget: {budget.spent_usd:.4f} USD, "
             f"{budget.spent_tokens:,} tokens spent ({budget.level})"
         )
-    for failure in (state.observe_failure, state.reflect_failure):
-        if failure is not None:
-            left_out = f"was left out {failure.skips} times"
-            happened = left_out if failure.skips else f"failed {failure.failures} times"
-            printer.line(
-                f"{failure.step} {happened}: {failure.reason}: "
-                f"{failure.message}; next try at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC",
-                style="yellow",
-            )
+    for failure in filter(None, (state.observe_failure, state.reflect_failure)):
+        left_out = f"was left out {failure.skips} times"
+        happened = left_out if failure.skips else f"failed {failure.failures} times"
+        output.line(
+            f"{failure.step} {happened}: {failure.reason}: "
+            f"{failure.message}; next try at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC",
+            style="yellow",
+        )
 
 
-def _print_notes(printer: Printer, segments: Sequence[Segment]) -> None:
+def _print_notes(segments: Sequence[Segment]) -> None:
     lines = [line for segment in segments for line in segment.text.splitlines()]
     if not lines:
         return
     left_out = len(lines) - SHOWN_NOTE_LINES
-    printer.heading("Notes" if left_out <= 0 else f"Notes (the newest {SHOWN_NOTE_LINES} lines)")
+    output.heading("Notes" if left_out <= 0 else f"Notes (the newest {SHOWN_NOTE_LINES} lines)")
     for line in lines[-SHOWN_NOTE_LINES:]:
-        printer.line(line)
+        output.line(line)
     if left_out > 0:
-        printer.line(f"{left_out:,} older lines: --segment ID shows those of one, --json all")
+        output.line(f"{left_out:,} older lines: --segment ID shows those of one, --json all")
 
 
-def _print_log(printer: Printer, log: Sequence[LogEntry]) -> None:
+def _print_log(log: Sequence[LogEntry]) -> None:
     if not log:
         return
-    printer.heading(f"Log ({min(SHOWN_LOG, len(log))} of {len(log)} changes)")
-    printer.table(
-        ("version#", "at (UTC)", "change", "detail~"),
-        [
-            (entry.version, f"{entry.at:%Y-%m-%d %H:%M:%S}", entry.kind, entry.detail)
-            for entry in log[-SHOWN_LOG:]
-        ],
+    output.heading(f"Log ({min(SHOWN_LOG, len(log))} of {len(log)} changes)")
+    output.table(
+        log[-SHOWN_LOG:],
+        {
+            "version#": lambda entry: entry.version,
+            "at (UTC)": lambda entry: f"{entry.at:%Y-%m-%d %H:%M:%S}",
+            "change": lambda entry: entry.kind,
+            "detail~": lambda entry: entry.detail,
+        },
     )
 
 
-def _print_segment(printer: Printer, segment: Segment) -> None:
+def _print_segment(segment: Segment) -> None:
     name = f"reflection of generation {segment.generation}" if segment.generation else "observation"
-    printer.line(
+    output.line(
         f"{segment.id}: {name} of messages {segment.first_seq}..{segment.last_seq}, "
         f"{segment.source_tokens:,} -> {segment.tokens:,} tokens, by {segment.made_by}",
         style="bold",
     )
-    printer.line(segment.text or "(nothing was worth a note)")
-    printer.heading(f"Lost literals ({len(segment.lost)})")
-    printer.line(", ".join(segment.lost) or "none")
+    output.line(segment.text or "(nothing was worth a note)")
+    output.heading(f"Lost literals ({len(segment.lost)})")
+    output.line(", ".join(segment.lost) or "none")
     if segment.dropped:
-        printer.heading(f"Dropped lines ({len(segment.dropped)})")
-        rows = [(line.reason, line.detail, line.text) for line in segment.dropped]
-        printer.table(("reason", "detail~", "line~"), rows)
+        output.heading(f"Dropped lines ({len(segment.dropped)})")
+        output.table(
+            segment.dropped,
+            {
+                "reason": lambda line: line.reason,
+                "detail~": lambda line: line.detail,
+                "line~": lambda line: line.text,
+            },
+        )

@@ -1,12 +1,16 @@
-"""Output of commands: text for people, JSON for scripts, progress on stderr."""
+"""Output of commands: text for people, JSON for scripts, progress on stderr.
+
+Texts are printed as they are, without interpreting markup in them.
+"""
 
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import Progress
@@ -16,79 +20,78 @@ from rich.text import Text
 from remanence.cli.tape_drawing import draw_tape
 from remanence.types import MemoryState, Segment
 
+T = TypeVar("T")
+
 TEXT_WIDTH = 40
 """The minimum width of a column of long text."""
 
 
-class Printer:
-    """Prints to stdout, without interpreting markup in texts."""
+def console(*, width: int | None = None, stderr: bool = False) -> Console:
+    """Return a console that prints texts as they are."""
+    return Console(highlight=False, markup=False, emoji=False, width=width, stderr=stderr)
 
-    def __init__(self) -> None:
-        self._console = Console(highlight=False, markup=False, emoji=False)
 
-    def line(self, text: str = "", *, style: str | None = None) -> None:
-        """Print a paragraph, wrapped at the width of the terminal."""
-        self._console.print(Text(text), style=style)
+def line(text: str = "", *, style: str | None = None) -> None:
+    """Print a paragraph, wrapped at the width of the terminal."""
+    console().print(Text(text), style=style)
 
-    def heading(self, text: str) -> None:
-        """Print a heading after a blank line."""
-        self._console.print()
-        self._console.print(Text(text), style="bold")
 
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Print a table; a column is numeric if its name ends in `#`, long text if in `~`."""
-        table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), show_edge=False)
-        cells = [[Text(_cell(value)) for value in row] for row in rows]
-        needed = 0
-        for place, column in enumerate(columns):
-            is_text, heading = column.endswith("~"), column.rstrip("#~")
-            widest = max((row[place].cell_len for row in cells), default=0)
-            width = min(widest, TEXT_WIDTH) if is_text else widest
-            needed += max(width, len(heading)) + 1
-            table.add_column(
-                heading,
-                justify="right" if column.endswith("#") else "left",
-                no_wrap=not is_text,
-                overflow="fold",
-            )
-        for row in cells:
-            table.add_row(*row)
-        # Figures and ids are never cut or broken: a narrow terminal wraps the line instead.
-        console = self._console
-        if needed > console.width:
-            console = Console(highlight=False, markup=False, emoji=False, width=needed)
-        console.print(table)
+def heading(text: str) -> None:
+    """Print a heading after a blank line."""
+    line()
+    line(text, style="bold")
 
-    def tape(self, state: MemoryState) -> None:
-        """Draw a conversation's tape with its cursors."""
-        plain = not self._console.encoding.lower().startswith("utf")
-        for line in draw_tape(state, width=self._console.width, plain=plain):
-            self._console.print(Text(line), no_wrap=True, crop=True)
 
-    def segments(self, segments: Sequence[Segment]) -> None:
-        """Print a table of segments, if there are any."""
-        if not segments:
-            return
-        self.heading("Live segments")
-        self.table(
-            (
-                *("id", "generation#", "messages#", "source tokens#", "tokens#"),
-                *("notes#", "lost#", "dropped#"),
-            ),
-            [
-                (
-                    segment.id,
-                    segment.generation,
-                    f"{segment.first_seq}..{segment.last_seq}",
-                    segment.source_tokens,
-                    segment.tokens,
-                    len(segment.notes),
-                    len(segment.lost),
-                    len(segment.dropped),
-                )
-                for segment in segments
-            ],
+def table(rows: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> None:
+    """Print a table of rows by the value of each column.
+
+    A column is numeric if its name ends in `#`, long text if in `~`.
+    """
+    shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), show_edge=False)
+    cells = [[Text(_cell(value(row))) for value in columns.values()] for row in rows]
+    needed = 0
+    for place, column in enumerate(columns):
+        is_text, name = column.endswith("~"), column.rstrip("#~")
+        widest = max((row[place].cell_len for row in cells), default=0)
+        needed += max(min(widest, TEXT_WIDTH) if is_text else widest, len(name)) + 1
+        shown.add_column(
+            name,
+            justify="right" if column.endswith("#") else "left",
+            no_wrap=not is_text,
+            overflow="fold",
         )
+    for row in cells:
+        shown.add_row(*row)
+    # Figures and ids are never cut or broken: a narrow terminal wraps the line instead.
+    console(width=max(needed, console().width)).print(shown)
+
+
+def draw(state: MemoryState) -> None:
+    """Draw a conversation's tape with its cursors."""
+    terminal = console()
+    plain = not terminal.encoding.lower().startswith("utf")
+    for text in draw_tape(state, width=terminal.width, plain=plain):
+        terminal.print(Text(text), no_wrap=True, crop=True)
+
+
+def list_segments(segments: Sequence[Segment]) -> None:
+    """Print a table of segments, if there are any."""
+    if not segments:
+        return
+    heading("Live segments")
+    table(
+        segments,
+        {
+            "id": lambda segment: segment.id,
+            "generation#": lambda segment: segment.generation,
+            "messages#": lambda segment: f"{segment.first_seq}..{segment.last_seq}",
+            "source tokens#": lambda segment: segment.source_tokens,
+            "tokens#": lambda segment: segment.tokens,
+            "notes#": lambda segment: len(segment.notes),
+            "lost#": lambda segment: len(segment.lost),
+            "dropped#": lambda segment: len(segment.dropped),
+        },
+    )
 
 
 def warn(text: str) -> None:
@@ -122,16 +125,16 @@ def is_unicode() -> bool:
 @contextmanager
 def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show a progress bar if stderr is a terminal; yield the function that advances it."""
-    console = Console(stderr=True, highlight=False)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    terminal = Console(stderr=True, highlight=False)
+    with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
         task = bar.add_task(description, total=total)
         yield lambda count: bar.advance(task, count)
 
 
 def shorten(text: str, length: int) -> str:
     """Return the text as one line of at most *length* characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[: length - 3]}..."
+    words = " ".join(text.split())
+    return words if len(words) <= length else f"{words[: length - 3]}..."
 
 
 def _plain(value: object) -> object:
@@ -145,6 +148,12 @@ def _plain(value: object) -> object:
 
 
 def _cell(value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return "" if value is None else str(value)
+    match value:
+        case None:
+            return ""
+        case datetime():
+            return f"{value:%Y-%m-%d %H:%M}"
+        case int() if not isinstance(value, bool):
+            return f"{value:,}"
+        case _:
+            return str(value)

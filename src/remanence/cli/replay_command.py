@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from remanence.cli import FAILED
+from remanence.cli import FAILED, output
 from remanence.cli.documents import (
     context_document,
     cursors_document,
@@ -13,7 +13,6 @@ from remanence.cli.documents import (
     stats_document,
 )
 from remanence.cli.options import Database, TranscriptFile
-from remanence.cli.output import Printer, progress, warn, write_json
 from remanence.cli.replay import MEMORY_URL, ReplayResult, replay, replay_policy
 from remanence.cli.settings import load
 from remanence.cli.transcripts import Transcript, open_transcript
@@ -50,8 +49,13 @@ async def run(
     settings = load(url=db, preset=preset).settings
     policy = replay_policy(settings, ratio=ratio)
     transcript = open_transcript(file, max_message_bytes=policy.max_message_bytes)
-    _warn_of_empty(transcript)
-    with progress(f"Replaying {transcript.name}", transcript.messages) as advance:
+    if places := transcript.empty_places:
+        more = f" and {len(places) - SHOWN_PLACES} more" if len(places) > SHOWN_PLACES else ""
+        output.warn(
+            f"{transcript.name}: empty messages are kept as control text ({len(places)}): "
+            f"{', '.join(places[:SHOWN_PLACES])}{more}"
+        )
+    with output.progress(f"Replaying {transcript.name}", transcript.messages) as advance:
         replayed = await replay(
             transcript,
             conversation or file.stem,
@@ -62,11 +66,11 @@ async def run(
             advance=advance,
         )
     if json_target is not None:
-        write_json(_document(replayed), json_target)
+        output.write_json(_document(replayed), json_target)
     if json_target != "-":
-        _print_summary(Printer(), transcript, replayed)
+        _print_summary(transcript, replayed)
     for violation in replayed.verdict.violations:
-        warn(f"broken promise: {violation}")
+        output.warn(f"broken promise: {violation}")
     return FAILED if replayed.verdict.violations else 0
 
 
@@ -89,30 +93,20 @@ def _document(replayed: ReplayResult) -> dict[str, object]:
     }
 
 
-def _warn_of_empty(transcript: Transcript) -> None:
-    places = transcript.empty_places
-    if places:
-        more = f" and {len(places) - SHOWN_PLACES} more" if len(places) > SHOWN_PLACES else ""
-        warn(
-            f"{transcript.name}: empty messages are kept as control text ({len(places)}): "
-            f"{', '.join(places[:SHOWN_PLACES])}{more}"
-        )
-
-
-def _print_summary(printer: Printer, transcript: Transcript, replayed: ReplayResult) -> None:
+def _print_summary(transcript: Transcript, replayed: ReplayResult) -> None:
     stats = replayed.context.stats
     sessions = f" in {transcript.sessions} sessions" if transcript.sessions > 1 else ""
-    printer.line(f"{transcript.name}: {transcript.messages:,} messages{sessions}", style="bold")
-    printer.line(
+    output.line(f"{transcript.name}: {transcript.messages:,} messages{sessions}", style="bold")
+    output.line(
         f"{stats.history_tokens:,} tokens of history; the context has {stats.context_tokens:,} "
         f"({stats.context_tokens / max(1, stats.history_tokens):.0%})"
     )
-    printer.line()
-    printer.tape(replayed.state)
-    printer.segments(replayed.segments)
+    output.line()
+    output.draw(replayed.state)
+    output.list_segments(replayed.segments)
     if replayed.state.last_error:
-        printer.line(f"The last step failed: {replayed.state.last_error}", style="yellow")
-    printer.heading("Checks")
+        output.line(f"The last step failed: {replayed.state.last_error}", style="yellow")
+    output.heading("Checks")
     verdict = replayed.verdict
     for name, found in (
         ("live segments tile the tape", verdict.tiling),
@@ -120,4 +114,4 @@ def _print_summary(printer: Printer, transcript: Transcript, replayed: ReplayRes
         ("valid for OpenAI's Chat Completions", verdict.openai),
         ("raw tail within its budget", verdict.tail),
     ):
-        printer.line(f"{'FAILED' if found else 'ok':<6} {name}", style="red" if found else None)
+        output.line(f"{'FAILED' if found else 'ok':<6} {name}", style="red" if found else None)

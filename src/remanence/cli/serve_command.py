@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from remanence.chat import calls_tools, open_chat_model
+from remanence.cli import output
 from remanence.cli.failures import log_service
 from remanence.cli.options import AgentTools, Database
-from remanence.cli.output import Printer
 from remanence.cli.settings import load, mask_password, with_agent
 from remanence.clock import SystemClock
 from remanence.errors import InvalidArgument
@@ -75,6 +75,6 @@ async def run(
                 app,
                 host=host,
                 port=port,
-                started=lambda url: Printer().line(f"{url} serves {database}"),
+                started=lambda url: output.line(f"{url} serves {database}"),
                 ending=ending,
             )

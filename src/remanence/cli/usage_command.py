@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from remanence.cli import output
 from remanence.cli.options import AsJson, Database
-from remanence.cli.output import Printer, write_json
 from remanence.cli.settings import existing, load, mask_password, open_existing
 from remanence.runtime import DEFAULT_TENANT
 from remanence.types import UsageTotal
@@ -44,36 +44,33 @@ async def run(
             since=since.replace(tzinfo=UTC) if since else None,
         )
     if as_json:
-        write_json({"usage": totals})
+        output.write_json({"usage": totals})
     elif not totals:
-        Printer().line(f"{mask_password(settings.url)} has no such model call")
+        output.line(f"{mask_password(settings.url)} has no such model call")
     else:
-        _print(Printer(), totals)
+        _print(totals)
 
 
-def _print(printer: Printer, totals: Sequence[UsageTotal]) -> None:
+def _print(totals: Sequence[UsageTotal]) -> None:
     # A heading for each model: with its name in a column, a line would exceed 80 columns.
     for model in dict.fromkeys(total.model for total in totals):
-        printer.heading(model)
-        rows = [
-            (
-                total.purpose,
-                total.calls,
-                total.failed_calls,
-                total.input_tokens,
-                total.cache_read_tokens,
-                total.output_tokens,
-                "unknown" if total.cost_usd is None else f"{total.cost_usd:,.4f}",
-            )
-            for total in totals
-            if total.model == model
-        ]
-        columns = ("purpose", "calls#", "failed#", "input#", "cached#", "output#", "USD#")
-        printer.table(columns, rows)
-    printer.line()
-    known = [total.cost_usd for total in totals if total.cost_usd is not None]
+        output.heading(model)
+        output.table(
+            [total for total in totals if total.model == model],
+            {
+                "purpose": lambda total: total.purpose,
+                "calls#": lambda total: total.calls,
+                "failed#": lambda total: total.failed_calls,
+                "input#": lambda total: total.input_tokens,
+                "cached#": lambda total: total.cache_read_tokens,
+                "output#": lambda total: total.output_tokens,
+                "USD#": lambda total: (
+                    "unknown" if total.cost_usd is None else f"{total.cost_usd:,.4f}"
+                ),
+            },
+        )
+    output.line()
+    known = sum(total.cost_usd or 0.0 for total in totals)
     unpriced = sum(total.unpriced_calls for total in totals)
-    printer.line(
-        f"{sum(known):.4f} USD in all"
-        + (f"; the price of {unpriced:,} calls is not known" if unpriced else "")
-    )
+    unknown = f"; the price of {unpriced:,} calls is not known" if unpriced else ""
+    output.line(f"{known:.4f} USD in all{unknown}")

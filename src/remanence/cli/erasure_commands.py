@@ -1,36 +1,51 @@
-"""`remanence forget`: messages and facts, or a user, and all that was made from them."""
+"""`remanence delete` and `remanence forget`: erasing a conversation, messages, facts or a user."""
 
 import dataclasses
-import textwrap
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import typer
 
-from remanence.cli import FAILED
-from remanence.cli.options import AsJson, Database, Tenant
-from remanence.cli.output import Printer, confirm, warn, write_json
-from remanence.cli.settings import (
-    load,
-    open_conversation,
-    open_existing,
-    require_conversation,
-)
+from remanence.cli import FAILED, output
+from remanence.cli.options import AsJson, ConversationId, Database, Tenant
+from remanence.cli.settings import load, open_conversation, open_existing
 from remanence.conversation import Conversation
+from remanence.settings import Settings
 from remanence.types import Receipt
 
 SHOWN: Final = 100
 """The most characters of a message or fact that a query found."""
 
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
-async def run(
+
+async def delete(
+    *,
+    conversation: ConversationId,
+    yes: Yes = False,
+    db: Database = None,
+    tenant: Tenant = "default",
+) -> int:
+    """Erase a conversation with its notes and facts."""
+    settings = load(url=db).settings
+    what = f"all messages, notes and facts of conversation {conversation!r}"
+    if not yes and not await _confirm("Delete", what, settings, conversation, tenant):
+        output.warn("nothing was deleted: answer 'yes', or give --yes")
+        return FAILED
+    async with open_conversation(settings, conversation, tenant=tenant, access="write") as chat:
+        await chat.delete()
+    output.line(f"deleted {conversation} of tenant {tenant}")
+    return 0
+
+
+async def forget(
     *,
     conversation: Annotated[str | None, typer.Argument(help="Its id.")] = None,
     user: Annotated[str | None, typer.Option(help="Forget this user as a whole.")] = None,
     message: Annotated[list[str] | None, typer.Option(help="The id of a message.")] = None,
     fact: Annotated[list[str] | None, typer.Option(help="The id of a fact.")] = None,
     query: Annotated[str | None, typer.Option(help="List matches, erase nothing.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Yes = False,
     db: Database = None,
     tenant: Tenant = "default",
     as_json: AsJson = False,
@@ -44,13 +59,11 @@ async def run(
     messages, facts = message or (), fact or ()
     ids = ", ".join([*messages, *facts])
     what = f"user {user!r}" if user is not None else f"{ids} of {conversation!r}"
+    asks = query is None and not yes
+    if asks and not await _confirm("Forget", what, settings, conversation, tenant):
+        output.warn("nothing was forgotten: answer 'yes', or give --yes")
+        return FAILED
     texts: dict[str, str] = {}
-    if query is None and not yes:
-        if conversation is not None:
-            await require_conversation(settings, conversation, tenant=tenant)
-        if not confirm(f"Forget {what} of tenant {tenant!r}?"):
-            warn("nothing was forgotten: answer 'yes', or give --yes")
-            return FAILED
     if user is not None:
         async with open_existing(settings, access="write") as memory:
             receipt = await memory.forget_user(user, tenant=tenant)
@@ -61,16 +74,25 @@ async def run(
             if not receipt.erased:
                 texts = await _texts(chat, receipt)
     if as_json:
-        write_json(_document(receipt))
+        output.write_json(_document(receipt))
     else:
-        _print(Printer(), receipt, texts)
+        _print(receipt, texts)
     return 0
 
 
+async def _confirm(
+    verb: str, what: str, settings: Settings, conversation: str | None, tenant: str
+) -> bool:
+    """Ask whether to erase, but not about a conversation that does not exist."""
+    if conversation is not None:
+        async with open_conversation(settings, conversation, tenant=tenant):
+            pass
+    return output.confirm(f"{verb} {what} of tenant {tenant!r}?")
+
+
 def _document(receipt: Receipt) -> dict[str, Any]:  # values of many types
-    fields = {f.name: getattr(receipt, f.name) for f in dataclasses.fields(receipt)}
     messages = [message._asdict() for message in receipt.messages]
-    return {**fields, "at": receipt.at.isoformat(), "messages": messages}
+    return dataclasses.asdict(receipt) | {"messages": messages}
 
 
 async def _texts(chat: Conversation, found: Receipt) -> dict[str, str]:
@@ -79,30 +101,30 @@ async def _texts(chat: Conversation, found: Receipt) -> dict[str, str]:
     for place in found.messages:
         (message,) = await chat.messages(after=place.seq - 1, limit=1)
         texts[place.id] = message.full_text
-    if (owner := await chat.owner()) is not None and found.facts:
+    if (owner := await chat.owner()) is not None:
         for fact_id in found.facts:
             fact = await chat.facts.get(fact_id, user=owner.user, tenant=owner.tenant)
             texts[fact_id] = fact.summary if fact is not None else ""
-    return {each: textwrap.shorten(text, SHOWN, placeholder="...") for each, text in texts.items()}
+    return {each: f": {output.shorten(text, SHOWN)}" for each, text in texts.items()}
 
 
-def _print(printer: Printer, receipt: Receipt, texts: Mapping[str, str]) -> None:
+def _print(receipt: Receipt, texts: Mapping[str, str]) -> None:
     if not (receipt.conversations or receipt.messages or receipt.facts):
-        printer.line("nothing to forget was found")
+        output.line("nothing to forget was found")
     elif receipt.erased:
-        printer.line("forgotten:")
+        output.line("forgotten:")
     else:
-        printer.line("nothing is forgotten yet; name what should go by --message and --fact:")
+        output.line("nothing is forgotten yet; name what should go by --message and --fact:")
     for conversation in receipt.conversations:
-        printer.line(f"conversation {conversation}")
+        output.line(f"conversation {conversation}")
     for message in receipt.messages:
-        text = f": {texts[message.id]}" if message.id in texts else ""
-        printer.line(f"message {message.id} ({message.conversation}, {message.seq}){text}")
+        place = f"{message.id} ({message.conversation}, {message.seq})"
+        output.line(f"message {place}{texts.get(message.id, '')}")
     for notes in receipt.segments:
-        printer.line(f"notes {notes}")
+        output.line(f"notes {notes}")
     for fact in receipt.facts:
-        printer.line(f"fact {fact}" + (f": {texts[fact]}" if fact in texts else ""))
+        output.line(f"fact {fact}{texts.get(fact, '')}")
     for file in receipt.files:
-        printer.line(f"changed {file}")
+        output.line(f"changed {file}")
     for file in receipt.still_in:
-        warn(f"{file} has the text, and was left alone")
+        output.warn(f"{file} has the text, and was left alone")

@@ -1,0 +1,139 @@
+"""`remanence export`, `import`, `messages` and `consolidate`: what is kept, as files and lines."""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from remanence.archive.blocks import BlockStore
+from remanence.cli import FAILED, output
+from remanence.cli.options import AsJson, ConversationId, Database, Tenant
+from remanence.cli.settings import load, open_conversation, open_existing
+from remanence.memory import Memory
+from remanence.types import Message
+from remanence.wire import anthropic, openai
+
+PAGE = 200
+
+
+async def export_notes(
+    *,
+    conversation: Annotated[str | None, typer.Argument(help="Its id.")] = None,
+    to: Annotated[
+        Path | None, typer.Option(metavar="DIRECTORY", help="Where the blocks go.")
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Print everything kept of this user instead.")
+    ] = None,
+    db: Database = None,
+    tenant: Tenant = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Append a conversation's notes to a file of JSON Lines, or print all of a user.
+
+    Each segment is a block, and a block is a line.
+    """
+    settings = load(url=db).settings
+    if user is not None:
+        async with open_existing(settings) as memory:
+            async for line in memory.export_user(user, tenant=tenant):
+                sys.stdout.buffer.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+        return
+    if conversation is None or to is None:
+        raise typer.BadParameter("name a conversation and --to, or a user with --user")
+    async with open_conversation(settings, conversation, tenant=tenant) as chat:
+        count = await chat.export_blocks(BlockStore(to))
+    if as_json:
+        output.write_json({"exported": count})
+    else:
+        output.line(f"{count} new blocks of {conversation} in {to}")
+
+
+async def import_notes(
+    *,
+    conversation: ConversationId,
+    source: Annotated[
+        Path,
+        typer.Option("--from", metavar="DIRECTORY", exists=True, help="Where the blocks are."),
+    ],
+    db: Database = None,
+    tenant: Tenant = "default",
+    as_json: AsJson = False,
+) -> int:
+    """Import exported blocks as observations.
+
+    Their messages must be on the tape and not observed yet.
+    """
+    settings = load(url=db).settings
+    async with open_conversation(settings, conversation, tenant=tenant, access="write") as chat:
+        report = await chat.import_blocks(BlockStore(source))
+    if as_json:
+        output.write_json(report)
+    else:
+        output.line(
+            f"{report.imported} blocks became observations of {conversation}; "
+            f"{report.malformed} lines are not blocks"
+        )
+    for conflict in report.conflicts:
+        output.warn(conflict)
+    return FAILED if report.conflicts else 0
+
+
+async def messages(
+    *,
+    conversation: ConversationId,
+    after: Annotated[int, typer.Option(min=0, help="Only messages after this number.")] = 0,
+    db: Database = None,
+    tenant: Tenant = "default",
+) -> None:
+    """Print the messages of a conversation as JSON Lines, which replay reads."""
+    async with open_conversation(load(url=db).settings, conversation, tenant=tenant) as chat:
+        while page := await chat.messages(after=after, limit=PAGE):
+            for message in page:
+                for line in _render(message):
+                    print(json.dumps(line, ensure_ascii=not output.is_unicode()))
+            after = page[-1].seq
+
+
+def _render(message: Message) -> Sequence[dict[str, Any]]:  # a provider's JSON
+    rendered = openai.render(message.role, message.content, message.name)
+    rendered = rendered or anthropic.render(message.role, message.content, message.name)
+    at = {"created_at": message.created_at.isoformat()} if message.created_at else {}
+    return [{**line, **at} for line in rendered]
+
+
+async def consolidate(
+    *,
+    user: Annotated[str | None, typer.Option(help="Whose notes; by default everybody's.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Of which tenant.")] = None,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> int:
+    """Summarise old daily notes into MEMORY.md, and archive them."""
+    async with Memory.open(settings=replace(load(url=db).settings, workers=0)) as memory:
+        results = await memory.consolidate(user=user, tenant=tenant)
+    done = [each for each in results if each.memory_file.parent.is_dir()]
+    if as_json:
+        output.write_json({"consolidated": done})
+    elif not done:
+        whose = "" if user is None else f" of user {user!r}"
+        output.line(f"there are no daily notes{whose} yet")
+    else:
+        output.table(
+            done,
+            {
+                "tenant": lambda each: each.tenant,
+                "user": lambda each: each.user,
+                "days#": lambda each: len(each.days),
+                "facts#": lambda each: each.facts,
+                "memory file~": lambda each: each.memory_file,
+            },
+        )
+    for each in done:
+        if each.signature == "edited":
+            output.warn(f"{each.memory_file} was edited since its last summary; the edit is kept")
+    return FAILED if user is not None and not done else 0

@@ -1,0 +1,116 @@
+"""`remanence doctor`, `backup` and `migrate`: the upkeep of a database."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from remanence.cli import FAILED, output
+from remanence.cli.options import AsJson, Database
+from remanence.cli.settings import load, mask_password, open_existing
+from remanence.memory import Memory
+from remanence.stores import migrate as migrations
+from remanence.types import Problem
+
+SHOWN_EXAMPLES = 3
+_PARTICULARS = re.compile(r"'[^']*'|\d[\d,.:-]*")
+_STYLES = {"error": "red", "warning": "yellow", "info": None}
+
+
+async def backup(
+    *, file: Annotated[Path, typer.Argument(help="A new file.")], db: Database = None
+) -> None:
+    """Copy the database to a new file while programs use it."""
+    async with open_existing(load(url=db).settings) as memory:
+        await memory.backup(file)
+    output.line(f"copied to {file}")
+
+
+async def migrate(*, db: Database = None, as_json: AsJson = False) -> None:
+    """Create the tables of a database, or bring them up to date.
+
+    Shows the versions.
+    """
+    settings = load(url=db).settings
+    async with Memory.open(settings=replace(settings, workers=0)):
+        pass  # opening brings the tables up to date
+    backend = "sqlite" if settings.url.startswith("sqlite:") else "postgres"
+    newest = migrations.load(f"remanence.stores.{backend}")[-1]
+    version = metadata.version("remanence")
+    database = mask_password(settings.url)
+    if as_json:
+        output.write_json({"database": database, "schema": newest.number, "remanence": version})
+    else:
+        output.line(
+            f"{database} has schema version {newest.number} ({newest.name}), the "
+            f"newest that remanence {version} knows"
+        )
+
+
+async def doctor(*, db: Database = None, as_json: AsJson = False) -> int:
+    """Report the problems of a memory and how to fix them.
+
+    Finds data that is inconsistent, and work that fails, is stuck or is overdue.
+    """
+    settings = load(url=db).settings
+    async with open_existing(settings) as memory:
+        problems = await memory.check()
+    database = mask_password(settings.url)
+    if as_json:
+        found = [_document(problem) for problem in problems]
+        output.write_json({"database": database, "judged_by": settings.preset, "problems": found})
+    else:
+        _print(problems, database=database, preset=settings.preset)
+    return FAILED if any(problem.level == "error" for problem in problems) else 0
+
+
+def _document(problem: Problem) -> dict[str, object]:
+    """The problem as JSON; tenant and conversation are null if it concerns the database."""
+    ref = problem.conversation
+    return {
+        "tenant": ref.tenant if ref else None,
+        "conversation": ref.id if ref else None,
+        "level": problem.level,
+        "what": problem.what,
+        "remedy": problem.remedy,
+    }
+
+
+def _print(problems: Sequence[Problem], *, database: str, preset: str) -> None:
+    if not problems:
+        output.line(f"{database} is consistent; nothing is due, stuck or failing")
+    for alike in _groups(problems):
+        first = alike[0]
+        output.line(f"{first.level}: {_where(alike)}", style=_STYLES[first.level])
+        output.line(f"  {'what' if len(alike) == 1 else 'such as'}: {first.what}")
+        output.line(f"  remedy: {first.remedy}")
+    output.line(
+        "(What is due was judged by the plan of the program that works on it; where none has yet, by "
+        f"the settings here, preset {preset!r}: 'remanence config show' lists them.)"
+    )
+
+
+def _groups(problems: Sequence[Problem]) -> list[list[Problem]]:
+    """Group problems that differ only in numbers and names, the most severe first."""
+    groups: dict[tuple[str, str, bool], list[Problem]] = {}
+    for problem in problems:
+        kind = _PARTICULARS.sub("#", problem.what)
+        groups.setdefault((problem.level, kind, problem.conversation is None), []).append(problem)
+    return sorted(groups.values(), key=lambda alike: list(_STYLES).index(alike[0].level))
+
+
+def _where(alike: Sequence[Problem]) -> str:
+    refs = [problem.conversation for problem in alike if problem.conversation is not None]
+    if not refs:
+        return "the database" if len(alike) == 1 else f"the database, {len(alike):,} times"
+    names = [f"{ref.id!r} of tenant {ref.tenant!r}" for ref in dict.fromkeys(refs)]
+    if len(refs) == 1:
+        return f"conversation {names[0]}"
+    count = f"{len(names):,} conversations" if len(names) > 1 else "a conversation"
+    times = f", {len(refs):,} times" if len(refs) > len(names) else ""
+    more = ", ..." if len(names) > SHOWN_EXAMPLES else ""
+    return f"{count}{times}: {', '.join(names[:SHOWN_EXAMPLES])}{more}"

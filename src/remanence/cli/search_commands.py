@@ -1,0 +1,82 @@
+"""`remanence recall` and `remanence facts`: what is known, by words."""
+
+from typing import Annotated
+
+import typer
+
+from remanence.cli import output
+from remanence.cli.options import AsJson, ConversationId, Database, Tenant
+from remanence.cli.settings import load, mask_password, open_conversation, open_existing
+from remanence.types import Hit
+
+
+async def recall(
+    *,
+    conversation: ConversationId,
+    query: Annotated[str, typer.Argument(help="Words to look for.")],
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="The most hits.")] = 5,
+    db: Database = None,
+    tenant: Tenant = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Search the notes and messages of a conversation, and its user's facts."""
+    async with open_conversation(load(url=db).settings, conversation, tenant=tenant) as chat:
+        hits = await chat.recall(query, limit=limit)
+    if as_json:
+        output.write_json({"hits": hits})
+    elif not hits:
+        output.line(f"nothing in {conversation} matches {query!r}")
+    else:
+        output.table(
+            hits,
+            {
+                "kind": lambda hit: hit.kind,
+                "messages": _place,
+                "at (UTC)": lambda hit: hit.at,
+                "text~": lambda hit: hit.snippet,
+            },
+        )
+
+
+def _place(hit: Hit) -> str:
+    if hit.kind == "fact":
+        return ""
+    return str(hit.first_seq) + (f"..{hit.last_seq}" if hit.last_seq != hit.first_seq else "")
+
+
+async def facts(
+    *,
+    user: Annotated[str, typer.Argument(help="Whose facts.")],
+    search: Annotated[
+        str | None, typer.Option(metavar="WORDS", help="Only facts that match, best first.")
+    ] = None,
+    history: Annotated[bool, typer.Option(help="Also superseded facts.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="The most facts.")] = 100,
+    db: Database = None,
+    tenant: Annotated[str, typer.Option(help="The user's tenant.")] = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Show what is known about a user."""
+    if history and search is not None:
+        raise typer.BadParameter("--search finds facts that hold: leave out --history")
+    settings = load(url=db).settings
+    async with open_existing(settings) as memory:
+        if search is not None:
+            found = await memory.facts.search(search, user=user, tenant=tenant, limit=limit)
+        else:
+            found = await memory.facts.list(user=user, tenant=tenant, history=history, limit=limit)
+    if as_json:
+        output.write_json({"facts": found})
+    elif not found:
+        output.line(f"{mask_password(settings.url)} has no such fact of user {user!r}")
+    else:
+        output.table(
+            found,
+            {
+                "id": lambda fact: fact.id,
+                "type": lambda fact: fact.type,
+                "since": lambda fact: fact.valid_from.date(),
+                "until": lambda fact: fact.valid_to and fact.valid_to.date(),
+                "fact~": lambda fact: fact.summary,
+            },
+        )
