@@ -1,12 +1,13 @@
 """A PostgreSQL server for tests: a URL of one that runs, or one that is started for them."""
 
+import asyncio
 import importlib
 import os
 import shutil
 import tempfile
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import psycopg
 from psycopg import sql
 
 VARIABLE = "REMANENCE_TEST_POSTGRES"
+WAIT_SECONDS = 60
 
 
 @contextmanager
@@ -64,3 +66,10 @@ def empty(database: str) -> None:
         if names:
             tables = sql.SQL(", ").join(sql.Identifier(name) for (name,) in names)
             connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY CASCADE").format(tables))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return when the condition holds."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not condition():  # noqa: ASYNC110 - the server sends no signal
+            await asyncio.sleep(0.01)

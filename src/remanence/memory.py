@@ -24,7 +24,7 @@ from remanence.engine.hooks import Hooks
 from remanence.engine.readiness import find_unready
 from remanence.errors import InvalidArgument, InvalidPolicy, NotOpen
 from remanence.forgetting import forget_user
-from remanence.opening import assemble
+from remanence.opening import assemble, choose_engine
 from remanence.policy.diagnosis import diagnose, diagnose_budget
 from remanence.policy.policy import Policy
 from remanence.protocols import BackupStore, FactExtractor, FactVectors, Observer, Reflector
@@ -142,8 +142,10 @@ class Memory:
             _require_clock(clock)
             _require_parts(model_options, budgets, hooks)
             async with AsyncExitStack() as stack:
+                where = settings.url if url is None else url
+                engine = choose_engine(settings, where)
                 store = await open_store(
-                    settings.url if url is None else url,
+                    where,
                     clock=clock,
                     durability=settings.durability,
                     read_only=read_only,
@@ -167,6 +169,7 @@ class Memory:
                     hooks=hooks,
                     read_only=read_only,
                     all_users=all_users,
+                    engine=engine,
                 )
                 runtime.start()
                 stack.push_async_callback(runtime.stop)

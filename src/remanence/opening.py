@@ -1,6 +1,8 @@
 """Assembly of a memory: every part is made once, from the arguments of `Memory.open`."""
 
+import importlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +21,7 @@ from remanence.engine.local import LocalEngine
 from remanence.engine.reconciler import Reconciler
 from remanence.engine.segment_writer import SegmentWriter
 from remanence.engine.turns import Turns
+from remanence.errors import InvalidPolicy, MissingExtra
 from remanence.facts.extraction import Extraction
 from remanence.model_sources import ObserverFactory
 from remanence.policy.policy import Policy
@@ -46,6 +49,27 @@ class EngineFactory(Protocol):
     def __call__(
         self, reconciler: Reconciler, *, workers: int, progressed: Callable[[], None]
     ) -> Engine: ...
+
+
+def choose_engine(settings: Settings, url: str) -> EngineFactory:
+    """Return the engine that *settings* name, for the database at *url*.
+
+    Raises:
+        InvalidPolicy: it needs another database.
+        MissingExtra: it needs a package.
+    """
+    if settings.engine == "local":
+        return LocalEngine
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise InvalidPolicy(
+            f"engine={settings.engine!r} needs a PostgreSQL database: use engine='local', or a url "
+            "such as postgresql://user@host/database"
+        )
+    try:
+        module = importlib.import_module("remanence.engine.procrastinate")
+    except ModuleNotFoundError as error:
+        raise MissingExtra("postgres", error.name or "procrastinate") from error
+    return partial(module.make_engine, url=url)
 
 
 async def assemble(

@@ -2,14 +2,14 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
 import pytest
-from tests.postgres import empty, new_database, running_server
+from tests.postgres import empty, until
 
 from remanence.errors import InvalidMessage, StoreError, StoreUnavailable
 from remanence.protocols import Store
@@ -18,12 +18,6 @@ from remanence.testing.store_contract import OpenStore, StoreContract
 from remanence.types import ConversationRef, Message
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    with running_server() as server, new_database(server) as url:
-        yield url
 
 
 class TestPostgres(StoreContract):
@@ -42,28 +36,6 @@ REF = ConversationRef("default", "chat")
 
 def hello(text: str = "Hello.") -> Message:
     return Message.user(text).replace(tokens=10)
-
-
-@pytest.fixture
-async def store(database: str) -> AsyncIterator[Store]:
-    empty(database)
-    store = await open_store(database)
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-def server(database: str, store: Store) -> Iterator[psycopg.Connection]:
-    """A connection beside those of the store."""
-    assert store is not None
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - the server sends no signal
-            await asyncio.sleep(0.01)
 
 
 def waiting(server: psycopg.Connection) -> int:

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from functools import partial
+from typing import Protocol, TypeAlias
 
 from remanence import telemetry
 from remanence.background import Background, Pauses, Waiters, closed_error
@@ -22,6 +24,16 @@ LEASE_POLL_SECONDS = 0.1
 SCAN_PAGE = 500
 LAST_KEY = 2**63 - 1
 
+LookAt: TypeAlias = Callable[[ConversationRef], Awaitable[None]]
+
+
+class Jobs(Protocol):
+    """Looks that are handed out to processes, in place of signals and scans."""
+
+    async def run(self, look_at: LookAt, *, concurrency: int) -> None:
+        """Take looks until cancelled; *look_at* returns when nothing is due any more."""
+        ...
+
 
 class LocalEngine:
     """Looks at conversations until nothing is due for them.
@@ -29,7 +41,7 @@ class LocalEngine:
     Conversations take turns, one step each, after which *progressed* is called; at most *workers*
     are worked on at once, each by one worker. Without workers only the calls that wait do work.
     What is due, or will be, is planned in the store: a scan finds it there, and sleeps until the
-    earliest time.
+    earliest time. With *jobs*, those say where to look.
     """
 
     def __init__(
@@ -38,7 +50,9 @@ class LocalEngine:
         *,
         workers: int,
         progressed: Callable[[], None] = lambda: None,
+        jobs: Jobs | None = None,
     ) -> None:
+        self._jobs = jobs
         self._progressed = progressed
         self._reconciler = reconciler
         self._workers = workers
@@ -49,23 +63,28 @@ class LocalEngine:
         self._everything: set[ConversationRef] = set()
         self._waiting: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._watching: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
+        self._looking: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._leased: set[ConversationRef] = set()
         self._rescan = asyncio.Event()
         self._next_scan = math.inf
         self._rules_known = False
         self._closed = False
         self._working: set[asyncio.Task[None]] = set()
-        self._scanning: asyncio.Task[None] | None = None
+        self._looks: asyncio.Task[None] | None = None
 
     def start(self, background: Background) -> None:
         if not self._workers:
             return
-        self._scanning = background.spawn("scan", self._watch)
+        if self._reconciler.policy.enabled:
+            watch = self._watch
+            if self._jobs is not None:
+                watch = partial(self._jobs.run, self._look_at, concurrency=self._workers)
+            self._looks = background.spawn("looks", watch)
         for number in range(self._workers):
             self._working.add(background.spawn(f"worker-{number}", self._work))
 
     def signal(self, ref: ConversationRef) -> None:
-        if not self._closed:
+        if not self._closed and self._jobs is None:
             self._enqueue(ref)
 
     async def settle(
@@ -92,7 +111,7 @@ class LocalEngine:
             return
         while True:
             settled = self._waiting[ref].add()
-            self.signal(ref)
+            self._enqueue(ref)
             await settled
             if ref not in self._leased:
                 return
@@ -107,8 +126,16 @@ class LocalEngine:
             await self._step(ref)
             return
         looked = self._watching[ref].add()
-        self.signal(ref)
+        self._enqueue(ref)
         await looked
+
+    async def _look_at(self, ref: ConversationRef) -> None:
+        """Return when nothing is due for a conversation, or another process works on it."""
+        if self._closed:
+            raise closed_error()
+        settled = self._looking[ref].add()
+        self._enqueue(ref)
+        await settled
 
     async def _work_off(self, ref: ConversationRef) -> None:
         """Do what is due in the calling task, for an engine without workers."""
@@ -118,16 +145,19 @@ class LocalEngine:
 
     async def close(self, *, timeout_seconds: float) -> None:
         self._closed = True
-        if self._scanning is not None:
-            self._scanning.cancel()
+        if self._looks is not None:
+            self._looks.cancel()
         self._end_if_drained()
         if self._working:
             _, unfinished = await asyncio.wait(self._working, timeout=timeout_seconds)
             for task in unfinished:
                 task.cancel()
             await asyncio.wait(self._working)
-        for waiters in (*self._waiting.values(), *self._watching.values()):
-            waiters.close()
+        for calls in (self._waiting, self._watching, self._looking):
+            for waiters in calls.values():
+                waiters.close()
+        if self._looks is not None:
+            await asyncio.wait({self._looks})
 
     def _enqueue(self, ref: ConversationRef) -> None:
         if ref in self._queued:
@@ -146,14 +176,14 @@ class LocalEngine:
 
     async def _watch(self) -> None:
         """Look at what is due, and sleep until more is."""
-        if not self._reconciler.policy.enabled:
-            return
         pauses, loop = Pauses(), asyncio.get_running_loop()
         while True:
             self._rescan.clear()
             self._next_scan = math.inf
             try:
-                await self._use_our_rules()
+                if not self._rules_known:
+                    await self._reconciler.use_rules()
+                    self._rules_known = True
                 seconds = await self._scan()
                 pauses.reset()
             except Exception as error:  # noqa: BLE001 - the watch must survive any error
@@ -162,13 +192,6 @@ class LocalEngine:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._rescan.wait()
-
-    async def _use_our_rules(self) -> None:
-        """Plan a look at every conversation if the rules for due work have changed."""
-        if not self._rules_known:
-            reconciler = self._reconciler
-            await reconciler.store.use_look_rules(reconciler.digest(), at=reconciler.clock.now())
-            self._rules_known = True
 
     async def _scan(self) -> float:
         """Signal the conversations that are due; return the seconds until the next one is.
@@ -235,8 +258,9 @@ class LocalEngine:
         else:
             self._leased.discard(ref)
             self._everything.discard(ref)
-        if ref in self._waiting:
-            self._waiting.pop(ref).settle()
+        for calls in (self._waiting, self._looking):
+            if ref in calls:
+                calls.pop(ref).settle()
         if step.until is not None:
             wait = step.until - self._reconciler.clock.now()
             self._scan_within(max(0.0, wait.total_seconds()))

@@ -69,10 +69,11 @@ class Reconciler:
         observer, reflector, extractor = (maker_name(maker) for maker in makers)
         return observer, reflector, extractor
 
-    def digest(self) -> str:
-        """Return the digest of all settings that decide when something is due."""
+    async def use_rules(self) -> None:
+        """Plan a look at every conversation if the settings that decide what is due have changed."""
         rules = repr((self.policy, self.maker_names))
-        return hashlib.sha256(rules.encode()).hexdigest()[:16]
+        digest = hashlib.sha256(rules.encode()).hexdigest()[:16]
+        await self.store.use_look_rules(digest, at=self.clock.now())
 
     async def step(
         self, ref: ConversationRef, *, everything: bool = False, eager: bool = False

@@ -42,6 +42,8 @@ class Settings:
         lease_seconds: the time after a crash until other processes take over its conversations.
         turn_wait_seconds: the longest wait of a chat's turn for another turn of the conversation.
         workers: the number of conversations observed or reflected in parallel.
+        engine: `local` looks for background work in each process that opens the memory;
+            `procrastinate` has the processes on a PostgreSQL database share it as jobs.
         shutdown_timeout_seconds: the longest wait for steps in progress on closing.
         blocks_directory: the directory for notes of ended conversations as JSON Lines, such as
             `~/.zora/memory/observations`; none by default.
@@ -66,6 +68,7 @@ class Settings:
     lease_seconds: PositiveFloat = 10.0
     turn_wait_seconds: NonNegativeFloat = 60.0
     workers: NonNegativeInt = 4
+    engine: Literal["local", "procrastinate"] = "local"
     shutdown_timeout_seconds: NonNegativeFloat = 10.0
     blocks_directory: str | None = None
     blocks_keep_last: PositiveInt = 200

@@ -1,6 +1,7 @@
 """The store in a PostgreSQL database."""
 
 import asyncio
+import importlib
 from importlib import metadata
 from urllib.parse import urlsplit
 
@@ -65,9 +66,20 @@ def _migrate(connection: psycopg.Connection, name: str, clock: Clock) -> None:
         "name TEXT NOT NULL, applied_at TEXT NOT NULL, version TEXT NOT NULL)"
     )
     for step in _due(connection, name):
+        if step.name == "jobs":
+            _create_job_tables(connection)
         connection.execute(step.sql.encode())
         connection.execute(
             "INSERT INTO schema_migrations (number, name, applied_at, version) "
             "VALUES (%s, %s, %s, %s)",
             (step.number, step.name, encode_instant(clock.now()), metadata.version("remanence")),
         )
+
+
+def _create_job_tables(connection: psycopg.Connection) -> None:
+    """Create the tables of procrastinate, unless an application has them in the same schema."""
+    found = connection.execute("SELECT to_regclass('procrastinate_jobs') IS NOT NULL").fetchone()
+    if found == (False,):
+        # Only here, as it takes half a second to import.
+        schema = importlib.import_module("procrastinate.schema")
+        connection.execute(schema.SchemaManager.get_schema())

@@ -1,0 +1,131 @@
+"""Jobs of procrastinate, in the memory's own PostgreSQL database.
+
+A trigger of the database defers a job in the transaction that plans a look, and one conversation has
+at most one job that waits and one that runs. A job says only where to look: the cursors tell what is
+due, and guard each commit, so that a lost, doubled or late job does no harm.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+from procrastinate import App, PsycopgConnector
+from procrastinate.exceptions import ConnectorException
+
+from remanence.background import Pauses
+from remanence.engine.local import LocalEngine, LookAt
+from remanence.engine.reconciler import Reconciler
+from remanence.errors import Closed, StoreUnavailable
+from remanence.policy.schedule import longest_wait
+from remanence.stores.rows import encode_instant
+from remanence.types import ConversationRef
+
+QUEUE: Final = "remanence"
+CONNECTIONS: Final = 4
+"""Connections of a process for its jobs, beside one that listens for them."""
+
+MAX_POLL_SECONDS: Final = 5.0
+"""Seconds until a job is found whose time has come, as no signal tells of it."""
+
+_FORGET_THE_DEAD: Final = """
+DELETE FROM procrastinate_workers
+WHERE last_heartbeat < now() - make_interval(secs => %(seconds)s) AND id IN (
+  SELECT worker_id FROM procrastinate_jobs WHERE queue_name = %(queue)s AND status = 'doing'
+)
+"""
+"""Workers of other applications may have another heartbeat."""
+
+_END_JOBS_OF_THE_DEAD: Final = (
+    "DELETE FROM procrastinate_jobs "
+    "WHERE queue_name = %(queue)s AND status = 'doing' AND worker_id IS NULL"
+)
+
+_PLAN_AGAIN: Final = """
+UPDATE states SET look_at = %(now)s WHERE conversation IN (
+  SELECT conversation FROM states
+  WHERE (look_at <= %(now)s OR look_at > %(beyond)s)
+  AND (lease_until IS NULL OR lease_until <= %(now)s OR lease_until > %(lease_until)s)
+  AND NOT EXISTS (
+    SELECT FROM procrastinate_jobs WHERE lock = 'remanence ' || conversation AND status = 'doing'
+  )
+  AND NOT EXISTS (
+    SELECT FROM procrastinate_jobs WHERE queueing_lock = 'remanence ' || conversation
+    AND status = 'todo' AND coalesce(scheduled_at <= now(), true)
+  )
+  FOR UPDATE SKIP LOCKED
+)
+"""
+"""Looks that are due, or planned by a wrong clock, and have no job. The trigger defers one for each."""
+
+
+class ProcrastinateJobs:
+    """Looks as jobs: each is taken by one of the processes that work on a database."""
+
+    def __init__(self, reconciler: Reconciler, *, url: str) -> None:
+        self._reconciler = reconciler
+        self._url = url
+
+    async def run(self, look_at: LookAt, *, concurrency: int) -> None:
+        await self._reconciler.use_rules()
+        background, seconds = self._reconciler.leases.background, self._reconciler.leases.seconds
+        app = App(connector=PsycopgConnector(conninfo=self._url, max_size=CONNECTIONS, timeout=10))
+
+        @app.task(name="remanence.look", queue=QUEUE)
+        async def look(tenant: str, id: str) -> None:  # noqa: A002 - as in the database
+            with contextlib.suppress(Closed):
+                await look_at(ConversationRef(tenant, id))
+
+        async with app.open_async():
+            sweeping = background.run("sweep", self._keep_sweeping(app))
+            try:
+                await app.run_worker_async(
+                    queues=[QUEUE],
+                    concurrency=concurrency,
+                    delete_jobs="always",
+                    install_signal_handlers=False,
+                    fetch_job_polling_interval=min(MAX_POLL_SECONDS, seconds / 2),
+                    update_heartbeat_interval=seconds / 3,
+                )
+            finally:
+                sweeping.cancel()
+                await asyncio.wait({sweeping})
+                with contextlib.suppress(ConnectorException):  # others do it, only later
+                    await self._sweep(app)
+        raise StoreUnavailable("the worker of jobs ended: its log gives the reason")
+
+    async def _keep_sweeping(self, app: App) -> None:
+        pauses = Pauses()
+        while True:
+            try:
+                await self._sweep(app)
+                pauses.reset()
+                seconds = self._reconciler.leases.seconds / 2
+            except ConnectorException as error:
+                seconds = pauses.after("sweep", error)
+            await asyncio.sleep(seconds)
+
+    async def _sweep(self, app: App) -> None:
+        """Plan the looks anew whose jobs are lost, as are those of processes that died.
+
+        A process that is taken for dead, and is not, registers anew when it takes its next job.
+        """
+        reconciler = self._reconciler
+        seconds, now = reconciler.leases.seconds, reconciler.clock.now()
+        await app.connector.execute_query_async(_FORGET_THE_DEAD, queue=QUEUE, seconds=seconds)
+        await app.connector.execute_query_async(_END_JOBS_OF_THE_DEAD, queue=QUEUE)
+        await app.connector.execute_query_async(
+            _PLAN_AGAIN,
+            now=encode_instant(now),
+            beyond=encode_instant(now + longest_wait(reconciler.policy)),
+            lease_until=encode_instant(now + timedelta(seconds=seconds)),
+        )
+
+
+def make_engine(
+    reconciler: Reconciler, *, workers: int, progressed: Callable[[], None], url: str
+) -> LocalEngine:
+    """Return an engine that works on jobs in the database at *url*."""
+    jobs = ProcrastinateJobs(reconciler, url=url)
+    return LocalEngine(reconciler, workers=workers, progressed=progressed, jobs=jobs)

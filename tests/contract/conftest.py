@@ -1,0 +1,32 @@
+"""A PostgreSQL database for the tests of a process; its server starts in a second."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import psycopg
+import pytest
+from tests.postgres import empty, new_database, running_server
+
+from remanence.protocols import Store
+from remanence.stores import open_store
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[str]:
+    with running_server() as server, new_database(server) as url:
+        yield url
+
+
+@pytest.fixture
+async def store(database: str) -> AsyncIterator[Store]:
+    empty(database)
+    store = await open_store(database)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def server(database: str, store: Store) -> Iterator[psycopg.Connection]:
+    """A connection beside those of the store."""
+    assert store is not None
+    with psycopg.connect(database, autocommit=True) as connection:
+        yield connection

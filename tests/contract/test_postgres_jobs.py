@@ -1,0 +1,152 @@
+"""Background work as jobs in PostgreSQL: the contract of engines, and jobs that agree with looks."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from functools import partial
+
+import psycopg
+import pytest
+from tests.postgres import empty, until
+
+from remanence import Memory, Settings
+from remanence.clock import SystemClock
+from remanence.engine.procrastinate import make_engine
+from remanence.errors import InvalidMessage
+from remanence.protocols import Store
+from remanence.stores import open_store
+from remanence.testing import ScriptedObserver
+from remanence.testing.engine_contract import POLICY, EngineContract, turns
+from remanence.testing.store_contract import OpenStore
+from remanence.types import ConversationRef, Message
+
+pytestmark = pytest.mark.postgres
+
+REF = ConversationRef("default", "a")
+LEASE_SECONDS = 1.0
+
+
+class TestProcrastinateEngine(EngineContract):
+    @pytest.fixture
+    def open_again(self, database: str) -> OpenStore:
+        empty(database)
+        type(self).make_engine = partial(make_engine, url=database)
+
+        async def open_handle() -> Store:
+            return await open_store(database)
+
+        return open_handle
+
+
+def hello() -> Message:
+    return Message.user("Hello.").replace(tokens=10)
+
+
+def jobs(server: psycopg.Connection) -> list[tuple[str, datetime | None]]:
+    """Return the conversation and the time of each job."""
+    return server.execute(
+        "SELECT args ->> 'id', scheduled_at FROM procrastinate_jobs ORDER BY id"
+    ).fetchall()
+
+
+async def test_an_append_that_makes_work_due_defers_one_job(
+    store: Store, server: psycopg.Connection
+) -> None:
+    for _ in range(3):
+        await store.append(REF, [hello()], user=None)
+
+    assert jobs(server) == [("a", None)]
+
+
+async def test_an_append_that_fails_defers_no_job(store: Store, server: psycopg.Connection) -> None:
+    with pytest.raises(InvalidMessage):
+        await store.append(REF, [hello(), Message.tool("none", "x")], user=None)
+
+    assert jobs(server) == []
+
+
+async def test_a_job_follows_the_planned_look(store: Store, server: psycopg.Connection) -> None:
+    state = (await store.append(REF, [hello()], user=None)).state
+    later = SystemClock().now() + timedelta(hours=1)
+
+    assert await store.rest(state, at=later, tokens=100)
+    assert jobs(server) == [("a", later)]
+    assert await store.rest(state, at=None, tokens=100)
+    assert jobs(server) == []
+
+
+async def test_a_conversation_leaves_no_job(store: Store, server: psycopg.Connection) -> None:
+    await store.append(REF, [hello()], user=None)
+    await store.delete(REF)
+
+    assert jobs(server) == []
+
+
+@asynccontextmanager
+async def working(database: str) -> AsyncIterator[ScriptedObserver]:
+    """Yield the observer of a memory that works on jobs."""
+    observer = ScriptedObserver()
+    settings = Settings(engine="procrastinate", lease_seconds=LEASE_SECONDS)
+    async with Memory.open(database, policy=POLICY, observer=observer, settings=settings):
+        yield observer
+
+
+async def append_unobserved(database: str) -> None:
+    async with Memory.open(database, policy=POLICY, settings=Settings(workers=0)) as memory:
+        await memory.conversation("a").append(*turns(12))
+
+
+async def all_done(server: psycopg.Connection) -> None:
+    """Return when nothing is due any more, and no job is left."""
+    due = "SELECT 1 FROM states WHERE look_at IS NOT NULL OR observed_seq = 0"
+    await until(lambda: not jobs(server) and not server.execute(due).fetchall())
+
+
+async def test_a_process_works_on_jobs_that_another_deferred(
+    database: str, server: psycopg.Connection
+) -> None:
+    async with working(database) as observer:
+        await append_unobserved(database)
+        await all_done(server)
+
+    assert observer.requests
+
+
+async def test_work_whose_job_was_lost_is_found(database: str, server: psycopg.Connection) -> None:
+    await append_unobserved(database)
+    server.execute("DELETE FROM procrastinate_jobs")
+    async with working(database) as observer:
+        await all_done(server)
+
+    assert observer.requests
+
+
+@pytest.mark.parametrize("waiting", [True, False])
+async def test_the_job_of_a_dead_process_is_done_by_another(
+    database: str, server: psycopg.Connection, waiting: bool
+) -> None:
+    await append_unobserved(database)
+    server.execute("INSERT INTO procrastinate_workers (last_heartbeat) VALUES ('2020-01-01')")
+    server.execute(
+        "UPDATE procrastinate_jobs SET status = 'doing', "
+        "worker_id = (SELECT max(id) FROM procrastinate_workers)"
+    )
+    if waiting:  # a second job, for what was appended while the first one ran
+        server.execute("UPDATE states SET look_at = '2026-01-01T00:00:00.000000+00:00'")
+        assert len(jobs(server)) == 2
+    async with working(database) as observer:
+        await all_done(server)
+
+    assert observer.requests
+
+
+async def test_a_process_that_was_taken_for_dead_works_on(
+    database: str, server: psycopg.Connection
+) -> None:
+    async with working(database) as observer:
+        dead = "DELETE FROM procrastinate_workers RETURNING id"
+        await until(lambda: bool(server.execute(dead).fetchall()))
+        await append_unobserved(database)
+        await all_done(server)
+
+    assert observer.requests
