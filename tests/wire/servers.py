@@ -24,6 +24,7 @@ class Received:
     path: str
     headers: dict[str, str]
     body: Body
+    raw: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ class ModelServer:
             "/v1/embeddings": OpenAIEmbeddings(),
         }
         self._handlers: set[asyncio.Task[None]] = set()
-        self._at_once = 0
+        self.at_once = 0
         self.port = 0
 
     @property
@@ -136,19 +137,23 @@ class ModelServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = await _read(reader)
         self.received.append(request)
-        self._at_once += 1
-        self.most_at_once = max(self.most_at_once, self._at_once)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0)  # others that are called at the same time arrive now
         try:
             await self._respond(request, writer)
         finally:
-            self._at_once -= 1
+            self.at_once -= 1
 
     async def _respond(self, request: Received, writer: asyncio.StreamWriter) -> None:
         dialect = self._dialects.get(request.path)
         if dialect is None:
             return _send(writer, 404, {"error": {"message": f"no such path {request.path}"}})
-        if problem := dialect.problem(request.body):
+        try:
+            problem = dialect.problem(request.body)
+        except (TypeError, LookupError, AttributeError):
+            problem = "the request is of another shape"
+        if problem:
             return _send(writer, 400, dialect.error("invalid_request_error", problem))
         step = self._script.popleft() if self._script else Reply()
         if isinstance(step, Reply):
@@ -307,9 +312,18 @@ async def _read(reader: asyncio.StreamReader) -> Received:
     headers = {
         name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
     }
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    raw = await reader.readexactly(int(headers.get("content-length", "0")))
     path = first.split(" ")[1].partition("?")[0]
-    return Received(path=path, headers=headers, body=json.loads(body or b"{}"))
+    return Received(path=path, headers=headers, body=_body(raw), raw=raw)
+
+
+def _body(raw: bytes) -> Body:
+    """Return the JSON object of a request, empty if it is none."""
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        return {}
+    return body if isinstance(body, dict) else {}
 
 
 def _key(request: Received) -> str:

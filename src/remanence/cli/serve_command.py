@@ -39,6 +39,12 @@ async def run(
         str, typer.Option(metavar="TEXT", help="A block of its own before the system prompt.")
     ] = "",
     tools: AgentTools = True,
+    openai_url: Annotated[
+        str, typer.Option(metavar="URL", help="Where requests to /openai/v1 are sent on to.")
+    ] = "https://api.openai.com",
+    anthropic_url: Annotated[
+        str, typer.Option(metavar="URL", help="Where requests to /anthropic/v1 are sent on to.")
+    ] = "https://api.anthropic.com",
 ) -> None:
     """Serve the memory over HTTP, by default to this machine alone."""
     from remanence.server.allowed_hosts import LOCAL_HOSTS
@@ -68,6 +74,8 @@ async def run(
                 system=system,
                 identity=identity,
                 tools=tools and calls_tools(*models),
+                openai_url=openai_url,
+                anthropic_url=anthropic_url,
                 allowed_hosts=LOCAL_HOSTS.union(allowed_host or ()),
                 ending=ending,
             )

@@ -9,18 +9,19 @@ if TYPE_CHECKING:
 
 
 class Connections:
-    """A client for each timeout, opened when it is first used. Belongs to one event loop."""
+    """A client for each kind and timeout, opened when first used. Belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._clients: dict[float, AsyncClient] = {}
+        self._clients: dict[tuple[Callable[[float], AsyncClient], float], AsyncClient] = {}
 
     def client(
         self, timeout_seconds: float, open_client: "Callable[[float], AsyncClient]"
     ) -> "AsyncClient":
         """Return the client for a timeout; callers leave it open."""
-        if timeout_seconds not in self._clients:
-            self._clients[timeout_seconds] = open_client(timeout_seconds)
-        return self._clients[timeout_seconds]
+        kind = (open_client, timeout_seconds)
+        if kind not in self._clients:
+            self._clients[kind] = open_client(timeout_seconds)
+        return self._clients[kind]
 
     async def aclose(self) -> None:
         """Close the clients."""

@@ -12,8 +12,9 @@ from remanence.server.allowed_hosts import LOCAL_HOSTS, KnownHosts
 from remanence.server.body import BODY_SECONDS, MAX_BODY_BYTES, BodyLimit
 from remanence.server.chats import Chats
 from remanence.server.problems import handle_problems
+from remanence.server.proxy.forwarding import ANTHROPIC, OPENAI, Forwarder
 from remanence.server.request_log import RequestLog
-from remanence.server.routes import chat, facts, health, memory as memory_routes
+from remanence.server.routes import chat, facts, health, memory as memory_routes, proxy
 from remanence.server.turn_response import KEEP_ALIVE_SECONDS
 
 
@@ -25,6 +26,8 @@ def create_app(
     identity: str = "",
     tools: bool = False,
     allowed_hosts: Collection[str] | None = LOCAL_HOSTS,
+    openai_url: str = OPENAI,
+    anthropic_url: str = ANTHROPIC,
     ending: asyncio.Event | None = None,
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
     max_body_bytes: int = MAX_BODY_BYTES,
@@ -40,6 +43,8 @@ def create_app(
         tools: whether the model may search and keep facts of the user, where a turn names one.
         allowed_hosts: accepted host names, without a port; None accepts any, for a program with its
             own login. The server has no accounts: a client may act for any user.
+        openai_url: where requests to `/openai/v1` are sent on to, without `/v1`.
+        anthropic_url: where those to `/anthropic/v1` are sent on to.
         ending: set when the server begins to shut down; open turns then end with an error event.
         keep_alive_seconds: the silence of a stream after which a comment is sent.
         max_body_bytes: the maximum size of a request body; a larger one gets status 413.
@@ -57,6 +62,8 @@ def create_app(
     )
     app.state.memory = memory
     app.state.chats = Chats(memory, model=model, system=system, identity=identity, tools=tools)
+    app.state.openai = Forwarder(memory, openai_url)
+    app.state.anthropic = Forwarder(memory, anthropic_url)
     app.state.ending = ending or asyncio.Event()
     app.state.keep_alive_seconds = keep_alive_seconds
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes, seconds=body_seconds)
@@ -64,6 +71,6 @@ def create_app(
         app.add_middleware(KnownHosts, hosts=allowed_hosts)
     app.add_middleware(RequestLog)
     handle_problems(app)
-    for routes in (health, memory_routes, facts, chat):
+    for routes in (health, memory_routes, facts, chat, proxy):
         app.include_router(routes.router)
     return app

@@ -1,0 +1,1 @@
+"""Proxies for clients of OpenAI and Anthropic: their requests, with old messages told by notes."""

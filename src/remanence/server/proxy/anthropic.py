@@ -1,0 +1,79 @@
+"""Anthropic's Messages API.
+
+Events: https://docs.claude.com/en/docs/build-with-claude/streaming
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from remanence.server.proxy.api import JsonObject
+from remanence.types import Message
+from remanence.wire import anthropic
+
+_MAX_BREAKPOINTS: Final = 4
+_TEXTS: Final = {"text_delta": "text", "input_json_delta": "partial_json"}
+
+
+class AnthropicMessages:
+    """`POST /v1/messages`."""
+
+    provider = "anthropic"
+
+    def leading(self, messages: Sequence[JsonObject]) -> int:  # noqa: ARG002 - `system` is apart
+        return 0
+
+    def read(self, message: JsonObject) -> Message:
+        return Message.from_anthropic(message)
+
+    def render(self, message: Message) -> list[JsonObject]:
+        return anthropic.render(message.role, message.content, message.name)
+
+    def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
+        if not notes:
+            return {**body, "messages": list(tail)}
+        block: JsonObject = {"type": "text", "text": notes}
+        if _breakpoints([body.get("system"), body.get("tools"), *tail]) < _MAX_BREAKPOINTS:
+            block["cache_control"] = {"type": "ephemeral"}
+        return {**body, "messages": [{"role": "user", "content": [block]}, *tail]}
+
+    def answer(self) -> "AnthropicAnswer":
+        return AnthropicAnswer()
+
+
+def _breakpoints(value: object) -> int:
+    if isinstance(value, dict):
+        return ("cache_control" in value) + sum(map(_breakpoints, value.values()))
+    return sum(map(_breakpoints, value)) if isinstance(value, list) else 0
+
+
+class AnthropicAnswer:
+    """A message of the model; reasoning has no text here, as it is never compared."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, JsonObject] = {}
+        self._pieces: dict[int, list[str]] = {}
+        self.message: JsonObject | None = None
+
+    def take(self, response: JsonObject) -> None:
+        if response.get("type") == "message":
+            self.message = {"role": "assistant", "content": response.get("content")}
+
+    def feed(self, event: JsonObject) -> None:
+        match event:
+            case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
+                self._blocks[index] = block
+                self._pieces[index] = [block.get("text") or ""]
+            case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)}:
+                text = delta.get(_TEXTS.get(delta.get("type", ""), ""))
+                if isinstance(text, str) and index in self._pieces:
+                    self._pieces[index].append(text)
+            case {"type": "message_stop"}:
+                content = [self._block(index) for index in sorted(self._blocks)]
+                self.message = {"role": "assistant", "content": content}
+
+    def _block(self, index: int) -> JsonObject:
+        block, text = self._blocks[index], "".join(self._pieces[index])
+        if block.get("type") == "text":
+            return {**block, "text": text}
+        return {**block, "input": json.loads(text or "{}")} if "input" in block else block

@@ -1,0 +1,41 @@
+"""Server-sent events, read from the pieces of a stream as they arrive."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+
+
+class EventReader:
+    """Reads the JSON of each event; what is no JSON, such as a comment, is left out."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, piece: bytes) -> Iterator[dict[str, Any]]:
+        """Yield the events that *piece* completes.
+
+        Raises:
+            ValueError: an event is longer than any that a provider sends.
+        """
+        self._rest += piece
+        begin = 0
+        for end in _END.finditer(self._rest):
+            if (event := _event(bytes(self._rest[begin : end.start()]))) is not None:
+                yield event
+            begin = end.end()
+        del self._rest[:begin]
+        if len(self._rest) > MAX_EVENT_BYTES:
+            raise ValueError(f"an event has more than {MAX_EVENT_BYTES:,} bytes")
+
+
+def _event(block: bytes) -> dict[str, Any] | None:
+    data = [line[5:].strip() for line in block.splitlines() if line.startswith(b"data:")]
+    try:
+        event = json.loads(b"\n".join(data)) if data else None
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None

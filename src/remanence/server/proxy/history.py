@@ -1,0 +1,180 @@
+"""A client's resent history, and the tape that already has most of it.
+
+Such a client sends all messages with each request. Each gets an id by a chain of hashes, so that a
+message is on the tape once, and a history that was edited never continues the tape of another.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from remanence.conversation import Conversation
+from remanence.memory import Memory
+from remanence.server.proxy.naming import Name
+from remanence.types import Message
+from remanence.wire.parts import (
+    FilePart,
+    ImagePart,
+    OtherPart,
+    Part,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from remanence.wire.sdk_objects import is_reasoning
+
+_OVERLAP: Final = 8
+"""Messages before the end of the tape that a history must repeat, if it does not begin as the tape."""
+
+_LEAST_OVERLAP: Final = 2
+_MAX_BRANCHES: Final = 1_000
+_KEPT_NAMES: Final = 10_000
+_LOCKS: Final = 256
+
+
+class UnknownHistory(Exception):
+    """A history that is not stored; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """The tape of a history: the message at an index of the request has the seq index + *shift*."""
+
+    conversation: Conversation
+    shift: int
+
+
+class _Tape(NamedTuple):
+    conversation: Conversation
+    last_seq: int
+    end: Sequence[Message]
+
+    @property
+    def last_id(self) -> str:
+        return (self.end[-1].id or "") if self.end else ""
+
+
+class Histories:
+    """Puts histories of clients on tapes: the named one, and one for each branch of it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._newest: OrderedDict[Name, str] = OrderedDict()
+        self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
+
+    async def absorb(
+        self, name: Name, messages: Sequence[Message], *, branch: bool = True
+    ) -> Stored:
+        """Append the messages that the tape does not have, and return where the history is.
+
+        Raises:
+            UnknownHistory: it begins like no tape, and *branch* allows no new one then.
+            RemanenceError: a message cannot be stored, or the store failed.
+        """
+        async with self._locks[hash(name) % _LOCKS]:
+            tape, shift = await self._place(name, messages, branch=branch)
+            done = tape.last_seq - shift + 1
+            new = zip(messages[done:], chain(messages[done:], tape.last_id), strict=True)
+            await tape.conversation.append(*(message.replace(id=id_) for message, id_ in new))
+            self._remember(name, tape.conversation.id)
+        return Stored(conversation=tape.conversation, shift=shift)
+
+    async def _place(
+        self, name: Name, messages: Sequence[Message], *, branch: bool
+    ) -> tuple[_Tape, int]:
+        """Return the tape that the history continues, or an empty one, and the shift."""
+        ids = {id_: index for index, id_ in enumerate(chain(messages))}
+        used = []
+        for conversation in self._tapes(name):
+            tape = await _read(conversation)
+            if not tape.end:
+                break
+            if ids.get(tape.last_id) == tape.last_seq - 1:
+                return tape, 1
+            used.append(tape)
+        else:
+            raise UnknownHistory(f"the conversation has {_MAX_BRANCHES:,} branches already")
+        for other in used:
+            if (index := _overlap(other.end, messages)) is not None:
+                return other, other.last_seq - index
+        if used and not branch and not any([await _begins(one.conversation, ids) for one in used]):
+            raise UnknownHistory("it continues no earlier request, like a request for a title")
+        return tape, 1
+
+    def _tapes(self, name: Name) -> Iterator[Conversation]:
+        """Yield the tape that was used last, the named one, then its branches."""
+        newest = self._newest.get(name)
+        named = (f"{name.conversation}~{number}" for number in range(1, _MAX_BRANCHES))
+        ids = dict.fromkeys([newest or name.conversation, name.conversation, *named])
+        for id_ in ids:
+            yield self._memory.conversation(id_, user=name.user, tenant=name.tenant)
+
+    def _remember(self, name: Name, id_: str) -> None:
+        self._newest[name] = id_
+        self._newest.move_to_end(name)
+        if len(self._newest) > _KEPT_NAMES:
+            self._newest.popitem(last=False)
+
+
+async def _read(conversation: Conversation) -> _Tape:
+    last_seq = (await conversation.state()).last_seq
+    end = await conversation.messages(after=max(0, last_seq - _OVERLAP), limit=_OVERLAP)
+    return _Tape(conversation, last_seq, end)
+
+
+async def _begins(conversation: Conversation, ids: Collection[str]) -> bool:
+    return any(message.id in ids for message in await conversation.messages(limit=1))
+
+
+def _overlap(end: Sequence[Message], messages: Sequence[Message]) -> int | None:
+    """Return the index of the message that ends the tape, in a history that lost its beginning."""
+    for index in range(len(messages) - 1, _LEAST_OVERLAP - 2, -1):
+        count = min(len(end), index + 1)
+        resent = messages[index + 1 - count : index + 1]
+        if count >= _LEAST_OVERLAP and all(map(_is_same, end[-count:], resent)):
+            return index
+    return None
+
+
+def _is_same(stored: Message, resent: Message) -> bool:
+    """Compare two messages; an answer may come back with more or less text than was streamed."""
+    if key_of(stored) == key_of(resent):
+        return True
+    if not stored.role == resent.role == "assistant" or stored.tool_calls:
+        return False
+    first, second = stored.text.strip(), resent.text.strip()
+    return bool(first and second) and (first.startswith(second) or second.startswith(first))
+
+
+def chain(messages: Sequence[Message], previous: str = "") -> Iterator[str]:
+    """Yield the id of each message, which stands for it and all before it."""
+    for message in messages:
+        previous = hashlib.sha256(f"{previous} {key_of(message)}".encode()).hexdigest()[:32]
+        yield previous
+
+
+def key_of(message: Message) -> str:
+    """Return the same text for a message and the copy that a client resends.
+
+    Tool calls and results count by their ids alone, as clients shorten old results; texts without
+    the space around them; reasoning not at all, as clients drop it.
+    """
+    return json.dumps([message.role, *filter(None, map(_part_key, message.content))])
+
+
+def _part_key(part: Part) -> list[str] | None:
+    match part:
+        case TextPart(text=text):
+            return ["text", text.strip()] if text.strip() else None
+        case ToolCallPart(id=id_):
+            return ["call", id_]
+        case ToolResultPart(call_id=id_):
+            return ["result", id_]
+        case ImagePart() | FilePart():
+            return ["data", hashlib.sha256((part.data or part.url or "").encode()).hexdigest()]
+        case OtherPart():
+            return None if is_reasoning(part) else ["other", part.raw]

@@ -1,0 +1,90 @@
+"""The name that a client gives its conversation, in a header or in the body."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+JsonObject = dict[str, Any]  # a request of a provider: its shape is the provider's
+
+CONVERSATION: Final = "x-remanence-conversation"
+USER: Final = "x-remanence-user"
+MEMORY: Final = "x-remanence-memory"
+
+_SESSION_HEADERS: Final = (
+    "x-claude-code-session-id",
+    "session-id",
+    "thread-id",
+    "x-session-id",
+    "x-session-affinity",
+    "x-grok-conv-id",
+)
+_AGENT_HEADER: Final = "x-claude-code-agent-id"
+_ANY_SESSION: Final = re.compile(r"x-[a-z0-9-]+-session-id")
+_METADATA: Final = ("conversation_id", "session_id", "thread_id")
+_CREDENTIALS: Final = ("authorization", "x-api-key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    """A conversation as its client names it.
+
+    The tenant stands for the client's credential, so that no other credential reaches its memory.
+    """
+
+    tenant: str
+    conversation: str
+    user: str | None = None
+
+
+def name_of(headers: Mapping[str, str], body: JsonObject) -> Name | None:
+    """Return the name of the conversation that a request belongs to; None if it has none.
+
+    Our own header comes first, then those of known clients, then fields of the body. A field that
+    names a user, such as `safety_identifier`, names no conversation.
+    """
+    found = _in_headers(headers) or _in_body(body)
+    if found is None:
+        return None
+    user = headers.get(USER)
+    return Name(tenant=_tenant(headers), conversation=found, user=user or None)
+
+
+def _in_headers(headers: Mapping[str, str]) -> str | None:
+    if ours := headers.get(CONVERSATION):
+        return ours
+    names = (*_SESSION_HEADERS, *filter(_ANY_SESSION.fullmatch, headers))
+    session = next((headers[name] for name in names if headers.get(name)), None)
+    agent = headers.get(_AGENT_HEADER)
+    return f"{session}/{agent}" if session and agent else session
+
+
+def _in_body(body: JsonObject) -> str | None:
+    conversation, metadata = body.get("conversation"), body.get("metadata")
+    if isinstance(conversation, dict):
+        conversation = conversation.get("id")
+    named: list[object] = [conversation]
+    if isinstance(metadata, dict):
+        named += [metadata.get(key) for key in _METADATA]
+        named.append(_session_of_user_id(metadata.get("user_id")))
+    named.append(body.get("prompt_cache_key"))
+    return next((name for name in named if isinstance(name, str) and name), None)
+
+
+def _session_of_user_id(value: object) -> str | None:
+    """Return the session of Claude Code in `metadata.user_id`: a JSON text, or a suffix."""
+    if not isinstance(value, str):
+        return None
+    try:
+        read = json.loads(value)
+    except ValueError:
+        return value.rpartition("_session_")[2] if "_session_" in value else None
+    session = read.get("session_id") if isinstance(read, dict) else None
+    return session if isinstance(session, str) else None
+
+
+def _tenant(headers: Mapping[str, str]) -> str:
+    credential = next((headers[name] for name in _CREDENTIALS if headers.get(name)), "")
+    return f"credential-{hashlib.sha256(credential.encode()).hexdigest()[:32]}"

@@ -1,0 +1,172 @@
+"""Requests of clients, rewritten by the memory of their conversations."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from remanence.context.context import Context
+from remanence.errors import RemanenceError
+from remanence.memory import Memory
+from remanence.server.proxy.api import JsonObject, ProxiedAPI, with_text
+from remanence.server.proxy.history import Histories, Stored, UnknownHistory
+from remanence.server.proxy.naming import MEMORY, Name, name_of
+from remanence.types import ConversationRef, Message
+from remanence.wire.pairing import volatile_block
+
+_NOTES: Final = ("facts", "heading", "reflection", "observation", "stand_in")
+_SIDE_MESSAGES: Final = 3
+"""Up to so many messages without tools, beside a conversation, ask for its title or the like."""
+
+_SIDE_TOKENS: Final = 16
+_KEPT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A request to be sent on; `reason` says why it is as the client sent it.
+
+    `messages` are the conversation up to now, to which the answer will belong.
+    """
+
+    content: bytes
+    reason: str = ""
+    name: Name | None = None
+    messages: tuple[Message, ...] = ()
+    stored: Stored | None = None
+
+
+class Requests:
+    """Prepares requests, and keeps their answers."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._histories = Histories(memory)
+        self._volatile: OrderedDict[ConversationRef, tuple[int, str]] = OrderedDict()
+
+    async def prepare(
+        self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes
+    ) -> Prepared:
+        """Return the request with old messages told by notes; as it came if that is impossible."""
+        body = _json_object(content)
+        if body is None or headers.get(MEMORY, "").lower() == "off":
+            return Prepared(content=content, reason="not asked for")
+        name = name_of(headers, body)
+        if name is None:
+            return Prepared(content=content, reason="the request names no conversation")
+        try:
+            return await self._with_memory(api, name, content, body)
+        except (RemanenceError, UnknownHistory) as error:
+            return Prepared(content=content, reason=str(error))
+
+    async def keep(self, api: ProxiedAPI, prepared: Prepared, message: JsonObject) -> None:
+        """Append an answer to the conversation.
+
+        Raises:
+            RemanenceError: it cannot be stored; the client's next request has it again.
+        """
+        if prepared.name is not None and prepared.stored is not None:
+            messages = [*prepared.messages, api.read(message)]
+            await self._histories.absorb(prepared.name, messages)
+
+    async def _with_memory(
+        self, api: ProxiedAPI, name: Name, content: bytes, body: JsonObject
+    ) -> Prepared:
+        sent = body.get("messages")
+        if not isinstance(sent, list) or not all(isinstance(one, dict) for one in sent):
+            return Prepared(content=content, reason="it has no list of messages")
+        own = sent[api.leading(sent) :]
+        messages = tuple(map(api.read, own))
+        most = body.get("max_tokens")
+        if not messages or (isinstance(most, int) and most <= _SIDE_TOKENS):
+            return Prepared(content=content, reason="it is no turn of a conversation")
+        is_side = not body.get("tools") and len(messages) <= _SIDE_MESSAGES
+        stored = await self._histories.absorb(name, messages, branch=not is_side)
+        newest = max((at for at, m in enumerate(messages) if _is_spoken(m)), default=None)
+        context = await stored.conversation.context(
+            system=_overhead(body, sent[: api.leading(sent)]),
+            recall=None if newest is None else messages[newest].text,
+            model=f"{api.provider}:{body.get('model')}",
+        )
+        rewritten = self._rewrite(api, body, own, stored, context, newest)
+        return Prepared(
+            content=content if rewritten is None else json.dumps(rewritten).encode(),
+            name=name,
+            messages=messages,
+            stored=stored,
+        )
+
+    def _rewrite(
+        self,
+        api: ProxiedAPI,
+        body: JsonObject,
+        own: Sequence[JsonObject],
+        stored: Stored,
+        context: Context,
+        newest: int | None,
+    ) -> JsonObject | None:
+        """Return the request with notes, the client's own newest messages, and what was recalled.
+
+        None if there is nothing to change.
+
+        Raises:
+            UnknownHistory: a tool result would lose its call.
+        """
+        notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
+        volatile = self._volatile_text(stored, context, newest)
+        if not notes and not volatile and not context.omitted:
+            return None
+        if context.stats.last_seq != stored.shift + len(own) - 1:
+            raise UnknownHistory("another request of this conversation was faster")
+        _check_pairs(context.messages)
+        cut = [gap for gap in context.omitted if gap.reason == "excerpt"]
+        tail: list[JsonObject] = []
+        for message in context.messages:
+            index = message.seq - stored.shift
+            is_cut = any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
+            shown = api.render(message) if index < 0 or is_cut else [own[index]]
+            if volatile and index == newest:
+                shown = [*shown[:-1], with_text(shown[-1], volatile)]
+            tail += shown
+        return api.rewrite(body, notes, tail)
+
+    def _volatile_text(self, stored: Stored, context: Context, newest: int | None) -> str:
+        """Return the text beside the user's newest message: the same throughout its tool calls."""
+        if newest is None:
+            return ""
+        ref, seq = stored.conversation.ref, newest + stored.shift
+        known, text = self._volatile.get(ref, (0, ""))
+        if known != seq:
+            is_last = seq == context.stats.last_seq
+            text = volatile_block(context.volatile) if is_last and context.volatile else ""
+            self._volatile[ref] = (seq, text)
+        self._volatile.move_to_end(ref)
+        if len(self._volatile) > _KEPT:
+            self._volatile.popitem(last=False)
+        return text
+
+
+def _json_object(content: bytes) -> JsonObject | None:
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _is_spoken(message: Message) -> bool:
+    return message.role == "user" and bool(message.text.strip())
+
+
+def _overhead(body: JsonObject, prompts: Sequence[JsonObject]) -> str:
+    """Return the text of all that takes room beside the conversation."""
+    parts = [body.get("system"), body.get("tools"), *prompts]
+    return "\n".join(json.dumps(part, ensure_ascii=False) for part in parts if part)
+
+
+def _check_pairs(messages: Sequence[Message]) -> None:
+    called: set[str] = set()
+    for message in messages:
+        if lost := {result.call_id for result in message.tool_results} - called:
+            raise UnknownHistory(f"the result of {min(lost)!r} would lose its call")
+        called.update(call.id for call in message.tool_calls)

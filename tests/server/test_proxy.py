@@ -1,0 +1,393 @@
+"""Clients of OpenAI and Anthropic, unchanged, with the memory between them and their provider."""
+
+import asyncio
+import contextlib
+import copy
+import json
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anthropic
+import httpx2
+import openai
+import pytest
+from tests.server.conftest import POLICY, Client, served
+from tests.wire.dialects import Call, Reply
+from tests.wire.servers import Fail, Held, ModelServer, Trouble
+
+from remanence import Memory
+from remanence.server.app import create_app
+from remanence.server.proxy.naming import name_of
+from remanence.testing import FixedClock
+
+NAMED = {"x-remanence-conversation": "trip"}
+TOOLS: list[Any] = [{"name": "find", "input_schema": {"type": "object"}}]
+LONG = "The boat to the island leaves from pier {0} and takes {0} minutes in good weather. "
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[ModelServer]:
+    async with ModelServer().running() as server:
+        yield server
+
+
+@pytest.fixture
+async def memory() -> AsyncIterator[Memory]:
+    async with Memory.open("sqlite:///:memory:", policy=POLICY, clock=FixedClock()) as memory:
+        yield memory
+
+
+@pytest.fixture
+async def proxy(memory: Memory, upstream: ModelServer) -> AsyncIterator[Client]:
+    app = create_app(memory, openai_url=upstream.url, anthropic_url=upstream.url)
+    async with served(app) as client:
+        yield client
+
+
+def openai_client(proxy: Client) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(
+        base_url=f"{proxy.http.base_url}/openai/v1", api_key="key-of-a", max_retries=0
+    )
+
+
+def anthropic_client(proxy: Client) -> anthropic.AsyncAnthropic:
+    return anthropic.AsyncAnthropic(
+        base_url=f"{proxy.http.base_url}/anthropic", api_key="key-of-a", max_retries=0
+    )
+
+
+async def only_tape(memory: Memory) -> list[str]:
+    (state,) = await memory.conversations()
+    conversation = memory.conversation(state.ref.id, tenant=state.ref.tenant)
+    return [message.text for message in await conversation.messages()]
+
+
+async def test_a_short_conversation_reaches_openai_as_it_was_sent(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    upstream.script(Reply("Gate B42."))
+    async with openai_client(proxy) as client:
+        answer = await client.chat.completions.create(
+            model="gpt-5",
+            messages=[{"role": "user", "content": "Which gate?"}],
+            extra_headers=NAMED,
+        )
+    assert answer.choices[0].message.content == "Gate B42."
+    (received,) = upstream.received
+    assert received.body == {
+        "model": "gpt-5",
+        "messages": [{"role": "user", "content": "Which gate?"}],
+    }
+    assert await only_tape(memory) == ["Which gate?", "Gate B42."]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_openai_gets_notes_for_what_is_old(
+    proxy: Client, upstream: ModelServer, memory: Memory, *, stream: bool
+) -> None:
+    turns = 40
+    history: list[Any] = [{"role": "system", "content": "You help."}]
+    async with openai_client(proxy) as client:
+        for number in range(turns):
+            history.append({"role": "user", "content": LONG.format(number) * 2})
+            upstream.script(Reply(f"Pier {number} it is."))
+            if stream:
+                text = ""
+                async for chunk in await client.chat.completions.create(
+                    model="gpt-5", messages=history, extra_headers=NAMED, stream=True
+                ):
+                    text += chunk.choices[0].delta.content or "" if chunk.choices else ""
+            else:
+                answer = await client.chat.completions.create(
+                    model="gpt-5", messages=history, extra_headers=NAMED
+                )
+                text = answer.choices[0].message.content or ""
+            assert text == f"Pier {number} it is."
+            history.append({"role": "assistant", "content": text})
+            await observed(memory)
+    sent = upstream.received[-1].body["messages"]
+    assert sent[0] == history[0]
+    assert sent[1]["role"] == "system"
+    assert "pier" in sent[1]["content"]
+    assert len(sent) < 20
+    own = sent[2:-1]
+    assert own == history[-len(own) - 2 : -2]
+    assert len(await only_tape(memory)) == 2 * turns
+
+
+async def test_anthropic_gets_notes_and_the_clients_own_blocks(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    """A loop with tools, streamed, with thinking and the client's own cache marks."""
+    history: list[dict[str, Any]] = []
+    async with anthropic_client(proxy) as client:
+        for number in range(30):
+            history.append({"role": "user", "content": LONG.format(number) * 2})
+            upstream.script(Reply("I look.", calls=(Call(f"call{number}", "find", {"n": number}),)))
+            history.append(await streamed(client, history))
+            result = {"type": "tool_result", "tool_use_id": f"call{number}", "content": "open"}
+            history.append({"role": "user", "content": [result]})
+            upstream.script(Reply(f"Pier {number} is open."))
+            history.append(await streamed(client, history))
+            await observed(memory)
+    sent = upstream.received[-1].body
+    assert "pier" in sent["messages"][0]["content"][0]["text"]
+    assert sent["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+    assert sent["tools"] == TOOLS
+    assert sent["messages"][-1] == marked(history[:-1])[-1], "as the client sent it"
+    own = [message for message in sent["messages"][1:] if message in marked(history[:-1])]
+    assert len(own) == len(sent["messages"]) - 2, "the user's newest carries what was recalled"
+    assert len(sent["messages"]) < 30
+    assert len(await only_tape(memory)) == len(history)
+
+
+async def test_an_edited_history_is_a_conversation_of_its_own(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    first = [user("Which gate?"), assistant("B42."), user("And the seat?")]
+    edited = [user("Which gate?"), assistant("B42."), user("And the train?")]
+    await ask(proxy, first, "14C.", upstream)
+    await ask(proxy, edited, "At nine.", upstream)
+    await ask(proxy, [*edited, assistant("At nine."), user("Thanks.")], "Welcome.", upstream)
+    await ask(proxy, [*first, assistant("14C."), user("Window?")], "Yes.", upstream)
+    tapes = await all_tapes(memory)
+    assert tapes == {
+        "trip": ["Which gate?", "B42.", "And the seat?", "14C.", "Window?", "Yes."],
+        "trip~1": ["Which gate?", "B42.", "And the train?", "At nine.", "Thanks.", "Welcome."],
+    }
+
+
+async def test_another_answer_to_the_same_question_is_a_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    for answer in ("One.", "Two.", "Three."):
+        await ask(proxy, [user("Tell me a number.")], answer, upstream)
+    await ask(
+        proxy, [user("Tell me a number."), assistant("Two."), user("Why?")], "It is even.", upstream
+    )
+    assert await all_tapes(memory) == {
+        "trip": ["Tell me a number.", "One."],
+        "trip~1": ["Tell me a number.", "Two.", "Why?", "It is even."],
+        "trip~2": ["Tell me a number.", "Three."],
+    }
+
+
+async def test_a_history_without_its_beginning_continues_the_tape(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history = [user("Which gate?"), assistant("B42."), user("And the seat?")]
+    await ask(proxy, history, "14C.", upstream)
+    await ask(proxy, [*history[2:], assistant("14C."), user("Window?")], "Yes.", upstream)
+    assert await all_tapes(memory) == {
+        "trip": ["Which gate?", "B42.", "And the seat?", "14C.", "Window?", "Yes."]
+    }
+
+
+async def test_an_answer_that_the_client_shortened_is_the_same_answer(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    await ask(proxy, [user("Which gate?")], "B42. Have a good flight!", upstream)
+    resent = [user("Which gate?"), assistant("B42."), user("And the seat?")]
+    await ask(proxy, resent, "14C.", upstream)
+    await ask(proxy, [*resent, assistant("14C."), user("Window?")], "Yes.", upstream)
+    assert await all_tapes(memory) == {
+        "trip": [
+            "Which gate?",
+            "B42. Have a good flight!",
+            "And the seat?",
+            "14C.",
+            "Window?",
+            "Yes.",
+        ]
+    }
+
+
+async def test_a_request_for_a_title_is_not_of_the_conversation(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    await ask(proxy, [user("Which gate?")], "B42.", upstream)
+    response = await ask(proxy, [user("Write a title for this chat: gates")], "Gates", upstream)
+    assert response.headers["x-remanence-memory"].startswith("off; ")
+    assert await all_tapes(memory) == {"trip": ["Which gate?", "B42."]}
+
+
+async def test_another_key_reaches_another_memory(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    await ask(proxy, [user("Which gate?")], "B42.", upstream)
+    await ask(proxy, [user("Which gate?")], "None.", upstream, authorization="Bearer other")
+    states = await memory.conversations()
+    assert [state.ref.id for state in states] == ["trip", "trip"]
+    assert len({state.ref.tenant for state in states}) == 2
+    assert "key-of-a" not in repr(states)
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {**NAMED, "x-remanence-memory": "off"}], ids=["no name", "off"]
+)
+@pytest.mark.parametrize("path", ["openai/v1/chat/completions", "anthropic/v1/messages"])
+async def test_without_memory_bytes_pass_unchanged_both_ways(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str, headers: dict[str, str]
+) -> None:
+    content = json.dumps(
+        {"model": "m", "max_tokens": 99, "new": [1.0], "messages": [user("é")], "stream": True},
+        indent=1,
+    ).encode()
+    sent = {"authorization": "Bearer k", "content-type": "application/json", **headers}
+    response = await proxy.http.post(path, content=content, headers=sent)
+    direct = await proxy.http.post(
+        f"{upstream.url}/{path.partition('/')[2]}", content=content, headers=sent
+    )
+    assert response.status_code == 200
+    assert response.content == direct.content
+    assert response.headers["x-remanence-memory"].startswith("off; ")
+    assert upstream.received[0].raw == upstream.received[1].raw == content
+    assert upstream.received[0].headers["authorization"] == "Bearer k"
+    assert not any(name.startswith("x-remanence") for name in upstream.received[0].headers)
+    assert await memory.conversations() == ()
+
+
+async def test_an_error_of_the_provider_passes_with_its_headers(
+    proxy: Client, upstream: ModelServer
+) -> None:
+    upstream.script(Fail(429, "slow down", "rate_limit_error", {"retry-after": "7"}))
+    response = await ask(proxy, [user("Which gate?")], None, upstream)
+    assert response.status_code == 429
+    assert response.headers["retry-after"] == "7"
+    assert response.json()["error"]["message"] == "slow down"
+
+
+async def test_a_provider_that_cannot_be_reached_is_named(memory: Memory) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    app = create_app(memory, openai_url=f"http://127.0.0.1:{port}")
+    async with served(app) as proxy, openai_client(proxy) as client:
+        with pytest.raises(openai.InternalServerError, match=f"127.0.0.1:{port} did not answer"):
+            await client.models.list()
+
+
+@pytest.mark.parametrize("trouble", ["broken off", "error event", "ends early", "reset", "garbage"])
+async def test_a_broken_answer_is_not_stored_and_the_next_request_goes_on(
+    proxy: Client, upstream: ModelServer, memory: Memory, trouble: Trouble
+) -> None:
+    upstream.script(trouble)
+    with contextlib.suppress(httpx2.HTTPError):
+        await ask(proxy, [user("Which gate?")], None, upstream, stream=True)
+    await ask(proxy, [user("Which gate?")], "B42.", upstream)
+    assert await all_tapes(memory) == {"trip": ["Which gate?", "B42."]}
+
+
+async def test_a_client_that_leaves_ends_the_call_of_the_provider(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    held = Held(Reply("Gate B42."))
+    upstream.script(held)
+    body = {"model": "m", "messages": [user("Which gate?")], "stream": True}
+    async with proxy.http.stream(
+        "POST", "openai/v1/chat/completions", json=body, headers=NAMED
+    ) as response:
+        await anext(response.aiter_raw())
+    async with asyncio.timeout(60):
+        while upstream.at_once:
+            await asyncio.sleep(0.01)
+            held.gate.set()
+    assert await all_tapes(memory) == {"trip": ["Which gate?"]}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b'{"messages": 1}', b'{"messages": [1]}', b'{"messages": []}', b"[" * 9_999],
+)
+async def test_what_cannot_be_read_is_sent_on_as_it_is(
+    proxy: Client, upstream: ModelServer, content: bytes
+) -> None:
+    response = await proxy.http.post("openai/v1/chat/completions", content=content, headers=NAMED)
+    assert response.headers["x-remanence-memory"].startswith("off; ")
+    assert upstream.received[0].raw == content
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "name"),
+    [
+        ({"x-claude-code-session-id": "s1"}, {}, "s1"),
+        ({"x-claude-code-session-id": "s1", "x-claude-code-agent-id": "a"}, {}, "s1/a"),
+        ({"session-id": "c1"}, {}, "c1"),
+        ({"x-acme-session-id": "z"}, {}, "z"),
+        ({"x-remanence-conversation": "ours", "session-id": "c1"}, {}, "ours"),
+        ({"x-client-request-id": "r1", "traceparent": "00-1"}, {}, None),
+        ({}, {"conversation": {"id": "conv_1"}}, "conv_1"),
+        ({}, {"metadata": {"thread_id": "t"}}, "t"),
+        ({}, {"metadata": {"user_id": '{"session_id": "s2", "device_id": "d"}'}}, "s2"),
+        ({}, {"metadata": {"user_id": "user_1_account__session_s3"}}, "s3"),
+        ({}, {"metadata": {"user_id": "someone"}}, None),
+        ({}, {"prompt_cache_key": "k"}, "k"),
+        ({}, {"user": "u", "safety_identifier": "u"}, None),
+    ],
+)
+def test_known_clients_name_their_conversation(
+    headers: dict[str, str], body: dict[str, object], name: str | None
+) -> None:
+    found = name_of(headers, body)
+    assert (found.conversation if found else None) == name
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+async def ask(
+    proxy: Client,
+    messages: list[dict[str, Any]],
+    answer: str | None,
+    upstream: ModelServer,
+    *,
+    stream: bool = False,
+    **headers: str,
+) -> httpx2.Response:
+    if answer is not None:
+        upstream.script(Reply(answer))
+    headers = {"authorization": "Bearer key-of-a", **NAMED, **headers}
+    body = {"model": "m", "messages": messages, "stream": stream}
+    return await proxy.http.post("openai/v1/chat/completions", json=body, headers=headers)
+
+
+async def streamed(
+    client: anthropic.AsyncAnthropic, history: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Ask with a stream; the answer as the SDK puts it together."""
+    async with client.messages.stream(
+        model="claude-sonnet-5",
+        max_tokens=900,
+        messages=marked(history),
+        tools=TOOLS,
+        extra_headers=NAMED,
+    ) as stream:
+        answer = await stream.get_final_message()
+    return {"role": "assistant", "content": [block.to_dict() for block in answer.content]}
+
+
+def marked(history: list[dict[str, Any]]) -> list[Any]:
+    """The history with the client's own breakpoints, which move with each request."""
+    copied = copy.deepcopy(history)
+    for message in copied[-2:]:
+        if isinstance(message["content"], list):
+            message["content"][-1]["cache_control"] = {"type": "ephemeral"}
+    return copied
+
+
+async def observed(memory: Memory) -> None:
+    (state,) = await memory.conversations()
+    await memory.conversation(state.ref.id, tenant=state.ref.tenant).flush()
+
+
+async def all_tapes(memory: Memory) -> dict[str, list[str]]:
+    tapes = {}
+    for state in await memory.conversations():
+        conversation = memory.conversation(state.ref.id, tenant=state.ref.tenant)
+        tapes[state.ref.id] = [message.text for message in await conversation.messages()]
+    return tapes
