@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from remanence import telemetry
 from remanence.clock import Clock
@@ -41,23 +41,48 @@ class Backoff:
         self, name: StepName, state: MemoryState, error: Exception, *, made_by: str
     ) -> Step:
         """Record the error of a step of *made_by* as its failure."""
-        before = failure_of(state, name)
-        if before is not None and before.made_by not in ("", made_by):
-            before = None
-        failure = self._failure(name, state, error, before)
-        await self.store.record_failure(state, replace(failure, made_by=made_by))
-        return PROGRESS
-
-    def _failure(
-        self, name: StepName, state: MemoryState, error: Exception, before: Failure | None
-    ) -> Failure:
-        if isinstance(error, ObservationSkipped):
-            return self._skip(name, state, before, error)
+        before = {
+            "observe": state.observe_failure,
+            "reflect": state.reflect_failure,
+            "facts": state.facts_failure,
+        }[name]
+        failures = skips = rejections = 0
+        if before is not None and before.made_by in ("", made_by):
+            failures, skips, rejections = before.failures, before.skips, before.rejections
         reason, message = self._cause(error)
-        asked_seconds = error.retry_after_seconds if isinstance(error, ModelError) else None
-        return self._record_failure(
-            name, state, before, reason, message, asked_seconds=asked_seconds or 0.0
+        now = self.clock.now()
+        if isinstance(error, ObservationSkipped):
+            failures, skips = 0, skips + 1
+            next_at = now + retry_delay(self.policy, skips, jitter=self.jitter())
+            if error.until is not None and error.until > now:
+                next_at = error.until
+            telemetry.step_skipped(name, state.ref.id, reason, message)
+        else:
+            failures, skips = failures + 1, 0
+            rejections += reason not in UNREACHABLE
+            asked_seconds = error.retry_after_seconds if isinstance(error, ModelError) else None
+            next_at = now + retry_delay(
+                self.policy,
+                failures,
+                jitter=self.jitter(),
+                reason=reason,
+                asked_seconds=asked_seconds or 0.0,
+            )
+            telemetry.step_failed(name, state.ref.id, reason, message, failures)
+        failure = Failure(
+            step=name,
+            reason=reason,
+            message=message[:MAX_ERROR],
+            at=now,
+            next_attempt_at=next_at,
+            failures=failures,
+            last_seq=state.last_seq,
+            skips=skips,
+            rejections=rejections,
+            made_by=made_by,
         )
+        await self.store.record_failure(state, failure)
+        return PROGRESS
 
     def last_straw(
         self, state: MemoryState, messages: Sequence[Message], error: Exception, *, observer: str
@@ -89,74 +114,10 @@ class Backoff:
         match error:
             case TimeoutError():
                 return "timeout", f"no answer within {self.policy.observe_timeout_seconds:g} s"
-            case ObservationRejected() | ModelError():
+            case ObservationRejected() | ObservationSkipped() | ModelError():
                 return error.reason, str(error)
             case _:
                 return "error", f"{type(error).__name__}: {error}"
-
-    def _record_failure(
-        self,
-        name: StepName,
-        state: MemoryState,
-        before: Failure | None,
-        reason: str,
-        message: str,
-        *,
-        asked_seconds: float = 0.0,
-    ) -> Failure:
-        failures = (before.failures if before else 0) + 1
-        now = self.clock.now()
-        delay = retry_delay(
-            self.policy, failures, jitter=self.jitter(), reason=reason, asked_seconds=asked_seconds
-        )
-        telemetry.step_failed(name, state.ref.id, reason, message, failures)
-        rejections = (before.rejections if before else 0) + (reason not in UNREACHABLE)
-        return Failure(
-            step=name,
-            reason=reason,
-            message=message[:MAX_ERROR],
-            at=now,
-            next_attempt_at=now + delay,
-            failures=failures,
-            last_seq=state.last_seq,
-            rejections=rejections,
-        )
-
-    def _skip(
-        self,
-        name: StepName,
-        state: MemoryState,
-        before: Failure | None,
-        skip: ObservationSkipped,
-    ) -> Failure:
-        skips = (before.skips if before else 0) + 1
-        now = self.clock.now()
-        again_at = now + retry_delay(self.policy, skips, jitter=self.jitter())
-        if skip.until is not None and skip.until > now:
-            again_at = skip.until
-        telemetry.step_skipped(name, state.ref.id, skip.reason, str(skip))
-        return Failure(
-            step=name,
-            reason=skip.reason,
-            message=str(skip)[:MAX_ERROR],
-            at=now,
-            next_attempt_at=again_at,
-            failures=0,
-            last_seq=state.last_seq,
-            skips=skips,
-            rejections=before.rejections if before else 0,
-        )
-
-
-def failure_of(state: MemoryState, name: StepName) -> Failure | None:
-    """Return the latest failure of a step, if any."""
-    match name:
-        case "observe":
-            return state.observe_failure
-        case "reflect":
-            return state.reflect_failure
-        case "facts":
-            return state.facts_failure
 
 
 def maker_name(maker: object) -> str:

@@ -142,7 +142,10 @@ class Forgetting:
             try:
                 segment = await self.segment_writer.stand_in(state, part, generation=generation)
             except (ObservationRejected, ObservationSkipped, TimeoutError):
-                segment = self._without_notes(part, generation)
+                empty = self.segment_writer.without_notes(part, generation=generation)
+                why = "it stands beside a forgotten message"
+                failed = FailedStretch(empty.first_seq, empty.last_seq, FORGOTTEN, why)
+                segment = replace(empty, made_by=FORGOTTEN, failed=(failed,))
             yield segment
 
     def _parts(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
@@ -156,25 +159,6 @@ class Forgetting:
             part += run
         if part:
             yield part
-
-    def _without_notes(self, messages: Sequence[Message], generation: int) -> Segment:
-        first_seq, last_seq = messages[0].seq, messages[-1].seq
-        why = FailedStretch(first_seq, last_seq, FORGOTTEN, "it stands beside a forgotten message")
-        return Segment(
-            id=self.clock.new_id("obs"),
-            generation=generation,
-            first_seq=first_seq,
-            last_seq=last_seq,
-            text="",
-            notes=(),
-            tokens=0,
-            source_tokens=0,
-            sum_tokens=0,
-            lost=(),
-            made_by=FORGOTTEN,
-            created_at=self.clock.now(),
-            failed=(why,),
-        )
 
     async def _read(
         self, ref: ConversationRef, first_seq: int, last_seq: int, buried: Mapping[int, Message]

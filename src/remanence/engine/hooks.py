@@ -45,46 +45,39 @@ async def observe(
     """Return the request after the hooks, and the resulting draft."""
     request = await prepare(request, hooks)
     draft = await observer.observe(request) if request.messages else NOTHING
-    if after := hooks.after_observe:
-        changed_draft = await _call_hook("after_observe", after(request, draft), hooks)
-        draft = _of_type("after_observe", changed_draft, Draft)
-    return request, draft
+    return request, await _call(hooks, "after_observe", draft, request)
 
 
 async def prepare(request: ObserveRequest, hooks: Hooks) -> ObserveRequest:
     """Return the request after the hook before it."""
-    if before := hooks.before_observe:
-        changed = await _call_hook("before_observe", before(request), hooks)
-        # Content that the hook removed from the request would still be in the live prompt.
-        return replace(_of_type("before_observe", changed, ObserveRequest), live=None)
-    return request
+    changed = await _call(hooks, "before_observe", request)
+    # Content that the hook removed from the request would still be in the live prompt.
+    return changed if hooks.before_observe is None else replace(changed, live=None)
 
 
 async def reflect(
     reflector: Reflector, request: ReflectRequest, hooks: Hooks
 ) -> tuple[ReflectRequest, Draft]:
     """Return the request after the hooks, and the resulting draft."""
-    if before := hooks.before_reflect:
-        changed = await _call_hook("before_reflect", before(request), hooks)
-        request = _of_type("before_reflect", changed, ReflectRequest)
+    request = await _call(hooks, "before_reflect", request)
     draft = await reflector.reflect(request)
-    if after := hooks.after_reflect:
-        changed_draft = await _call_hook("after_reflect", after(request, draft), hooks)
-        draft = _of_type("after_reflect", changed_draft, Draft)
-    return request, draft
+    return request, await _call(hooks, "after_reflect", draft, request)
 
 
-async def _call_hook(name: str, answer: Awaitable[T | None], hooks: Hooks) -> T:
-    """Return the result of a hook.
+async def _call(hooks: Hooks, name: str, value: T, *before: object) -> T:
+    """Return *value* as the hook of this name, if there is one, wants it.
 
     Raises:
         ObservationSkipped: it vetoed.
-        ObservationRejected: it raised, or took too long.
+        ObservationRejected: it raised, took too long, or returned something else.
     """
+    hook: Callable[..., Awaitable[object]] | None = getattr(hooks, name)
+    if hook is None:
+        return value
     deadline = asyncio.timeout(hooks.timeout_seconds)
     try:
         async with deadline:
-            value = await answer
+            changed = await hook(*before, value)
     except ObservationSkipped:
         raise
     except Exception as error:
@@ -93,15 +86,12 @@ async def _call_hook(name: str, answer: Awaitable[T | None], hooks: Hooks) -> T:
             raise ObservationRejected("hook_timeout", message) from error
         message = f"hook {name} raised {type(error).__name__}: {error}"
         raise ObservationRejected("hook_failed", message) from error
-    if value is None:
+    if changed is None:
         raise ObservationSkipped("vetoed", f"hook {name} vetoed it")
-    return value
-
-
-def _of_type(name: str, value: object, kind: type[T]) -> T:
-    if isinstance(value, kind):
-        return value
-    raise ObservationRejected(
-        "hook_failed",
-        f"hook {name} returned a {type(value).__name__}: return a {kind.__name__}, or None",
-    )
+    if not isinstance(changed, type(value)):
+        raise ObservationRejected(
+            "hook_failed",
+            f"hook {name} returned a {type(changed).__name__}: return a {type(value).__name__}, "
+            "or None",
+        )
+    return changed

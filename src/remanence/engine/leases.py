@@ -1,7 +1,7 @@
 """Leases on conversations: short, so that two processes do not pay for the same call."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ from remanence.background import Background
 from remanence.clock import Clock
 from remanence.errors import StoreError
 from remanence.protocols import Store
-from remanence.types import Look, MemoryState
+from remanence.types import ConversationRef, Look, MemoryState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,12 @@ class Leases:
         if not await self._take(state):
             yield False
             return
-        prolonging = self.background.run("lease", self._prolong(state))
         try:
-            yield True
+            async with prolonged(
+                self.background, state.ref, self.seconds, lambda: self._take(state)
+            ):
+                yield True
         finally:
-            prolonging.cancel()
-            await asyncio.wait({prolonging})
             await self.store.release(state, owner=self.owner)
 
     def free_at(self, look: Look, *, now: datetime) -> datetime:
@@ -57,14 +57,30 @@ class Leases:
         until = now + timedelta(seconds=self.seconds)
         return await self.store.lease(state, owner=self.owner, now=now, until=until)
 
-    async def _prolong(self, state: MemoryState) -> None:
-        """Prolong the lease while a step runs; after a crash it soon expires."""
+
+@asynccontextmanager
+async def prolonged(
+    background: Background,
+    ref: ConversationRef,
+    seconds: float,
+    prolong: Callable[[], Awaitable[object]],
+) -> AsyncIterator[None]:
+    """Prolong a lease of so many *seconds* during the block; after a crash it soon expires."""
+
+    async def repeat() -> None:
         while True:
-            await asyncio.sleep(self.seconds / 3)
+            await asyncio.sleep(seconds / 3)
             try:
-                await self._take(state)
+                await prolong()
             except StoreError as error:
-                telemetry.lease_not_prolonged(state.ref.id, str(error))
+                telemetry.lease_not_prolonged(ref.id, str(error))
+
+    task = background.run("lease", repeat())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 def _cursors(state: MemoryState) -> tuple[int, ...]:

@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from typing import Literal, NamedTuple
 
 from remanence import telemetry
 from remanence.clock import Clock
@@ -46,7 +48,17 @@ from remanence.protocols import Store
 from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
 from remanence.wire.boundaries import is_turn_open
 
-_STEPS: tuple[StepName, ...] = ("observe", "reflect", "facts")
+
+class _Look(NamedTuple):
+    """A look at a conversation; *everything* includes steps that are not due yet.
+
+    Observers are not called in the middle of a turn (not *in_time*) unless the backlog is long.
+    """
+
+    snapshot: Snapshot
+    now: datetime
+    everything: bool
+    in_time: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,16 +74,18 @@ class Reconciler:
     backoff: Backoff
 
     @property
-    def maker_names(self) -> tuple[str, str, str]:
-        """Names of the observer, the reflector and the extractor."""
+    def maker_names(self) -> dict[StepName, str]:
+        """Names of the observer, the reflector and the extractor, by their step."""
         writer = self.segment_writer
-        makers = (writer.observer, writer.reflector, self.extraction.extractor)
-        observer, reflector, extractor = (maker_name(maker) for maker in makers)
-        return observer, reflector, extractor
+        return {
+            "observe": maker_name(writer.observer),
+            "reflect": maker_name(writer.reflector),
+            "facts": maker_name(self.extraction.extractor),
+        }
 
     async def use_rules(self) -> None:
         """Plan a look at every conversation if the settings that decide what is due have changed."""
-        rules = repr((self.policy, self.maker_names))
+        rules = repr((self.policy, tuple(self.maker_names.values())))
         digest = hashlib.sha256(rules.encode()).hexdigest()[:16]
         await self.store.use_look_rules(digest, at=self.clock.now())
 
@@ -92,24 +106,14 @@ class Reconciler:
         if await activate_if_due(self.store, self.policy, snapshot, now=now, at=now):
             return PROGRESS
         in_time = everything or eager or not is_turn_open(snapshot.tail)
-        if not in_time and not may_interrupt(self.policy, snapshot.state):
-            observing = IDLE
-        else:
-            observing = await self._observing(snapshot, now, everything=everything)
-        if not observing.did_nothing:
-            return observing
-        restoring = await self._restoring(snapshot, now) if in_time else IDLE
-        if not restoring.did_nothing:
-            return restoring
-        reflecting = await self._reflecting(snapshot, now)
-        if not reflecting.did_nothing:
-            return reflecting
-        remembering = await self._remembering(snapshot, now, everything=everything)
-        if not remembering.did_nothing:
-            return remembering
-        return await self._rest(
-            snapshot.state, soonest((observing, restoring, reflecting, remembering)), now
-        )
+        look = _Look(snapshot, now, everything, in_time)
+        nothing: list[Step] = []
+        for run in (self._observing, self._restoring, self._reflecting, self._remembering):
+            step = await run(look)
+            if not step.did_nothing:
+                return step
+            nothing.append(step)
+        return await self._rest(snapshot.state, soonest(nothing), now)
 
     async def roll_up(self, ref: ConversationRef) -> None:
         """Condense all notes of a conversation that ends, if observations are among them.
@@ -125,12 +129,8 @@ class Reconciler:
         observed_seq = snapshot.state.observed_seq
         await activate(self.store, self.policy, snapshot, observed_seq, at=self.clock.now())
         active = await self._snapshot(ref) or snapshot
-        sources = active.segments
-        await self._run_leased(
-            "reflect",
-            active.state,
-            lambda: self.segment_writer.reflect(active, sources, final=True),
-        )
+        reflect = partial(self.segment_writer.reflect, active, active.segments, final=True)
+        await self._run_leased("reflect", active.state, reflect)
 
     async def _rest(self, state: MemoryState, step: Step, now: datetime) -> Step:
         """Plan the next look; look again at once if the conversation changed meanwhile."""
@@ -144,30 +144,31 @@ class Reconciler:
         # Not `tail_tokens`: the newest `keep_last` messages may have more, and stay raw.
         return await self.store.snapshot(ref, tail_tokens=self.policy.context_tokens)
 
-    async def _observing(self, snapshot: Snapshot, now: datetime, *, everything: bool) -> Step:
-        state = snapshot.state
-        observer, _, _ = self.maker_names
-        due = observation_due(self.policy, state) or (everything and state.unobserved_tokens > 0)
-        if not due:
+    async def _observing(self, look: _Look) -> Step:
+        snapshot, now, everything, in_time = look
+        state, failure = snapshot.state, snapshot.state.observe_failure
+        if not in_time and not may_interrupt(self.policy, state):
             return IDLE
-        may_observe = may_try(self.policy, state, state.observe_failure, now=now, made_by=observer)
+        observer = self.maker_names["observe"]
+        if not (observation_due(self.policy, state) or (everything and state.unobserved_tokens)):
+            return IDLE
+        may_observe = may_try(self.policy, state, failure, now=now, made_by=observer)
         stands_in = not may_observe and takes_over(self.policy, state, observer)
         if not (may_observe or stands_in):
-            return self.backoff.until_next_try(state, state.observe_failure)
+            return self.backoff.until_next_try(state, failure)
         messages = await self._slice(state, everything=everything)
         if not messages:
             return IDLE
         if stands_in:
-            return await self._run_leased(
-                "observe", state, lambda: self.segment_writer.take_over(state, messages)
-            )
-        messages = halve(messages, observe_halvings(state, observer))
-        return await self._run_leased("observe", state, lambda: self._observe(snapshot, messages))
+            work = partial(self.segment_writer.take_over, state, messages)
+        else:
+            halved = halve(messages, observe_halvings(state, observer))
+            work = partial(self._observe, snapshot, halved)
+        return await self._run_leased("observe", state, work)
 
     async def _observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
         """Commit an observation, without notes if all tries on the same messages failed."""
-        state = snapshot.state
-        observer, _, _ = self.maker_names
+        state, observer = snapshot.state, self.maker_names["observe"]
         try:
             return await self.segment_writer.observe(snapshot, messages)
         except StoreError:
@@ -199,15 +200,17 @@ class Reconciler:
                 self.backoff.log(state, error)
                 return False
 
-    async def _restoring(self, snapshot: Snapshot, now: datetime) -> Step:
+    async def _restoring(self, look: _Look) -> Step:
         """Have the configured observer make notes that the embedded one made in its place."""
-        state, (observer, _, _) = snapshot.state, self.maker_names
-        stand_in = next((segment for segment in snapshot.segments if segment.stands_in), None)
-        if stand_in is None or self.segment_writer.is_embedded:
+        state = look.snapshot.state
+        stand_in = next((segment for segment in look.snapshot.segments if segment.stands_in), None)
+        if not look.in_time or stand_in is None or self.segment_writer.is_embedded:
             return IDLE
-        if (due_at := restore_time(state, now=now, observer=observer)) is not None:
+        due_at = restore_time(state, now=look.now, observer=self.maker_names["observe"])
+        if due_at is not None:
             return wait(due_at)
-        return await self._run_leased("observe", state, lambda: self._restore(snapshot, stand_in))
+        restore = partial(self._restore, look.snapshot, stand_in)
+        return await self._run_leased("observe", state, restore)
 
     async def _restore(self, snapshot: Snapshot, stand_in: Segment) -> bool:
         try:
@@ -220,43 +223,44 @@ class Reconciler:
             self.backoff.log(snapshot.state, error)
         return await self.segment_writer.keep(snapshot.state, stand_in)
 
-    async def _reflecting(self, snapshot: Snapshot, now: datetime) -> Step:
-        state = snapshot.state
-        observer, reflector, _ = self.maker_names
-        sources = reflection_sources(self.policy, state, snapshot.segments)
+    async def _reflecting(self, look: _Look) -> Step:
+        state, now = look.snapshot.state, look.now
+        sources = reflection_sources(self.policy, state, look.snapshot.segments)
         if not sources:
             return IDLE
-        due_at = restore_time(state, now=now, observer=observer)
+        due_at = restore_time(state, now=now, observer=self.maker_names["observe"])
         if due_at is not None and any(segment.stands_in for segment in sources):
             return wait(due_at)
         if (due_at := reflection_time(self.policy, state, now=now)) > now:
             return wait(due_at)
-        if later_steps_wait(state, now=now, observer=observer):
-            return self.backoff.until_next_try(state, state.observe_failure)
-        if not may_try(self.policy, state, state.reflect_failure, now=now, made_by=reflector):
-            return self.backoff.until_next_try(state, state.reflect_failure)
-        return await self._run_leased(
-            "reflect", state, lambda: self.segment_writer.reflect(snapshot, sources)
-        )
+        if held_back := self._held_back("reflect", look):
+            return held_back
+        reflect = partial(self.segment_writer.reflect, look.snapshot, sources)
+        return await self._run_leased("reflect", state, reflect)
 
-    async def _remembering(self, snapshot: Snapshot, now: datetime, *, everything: bool) -> Step:
-        state = snapshot.state
-        observer, _, extractor = self.maker_names
-        end = facts_end(self.policy, state, everything=everything)
+    async def _remembering(self, look: _Look) -> Step:
+        state = look.snapshot.state
+        end = facts_end(self.policy, state, everything=look.everything)
         idle_at = facts_time(self.policy, state)
-        if idle_at is not None and idle_at <= now:
+        if idle_at is not None and idle_at <= look.now:
             end = state.last_seq
         if end is None:
             return IDLE if idle_at is None else wait(idle_at)
-        if later_steps_wait(state, now=now, observer=observer):
+        if held_back := self._held_back("facts", look):
+            return held_back
+        visible = self.segment_writer.visible
+        extract = partial(extract_facts, self.extraction, look.snapshot, end, visible)
+        return await self._run_leased("facts", state, extract)
+
+    def _held_back(self, name: Literal["reflect", "facts"], look: _Look) -> Step | None:
+        """Return the wait after a failure of a step or of an observation; None if it may be tried."""
+        state, names = look.snapshot.state, self.maker_names
+        if later_steps_wait(state, now=look.now, observer=names["observe"]):
             return self.backoff.until_next_try(state, state.observe_failure)
-        if not may_try(self.policy, state, state.facts_failure, now=now, made_by=extractor):
-            return self.backoff.until_next_try(state, state.facts_failure)
-        return await self._run_leased(
-            "facts",
-            state,
-            lambda: extract_facts(self.extraction, snapshot, end, self.segment_writer.visible),
-        )
+        failure = state.reflect_failure if name == "reflect" else state.facts_failure
+        if may_try(self.policy, state, failure, now=look.now, made_by=names[name]):
+            return None
+        return self.backoff.until_next_try(state, failure)
 
     async def _slice(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
         """The next messages to observe; reads on while a run of tool calls does not end."""
@@ -283,18 +287,13 @@ class Reconciler:
             if not is_ours:
                 return LEASED
             try:
-                return await self._run_step(name, state, work)
+                if await self.leases.is_still_due(state):
+                    with telemetry.step_span(name, state.ref.id):
+                        if not await work():
+                            telemetry.step_discarded(name, state.ref.id)
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - an observer may raise anything
-                made_by = dict(zip(_STEPS, self.maker_names, strict=True))[name]
+                made_by = self.maker_names[name]
                 return await self.backoff.record(name, state, error, made_by=made_by)
-
-    async def _run_step(
-        self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
-    ) -> Step:
-        if await self.leases.is_still_due(state):
-            with telemetry.step_span(name, state.ref.id):
-                if not await work():
-                    telemetry.step_discarded(name, state.ref.id)
         return PROGRESS

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
 
 from remanence import telemetry
 from remanence.clock import Clock
@@ -56,17 +55,6 @@ def source_limit(observer: object) -> int | None:
     return limit if isinstance(limit, int) else None
 
 
-class Source(NamedTuple):
-    """The source of a segment: its range, the texts its maker read, and its size limit."""
-
-    first_seq: int
-    last_seq: int
-    limit_tokens: int
-    texts: tuple[str, ...]
-    sum_tokens: int
-    message_tokens: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentWriter:
     """Calls observer and reflector, checks their drafts and commits them. Stateless."""
@@ -80,11 +68,18 @@ class SegmentWriter:
     hooks: Hooks
     live_prompt: Callable[[MemoryState], LivePrompt | None]
 
+    @property
+    def is_embedded(self) -> bool:
+        """True if the configured observer is the embedded one."""
+        return isinstance(self.observer, ExtractiveObserver)
+
     async def observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
         """Make and commit an observation; false if another was first."""
         state = snapshot.state
         draft, seen = await self._draft(state, messages, known=_known_notes(snapshot.segments))
-        return await self._commit_notes(state, draft, messages, seen=seen)
+        return await self._commit(
+            state, await self._observation(self._next(state, messages), draft, seen)
+        )
 
     async def observe_again(self, snapshot: Snapshot, failed: Segment) -> bool:
         """Observe the range of a segment again, and replace it; false if that is gone."""
@@ -94,30 +89,19 @@ class SegmentWriter:
         )
         before = tuple(s for s in snapshot.segments if s.last_seq < failed.first_seq)
         draft, seen = await self._draft(state, messages, known=_known_notes(before))
-        sum_tokens = failed.sum_tokens - failed.source_tokens
-        segment = await self._observation(draft, messages, seen=seen, sum_tokens=sum_tokens)
-        segment = replace(segment, generation=failed.generation)
-        committed = await self.store.replace_observation(state, segment, failed.id)
-        return self._report_commit(state, segment, committed)
-
-    @property
-    def is_embedded(self) -> bool:
-        """True if the configured observer is the embedded one."""
-        return isinstance(self.observer, ExtractiveObserver)
+        sum_before = failed.sum_tokens - failed.source_tokens
+        empty = self.without_notes(messages, generation=failed.generation, sum_before=sum_before)
+        return await self._replace(state, failed, await self._observation(empty, draft, seen))
 
     async def take_over(self, state: MemoryState, messages: Sequence[Message]) -> bool:
         """Commit an observation by the embedded observer; false if another was first."""
-        segment = await self.stand_in(state, messages)
-        return self._report_commit(
-            state, segment, await self.store.commit_observation(state, segment)
-        )
+        return await self._commit(state, await self.stand_in(state, messages))
 
     async def keep(self, state: MemoryState, stand_in: Segment) -> bool:
         """Keep notes that stand in, since the configured observer refuses their messages."""
         made_by = stand_in.made_by.removeprefix(STAND_IN)
         kept = replace(stand_in, id=self.clock.new_id("obs"), made_by=made_by)
-        committed = await self.store.replace_observation(state, kept, stand_in.id)
-        return self._report_commit(state, kept, committed)
+        return await self._replace(state, stand_in, kept)
 
     async def stand_in(
         self, state: MemoryState, messages: Sequence[Message], *, generation: int = 0
@@ -130,66 +114,15 @@ class SegmentWriter:
         draft, seen = await embedded._draft(state, messages, known=())
         if seen and not self.is_embedded:
             draft = replace(draft, made_by=f"{STAND_IN}{draft.made_by}")
-        segment = await self._observation(draft, messages, seen=seen, sum_tokens=0)
-        return replace(segment, generation=generation)
+        empty = self.without_notes(messages, generation=generation)
+        return await self._observation(empty, draft, seen)
 
     async def leave_out(
         self, state: MemoryState, messages: Sequence[Message], why: FailedStretch, *, observer: str
     ) -> bool:
         """Commit an observation without notes of messages that every try failed on."""
-        source_tokens = sum(message.tokens for message in messages)
-        segment = Segment(
-            id=self.clock.new_id("obs"),
-            generation=0,
-            first_seq=why.first_seq,
-            last_seq=why.last_seq,
-            text="",
-            notes=(),
-            tokens=0,
-            source_tokens=source_tokens,
-            sum_tokens=state.observed_sum_tokens + source_tokens,
-            lost=(),
-            made_by=observer,
-            created_at=self.clock.now(),
-            failed=(why,),
-        )
-        return self._report_commit(
-            state, segment, await self.store.commit_observation(state, segment)
-        )
-
-    async def _draft(
-        self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
-    ) -> tuple[Draft, Sequence[Message]]:
-        """Return the observer's notes of *messages*, and the part of them that it was shown."""
-        request = await self._request(state, messages, known=known)
-        async with asyncio.timeout(self.policy.observe_timeout_seconds):
-            request, draft = await observe(self.observer, request, self.hooks)
-        return draft, request.messages
-
-    async def visible(self, state: MemoryState, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the part of *messages* that the hooks let a model see.
-
-        Raises:
-            ObservationSkipped: a hook vetoed.
-        """
-        request = await self._request(state, messages, known=())
-        return (await prepare(request, self.hooks)).messages if request.messages else ()
-
-    async def _request(
-        self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
-    ) -> ObserveRequest:
-        source_tokens = sum(message.tokens for message in messages)
-        return ObserveRequest(
-            conversation=state.ref,
-            messages=await observable_messages(messages),
-            known=known,
-            target_tokens=observation_target(self.policy, source_tokens),
-            count_tokens=self.count_text,
-            note_format=self.policy.note_format,
-            now=self.clock.now(),
-            user=state.user,
-            live=self.live_prompt(state),
-        )
+        empty = self._next(state, messages)
+        return await self._commit(state, replace(empty, made_by=observer, failed=(why,)))
 
     async def adopt(
         self, state: MemoryState, draft: Draft, *, last_seq: int, created_at: datetime
@@ -202,55 +135,18 @@ class SegmentWriter:
         messages = await self.store.messages(
             state.ref, after=state.observed_seq, limit=last_seq - state.observed_seq
         )
+        empty = replace(self._next(state, messages), created_at=created_at)
         seen = await observable_messages(messages)
-        return await self._commit_notes(state, draft, messages, seen=seen, created_at=created_at)
+        return await self._commit(state, await self._observation(empty, draft, seen))
 
-    async def _commit_notes(
-        self,
-        state: MemoryState,
-        draft: Draft,
-        messages: Sequence[Message],
-        *,
-        seen: Sequence[Message],
-        created_at: datetime | None = None,
-    ) -> bool:
-        """Commit the notes of *messages*, whose maker read *seen*; false if another was first."""
-        sum_tokens = state.observed_sum_tokens
-        segment = await self._observation(
-            draft, messages, seen=seen, sum_tokens=sum_tokens, created_at=created_at
-        )
-        return self._report_commit(
-            state, segment, await self.store.commit_observation(state, segment)
-        )
+    async def visible(self, state: MemoryState, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return the part of *messages* that the hooks let a model see.
 
-    async def _observation(
-        self,
-        draft: Draft,
-        messages: Sequence[Message],
-        *,
-        seen: Sequence[Message],
-        sum_tokens: int,
-        created_at: datetime | None = None,
-    ) -> Segment:
-        """Return the segment of *draft*; *sum_tokens* counts the tape before it."""
-        source_tokens = sum(message.tokens for message in messages)
-        return await self._segment(
-            draft,
-            generation=0,
-            created_at=created_at,
-            source=Source(
-                first_seq=messages[0].seq,
-                last_seq=messages[-1].seq,
-                limit_tokens=max(
-                    source_tokens,
-                    MIN_LIMIT_TOKENS,
-                    observation_target(self.policy, source_tokens),
-                ),
-                texts=tuple(message.full_text for message in seen),
-                sum_tokens=sum_tokens + source_tokens,
-                message_tokens=source_tokens,
-            ),
-        )
+        Raises:
+            ObservationSkipped: a hook vetoed.
+        """
+        request = await self._request(state, messages, known=())
+        return (await prepare(request, self.hooks)).messages if request.messages else ()
 
     async def reflect(
         self, snapshot: Snapshot, sources: tuple[Segment, ...], *, final: bool = False
@@ -270,28 +166,96 @@ class SegmentWriter:
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             request, draft = await reflect(self.reflector, request, self.hooks)
-        segment = await self._segment(
-            draft,
+        empty = self._empty(
+            (sources[0].first_seq, sources[-1].last_seq),
             generation=generation,
-            source=Source(
-                first_seq=sources[0].first_seq,
-                last_seq=sources[-1].last_seq,
-                limit_tokens=reflection_limit(self.policy, sources),
-                texts=tuple(segment.text for segment in request.segments),
-                sum_tokens=sources[-1].sum_tokens,
-                message_tokens=sum(segment.source_tokens for segment in sources),
-            ),
+            source_tokens=sum(segment.source_tokens for segment in sources),
+            sum_tokens=sources[-1].sum_tokens,
         )
         failed = tuple(stretch for source in sources for stretch in source.failed)
-        segment = replace(segment, failed=failed)
+        segment = await self._with_notes(
+            replace(empty, failed=failed),
+            draft,
+            texts=tuple(segment.text for segment in request.segments),
+            limit_tokens=reflection_limit(self.policy, sources),
+        )
         replaced = [segment.id for segment in sources]
         purge = self.policy.superseded == "purge"
         committed = await self.store.commit_reflection(state, segment, replaced, purge=purge)
-        return self._report_commit(state, segment, committed)
+        return _report(state, segment, committed)
 
-    async def _segment(
-        self, draft: Draft, *, generation: int, source: Source, created_at: datetime | None = None
+    def without_notes(
+        self, messages: Sequence[Message], *, generation: int = 0, sum_before: int = 0
     ) -> Segment:
+        """Return a segment of *messages* without notes; *sum_before* counts the tape before it."""
+        tokens = sum(message.tokens for message in messages)
+        return self._empty(
+            (messages[0].seq, messages[-1].seq),
+            generation=generation,
+            source_tokens=tokens,
+            sum_tokens=sum_before + tokens,
+        )
+
+    def _next(self, state: MemoryState, messages: Sequence[Message]) -> Segment:
+        return self.without_notes(messages, sum_before=state.observed_sum_tokens)
+
+    def _empty(
+        self, seqs: tuple[int, int], *, generation: int, source_tokens: int, sum_tokens: int
+    ) -> Segment:
+        return Segment(
+            id=self.clock.new_id("ref" if generation else "obs"),
+            generation=generation,
+            first_seq=seqs[0],
+            last_seq=seqs[1],
+            text="",
+            notes=(),
+            tokens=0,
+            source_tokens=source_tokens,
+            sum_tokens=sum_tokens,
+            lost=(),
+            made_by="",
+            created_at=self.clock.now(),
+        )
+
+    async def _draft(
+        self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
+    ) -> tuple[Draft, Sequence[Message]]:
+        """Return the observer's notes of *messages*, and the part of them that it was shown."""
+        request = await self._request(state, messages, known=known)
+        async with asyncio.timeout(self.policy.observe_timeout_seconds):
+            request, draft = await observe(self.observer, request, self.hooks)
+        return draft, request.messages
+
+    async def _request(
+        self, state: MemoryState, messages: Sequence[Message], *, known: tuple[Note, ...]
+    ) -> ObserveRequest:
+        source_tokens = sum(message.tokens for message in messages)
+        return ObserveRequest(
+            conversation=state.ref,
+            messages=await observable_messages(messages),
+            known=known,
+            target_tokens=observation_target(self.policy, source_tokens),
+            count_tokens=self.count_text,
+            note_format=self.policy.note_format,
+            now=self.clock.now(),
+            user=state.user,
+            live=self.live_prompt(state),
+        )
+
+    async def _observation(self, empty: Segment, draft: Draft, seen: Sequence[Message]) -> Segment:
+        """Return a segment with the notes of *draft*, whose maker read *seen*."""
+        target = observation_target(self.policy, empty.source_tokens)
+        return await self._with_notes(
+            empty,
+            draft,
+            texts=tuple(message.full_text for message in seen),
+            limit_tokens=max(empty.source_tokens, MIN_LIMIT_TOKENS, target),
+        )
+
+    async def _with_notes(
+        self, empty: Segment, draft: Draft, *, texts: tuple[str, ...], limit_tokens: int
+    ) -> Segment:
+        """Return a segment with the notes of *draft*, checked against the texts of its source."""
         pacer = Pacer()
         text = render_notes(draft.notes, self.policy.note_format)
         await pacer.pause()
@@ -303,34 +267,32 @@ class SegmentWriter:
             draft,
             text,
             tokens=tokens,
-            limit_tokens=source.limit_tokens,
-            source_text="\n".join(source.texts),
+            limit_tokens=limit_tokens,
+            source_text="\n".join(texts),
         )
-        return Segment(
-            id=self.clock.new_id("obs" if generation == 0 else "ref"),
-            generation=generation,
-            first_seq=source.first_seq,
-            last_seq=source.last_seq,
+        return replace(
+            empty,
             text=text,
             notes=draft.notes,
             tokens=tokens,
-            source_tokens=source.message_tokens,
-            sum_tokens=source.sum_tokens,
-            lost=await _loss_report(source.texts, text),
+            lost=await _loss_report(texts, text),
             made_by=draft.made_by,
-            created_at=created_at or self.clock.now(),
             dropped=draft.dropped,
         )
 
-    def _report_commit(
-        self, state: MemoryState, segment: Segment, committed: MemoryState | None
-    ) -> bool:
-        if committed is None:
-            return False
+    async def _commit(self, state: MemoryState, segment: Segment) -> bool:
+        return _report(state, segment, await self.store.commit_observation(state, segment))
+
+    async def _replace(self, state: MemoryState, old: Segment, new: Segment) -> bool:
+        return _report(state, new, await self.store.replace_observation(state, new, old.id))
+
+
+def _report(state: MemoryState, segment: Segment, committed: MemoryState | None) -> bool:
+    if committed is not None:
         telemetry.segment_committed(
             segment.generation, state.ref.id, segment.first_seq, segment.last_seq
         )
-        return True
+    return committed is not None
 
 
 async def _loss_report(texts: tuple[str, ...], note_text: str) -> tuple[str, ...]:

@@ -5,12 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 from weakref import WeakValueDictionary
 
 from remanence import telemetry
 from remanence.background import Background
 from remanence.clock import Clock
+from remanence.engine.leases import prolonged
 from remanence.errors import Closed, StoreError, TurnTaken
 from remanence.protocols import TurnLeases
 from remanence.types import ConversationRef
@@ -54,11 +56,12 @@ class Turns:
             raise self._timeout_error(ref) from None
         try:
             await self._take_before(deadline, ref, turn)
-            prolonging = self.background.run("turn", self._prolong(ref, turn))
+            # Once the turn is lost, its appends are refused.
+            prolong = partial(self._prolong, ref, turn)
             try:
-                yield turn
+                async with prolonged(self.background, ref, self.lease_seconds, prolong):
+                    yield turn
             finally:
-                prolonging.cancel()
                 await self._end(ref, turn)
         finally:
             lock.release()
@@ -86,13 +89,7 @@ class Turns:
         return self.clock.now() + timedelta(seconds=self.lease_seconds)
 
     async def _prolong(self, ref: ConversationRef, turn: str) -> None:
-        """Prolong the turn while it lasts; once it is lost, its appends are refused."""
-        while True:
-            await asyncio.sleep(self.lease_seconds / 3)
-            try:
-                await self.store.prolong_turn(ref, owner=turn, until=self._lease_end())
-            except StoreError as error:
-                telemetry.lease_not_prolonged(ref.id, str(error))
+        await self.store.prolong_turn(ref, owner=turn, until=self._lease_end())
 
     async def _end(self, ref: ConversationRef, turn: str) -> None:
         try:
