@@ -123,7 +123,7 @@ def test_a_malformed_openai_message_is_refused_by_name(data: dict[str, Any], tex
     [
         ({"role": "tool", "content": "x"}, "role 'tool' is unknown: use 'user' or 'assistant'"),
         ({"role": "user", "content": None}, "content is of type 'NoneType'"),
-        ({"role": "user", "content": ["x"]}, "content block 'x' is not an object"),
+        ({"role": "user", "content": ["x"]}, "content part 'x' is not an object"),
     ],
 )
 def test_a_malformed_anthropic_message_is_refused_by_name(data: dict[str, Any], text: str) -> None:

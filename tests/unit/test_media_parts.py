@@ -88,7 +88,7 @@ def test_a_source_of_anthropics_without_a_name_here_comes_back_as_it_was(kind: s
     [
         (5, "is not an object"),
         ({"x": 1}, "has no type"),
-        ({"type": "image"}, "a image block needs"),
+        ({"type": "image"}, "of type .image. needs"),
         ({"type": "tool_use", "id": "a", "name": "f", "input": 5}, "input 5 of a tool_use block"),
         (
             {

@@ -7,15 +7,14 @@ from tests.builders import call
 from remanence import Message
 from remanence.types import ImagePart, TextPart, ToolResultPart
 from remanence.wire.boundaries import groups, safe_ends
-from remanence.wire.pairing import (
+from remanence.wire.content import SYSTEM_MARK
+from remanence.wire.pairing import NO_RESULT, pair_tool_calls
+from remanence.wire.turns import (
     LEAD_IN,
-    NO_RESULT,
     anthropic_turns,
     breakpoints,
     openai_turns,
-    pair_tool_calls,
 )
-from remanence.wire.sdk_objects import SYSTEM_MARK
 from remanence.wire.validate import anthropic_problems, openai_problems
 
 USER = Message.user("Hello.")

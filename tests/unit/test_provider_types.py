@@ -25,11 +25,11 @@ from remanence.types import (
     ToolResultPart,
     check_message,
 )
-from remanence.wire.pairing import (
+from remanence.wire.pairing import pair_tool_calls
+from remanence.wire.turns import (
     anthropic_turns,
     gemini_contents,
     openai_turns,
-    pair_tool_calls,
     responses_items,
 )
 

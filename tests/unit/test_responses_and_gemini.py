@@ -130,7 +130,7 @@ def test_a_response_object_and_its_dump_are_one_message(*, as_dump: bool) -> Non
         ([{"role": "pirate", "content": "x"}], "role 'pirate' is unknown"),
         ([{"type": "function_call", "name": "f"}], "needs call_id, name and arguments"),
         ([{"type": "function_call_output", "output": "x"}], "has no call_id"),
-        ([{"role": "user", "content": [{"type": "input_text"}]}], "it needs a text"),
+        ([{"role": "user", "content": [{"type": "input_text"}]}], "needs a text"),
     ],
 )
 def test_malformed_items_are_refused_by_name(items: object, text: str) -> None:

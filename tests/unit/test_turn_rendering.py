@@ -7,14 +7,13 @@ from tests.builders import call
 
 from remanence import Message
 from remanence.types import ImagePart, TextPart, ToolResultPart
-from remanence.wire.pairing import (
+from remanence.wire.pairing import NO_RESULT, pair_tool_calls
+from remanence.wire.turns import (
     LEAD_IN,
-    NO_RESULT,
     anthropic_turns,
     breakpoints,
     gemini_contents,
     openai_turns,
-    pair_tool_calls,
     responses_items,
 )
 

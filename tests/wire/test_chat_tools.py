@@ -12,7 +12,7 @@ from tests.wire.talking import SMALL, chat_of, conversing, said, texts
 from remanence import Conversation, Message, Tool, memory_tools
 from remanence.chat import Done, TextDelta, ToolCalled, ToolReturned
 from remanence.errors import ModelError
-from remanence.wire.sdk_objects import ERROR_MARK
+from remanence.wire.content import ERROR_MARK
 
 SCHEMA = {"type": "object", "properties": {"flight": {"type": "string"}}, "required": ["flight"]}
 

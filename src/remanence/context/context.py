@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from remanence.types import Message
-from remanence.wire.pairing import (
+from remanence.wire.pairing import pair_tool_calls
+from remanence.wire.turns import (
     OPENAI_BREAKPOINT,
     anthropic_turns,
     breakpoints,
     gemini_contents,
     openai_turns,
-    pair_tool_calls,
     responses_items,
 )
 

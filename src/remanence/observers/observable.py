@@ -9,7 +9,7 @@ from remanence.notes.elements import replace_elements
 from remanence.notes.redact import redact
 from remanence.pacing import Pacer
 from remanence.types import Message, Part, TextPart, ToolCallPart, ToolResultPart
-from remanence.wire.pairing import VOLATILE_TAG
+from remanence.wire.turns import VOLATILE_TAG
 
 _CONTROL = re.compile(rf"<({VOLATILE_TAG}|system-reminder)>")
 

@@ -8,7 +8,7 @@ from remanence.protocols import LivePrompt, ModelRequest
 from remanence.providers.requests import Form, JsonObject
 from remanence.providers.spec import ModelSpec
 from remanence.types import ConversationRef
-from remanence.wire.pairing import OPENAI_BREAKPOINT
+from remanence.wire.turns import OPENAI_BREAKPOINT
 
 CACHE_CONTROL: Final[JsonObject] = {"type": "ephemeral"}
 

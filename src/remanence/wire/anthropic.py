@@ -8,39 +8,48 @@ import hashlib
 import re
 
 from remanence.errors import InvalidMessage
-from remanence.wire.json_value import JsonObject, dumps, json_object, loads
+from remanence.wire.content import (
+    NOTHING_READABLE,
+    SYSTEM_MARK,
+    Payload,
+    arguments_object,
+    extra_fields,
+    payload,
+    present,
+    put_name_first,
+    read_content,
+    read_extra,
+    read_fields,
+    read_other,
+    read_result_parts,
+    shortest,
+    stand_in,
+)
+from remanence.wire.json_value import JsonObject, dumps, json_object
 from remanence.wire.parts import (
-    Extra,
     FilePart,
     ImagePart,
     OtherPart,
     ParsedMessage,
     Part,
-    ResultPart,
     Role,
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    label,
-)
-from remanence.wire.sdk_objects import (
-    NOTHING_READABLE,
-    SYSTEM_MARK,
-    Payload,
-    extra_fields,
-    payload,
-    stand_in,
 )
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 """The ids and names of tool calls that the API accepts."""
 
-_IMAGE_TYPES = {
-    "image/jpeg": "image/jpeg",
-    "image/jpg": "image/jpeg",
-    "image/png": "image/png",
-    "image/gif": "image/gif",
-    "image/webp": "image/webp",
+_IMAGE_TYPES = {f"image/{kind}": f"image/{kind}" for kind in ("jpeg", "png", "gif", "webp")}
+_IMAGE_TYPES["image/jpg"] = "image/jpeg"
+
+_NEEDS = {
+    "text": "text, a string",
+    "tool_use": "id and name, strings, and input, an object",
+    "tool_result": "tool_use_id, a string",
+    "image": "source, an object",
+    "document": "source, an object",
 }
 
 
@@ -51,7 +60,7 @@ def parse(data: object) -> ParsedMessage:
     if role not in ("user", "assistant", "system"):
         raise InvalidMessage(f"role {role!r:.80} is unknown: use 'user' or 'assistant'")
     known: Role = role
-    content = _content(message.get("content"))
+    content = read_content(message.get("content"), parse_part)
     only_results = bool(content) and all(isinstance(part, ToolResultPart) for part in content)
     return ParsedMessage("tool" if only_results else known, content, None)
 
@@ -65,23 +74,20 @@ def render(
 ) -> list[JsonObject]:
     """Write a message's blocks; tool results and system text go to a user turn.
 
-    The protocol has no field for a speaker's name, so it is put before the first text. With
-    *system_role* system text keeps its role, which not every model accepts.
+    With *system_role* system text keeps its role, which not every model accepts.
     """
-    blocks = [block for part in content if (block := _render_part(part)) is not None]
-    if not blocks and content:
-        blocks = [_text(NOTHING_READABLE)]
-    if not blocks:
+    if not content:
         return []
+    if role == "user":
+        content = put_name_first(content, name)
+    blocks = list(filter(None, map(_render_part, content))) or [_text(NOTHING_READABLE)]
+    if role == "assistant":
+        return [{"role": role, "content": blocks}]
     if role == "system" and system_role:
         texts = [block for block in blocks if block["type"] == "text"]
         return [{"role": "system", "content": texts}]
     if role == "system":
         blocks.insert(0, _text(SYSTEM_MARK))
-    if name and role == "user" and (shown := label(name)):
-        _prefix(blocks, shown)
-    if role == "assistant":
-        return [{"role": role, "content": blocks}]
     return [{"role": "user", "content": results_first(blocks)}]
 
 
@@ -90,101 +96,40 @@ def results_first(blocks: list[JsonObject]) -> list[JsonObject]:
     return sorted(blocks, key=lambda block: block["type"] != "tool_result")
 
 
-def _text(text: str) -> JsonObject:
-    return {"type": "text", "text": text}
-
-
-def _prefix(blocks: list[JsonObject], name: str) -> None:
-    for block in blocks:
-        if block["type"] == "text":
-            block["text"] = f"{name}: {block['text']}"
-            return
-    results = sum(block["type"] == "tool_result" for block in blocks)
-    blocks.insert(results, _text(f"{name}:"))
-
-
-def _content(content: object) -> tuple[Part, ...]:
-    if isinstance(content, str):
-        return (TextPart(text=content),) if content else ()
-    if not isinstance(content, list):
-        raise InvalidMessage(
-            f"content is of type {type(content).__name__!r}: pass a string or a list of blocks"
-        )
-    return tuple(parse_part(block) for block in content)
-
-
 def parse_part(data: object) -> Part:
     """Read one content block."""
-    if not isinstance(data, dict):
-        raise InvalidMessage(
-            f"content block {data!r:.80} is not an object: pass {{'type': ..., ...}}"
-        )
-    block = {k: v for k, v in data.items() if k != "cache_control" and v is not None}
+    block = read_fields(data, mark="cache_control")
     match block:
         case {"type": "text", "text": str(text)}:
-            return TextPart(text=text, extra=_extra(block, "text"))
+            return TextPart(text=text, extra=read_extra("anthropic", block, "type", "text"))
         case {"type": "tool_use", "id": str(id_), "name": str(name)} if id_ and name:
-            arguments = dumps(_input(block.get("input", {})))
-            extra = _extra(block, "id", "name", "input")
-            return ToolCallPart(id=id_, name=name, arguments=arguments, extra=extra)
+            value = block.get("input", {})
+            if not isinstance(value, dict):
+                raise InvalidMessage(f"input {value!r:.80} of a tool_use block is not an object")
+            extra = read_extra("anthropic", block, "type", "id", "name", "input")
+            return ToolCallPart(id=id_, name=name, arguments=dumps(value), extra=extra)
         case {"type": "tool_result", "tool_use_id": str(call_id)} if call_id:
-            return _tool_result(call_id, block)
+            known = ("type", "tool_use_id", "content", "is_error")
+            inner = read_content(block.get("content", ""), parse_part)
+            return ToolResultPart(
+                call_id=call_id,
+                content=read_result_parts(inner, call_id),
+                is_error=bool(block.get("is_error")),
+                extra=read_extra("anthropic", block, *known),
+            )
         case {"type": "image", "source": dict(source)}:
             return _image(source, block)
         case {"type": "document", "source": dict(source)}:
             return _document(source, block)
-        case {"type": "text" | "tool_use" | "tool_result" | "image" | "document"}:
-            raise InvalidMessage(
-                f"content block {data!r:.160} is incomplete: a {block['type']} block needs "
-                f"{_NEEDS[block['type']]}"
-            )
-        case {"type": str(kind)} if kind:
-            return OtherPart(dialect="anthropic", raw=dumps(block))
         case _:
-            raise InvalidMessage(f"content block {data!r:.80} has no type: add 'type': 'text'")
-
-
-_NEEDS = {
-    "text": "text, a string",
-    "tool_use": "id and name, strings, and input, an object",
-    "tool_result": "tool_use_id, a string",
-    "image": "source, an object",
-    "document": "source, an object",
-}
-
-
-def _extra(block: JsonObject, *known: str) -> Extra | None:
-    rest = {key: value for key, value in block.items() if key != "type" and key not in known}
-    return Extra(dialect="anthropic", raw=dumps(rest, sort_keys=True)) if rest else None
-
-
-def _input(value: object) -> JsonObject:
-    if not isinstance(value, dict):
-        raise InvalidMessage(f"input {value!r:.80} of a tool_use block is not an object")
-    return value
-
-
-def _tool_result(call_id: str, block: JsonObject) -> ToolResultPart:
-    inner: list[ResultPart] = []
-    for part in _content(block.get("content", "")):
-        if isinstance(part, ToolCallPart | ToolResultPart):
-            raise InvalidMessage(f"the result of tool call {call_id!r} holds a tool call or result")
-        inner.append(part)
-    return ToolResultPart(
-        call_id=call_id,
-        content=tuple(inner),
-        is_error=bool(block.get("is_error")),
-        extra=_extra(block, "tool_use_id", "content", "is_error"),
-    )
+            return read_other(block, "anthropic", _NEEDS)
 
 
 def _image(source: JsonObject, block: JsonObject) -> Part:
-    extra = _extra(block, "source")
+    extra = read_extra("anthropic", block, "type", "source")
     match source:
-        case {"type": "base64", "media_type": str(media_type), "data": str(data), **rest} if (
-            not rest
-        ):
-            return ImagePart(media_type=media_type, data=data, extra=extra)
+        case {"type": "base64", "media_type": str(kind), "data": str(data), **rest} if not rest:
+            return ImagePart(media_type=kind, data=data, extra=extra)
         case {"type": "url", "url": str(url), **rest} if not rest:
             return ImagePart(url=url, extra=extra)
         case _:
@@ -194,7 +139,7 @@ def _image(source: JsonObject, block: JsonObject) -> Part:
 def _document(source: JsonObject, block: JsonObject) -> Part:
     title = block.get("title")
     name = title if isinstance(title, str) and title else None
-    extra = _extra(block, "source", *(["title"] if name else []))
+    extra = read_extra("anthropic", block, "type", "source", *(["title"] if name else []))
     match source:
         case {"type": "base64", "media_type": "application/pdf", "data": str(data), **rest} if (
             not rest
@@ -217,25 +162,23 @@ def _encode(text: str) -> str:
         raise InvalidMessage(f"a document's text is not Unicode ({error}): decode it") from error
 
 
+def _text(text: str) -> JsonObject:
+    return {"type": "text", "text": text}
+
+
 def _render_part(part: Part) -> JsonObject | None:
+    extra = extra_fields(part, "anthropic")
     match part:
         case TextPart():
-            block = {**_text(part.text), **extra_fields(part, "anthropic")}
-            return block if part.text.strip() else None
+            return {**_text(part.text), **extra} if part.text.strip() else None
         case ToolCallPart():
-            return {
-                "type": "tool_use",
-                "id": _acceptable_name(part.id),
-                "name": _acceptable_name(part.name),
-                "input": _arguments(part.arguments),
-                **extra_fields(part, "anthropic"),
-            }
+            id_, name = _acceptable_name(part.id), _acceptable_name(part.name)
+            value = arguments_object(part.arguments)
+            return {"type": "tool_use", "id": id_, "name": name, "input": value, **extra}
         case ToolResultPart():
-            return _render_result(part)
-        case ImagePart():
-            return _render_image(part)
-        case FilePart():
-            return _render_file(part)
+            return {**_render_result(part), **extra}
+        case ImagePart() | FilePart() if media := _render_media(part, extra):
+            return media
         case OtherPart(dialect="anthropic", scope="part") if part.type:
             return part.value
         case _:
@@ -251,57 +194,29 @@ def _acceptable_name(name: str) -> str:
     return f"{re.sub('[^a-zA-Z0-9_-]', '_', name)[:48]}_{digest}"
 
 
-def _arguments(text: str) -> JsonObject:
-    """Return the call's arguments as an object, as the API requires; other values are wrapped."""
-    try:
-        value = loads(text or "{}")
-    except ValueError:
-        return {"arguments": text}
-    return value if isinstance(value, dict) else {"arguments": value}
-
-
 def _render_result(part: ToolResultPart) -> JsonObject:
     block: JsonObject = {"type": "tool_result", "tool_use_id": _acceptable_name(part.call_id)}
-    rendered = (_render_part(item) for item in part.content)
-    inner = [item for item in rendered if item is not None]
-    if len(inner) == 1 and inner[0].keys() == {"type", "text"}:
-        block["content"] = inner[0]["text"]
-    elif inner:
-        block["content"] = inner
+    if inner := list(filter(None, map(_render_part, part.content))):
+        block["content"] = shortest(inner)
     if part.is_error:
         block["is_error"] = True
-    return {**block, **extra_fields(part, "anthropic")}
+    return block
 
 
-def _render_image(part: ImagePart) -> JsonObject:
-    source = _image_source(payload(part)) or _url_source(part.url)
-    if source is None:
-        return _text(stand_in(part) or "")
-    return {"type": "image", "source": source, **extra_fields(part, "anthropic")}
-
-
-def _image_source(content: Payload | None) -> JsonObject | None:
-    media_type = _IMAGE_TYPES.get(content.kind) if content else None
-    if content is None or media_type is None:
-        return None
-    return {"type": "base64", "media_type": media_type, "data": content.data}
-
-
-def _url_source(url: str | None) -> JsonObject | None:
-    if url is None or not url.lower().startswith(("https://", "http://")):
-        return None
-    return {"type": "url", "url": url}
-
-
-def _render_file(part: FilePart) -> JsonObject:
+def _render_media(part: ImagePart | FilePart, extra: JsonObject) -> JsonObject | None:
+    """Write an image, a PDF, a text or a URL; the API accepts no others."""
     content = payload(part)
-    if image := _image_source(content):
-        return {"type": "image", "source": image}
-    source = _document_source(content, part.name) or _url_source(part.url)
+    if content and (media_type := _IMAGE_TYPES.get(content.kind)):
+        image = {"type": "base64", "media_type": media_type, "data": content.data}
+        return {"type": "image", "source": image, **(extra if isinstance(part, ImagePart) else {})}
+    source = _document_source(content, part.name) if isinstance(part, FilePart) else None
+    if source is None and (part.url or "").lower().startswith(("https://", "http://")):
+        source = {"type": "url", "url": part.url}
     if source is None:
-        return _text(stand_in(part) or "")
-    title = {"title": part.name} if part.name else {}
-    return {"type": "document", "source": source, **title, **extra_fields(part, "anthropic")}
+        return None
+    if isinstance(part, ImagePart):
+        return {"type": "image", "source": source, **extra}
+    return {"type": "document", "source": source, **present({"title": part.name or None}), **extra}
 
 
 def _document_source(content: Payload | None, name: str | None) -> JsonObject | None:

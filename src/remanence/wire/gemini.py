@@ -9,27 +9,29 @@ from collections import Counter
 from collections.abc import Mapping
 
 from remanence.errors import InvalidMessage
-from remanence.wire.json_value import JsonObject, dumps, json_object, loads
+from remanence.wire.content import (
+    NOTHING_READABLE,
+    SYSTEM_MARK,
+    arguments_object,
+    extra_fields,
+    payload,
+    present,
+    put_name_first,
+    read_extra,
+    read_result_parts,
+    stand_in,
+)
+from remanence.wire.json_value import JsonObject, dumps, json_object
 from remanence.wire.parts import (
-    Extra,
     FilePart,
     ImagePart,
     OtherPart,
     ParsedMessage,
     Part,
-    ResultPart,
     Role,
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    label,
-)
-from remanence.wire.sdk_objects import (
-    NOTHING_READABLE,
-    SYSTEM_MARK,
-    extra_fields,
-    payload,
-    stand_in,
 )
 
 NAMELESS_ID = "call:"
@@ -68,13 +70,12 @@ def render(
     tools: Mapping[str, str] | None = None,
 ) -> JsonObject:
     """Write a message as a content; *tools* names the tool of each call that a result answers."""
-    parts = [part for item in content if (part := _render_part(item, tools or {})) is not None]
-    if not parts:
-        parts = [{"text": NOTHING_READABLE}]
+    if role == "user":
+        content = put_name_first(content, name)
+    parts = list(filter(None, (_render_part(part, tools or {}) for part in content)))
+    parts = parts or [{"text": NOTHING_READABLE}]
     if role == "system":
         parts.insert(0, {"text": SYSTEM_MARK})
-    if name and role == "user" and (shown := label(name)):
-        _prefix(parts, shown)
     return {"role": "model" if role == "assistant" else "user", "parts": parts}
 
 
@@ -90,25 +91,23 @@ def parse_part(data: object, counts: Counter[str] | None = None) -> Part:
         if not part:
             raise InvalidMessage(f"part {data!r:.80} is empty: pass {{'text': ...}}")
         return OtherPart(dialect="gemini", raw=dumps(_whole(part)))
-    kind = kinds[0]
+    (kind,) = kinds
     value = part.pop(kind)
     if kind == "text":
         if not isinstance(value, str):
             raise InvalidMessage(f"text {value!r:.80} of a part is not a string: pass text")
-        return TextPart(text=value, extra=_extra(part))
+        return TextPart(text=value, extra=read_extra("gemini", part))
     if not isinstance(value, dict):
         raise InvalidMessage(f"{kind} {value!r:.80} of a part is not an object: pass an object")
     value = _camel(value)
-    if kind == "functionCall":
-        return _call(value, part, counts if counts is not None else Counter())
-    if kind == "functionResponse":
-        return _response(value, part, counts if counts is not None else Counter())
-    return _media(kind, value, part)
+    if kind in ("inlineData", "fileData"):
+        return _media(kind, value, part)
+    read = _call if kind == "functionCall" else _response
+    return read(value, part, Counter() if counts is None else counts)
 
 
 def _camel(fields: JsonObject) -> JsonObject:
-    named = {_WORD.sub(lambda found: found[1].upper(), k): v for k, v in fields.items()}
-    return {key: value for key, value in named.items() if value is not None}
+    return present({_WORD.sub(lambda found: found[1].upper(), k): v for k, v in fields.items()})
 
 
 def _whole(part: JsonObject) -> JsonObject:
@@ -118,20 +117,15 @@ def _whole(part: JsonObject) -> JsonObject:
     }
 
 
-def _extra(part: JsonObject, **inner: JsonObject) -> Extra | None:
-    fields = part | {key: value for key, value in inner.items() if value}
-    return Extra(dialect="gemini", raw=dumps(fields, sort_keys=True)) if fields else None
-
-
 def _name_and_id(value: JsonObject, counts: Counter[str]) -> tuple[str, str]:
     name, id_ = value.pop("name", None), value.pop("id", None) or None
     if not isinstance(name, str) or not name:
         raise InvalidMessage(f"a function call or response has the name {name!r:.80}: name it")
-    if id_ is not None and not isinstance(id_, str):
-        raise InvalidMessage(f"id {id_!r:.80} of a function call is not a string: pass text")
     if id_ is None:
         counts[name] += 1
         id_ = f"{NAMELESS_ID}{name}:{counts[name]}"
+    if not isinstance(id_, str):
+        raise InvalidMessage(f"id {id_!r:.80} of a function call is not a string: pass text")
     return name, id_
 
 
@@ -140,7 +134,7 @@ def _call(value: JsonObject, part: JsonObject, counts: Counter[str]) -> ToolCall
     arguments = value.pop("args", {})
     if not isinstance(arguments, dict):
         raise InvalidMessage(f"args {arguments!r:.80} of function call {name!r:.80}: use an object")
-    extra = _extra(part, functionCall=value)
+    extra = read_extra("gemini", part, functionCall=value)
     return ToolCallPart(id=id_, name=name, arguments=dumps(arguments), extra=extra)
 
 
@@ -149,14 +143,9 @@ def _response(value: JsonObject, part: JsonObject, counts: Counter[str]) -> Tool
     response = value.pop("response", {})
     if not isinstance(response, dict):
         raise InvalidMessage(f"response {response!r:.80} of {name!r:.80}: use an object")
-    content: list[ResultPart] = []
-    for item in value.pop("parts", None) or []:
-        inner = parse_part(item)
-        if isinstance(inner, ToolCallPart | ToolResultPart):
-            raise InvalidMessage(f"the response of {name!r:.80} holds a function call or response")
-        content.append(inner)
+    content = read_result_parts(map(parse_part, value.pop("parts", None) or []), name)
     text, failed = _response_text(response)
-    value |= {"name": name}
+    value["name"] = name
     if response != _plain_response(text, is_error=failed):
         value["response"] = response
     texts = (TextPart(text=text),) if text else ()
@@ -164,7 +153,7 @@ def _response(value: JsonObject, part: JsonObject, counts: Counter[str]) -> Tool
         call_id=id_,
         content=(*texts, *content),
         is_error=failed,
-        extra=_extra(part, functionResponse=value),
+        extra=read_extra("gemini", part, functionResponse=value),
     )
 
 
@@ -193,19 +182,11 @@ def _media(kind: str, value: JsonObject, part: JsonObject) -> Part:
         raise InvalidMessage(f"fileUri {place!r:.80} holds data: use inlineData")
     if name is not None and not isinstance(name, str):
         raise InvalidMessage(f"displayName {name!r:.80} is not a string: pass text")
-    extra = _extra(part, **{kind: value})
+    extra = read_extra("gemini", part, **{kind: value})
     data, url = (place, None) if kind == "inlineData" else (None, place)
     if (media_type or "").startswith("image/") and name is None:
         return ImagePart(media_type=media_type, data=data, url=url, extra=extra)
     return FilePart(media_type=media_type, name=name, data=data, url=url, extra=extra)
-
-
-def _prefix(parts: list[JsonObject], name: str) -> None:
-    for part in parts:
-        if "text" in part:
-            part["text"] = f"{name}: {part['text']}"
-            return
-    parts.append({"text": f"{name}:"})
 
 
 def _render_part(part: Part, tools: Mapping[str, str]) -> JsonObject | None:
@@ -214,7 +195,7 @@ def _render_part(part: Part, tools: Mapping[str, str]) -> JsonObject | None:
         case TextPart():
             return {"text": part.text, **extra} if part.text.strip() or extra else None
         case ToolCallPart():
-            call = {"name": part.name, "args": _arguments(part.arguments), **_id(part.id)}
+            call = {"name": part.name, "args": arguments_object(part.arguments), **_id(part.id)}
             return {"functionCall": {**call, **_inner(extra, "functionCall")}, **extra}
         case ToolResultPart():
             return {"functionResponse": _render_result(part, extra, tools), **extra}
@@ -236,14 +217,6 @@ def _id(id_: str) -> JsonObject:
     return {} if id_.startswith(NAMELESS_ID) else {"id": id_}
 
 
-def _arguments(text: str) -> JsonObject:
-    try:
-        value = loads(text or "{}")
-    except ValueError:
-        return {"arguments": text}
-    return value if isinstance(value, dict) else {"arguments": value}
-
-
 def _render_result(part: ToolResultPart, extra: JsonObject, tools: Mapping[str, str]) -> JsonObject:
     written = _inner(extra, "functionResponse")
     texts = [_text_of(item) for item in part.content]
@@ -254,7 +227,7 @@ def _render_result(part: ToolResultPart, extra: JsonObject, tools: Mapping[str, 
         response = _plain_response(text, is_error=part.is_error)
     name = tools.get(part.call_id) or written.get("name") or part.call_id
     media = [item for item in part.content if _text_of(item) is None]
-    parts = [rendered for item in media if (rendered := _render_part(item, tools)) is not None]
+    parts = list(filter(None, (_render_part(item, tools) for item in media)))
     shown = {"parts": parts} if parts else {}
     return {**written, **_id(part.call_id), "name": name, "response": response, **shown}
 

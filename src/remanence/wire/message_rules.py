@@ -9,11 +9,13 @@ from typing import Any, Final
 
 from remanence.errors import InvalidMessage
 from remanence.wire import anthropic, gemini, openai, responses
+from remanence.wire.content import is_reasoning, payload
 from remanence.wire.json_value import loads, quote
 from remanence.wire.message import Message
 from remanence.wire.parts import (
     DIALECTS,
     ROLES,
+    Dialect,
     Extra,
     FilePart,
     ImagePart,
@@ -23,29 +25,10 @@ from remanence.wire.parts import (
     ToolCallPart,
     ToolResultPart,
 )
-from remanence.wire.sdk_objects import is_reasoning, payload
 
 _KINDS: Final = frozenset({"message", "control", "memory"})
 _PART_TYPES: Final = (TextPart, ToolCallPart, ToolResultPart, ImagePart, FilePart, OtherPart)
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*+={0,2}\s*+")
-_TEXT_FIELDS: Final[Mapping[type, tuple[str, ...]]] = MappingProxyType(
-    {
-        TextPart: ("text",),
-        ToolCallPart: ("id", "name", "arguments"),
-        ToolResultPart: ("call_id",),
-        ImagePart: (),
-        FilePart: (),
-        OtherPart: ("dialect", "raw"),
-    }
-)
-_OPTIONAL_TEXT_FIELDS: Final[Mapping[type, tuple[str, ...]]] = MappingProxyType(
-    {
-        ImagePart: ("media_type", "data", "url"),
-        FilePart: ("media_type", "name", "data", "url", "file_id"),
-    }
-)
-
-
 _PARSE_PART: Final[Mapping[str, Callable[[dict[str, Any]], Part]]] = MappingProxyType(
     {
         "anthropic": anthropic.parse_part,
@@ -129,12 +112,14 @@ def _check_types(part: object) -> None:
             f"{quote(part)} is a {type(part).__name__} and not a part of a message: use TextPart, "
             "ImagePart, FilePart, ToolCallPart, ToolResultPart or Message.from_openai(...)"
         )
-    kind = type(part)
-    for field in _TEXT_FIELDS[kind]:
-        _require_text(part, field)
-    for field in _OPTIONAL_TEXT_FIELDS.get(kind, ()):
-        if getattr(part, field) is not None:
-            _require_text(part, field)
+    for field in dataclasses.fields(part):
+        value = getattr(part, field.name)
+        is_absent = value is None and field.default is None
+        if field.type in (str, str | None, Dialect) and not (isinstance(value, str) or is_absent):
+            raise InvalidMessage(
+                f"{field.name} {quote(value)} of a message is not text: use a str for "
+                f"{type(part).__name__}.{field.name}"
+            )
     match part:
         case ImagePart(width=width, height=height):
             for pixels in (width, height):
@@ -142,19 +127,10 @@ def _check_types(part: object) -> None:
                     raise InvalidMessage(f"{quote(pixels)} pixels of an image: use a whole number")
         case ToolResultPart(content=content):
             _check_result(part.call_id, content)
-        case _:
-            pass
-    if not isinstance(part, OtherPart):
+        case OtherPart():
+            return
+    if part.extra is not None:
         _check_extra(part.extra)
-
-
-def _require_text(part: Part, field: str) -> None:
-    value = getattr(part, field)
-    if not isinstance(value, str):
-        raise InvalidMessage(
-            f"{field} {quote(value)} of a message is not text: use a str for "
-            f"{type(part).__name__}.{field}"
-        )
 
 
 def _check_result(call_id: str, content: object) -> None:
@@ -176,8 +152,6 @@ def _check_result(call_id: str, content: object) -> None:
 
 
 def _check_extra(extra: object) -> None:
-    if extra is None:
-        return
     if not isinstance(extra, Extra):
         raise InvalidMessage(f"extra {quote(extra)} of a part is not an Extra: leave it out")
     if not isinstance(extra.dialect, str) or not isinstance(extra.raw, str):

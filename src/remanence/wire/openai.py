@@ -5,10 +5,25 @@ Shapes: the reference of `POST /chat/completions`, parameter `messages`.
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from remanence.errors import InvalidMessage
+from remanence.wire.content import (
+    NOTHING_READABLE,
+    extra_fields,
+    mark_error,
+    payload,
+    present,
+    put_name_first,
+    read_content,
+    read_extra,
+    read_fields,
+    read_other,
+    shortest,
+    split_data_url,
+    stand_in,
+)
 from remanence.wire.json_value import JsonObject, dumps, json_object
 from remanence.wire.parts import (
     ROLES,
@@ -18,19 +33,11 @@ from remanence.wire.parts import (
     OtherPart,
     ParsedMessage,
     Part,
+    ResultPart,
     Role,
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    label,
-)
-from remanence.wire.sdk_objects import (
-    ERROR_MARK,
-    NOTHING_READABLE,
-    extra_fields,
-    payload,
-    split_data_url,
-    stand_in,
 )
 
 MESSAGE_FIELDS = frozenset(
@@ -54,6 +61,15 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+_NEEDS = {
+    "text": "text, a string",
+    "refusal": "refusal, a string",
+    "image_url": "image_url, an object with url",
+    "file": "file, an object with file_data or file_id",
+}
+
+FILE_FIELDS = {"filename": "name", "file_data": "data", "file_id": "file_id"}
+"""The fields of a file, and ours."""
 
 
 def parse(data: object) -> ParsedMessage:
@@ -67,11 +83,17 @@ def parse(data: object) -> ParsedMessage:
     name = message.get("name") or None
     if name is not None and not isinstance(name, str):
         raise InvalidMessage(f"name {name!r:.80} is not a string: pass text or leave it out")
+    written = message.get("content")
+    content = () if written is None else read_content(written, parse_part)
     if role == "tool":
-        return ParsedMessage(role, (_tool_result(message),), name)
-    content = _content(message.get("content"))
+        call_id = message.get("tool_call_id")
+        if not isinstance(call_id, str) or not call_id:
+            raise InvalidMessage(
+                f"a tool message has tool_call_id {call_id!r:.80}: name the call that it answers"
+            )
+        return ParsedMessage(role, (ToolResultPart(call_id=call_id, content=content),), name)
     if role == "assistant":
-        content = (*_fields(message), *content, *_refusal(message), *_tool_calls(message))
+        return ParsedMessage(role, (*_beside(message), *content, *_after(message)), name)
     return ParsedMessage(role, content, name)
 
 
@@ -80,23 +102,21 @@ def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> li
 
     Images and files of tool results follow in a user message, the only one that may contain them.
     """
+    field = {"name": name} if name and _NAME.fullmatch(name) else {}
     results = [part for part in content if isinstance(part, ToolResultPart)]
-    messages = [_render_result(part, name) for part in results]
-    media = tuple(item for result in results for item in _media(result))
-    if media:
+    messages = [_render_result(part, field) for part in results]
+    if media := [item for result in results for item in _media(result)]:
         messages.append({"role": "user", "content": _render_parts("user", media)})
     rest: tuple[Part, ...] = tuple(p for p in content if not isinstance(p, ToolResultPart))
     if not rest and messages:
         return messages
     role = "user" if role == "tool" else role
-    message: JsonObject = {"role": role}
-    if name and _NAME.fullmatch(name):
-        message["name"] = name
-    elif name and (shown := label(name)):
-        rest = _prefix_name(rest, shown)
-    calls = [_render_call(part) for part in rest if isinstance(part, ToolCallPart)]
-    message["content"] = _render_content(role, rest)
-    if calls:
+    if not field:
+        rest = put_name_first(rest, name)
+    message: JsonObject = {"role": role, **field}
+    blocks = _render_parts(role, rest)
+    message["content"] = shortest(blocks) if blocks else None
+    if calls := [_render_call(part) for part in rest if isinstance(part, ToolCallPart)]:
         message["tool_calls"] = calls
     for part in rest:
         if isinstance(part, OtherPart) and part.dialect == "openai" and part.scope == "message":
@@ -107,12 +127,23 @@ def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> li
     return [*messages, message]
 
 
-def _prefix_name(content: tuple[Part, ...], name: str) -> tuple[Part, ...]:
-    for index, part in enumerate(content):
-        if isinstance(part, TextPart):
-            named = TextPart(text=f"{name}: {part.text}", extra=part.extra)
-            return (*content[:index], named, *content[index + 1 :])
-    return (TextPart(text=f"{name}:"), *content)
+def parse_part(data: object) -> ResultPart:
+    """Read one content part."""
+    part = read_fields(data, mark="prompt_cache_breakpoint")
+    match part:
+        case {"type": "text" | "input_text" | "output_text", "text": str(text)}:
+            return TextPart(text=text, extra=read_extra("openai", part, "type", "text"))
+        case {"type": "refusal", "refusal": str(text)}:
+            return TextPart(text=text, extra=read_extra("openai", part, "refusal"))
+        case {"type": "image_url", "image_url": {"url": str(url)}} if url:
+            inner = {key: v for key, v in present(part["image_url"]).items() if key != "url"}
+            extra = read_extra("openai", part, "type", "image_url", image_url=inner)
+            return read_image(url, extra)
+        case {"type": "file", "file": dict()}:
+            file, inner = read_file(present(part["file"]), FILE_FIELDS)
+            return replace(file, extra=read_extra("openai", part, "type", "file", file=inner))
+        case _:
+            return read_other(part, "openai", _NEEDS)
 
 
 def _role(data: JsonObject) -> Role:
@@ -127,90 +158,27 @@ def _role(data: JsonObject) -> Role:
     return role
 
 
-def _content(content: object) -> tuple[Part, ...]:
-    if content is None:
-        return ()
-    if isinstance(content, str):
-        return (TextPart(text=content),) if content else ()
-    if not isinstance(content, list):
-        raise InvalidMessage(
-            f"content is of type {type(content).__name__!r}: pass a string or a list of parts"
-        )
-    return tuple(parse_part(part) for part in content)
+def read_image(url: str, extra: Extra | None) -> ImagePart:
+    """Read the URL of an image, which may hold its data."""
+    if inline := split_data_url(url):
+        return ImagePart(media_type=inline.media_type, data=inline.data, extra=extra)
+    return ImagePart(url=url, extra=extra)
 
 
-def parse_part(data: object) -> Part:
-    """Read one content part."""
-    if not isinstance(data, dict):
-        raise InvalidMessage(
-            f"content part {data!r:.80} is not an object: pass {{'type': ..., ...}}"
-        )
-    part = {k: v for k, v in data.items() if k != "prompt_cache_breakpoint" and v is not None}
-    match part:
-        case {"type": "text" | "input_text" | "output_text", "text": str(text)}:
-            return TextPart(text=text, extra=_extra(part, "type", "text"))
-        case {"type": "refusal", "refusal": str(text)}:
-            return TextPart(text=text, extra=_extra(part, "refusal"))
-        case {"type": "image_url", "image_url": {"url": str(url)}} if url:
-            return _image(url, part)
-        case {"type": "file", "file": dict(file)}:
-            return _file(file, part)
-        case {"type": "text" | "refusal" | "image_url" | "file"}:
-            raise InvalidMessage(
-                f"content part {data!r:.160} is incomplete: a part of type {part['type']!r} needs "
-                f"{_NEEDS[part['type']]}"
-            )
-        case {"type": str(kind)} if kind:
-            return OtherPart(dialect="openai", raw=dumps(part))
-        case _:
-            raise InvalidMessage(f"content part {data!r:.80} has no type: add 'type': 'text'")
-
-
-_NEEDS = {
-    "text": "text, a string",
-    "refusal": "refusal, a string",
-    "image_url": "image_url, an object with url",
-    "file": "file, an object with file_data or file_id",
-}
-
-
-def _extra(part: JsonObject, *known: str, **inner: JsonObject) -> Extra | None:
-    rest = {key: value for key, value in part.items() if key not in known}
-    rest |= {key: value for key, value in inner.items() if value}
-    return Extra(dialect="openai", raw=dumps(rest, sort_keys=True)) if rest else None
-
-
-def _image(url: str, part: JsonObject) -> ImagePart:
-    fields = {key: value for key, value in _present(part["image_url"]).items() if key != "url"}
-    extra = _extra(part, "type", "image_url", image_url=fields)
-    inline = split_data_url(url)
-    if inline is None:
-        return ImagePart(url=url, extra=extra)
-    return ImagePart(media_type=inline.media_type, data=inline.data, extra=extra)
-
-
-def _file(file: JsonObject, part: JsonObject) -> FilePart:
-    fields = _present(file)
-    name, data, file_id = (fields.pop(k, None) for k in ("filename", "file_data", "file_id"))
-    for value in (name, data, file_id):
+def read_file(fields: JsonObject, names: Mapping[str, str]) -> tuple[FilePart, JsonObject]:
+    """Read a file by the *names* of its fields, and return the fields unknown to remanence."""
+    known = {ours: fields.get(name) for name, ours in names.items()}
+    for value in known.values():
         if value is not None and not isinstance(value, str):
             raise InvalidMessage(f"{value!r:.80} of a file part is not a string: pass text")
-    if not data and not file_id:
-        raise InvalidMessage(
-            f"content part {part!r:.160} is incomplete: a part of type 'file' needs "
-            f"{_NEEDS['file']}"
-        )
-    inline = split_data_url(data) if data else None
-    return FilePart(
-        media_type=inline.media_type if inline else None,
-        name=name,
-        data=inline.data if inline else data,
-        file_id=file_id,
-        extra=_extra(part, "type", "file", file=fields),
-    )
+    if not (known["data"] or known["file_id"] or known.get("url")):
+        raise InvalidMessage(f"content part {fields!r:.160} has no file: add file_data or file_id")
+    if inline := split_data_url(known["data"] or ""):
+        known |= inline._asdict()
+    return FilePart(**known), {key: value for key, value in fields.items() if key not in names}
 
 
-def _fields(message: JsonObject) -> Iterable[OtherPart]:
+def _beside(message: JsonObject) -> Iterable[OtherPart]:
     """Yield the fields of an answer that do not become parts of their own."""
     known = MESSAGE_FIELDS - {"audio", "function_call"} | _RECORD_FIELDS
     rest = {key: value for key, value in message.items() if key not in known}
@@ -219,58 +187,32 @@ def _fields(message: JsonObject) -> Iterable[OtherPart]:
         yield OtherPart(dialect="openai", raw=dumps(rest), scope="message")
 
 
-def _refusal(message: JsonObject) -> Iterable[TextPart]:
+def _after(message: JsonObject) -> Iterable[Part]:
+    """Yield the refusal and the tool calls of an answer."""
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         yield TextPart(text=refusal, extra=Extra(dialect="openai", raw='{"type":"refusal"}'))
-
-
-def _tool_calls(message: JsonObject) -> Iterable[ToolCallPart]:
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):
         raise InvalidMessage(f"tool_calls {calls!r:.80} is not a list: pass a list of calls")
-    return map(_tool_call, calls)
+    yield from map(_tool_call, calls)
 
 
 def _tool_call(call: object) -> ToolCallPart:
-    fields: JsonObject = call if isinstance(call, dict) else {}
-    kind = "custom" if isinstance(fields.get("custom"), dict) else "function"
-    body: JsonObject = dict(_object(fields.get(kind)))
-    id_, name = fields.get("id"), body.pop("name", None)
-    arguments = body.pop("input" if kind == "custom" else "arguments", None)
-    is_complete = all(isinstance(value, str) and value for value in (id_, name))
-    if not is_complete or arguments is None:
+    fields: JsonObject = present(call) if isinstance(call, dict) else {}
+    is_custom = isinstance(fields.get("custom"), dict)
+    kind, place = ("custom", "input") if is_custom else ("function", "arguments")
+    body = dict(fields[kind]) if isinstance(fields.get(kind), dict) else {}
+    id_, name, value = fields.get("id"), body.pop("name", None), body.pop(place, None)
+    if not all(isinstance(text, str) and text for text in (id_, name)) or value is None:
         raise InvalidMessage(
             f"tool call {call!r:.160} is incomplete: it needs id, function.name and "
             "function.arguments"
         )
-    as_text = kind == "function" and isinstance(arguments, str)
-    known = ("id", kind, "type") if kind == "function" else ("id", kind)
-    extra = _extra({"type": kind, **_present(fields)}, *known, **{kind: body})
-    text = arguments if as_text else dumps(arguments)
-    return ToolCallPart(id=str(id_), name=str(name), arguments=text, extra=extra)
-
-
-def _object(value: object) -> JsonObject:
-    return value if isinstance(value, dict) else {}
-
-
-def _present(fields: JsonObject) -> JsonObject:
-    return {key: value for key, value in fields.items() if value is not None}
-
-
-def _tool_result(data: JsonObject) -> ToolResultPart:
-    call_id = data.get("tool_call_id")
-    if not isinstance(call_id, str) or not call_id:
-        raise InvalidMessage(
-            f"a tool message has tool_call_id {call_id!r:.80}: name the call that it answers"
-        )
-    inner = tuple(
-        part
-        for part in _content(data.get("content"))
-        if isinstance(part, TextPart | ImagePart | FilePart | OtherPart)
-    )
-    return ToolResultPart(call_id=call_id, content=inner)
+    arguments = dumps(value) if is_custom or not isinstance(value, str) else value
+    known = ("id", kind) if is_custom else ("id", kind, "type")
+    extra = read_extra("openai", {"type": kind, **fields}, *known, **{kind: body})
+    return ToolCallPart(id=str(id_), name=str(name), arguments=arguments, extra=extra)
 
 
 def _media(result: ToolResultPart) -> tuple[Part, ...]:
@@ -280,23 +222,15 @@ def _media(result: ToolResultPart) -> tuple[Part, ...]:
     return (TextPart(text=f"[from the result of tool call {result.call_id}]"), *media)
 
 
-def _render_result(part: ToolResultPart, name: str | None) -> JsonObject:
-    texts: tuple[Part, ...] = tuple(
-        p for p in part.content if not isinstance(p, ImagePart | FilePart)
-    )
-    if part.is_error:
-        texts = _mark_error(texts)
-    message: JsonObject = {"role": "tool", "tool_call_id": part.call_id}
-    if name and _NAME.fullmatch(name):
-        message["name"] = name
-    message["content"] = _render_content("tool", texts) or ""
-    return message
-
-
-def _mark_error(content: tuple[Part, ...]) -> tuple[Part, ...]:
-    if content and isinstance(content[0], TextPart):
-        return (replace(content[0], text=f"{ERROR_MARK}\n{content[0].text}"), *content[1:])
-    return (TextPart(text=ERROR_MARK), *content)
+def _render_result(part: ToolResultPart, name: JsonObject) -> JsonObject:
+    texts = tuple(p for p in part.content if not isinstance(p, ImagePart | FilePart))
+    content = _render_parts("tool", mark_error(texts) if part.is_error else texts)
+    return {
+        "role": "tool",
+        "tool_call_id": part.call_id,
+        **name,
+        "content": shortest(content) or "",
+    }
 
 
 def _render_call(part: ToolCallPart) -> JsonObject:
@@ -309,56 +243,38 @@ def _render_call(part: ToolCallPart) -> JsonObject:
     return {"id": part.id, "type": "function", "function": function, **extra}
 
 
-def _render_content(role: Role, content: tuple[Part, ...]) -> str | list[JsonObject] | None:
-    blocks = _render_parts(role, content)
-    if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and blocks[0]["type"] == "text":
-        text: str = blocks[0]["text"]
-        return text
-    return blocks or None
-
-
-def _render_parts(role: Role, content: tuple[Part, ...]) -> list[JsonObject]:
-    parts = [part for part in content if not isinstance(part, ToolCallPart | ToolResultPart)]
-    return [block for part in parts if (block := _render_part(role, part)) is not None]
+def _render_parts(role: Role, content: Iterable[Part]) -> list[JsonObject]:
+    parts = (part for part in content if not isinstance(part, ToolCallPart | ToolResultPart))
+    return list(filter(None, (_render_part(role, part) for part in parts)))
 
 
 def _render_part(role: Role, part: Part) -> JsonObject | None:
+    extra = extra_fields(part, "openai")
     match part:
         case TextPart():
-            extra = extra_fields(part, "openai")
             if extra.get("type") == "refusal" and role == "assistant":
                 return {**extra, "refusal": part.text}
             extra.pop("type", None)
             return {"type": "text", "text": part.text, **extra}
         case ImagePart() if role == "user":
-            return _render_image(part)
+            content = payload(part)
+            image = {"url": content.url if content else part.url, **extra.pop("image_url", {})}
+            return {"type": "image_url", "image_url": image, **extra}
         case FilePart() if role == "user" and (part.data is not None or part.file_id is not None):
-            return _render_file(part)
-        case OtherPart(dialect="openai", scope="part") if _is_for(role, part.type):
+            file = {**render_file(part, FILE_FIELDS), **extra.pop("file", {})}
+            return {"type": "file", "file": file, **extra}
+        case OtherPart(dialect="openai", scope="part", type=kind) if kind and (
+            role == "user" or not kind.startswith("input_")  # inputs are the user's
+        ):
             return part.value
         case _:
             text = stand_in(part)
             return None if text is None else {"type": "text", "text": text}
 
 
-def _is_for(role: Role, kind: str) -> bool:
-    """Return whether a role may have a part of a type unknown to us: inputs are the user's."""
-    return bool(kind) and (role == "user" or not kind.startswith("input_"))
-
-
-def _render_image(part: ImagePart) -> JsonObject:
+def render_file(part: FilePart, names: Mapping[str, str]) -> JsonObject:
+    """Write a file under the *names* of its fields."""
     content = payload(part)
-    extra = extra_fields(part, "openai")
-    image = {"url": content.url if content else part.url, **extra.pop("image_url", {})}
-    return {"type": "image_url", "image_url": image, **extra}
-
-
-def _render_file(part: FilePart) -> JsonObject:
-    content = payload(part)
-    extra = extra_fields(part, "openai")
-    data = None
     if content is not None:
-        data = content.url if content.media_type else content.data
-    fields = {"filename": part.name, "file_data": data, "file_id": part.file_id}
-    file = {key: value for key, value in fields.items() if value is not None}
-    return {"type": "file", "file": {**file, **extra.pop("file", {})}, **extra}
+        part = replace(part, data=content.url if content.media_type else content.data)
+    return present({name: getattr(part, ours) for name, ours in names.items()})

@@ -5,10 +5,25 @@ Shapes: the reference of `POST /responses`, parameter `input` and field `output`
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 
 from remanence.errors import InvalidMessage
+from remanence.wire.content import (
+    NOTHING_READABLE,
+    extra_fields,
+    mark_error,
+    payload,
+    put_name_first,
+    read_content,
+    read_extra,
+    read_fields,
+    read_other,
+    shortest,
+    stand_in,
+)
 from remanence.wire.json_value import JsonObject, dumps, json_value
+from remanence.wire.openai import read_file, read_image, render_file
 from remanence.wire.parts import (
     Extra,
     FilePart,
@@ -21,15 +36,6 @@ from remanence.wire.parts import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
-    label,
-)
-from remanence.wire.sdk_objects import (
-    ERROR_MARK,
-    NOTHING_READABLE,
-    extra_fields,
-    payload,
-    split_data_url,
-    stand_in,
 )
 
 _ROLES: dict[str, Role] = {
@@ -45,6 +51,9 @@ _OF_THE_HOST = ("_output", "_response")
 
 _NULLABLE = frozenset({"code", "outputs", "result", "error"})
 """Fields of items that the reference requires even if they are null."""
+
+_NEEDS = dict.fromkeys(("input_text", "output_text", "text", "refusal"), "a text")
+_FILE_FIELDS = {"filename": "name", "file_data": "data", "file_url": "url", "file_id": "file_id"}
 
 
 def parse(data: object) -> tuple[ParsedMessage, ...]:
@@ -72,9 +81,9 @@ def parse(data: object) -> tuple[ParsedMessage, ...]:
 
 
 def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> list[JsonObject]:
-    """Write a message as items; a speaker's name is put before the first text."""
-    if name and role == "user" and (shown := label(name)):
-        content = _prefix_name(content, shown)
+    """Write a message as items."""
+    if role == "user":
+        content = put_name_first(content, name)
     items = list(_assistant_items(content) if role == "assistant" else _host_items(role, content))
     return items or [{"role": "user" if role == "tool" else role, "content": NOTHING_READABLE}]
 
@@ -107,77 +116,40 @@ def _item(item: object) -> tuple[Role, tuple[Part, ...]]:
 
 
 def _message(item: JsonObject) -> tuple[Role, tuple[Part, ...]]:
-    name, content = item.get("role"), item.get("content")
+    name = item.get("role")
     role = _ROLES.get(name) if isinstance(name, str) else None
     if role is None:
         raise InvalidMessage(f"role {name!r:.80} is unknown: use one of {sorted(_ROLES)}")
-    if isinstance(content, str):
-        content = [{"type": "input_text", "text": content}] if content else []
-    if not isinstance(content, list):
-        raise InvalidMessage(
-            f"content is of type {type(content).__name__!r}: pass a string or a list of parts"
-        )
     fields: JsonObject = {}
     if role == "assistant":
         fields = {k: v for k, v in item.items() if k not in ("type", "role", "content")}
-    return role, tuple(_part(part, fields) for part in content)
+    content = item.get("content")
+    if isinstance(content, str) and content:
+        content = [{"type": "input_text", "text": content}]
+    return role, read_content(content, lambda part: _part(part, fields))
 
 
-def _part(part: object, item: JsonObject | None = None) -> Part:
-    if not isinstance(part, dict):
-        raise InvalidMessage(f"content part {part!r:.80} is not an object: pass {{'type': ...}}")
-    data = {k: v for k, v in part.items() if k != "prompt_cache_breakpoint" and v is not None}
+def _part(part: object, item: JsonObject | None = None) -> ResultPart:
+    data = read_fields(part, mark="prompt_cache_breakpoint")
     match data:
         case {"type": "input_text" | "output_text" | "text", "text": str(text)}:
-            return TextPart(text=text, extra=_extra(_rest(data, "type", "text"), item))
+            return TextPart(text=text, extra=_extra(data, "type", "text", item=item))
         case {"type": "refusal", "refusal": str(text)}:
-            return TextPart(text=text, extra=_extra(_rest(data, "refusal"), item))
+            return TextPart(text=text, extra=_extra(data, "refusal", item=item))
         case {"type": "input_image", "image_url": str(url)} if url:
-            # The reference requires `detail`; `auto` is the default.
-            rest = {k: v for k, v in data.items() if (k, v) != ("detail", "auto")}
-            inline, extra = split_data_url(url), _extra(_rest(rest, "type", "image_url"), item)
-            if inline is None:
-                return ImagePart(url=url, extra=extra)
-            return ImagePart(media_type=inline.media_type, data=inline.data, extra=extra)
-        case {"type": "input_file"}:
-            return _file(data)
-        case {"type": "input_text" | "output_text" | "text" | "refusal"}:
-            raise InvalidMessage(f"content part {part!r:.160} is incomplete: it needs a text")
-        case {"type": str(kind)} if kind:
-            return OtherPart(dialect="openai_responses", raw=dumps(data))
+            if data.get("detail") == "auto":  # the default, which the reference requires
+                del data["detail"]
+            return read_image(url, _extra(data, "type", "image_url", item=item))
+        case {"type": "input_file", **fields}:
+            file, rest = read_file(fields, _FILE_FIELDS)
+            return replace(file, extra=_extra(rest))
         case _:
-            raise InvalidMessage(f"content part {part!r:.80} has no type: add 'type'")
+            return read_other(data, "openai_responses", _NEEDS)
 
 
-def _rest(data: JsonObject, *known: str) -> JsonObject:
-    return {k: v for k, v in data.items() if k not in known and v not in (None, [], {})}
-
-
-def _extra(part: JsonObject, item: JsonObject | None = None) -> Extra | None:
-    fields = {"part": part, "item": item or {}}
-    fields = {key: value for key, value in fields.items() if value}
-    return Extra(dialect="openai_responses", raw=dumps(fields, sort_keys=True)) if fields else None
-
-
-def _file(data: JsonObject) -> FilePart:
-    name, content, url, file_id = (
-        data.get(key) for key in ("filename", "file_data", "file_url", "file_id")
-    )
-    for value in (name, content, url, file_id):
-        if value is not None and not isinstance(value, str):
-            raise InvalidMessage(f"{value!r:.80} of a file part is not a string: pass text")
-    if not (content or url or file_id):
-        raise InvalidMessage(f"content part {data!r:.160} has no file: add file_data or file_id")
-    inline = split_data_url(content) if content else None
-    known = ("type", "filename", "file_data", "file_url", "file_id")
-    return FilePart(
-        media_type=inline.media_type if inline else None,
-        name=name,
-        data=inline.data if inline else content,
-        url=url,
-        file_id=file_id,
-        extra=_extra(_rest(data, *known)),
-    )
+def _extra(fields: JsonObject, *known: str, item: JsonObject | None = None) -> Extra | None:
+    part = {k: v for k, v in fields.items() if k not in known and v not in ([], {})}
+    return read_extra("openai_responses", {}, part=part, item=item or {})
 
 
 def _call(item: JsonObject, kind: str) -> ToolCallPart:
@@ -190,37 +162,22 @@ def _call(item: JsonObject, kind: str) -> ToolCallPart:
         )
     known = ("call_id", "name", _CALLS[kind], *(["type"] if kind == "function_call" else []))
     text = arguments if kind == "function_call" else dumps(arguments)
-    fields = {k: v for k, v in item.items() if k not in known}
-    return ToolCallPart(id=str(id_), name=str(name), arguments=text, extra=_extra(fields))
+    return ToolCallPart(id=str(id_), name=str(name), arguments=text, extra=_item_extra(item, known))
 
 
 def _result(item: JsonObject) -> ToolResultPart:
-    call_id, output = item.get("call_id"), item.get("output")
+    call_id = item.get("call_id")
     if not isinstance(call_id, str) or not call_id:
         raise InvalidMessage(f"item {item!r:.160} has no call_id: name the call that it answers")
-    if isinstance(output, str):
-        output = [{"type": "input_text", "text": output}] if output else []
-    if not isinstance(output, list):
-        raise InvalidMessage(
-            f"the output of call {call_id!r:.80} is a {type(output).__name__}: pass a string or a "
-            "list of parts"
-        )
-    content: list[ResultPart] = []
-    for part in map(_part, output):
-        if isinstance(part, ToolCallPart | ToolResultPart):
-            raise InvalidMessage(f"the output of call {call_id!r:.80} holds a tool call or result")
-        content.append(part)
     known = ("call_id", "output", *(["type"] if item["type"] == "function_call_output" else []))
-    fields = {k: v for k, v in item.items() if k not in known}
-    return ToolResultPart(call_id=call_id, content=tuple(content), extra=_extra(fields))
+    what = f"the output of call {call_id!r:.80}"
+    content = read_content(item.get("output"), _part, what=what)
+    return ToolResultPart(call_id=call_id, content=content, extra=_item_extra(item, known))
 
 
-def _prefix_name(content: tuple[Part, ...], name: str) -> tuple[Part, ...]:
-    for index, part in enumerate(content):
-        if isinstance(part, TextPart):
-            named = TextPart(text=f"{name}: {part.text}", extra=part.extra)
-            return (*content[:index], named, *content[index + 1 :])
-    return (*content, TextPart(text=f"{name}:"))
+def _item_extra(item: JsonObject, known: tuple[str, ...]) -> Extra | None:
+    fields = {key: value for key, value in item.items() if key not in known}
+    return read_extra("openai_responses", {}, part=fields)
 
 
 def _fields(part: Part, place: str) -> JsonObject:
@@ -229,17 +186,16 @@ def _fields(part: Part, place: str) -> JsonObject:
 
 
 def _assistant_items(content: tuple[Part, ...]) -> Iterator[JsonObject]:
-    for item, parts in groupby(content, key=_message_of):
+    for item, parts in groupby(content, key=_message_fields):
         if item is None:
-            for part in parts:
-                yield from _assistant_item(part)
+            yield from filter(None, map(_assistant_item, parts))
             continue
         texts = [_output_part(part) for part in parts if isinstance(part, TextPart)]
         status = {"status": "completed", **json.loads(item)}
         yield {"type": "message", "role": "assistant", **status, "content": texts}
 
 
-def _message_of(part: Part) -> str | None:
+def _message_fields(part: Part) -> str | None:
     """Return the fields of the output message of a text, None if that has no id."""
     fields = _fields(part, "item") if isinstance(part, TextPart) else {}
     return dumps(fields) if "id" in fields else None
@@ -252,58 +208,40 @@ def _output_part(part: TextPart) -> JsonObject:
     return {"type": "output_text", "text": part.text, "annotations": [], **extra}
 
 
-def _assistant_item(part: Part) -> Iterator[JsonObject]:
+def _assistant_item(part: Part) -> JsonObject | None:
     match part:
         case ToolCallPart():
             extra = _fields(part, "part")
             call = {"call_id": part.id, "name": part.name}
             if extra.get("type") == "custom_tool_call":
-                yield {**extra, **call, "input": json.loads(part.arguments)}
-            else:
-                yield {"type": "function_call", **call, "arguments": part.arguments, **extra}
+                return {**extra, **call, "input": json.loads(part.arguments)}
+            return {"type": "function_call", **call, "arguments": part.arguments, **extra}
         case OtherPart(dialect="openai_responses", scope="message"):
-            yield part.value
+            return part.value
         case TextPart(text=text) if not text.strip():
-            return
+            return None
         case _:
             shown = stand_in(part)
-            if shown is not None:
-                yield {"role": "assistant", **_fields(part, "item"), "content": shown}
+            if shown is None:
+                return None
+            return {"role": "assistant", **_fields(part, "item"), "content": shown}
 
 
 def _host_items(role: Role, content: tuple[Part, ...]) -> Iterator[JsonObject]:
-    parts: list[Part] = []
+    blocks: list[JsonObject] = []
     for part in content:
-        if isinstance(part, ToolResultPart):
-            yield _result_item(part)
-        elif isinstance(part, OtherPart) and _is_item(part):
-            yield part.value
-        else:
-            parts.append(part)
-    blocks = [block for part in parts if (block := _input_part(part)) is not None]
+        match part:
+            case ToolResultPart():
+                inner = mark_error(part.content) if part.is_error else part.content
+                output = shortest(list(filter(None, map(_input_part, inner)))) or ""
+                item = {"type": "function_call_output", "call_id": part.call_id, "output": output}
+                yield item | _fields(part, "part")
+            case OtherPart(dialect="openai_responses", scope="message"):
+                yield part.value
+            case _ if block := _input_part(part):
+                blocks.append(block)
     if blocks:
-        yield {"role": "user" if role == "tool" else role, "content": _shortest(blocks)}
-
-
-def _is_item(part: OtherPart) -> bool:
-    return part.dialect == "openai_responses" and part.scope == "message"
-
-
-def _result_item(part: ToolResultPart) -> JsonObject:
-    blocks = [block for item in part.content if (block := _input_part(item)) is not None]
-    if part.is_error and blocks and blocks[0]["type"] == "input_text":
-        blocks[0] = {**blocks[0], "text": f"{ERROR_MARK}\n{blocks[0]['text']}"}
-    elif part.is_error:
-        blocks.insert(0, {"type": "input_text", "text": ERROR_MARK})
-    item = {"type": "function_call_output", "call_id": part.call_id}
-    return {**item, "output": _shortest(blocks) if blocks else "", **_fields(part, "part")}
-
-
-def _shortest(blocks: list[JsonObject]) -> str | list[JsonObject]:
-    if len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
-        text: str = blocks[0]["text"]
-        return text
-    return blocks
+        yield {"role": "user" if role == "tool" else role, "content": shortest(blocks)}
 
 
 def _input_part(part: Part) -> JsonObject | None:
@@ -317,24 +255,9 @@ def _input_part(part: Part) -> JsonObject | None:
             url = content.url if content else part.url
             return {"type": "input_image", "detail": "auto", "image_url": url, **extra}
         case FilePart() if part.data or part.url or part.file_id:
-            return _input_file(part, extra)
+            return {"type": "input_file", **render_file(part, _FILE_FIELDS), **extra}
         case OtherPart(dialect="openai_responses", scope="part"):
             return part.value
         case _:
             text = stand_in(part)
             return None if text is None else {"type": "input_text", "text": text}
-
-
-def _input_file(part: FilePart, extra: JsonObject) -> JsonObject:
-    content = payload(part)
-    data = None
-    if content is not None:
-        data = content.url if content.media_type else content.data
-    fields = {
-        "filename": part.name,
-        "file_data": data,
-        "file_url": part.url,
-        "file_id": part.file_id,
-    }
-    present = {key: value for key, value in fields.items() if value is not None}
-    return {"type": "input_file", **present, **extra}

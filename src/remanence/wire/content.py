@@ -1,0 +1,217 @@
+"""Content that the dialects share: parts, their unknown fields, payloads, and stand-ins."""
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+from remanence.errors import InvalidMessage
+from remanence.wire.json_value import JsonObject, dumps, loads
+from remanence.wire.parts import (
+    Dialect,
+    Extra,
+    FilePart,
+    ImagePart,
+    OtherPart,
+    Part,
+    ResultPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    label,
+)
+
+ERROR_MARK = "[the tool failed]"
+"""Prefix of the result of a failed tool in protocols without a field for errors."""
+
+SYSTEM_MARK = "[system message]"
+"""Prefix of system text within a conversation that is moved to a user turn."""
+
+NOTHING_READABLE = "[content that only another provider can read]"
+
+_REASONING = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_IMAGE_HEADS = {
+    "iVBORw0KGgo": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+}
+_STANDARD_ALPHABET = str.maketrans("-_", "+/")
+
+PartT = TypeVar("PartT", bound=Part)
+
+
+def read_content(
+    content: object, read: Callable[[object], PartT], *, what: str = "content"
+) -> tuple[PartT, ...] | tuple[TextPart, ...]:
+    """Read the content of a message: text, or a list whose items *read* reads."""
+    if isinstance(content, str):
+        return (TextPart(text=content),) if content else ()
+    if not isinstance(content, list):
+        raise InvalidMessage(
+            f"{what} is of type {type(content).__name__!r}: pass a string or a list of parts"
+        )
+    return tuple(map(read, content))
+
+
+def read_fields(part: object, *, mark: str) -> JsonObject:
+    """Return the fields of a part, without nulls and the *mark* of a cache breakpoint."""
+    if not isinstance(part, dict):
+        raise InvalidMessage(
+            f"content part {part!r:.80} is not an object: pass {{'type': ..., ...}}"
+        )
+    return {key: value for key, value in present(part).items() if key != mark}
+
+
+def read_other(fields: JsonObject, dialect: Dialect, needs: Mapping[str, str]) -> OtherPart:
+    """Keep a part of an unknown type, and reject one that lacks what its type *needs*."""
+    kind = fields.get("type")
+    if not isinstance(kind, str) or not kind:
+        raise InvalidMessage(f"content part {fields!r:.80} has no type: add 'type': 'text'")
+    if kind in needs:
+        raise InvalidMessage(
+            f"content part {fields!r:.160} is incomplete: a part of type {kind!r} needs "
+            f"{needs[kind]}"
+        )
+    return OtherPart(dialect=dialect, raw=dumps(fields))
+
+
+def read_extra(
+    dialect: Dialect, fields: JsonObject, *known: str, **inner: JsonObject
+) -> Extra | None:
+    """Keep the fields that are not *known*, and those *inner* ones that are not empty."""
+    rest = {key: value for key, value in fields.items() if key not in known}
+    rest |= {key: value for key, value in inner.items() if value}
+    return Extra(dialect=dialect, raw=dumps(rest, sort_keys=True)) if rest else None
+
+
+def read_result_parts(parts: Iterable[Part], call: str) -> tuple[ResultPart, ...]:
+    """Return the content of a tool result, which holds no calls and results."""
+    content: list[ResultPart] = []
+    for part in parts:
+        if isinstance(part, ToolCallPart | ToolResultPart):
+            raise InvalidMessage(f"the result of {call!r:.80} holds a tool call or result")
+        content.append(part)
+    return tuple(content)
+
+
+def present(fields: JsonObject) -> JsonObject:
+    """Return the fields that are not null."""
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def extra_fields(part: Part, dialect: Dialect) -> JsonObject:
+    """Return the fields of *dialect* that are unknown to remanence."""
+    extra: Extra | None = getattr(part, "extra", None)
+    return extra.value if extra is not None and extra.dialect == dialect else {}
+
+
+def put_name_first(content: tuple[Part, ...], name: str | None) -> tuple[Part, ...]:
+    """Put a speaker's name before the first text, for protocols that have no field for it."""
+    shown = label(name or "")
+    if not shown:
+        return content
+    for index, part in enumerate(content):
+        if isinstance(part, TextPart) and part.text.strip():
+            named = replace(part, text=f"{shown}: {part.text}")
+            return (*content[:index], named, *content[index + 1 :])
+    results = sum(isinstance(part, ToolResultPart) for part in content)
+    return (*content[:results], TextPart(text=f"{shown}:"), *content[results:])
+
+
+def mark_error(content: tuple[ResultPart, ...]) -> tuple[ResultPart, ...]:
+    """Mark the content of a failed tool's result, for protocols that have no field for it."""
+    if content and isinstance(content[0], TextPart):
+        return (replace(content[0], text=f"{ERROR_MARK}\n{content[0].text}"), *content[1:])
+    return (TextPart(text=ERROR_MARK), *content)
+
+
+def shortest(blocks: list[JsonObject]) -> str | list[JsonObject]:
+    """Return blocks as a text if they are only one of text, without further fields."""
+    if len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
+        text: str = blocks[0]["text"]
+        return text
+    return blocks
+
+
+def arguments_object(text: str) -> JsonObject:
+    """Return a call's arguments as an object; other values are wrapped."""
+    try:
+        value = loads(text or "{}")
+    except ValueError:
+        return {"arguments": text}
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+class Payload(NamedTuple):
+    """The bytes of an image or a file as base64 without a data URL's head, and their media type."""
+
+    media_type: str | None
+    data: str
+
+    @property
+    def url(self) -> str:
+        """The payload as a data URL."""
+        return f"data:{self.media_type or 'application/octet-stream'};base64,{self.data}"
+
+    @property
+    def kind(self) -> str:
+        """The media type without parameters, in lower case."""
+        return (self.media_type or "").partition(";")[0].strip().lower()
+
+    @property
+    def text(self) -> str | None:
+        """The payload as UTF-8 text, None if it is not text."""
+        try:
+            return base64.b64decode(self.data).decode()
+        except (binascii.Error, ValueError):
+            return None
+
+
+def payload(part: ImagePart | FilePart) -> Payload | None:
+    """Return the part's payload; None if it has no data."""
+    if part.data is None:
+        return None
+    media_type, data = split_data_url(part.data) or Payload(None, part.data)
+    if "-" in data or "_" in data:
+        data = data.translate(_STANDARD_ALPHABET)
+    media_type = part.media_type or media_type
+    if media_type is None and isinstance(part, ImagePart):
+        media_type = next(
+            (kind for start, kind in _IMAGE_HEADS.items() if data.startswith(start)), "image/png"
+        )
+    return Payload(media_type, data)
+
+
+def split_data_url(url: str) -> Payload | None:
+    """Return the payload of a base64 data URL, None for any other URL."""
+    head, separator, data = url.partition(";base64,")
+    if not separator or not head.startswith("data:"):
+        return None
+    return Payload(head.removeprefix("data:") or None, data)
+
+
+def stand_in(part: Part) -> str | None:
+    """Return a text in place of a part that a request cannot contain; None for reasoning."""
+    match part:
+        case ImagePart(url=str(url)) if not url.startswith("data:"):
+            return f"[image: {url}]"
+        case ImagePart():
+            return f"[image of type {part.media_type or 'unknown'}]"
+        case FilePart(url=str(url)) if not url.startswith("data:"):
+            return f"[file {part.name or 'without a name'}: {url}]"
+        case FilePart():
+            kind = f" of type {part.media_type}" if part.media_type else ""
+            return f"[file {part.name or part.file_id or 'without a name'}{kind}]"
+        case OtherPart() if not is_reasoning(part) and (part.type or part.scope == "part"):
+            return f"[{part.type or 'content'} in the format of another provider]"
+        case TextPart():
+            return part.text
+        case _:
+            return None
+
+
+def is_reasoning(part: OtherPart) -> bool:
+    """Return whether a part is a model's reasoning, which only its own provider may see."""
+    return part.type in _REASONING
