@@ -16,6 +16,7 @@ from remanence.conversation import Conversation
 from remanence.memory import Memory
 from remanence.server.proxy.naming import Name
 from remanence.types import Message
+from remanence.wire.content import is_reasoning
 from remanence.wire.parts import (
     FilePart,
     ImagePart,
@@ -25,7 +26,6 @@ from remanence.wire.parts import (
     ToolCallPart,
     ToolResultPart,
 )
-from remanence.wire.sdk_objects import is_reasoning
 
 _OVERLAP: Final = 8
 """Messages before the end of the tape that a history must repeat, if it does not begin as the tape."""

@@ -13,7 +13,7 @@ from remanence.server.proxy.api import JsonObject, ProxiedAPI, with_text
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory
 from remanence.server.proxy.naming import MEMORY, Name, name_of
 from remanence.types import ConversationRef, Message
-from remanence.wire.pairing import volatile_block
+from remanence.wire.turns import volatile_block
 
 _NOTES: Final = ("facts", "heading", "reflection", "observation", "stand_in")
 _SIDE_MESSAGES: Final = 3
