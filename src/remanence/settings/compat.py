@@ -13,11 +13,10 @@ from typing import Any, TypeAlias
 from remanence.errors import InvalidPolicy, InvalidSetting
 from remanence.settings import Settings, nearest_hint
 from remanence.settings.dialects import BRAIN, DIALECTS, Dialect
-from remanence.settings.entry import Entry
-from remanence.validation import check_value, is_of_type
+from remanence.settings.entry import Entry, flat_entries, whole_number
+from remanence.validation import check_value
 
 Table: TypeAlias = Mapping[str, Any]  # the content of a file, before it is checked
-Entries: TypeAlias = dict[str, Entry]
 
 _OUR_KEYS = tuple(field.name for field in dataclasses.fields(Settings))
 
@@ -41,7 +40,7 @@ def translate(values: Table, *, file: Path) -> Mapping[str, Entry] | None:
         for field, convert in dialect.keys[name].fields.items():
             setting = convert(entry.value, own)
             entries[f"policy.{field}"] = entry._replace(setting=setting, translated=True)
-    main = _main_agent(dialect, values)
+    main = _halves(values.get(dialect.agent))
     if window := main.get("model"):
         name = f"{dialect.agent}.model"
         entries["policy.model"] = Entry(window, name, window, source, translated=True)
@@ -52,12 +51,20 @@ def translate(values: Table, *, file: Path) -> Mapping[str, Entry] | None:
 
 def _find_table(values: Table, file: Path) -> tuple[Dialect, Table] | None:
     """Return the dialect of a file and its own table, which may be empty."""
-    tables = [dialect for dialect in DIALECTS if _has_table(values, dialect.path)]
+    tables = {
+        dialect.name: (dialect, found[0])
+        for dialect in DIALECTS
+        if (found := _look_up(values, dialect.path))
+    }
     if len(tables) > 1:
-        names = " and ".join(".".join(dialect.path) for dialect in tables)
+        names = " and ".join(tables)
         raise InvalidPolicy(f"file {file.name} holds {names}: keep the one that should work")
-    for dialect in tables:
-        return dialect, _table(values, dialect, file)
+    for name, (dialect, table) in tables.items():
+        if table is not None and not isinstance(table, Mapping):
+            raise InvalidPolicy(
+                f"{name}={table!r} (file {file.name}) is not a table: write its keys"
+            )
+        return dialect, table or {}
     if set(values) & set(BRAIN.keys):
         bare = {name: value for name, value in values.items() if name not in _OUR_KEYS}
         return dataclasses.replace(BRAIN, path=()), bare
@@ -68,23 +75,13 @@ def _find_table(values: Table, file: Path) -> tuple[Dialect, Table] | None:
     return None
 
 
-def _has_table(values: Table, path: tuple[str, ...]) -> bool:
-    table: object = values
+def _look_up(values: object, path: tuple[str, ...]) -> list[object]:
+    """Return the value at a path, in a list that is empty if there is none."""
     for name in path:
-        if not isinstance(table, Mapping) or name not in table:
-            return False
-        table = table[name]
-    return True
-
-
-def _table(values: Table, dialect: Dialect, file: Path) -> Table:
-    table: Any = values  # checked by `_has_table`, down to the last step
-    for name in dialect.path:
-        table = table[name]
-    if table is not None and not isinstance(table, Mapping):
-        name = ".".join(dialect.path)
-        raise InvalidPolicy(f"{name}={table!r} (file {file.name}) is not a table: write its keys")
-    return table or {}
+        if not isinstance(values, Mapping) or name not in values:
+            return []
+        values = values[name]
+    return [values]
 
 
 def _table_keys(dialect: Dialect, table: Table, source: str) -> Iterator[tuple[str, Entry]]:
@@ -93,7 +90,7 @@ def _table_keys(dialect: Dialect, table: Table, source: str) -> Iterator[tuple[s
         spelling: name for name, key in dialect.keys.items() for spelling in (name, *key.spellings)
     }
     seen: dict[str, str] = {}
-    for spelling, value in table.items():
+    for spelling, written in table.items():
         path = dialect.key_path(spelling)
         if spelling not in names:
             nearest = nearest_hint(spelling, tuple(names), tuple(dialect.keys))
@@ -103,28 +100,23 @@ def _table_keys(dialect: Dialect, table: Table, source: str) -> Iterator[tuple[s
             both = f"{dialect.key_path(other)} and {path}"
             raise InvalidPolicy(f"{both} ({source}) set the same: keep one of them")
         seen[name] = spelling
-        if value is not None:
-            yield name, _checked_entry(Entry(value, path, value, source), dialect.keys[name].type)
+        if written is None:
+            continue
+        kind = dialect.keys[name].type
+        value = whole_number(written, kind)
+        entry = Entry(value, path, value, source)
+        try:
+            check_value(path, value, kind)
+        except InvalidSetting as error:
+            raise entry.error(error.remedy) from error
+        yield name, entry
 
 
-def _checked_entry(entry: Entry, kind: Any) -> Entry:  # the type of the key's values
-    """Return the entry with a value of its type: a program may have written 1000 as 1000.0."""
-    value = entry.value
-    if isinstance(value, float) and value.is_integer() and not is_of_type(value, kind):
-        value = int(value)
-    try:
-        check_value(entry.name, value, kind)
-    except InvalidSetting as error:
-        raise entry.error(error.remedy) from error
-    return entry._replace(value=value)
-
-
-def _main_agent(dialect: Dialect, values: Table) -> Mapping[str, str]:
-    """Return provider and model of the design's main agent, as far as the file names them."""
-    agent = values.get(dialect.agent)
-    if not isinstance(agent, Mapping):
+def _halves(table: object) -> dict[str, str]:
+    """Return provider and model of a table, as far as it names them."""
+    if not isinstance(table, Mapping):
         return {}
-    halves = ((name, agent.get(name)) for name in ("provider", "model"))
+    halves = ((name, table.get(name)) for name in ("provider", "model"))
     return {name: value for name, value in halves if isinstance(value, str) and value}
 
 
@@ -132,8 +124,7 @@ def _model(
     dialect: Dialect, keys: Mapping[str, Entry], main: Mapping[str, str], source: str
 ) -> str | None:
     """Return the model for notes; one without a provider takes it from the main agent."""
-    own = {name: str(keys[name].value) for name in ("provider", "model") if name in keys}
-    halves = {**main, **{name: value for name, value in own.items() if value}}
+    halves = {**main, **_halves({name: entry.value for name, entry in keys.items()})}
     if "provider" not in dialect.keys:
         model = halves.get("model")
         if model and ":" not in model:
@@ -144,7 +135,7 @@ def _model(
         return model
     if len(halves) == 2:
         return f"{halves['provider']}:{halves['model']}"
-    if own:
+    if keys.keys() & {"provider", "model"}:
         missing = "model" if "provider" in halves else "provider"
         raise InvalidPolicy(
             f"{dialect.key_path(missing)} ({source}) is missing: name the {missing} there, or that "
@@ -153,29 +144,23 @@ def _model(
     return None
 
 
-def _our_entries(entries: Entries, values: Table, source: str) -> Entries:
+def _our_entries(entries: Mapping[str, Entry], values: Table, source: str) -> dict[str, Entry]:
     """Return the keys of `Settings` that are next to the design's table.
 
     Raises:
         InvalidPolicy: one contradicts the table.
     """
-    ours = {name: values[name] for name in _OUR_KEYS if name in values}
-    changes = ours.pop("policy", {})
-    if not isinstance(changes, Mapping):
-        raise InvalidPolicy(
-            f"policy={changes!r} ({source}) is not a table: write its keys below it"
-        )
-    for name, value in ours.items():
-        if name in entries and entries[name].setting != value:
+    ours = flat_entries({key: values[key] for key in _OUR_KEYS if key in values}, source)
+    for key, entry in ours.items():
+        other = entries.get(key)
+        if other and key.startswith("policy."):
             raise InvalidPolicy(
-                f"{name}={value!r} ({source}) contradicts the file, which says "
-                f"{entries[name].setting!r} by itself: leave one of them out"
-            )
-    for name, value in changes.items():
-        if other := entries.get(f"policy.{name}"):
-            raise InvalidPolicy(
-                f"policy.{name}={value!r} and {other.name}={other.value!r} ({source}) set the same: "
+                f"{key}={entry.value!r} and {other.name}={other.value!r} ({source}) set the same: "
                 "keep one of them"
             )
-    ours |= {f"policy.{name}": value for name, value in changes.items()}
-    return {key: Entry(value, key, value, source) for key, value in ours.items()}
+        if other and other.setting != entry.value:
+            raise InvalidPolicy(
+                f"{key}={entry.value!r} ({source}) contradicts the file, which says "
+                f"{other.setting!r} by itself: leave one of them out"
+            )
+    return ours

@@ -34,6 +34,11 @@ class Dialect:
     hosts: tuple[str, ...] = ()
     agent: str = ""
 
+    @property
+    def name(self) -> str:
+        """The path of its table, with dots."""
+        return ".".join(self.path)
+
     def key_path(self, name: str) -> str:
         """Return a key with its path."""
         return ".".join((*self.path, name))

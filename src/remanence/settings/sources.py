@@ -5,31 +5,25 @@ or `remanence.json` in the working directory, or as the file in `REMANENCE_CONFI
 also be in a dialect of `remanence.settings.compat`.
 """
 
-import dataclasses
 import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeAlias, get_type_hints
+from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError, create_model
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsError
 
 from remanence.errors import InvalidPolicy, InvalidSetting
 from remanence.policy.policy import Policy
 from remanence.settings import Settings, nearest_hint, policy_of
-from remanence.settings.comments import strip_comments
 from remanence.settings.compat import translate
-from remanence.settings.entry import Entry
+from remanence.settings.entry import Entry, flat_entries, whole_number
 from remanence.validation import check_value, field_types, is_of_type
 
 PREFIX = "REMANENCE_"
@@ -41,7 +35,12 @@ ENVIRONMENT: Final = "environment"
 CHAINS: Final = frozenset({"model", "observer_model", "reflector_model"})
 """Keys that may be a list of models, tried in order."""
 
-Values: TypeAlias = dict[str, Any]  # from one source, before they are checked
+_COMMENT = re.compile(
+    r'("(?:[^"\\]|\\.)*+")'  # a string may contain comment marks
+    r"|//[^\n]*|/\*.*?(?:\*/|\Z)"
+    r"|,(?=(?:\s|//[^\n]*\n|/\*.*?\*/)*+[\]}])",  # a comma after the last item
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +67,11 @@ def load_settings(
             source does, with its value, its source, and what to write.
     """
     file = file or config_file(directory)
-    entries = {} if file is None else dict(_file_entries(file))
-    entries |= _flat_entries(_read_environment(), ENVIRONMENT)
-    entries |= _flat_entries({k: v for k, v in arguments.items() if v is not None}, "argument")
-    values: Values = {key: _check(key, entry) for key, entry in entries.items()}
-    changes = {
+    entries = {} if file is None else dict(_read_file(file))
+    entries |= _read_environment()
+    entries |= flat_entries({k: v for k, v in arguments.items() if v is not None}, "argument")
+    values = {key: _check(key, entry) for key, entry in entries.items()}
+    changes: dict[str, Any] = {  # checked above
         key.removeprefix("policy."): values.pop(key)
         for key in tuple(values)
         if key.startswith("policy.")
@@ -107,30 +106,6 @@ def variable(key: str) -> str:
     return PREFIX + key.replace(".", "__").upper()
 
 
-class _Environment(BaseSettings):
-    """Reader of the environment; `_environment_model` adds the fields."""
-
-    model_config = SettingsConfigDict(
-        env_ignore_empty=True,
-        env_nested_delimiter="__",
-        env_parse_none_str="none",
-        env_prefix=PREFIX,
-    )
-
-
-@cache
-def _environment_model() -> type[_Environment]:
-    """Create a model with the fields of `Settings`, and those of `Policy` under `policy`."""
-    fields = _model_fields(Settings)
-    fields["policy"] = (create_model("PolicyChanges", **_model_fields(Policy)), None)
-    return create_model("Environment", __base__=_Environment, **fields)
-
-
-def _model_fields(kind: type) -> dict[str, Any]:  # for create_model: a type and a default
-    hints = get_type_hints(kind)
-    return {field.name: (hints[field.name], None) for field in dataclasses.fields(kind)}
-
-
 @cache
 def _key_types() -> Mapping[str, Any]:  # types with their ranges
     """Return the type of each key."""
@@ -138,33 +113,68 @@ def _key_types() -> Mapping[str, Any]:  # types with their ranges
     return types | {f"policy.{name}": kind for name, kind in field_types(Policy).items()}
 
 
-def _flat_entries(values: Values, source: str) -> dict[str, Entry]:
-    """Return the entries of a source that has our keys; the environment has its own spelling."""
-    changes = values.get("policy", {})
-    if not isinstance(changes, dict):
-        raise InvalidPolicy(
-            f"policy={changes!r} ({source}) is not a table: write its keys below it"
-        )
-    flat = {key: value for key, value in values.items() if key != "policy"}
-    flat |= {f"policy.{key}": value for key, value in changes.items()}
-    spell = variable if source == ENVIRONMENT else str
-    return {key: Entry(value, spell(key), value, source) for key, value in flat.items()}
+@cache
+def _environment_model() -> type[BaseSettings]:
+    """Return a model with the fields of `Settings`, and those of `Policy` under `policy`."""
+    fields: dict[str, Any] = {key: (kind, None) for key, kind in field_types(Settings).items()}
+    changes: dict[str, Any] = {key: (kind, None) for key, kind in field_types(Policy).items()}
+    fields["policy"] = (create_model("PolicyChanges", **changes), None)
+    return create_model("Environment", __base__=BaseSettings, **fields)
 
 
-def _file_entries(file: Path) -> Mapping[str, Entry]:
-    values = _parse(file)
+def _read_environment() -> dict[str, Entry]:
+    """Return the entries of the environment; an empty variable counts as missing."""
+    model = _environment_model()
+    known = sorted(map(variable, model.model_fields))
+    ours = [name for name in sorted(os.environ) if name.startswith(PREFIX)]
+    for name in ours:
+        is_other = name in OTHER_VARIABLES or name.startswith(f"{PREFIX}TEST_")
+        if not is_other and name.split("__")[0] not in known:
+            hint = nearest_hint(name, known)
+            raise InvalidPolicy(f"environment variable {name} is unknown: {hint}")
+    source = EnvSettingsSource(
+        model,
+        env_ignore_empty=True,
+        env_nested_delimiter="__",
+        env_parse_none_str="none",
+        env_prefix=PREFIX,
+    )
+    try:
+        entries = flat_entries(source(), ENVIRONMENT)
+    except SettingsError as error:
+        text = getattr(error.__cause__, "doc", "")
+        name = next((name for name in ours if os.environ[name] == text), f"a {PREFIX} variable")
+        problem = "write lists and tables as JSON, such as [4000, 4000, 8000]"
+        raise Entry(text, name, text, ENVIRONMENT).error(problem) from error
+    return {key: entry._replace(name=variable(key)) for key, entry in entries.items()}
+
+
+def _read_file(file: Path) -> Mapping[str, Entry]:
+    is_json = file.suffix in (".json", ".jsonc")
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+        if file.suffix == ".jsonc":  # comments become spaces, so that errors name the right line
+            text = _COMMENT.sub(lambda found: found[1] or re.sub(r"[^\n]", " ", found[0]), text)
+        values = json.loads(text) if is_json else tomllib.loads(text)
+    except OSError as error:
+        raise InvalidPolicy(f"{file.name} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        kind = "JSON" if is_json else "TOML"
+        raise InvalidPolicy(f"{file.name} is not {kind}: {error}") from error
+    if not isinstance(values, dict):
+        raise InvalidPolicy(f"{file.name} holds {values!r}: write an object of settings")
     translated = translate(values, file=file.absolute())
-    return _flat_entries(values, f"file {file.name}") if translated is None else translated
+    return flat_entries(values, f"file {file.name}") if translated is None else translated
 
 
-def _check(key: str, entry: Entry) -> object:
+def _check(key: str, entry: Entry) -> Any:  # of the type of its key
     """Return the value of a key, as its type where a source can only write another one."""
     types = _key_types()
     if key not in types:
         known = [variable(name) if entry.source == ENVIRONMENT else name for name in types]
         hint = nearest_hint(entry.name, known)
         raise InvalidPolicy(f"{entry.name} ({entry.source}) is unknown: {hint}")
-    value = entry.setting
+    value: Any = entry.setting
     if key in CHAINS and value and isinstance(value, list) and is_of_type(value, tuple[str, ...]):
         value = ", ".join(value)
     value = _convert(value, types[key], is_text=entry.source == ENVIRONMENT)
@@ -178,17 +188,12 @@ def _check(key: str, entry: Entry) -> object:
 def _convert(value: Any, hint: Any, *, is_text: bool) -> Any:  # of any type, as of a file
     """Return a value as a type, or unchanged if that is impossible.
 
-    The environment writes numbers as texts; files write tuples as lists, budgets as tables, and
-    whole numbers with a point.
+    The environment writes numbers as texts; files write tuples as lists, and budgets as tables.
     """
     if isinstance(value, list | dict) or (is_text and isinstance(value, str)):
-        try:
+        with suppress(ValidationError):
             return TypeAdapter(hint).validate_python(value)
-        except ValidationError:
-            return value
-    if isinstance(value, float) and value.is_integer() and not is_of_type(value, hint):
-        return int(value)
-    return value
+    return whole_number(value, hint)
 
 
 def _explain(error: InvalidSetting, entries: Mapping[str, Entry]) -> InvalidPolicy:
@@ -203,41 +208,3 @@ def _refusal(key: str, entry: Entry, error: InvalidSetting) -> InvalidPolicy:
     if entry.translated:
         return entry.error(f"it sets {key}, and {error}")
     return entry.error(error.remedy if key.removeprefix("policy.") == error.name else str(error))
-
-
-def _parse(file: Path) -> Values:
-    is_json = file.suffix in (".json", ".jsonc")
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-        if file.suffix == ".jsonc":
-            text = strip_comments(text)
-        values = json.loads(text) if is_json else tomllib.loads(text)
-    except OSError as error:
-        raise InvalidPolicy(f"{file.name} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        kind = "JSON" if is_json else "TOML"
-        raise InvalidPolicy(f"{file.name} is not {kind}: {error}") from error
-    if not isinstance(values, dict):
-        raise InvalidPolicy(f"{file.name} holds {values!r}: write an object of settings")
-    return values
-
-
-def _unknown_variables() -> Iterator[str]:
-    known = {variable(name) for name in _environment_model().model_fields}
-    for name in sorted(os.environ):
-        ours = name.startswith(PREFIX) and not name.startswith(f"{PREFIX}TEST_")
-        if ours and name not in OTHER_VARIABLES and name.split("__")[0] not in known:
-            yield f"environment variable {name} is unknown: {nearest_hint(name, sorted(known))}"
-
-
-def _read_environment() -> Values:
-    for problem in _unknown_variables():
-        raise InvalidPolicy(problem)
-    try:
-        return EnvSettingsSource(_environment_model())()
-    except SettingsError as error:
-        text = getattr(error.__cause__, "doc", "")
-        names = (name for name in os.environ if name.startswith(PREFIX))
-        name = next((name for name in names if os.environ[name] == text), f"a {PREFIX} variable")
-        problem = "write lists and tables as JSON, such as [4000, 4000, 8000]"
-        raise Entry(text, name, text, ENVIRONMENT).error(problem) from error
