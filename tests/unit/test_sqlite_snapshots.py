@@ -62,7 +62,7 @@ def test_a_kept_snapshot_is_the_one_that_would_be_read(steps: list[tuple[str, ob
             case "delete", _:
                 tape.delete(connection, REF)
             case "read", int(tail_tokens):
-                fresh = snapshots.read(connection, REF, tail_tokens=tail_tokens)
+                fresh = snapshots.Snapshots().read(connection, REF, tail_tokens=tail_tokens)
                 assert kept.read(connection, REF, tail_tokens=tail_tokens) == fresh
     connection.close()
 

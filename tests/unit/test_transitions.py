@@ -19,7 +19,6 @@ from remanence.stores.transitions import (
     after_retry,
     coverage_fault,
     describe,
-    log_entry,
 )
 from remanence.testing.store_contract.samples import observation
 from remanence.types import (
@@ -357,14 +356,6 @@ def test_failures_can_be_forgotten_and_without_any_nothing_changes() -> None:
     assert after_retry(STATE) == replace(without, lock_version=8)
     assert after_retry(without) is None
     assert after_retry(None) is None
-
-
-def test_an_entry_of_the_log_has_the_cursors_of_its_state() -> None:
-    entry = log_entry(STATE, "observed", LATER, "why")
-
-    assert (entry.version, entry.kind, entry.at, entry.detail) == (7, "observed", LATER, "why")
-    assert (entry.last_seq, entry.observed_seq, entry.active_seq) == (10, 6, 4)
-    assert (entry.reflected_seq, entry.tail_seq) == (2, 3)
 
 
 def test_the_log_tells_of_a_segment_what_it_stands_for_and_what_it_lost() -> None:

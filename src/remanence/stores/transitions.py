@@ -8,11 +8,10 @@ and that would violate an invariant of the database.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import NamedTuple
 
 from remanence.errors import StoreError
-from remanence.types import Erasure, Failure, LogEntry, LogKind, MemoryState, Segment
+from remanence.types import Erasure, Failure, MemoryState, Segment
 
 _MAX_ERROR = 500
 
@@ -214,21 +213,6 @@ def after_forgetting(
     if fault is not None:
         raise StoreError(f"the segments made anew do not cover the erased ones: {fault}")
     return replace(current, lock_version=current.lock_version + 1)
-
-
-def log_entry(state: MemoryState, kind: LogKind, at: datetime, detail: str) -> LogEntry:
-    """Return the log entry of the change that led to *state*."""
-    return LogEntry(
-        version=state.lock_version,
-        kind=kind,
-        at=at,
-        observed_seq=state.observed_seq,
-        active_seq=state.active_seq,
-        reflected_seq=state.reflected_seq,
-        tail_seq=state.tail_seq,
-        detail=detail,
-        last_seq=state.last_seq,
-    )
 
 
 def describe(segment: Segment, source: str) -> str:

@@ -2,9 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
@@ -13,14 +12,13 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from remanence.clock import Clock
 from remanence.errors import Closed, StoreUnavailable
-from remanence.protocols import EVERYTHING
 from remanence.stores.postgres.connection import Connection
 from remanence.stores.postgres.errors import RETRIED, translate_error
-from remanence.stores.sql import facts, search, snapshots, tape, turns
+from remanence.stores.sql import search, tape
 from remanence.stores.sql.connection import Connection as SQLConnection
 from remanence.stores.sql.consistency import inconsistencies
-from remanence.stores.sql.store import SQLStore, Work
-from remanence.types import ConversationRef, Hit, Problem, RecallFilter
+from remanence.stores.sql.store import SQLStore, Work, read_method
+from remanence.types import Problem
 
 T = TypeVar("T")
 
@@ -51,14 +49,10 @@ class PostgresStore(SQLStore):
         self._name = name
         self._clock = clock
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="remanence-postgres")
-        self._read_snapshot = snapshots.read
         self._read_only = read_only
         self._closed = False
 
-    async def search(
-        self, ref: ConversationRef, query: str, *, limit: int, only: RecallFilter = EVERYTHING
-    ) -> tuple[Hit, ...]:
-        return await self._read(lambda c: search.find(c, ref, query, limit=limit, only=only))
+    search = read_method(search.find)
 
     async def check(self) -> tuple[Problem, ...]:
         return await self._read(lambda connection: tuple(inconsistencies(connection)))
@@ -167,26 +161,12 @@ class PostgresStore(SQLStore):
         except psycopg.Error as error:
             raise translate_error(error, self._name) from error
 
-    def _append(
-        self,
-        ref: ConversationRef,
-        access: tape.Access,
-        now: datetime,
-        entries: Sequence[tape.Entry],
-        connection: SQLConnection,
-    ) -> tape.TapeWrite:
-        written = tape.append(connection, ref, access, now, entries)
+    def _index(self, connection: SQLConnection, written: tape.TapeWrite) -> None:
         while search.index_some(connection, written.conversation):
             pass
-        return written
 
-    def _delete(self, ref: ConversationRef, connection: SQLConnection) -> bool:
-        key = tape.delete(connection, ref)
-        turns.forget(connection, ref)
-        if key is not None:
-            facts.erase_of_conversation(connection, ref)
-            connection.execute("DELETE FROM text_index WHERE scope = ?", (search.scope(key),))
-        return key is not None
+    def _remove_words(self, connection: SQLConnection, conversation: int) -> None:
+        connection.execute("DELETE FROM text_index WHERE scope = ?", (search.scope(conversation),))
 
 
 def _transaction_id(connection: psycopg.Connection) -> str:

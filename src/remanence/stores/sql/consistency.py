@@ -5,15 +5,12 @@ from itertools import groupby
 from typing import LiteralString
 
 from remanence.stores.rows import (
-    LOG_COLUMNS,
-    MESSAGE_COLUMNS,
-    SEGMENT_COLUMNS,
+    LOG,
+    MESSAGES,
+    SEGMENTS,
     STATE_COLUMNS,
     Row,
     decode_failed,
-    log_entry_from_row,
-    message_from_row,
-    segment_from_row,
     state_from_row,
 )
 from remanence.stores.sql.connection import Connection
@@ -21,25 +18,6 @@ from remanence.stores.transitions import Span, coverage_fault
 from remanence.types import ConversationRef, Problem
 
 _RESTORE = "restore a backup that was made before the damage"
-
-
-def inconsistencies(connection: Connection) -> Iterator[Problem]:
-    """Yield what contradicts itself in the tables that all backends have."""
-    for find in (_rows, _gaps, _sums, _cursors, _accounts, _coverage, _check_failed_stretches):
-        yield from find(connection)
-
-
-def _rows(connection: Connection) -> Iterator[Problem]:
-    """Yield rows that cannot be decoded."""
-    for name, select, decode in _DECODED:
-        for conversation, place, *row in connection.execute(select):
-            try:
-                decode(row)
-            except Exception as error:  # noqa: BLE001 - a damaged row may fail in any way
-                why = error.__cause__ or error
-                what = f"{name} {place} cannot be read: {type(why).__name__}: {why}"
-                yield problem(_ref(connection, conversation), what)
-
 
 _DECODED: tuple[tuple[str, LiteralString, Callable[[Row], object]], ...] = (
     (
@@ -50,73 +28,35 @@ _DECODED: tuple[tuple[str, LiteralString, Callable[[Row], object]], ...] = (
         ),
         state_from_row,
     ),
-    (
-        "message",
-        f"SELECT conversation, seq, {MESSAGE_COLUMNS} FROM messages",  # noqa: S608
-        message_from_row,
-    ),
-    (
-        "segment",
-        f"SELECT conversation, id, {SEGMENT_COLUMNS} FROM segments",  # noqa: S608
-        segment_from_row,
-    ),
-    (
-        "log entry",
-        f"SELECT conversation, version, {LOG_COLUMNS} FROM journal",  # noqa: S608
-        log_entry_from_row,
-    ),
+    ("message", f"SELECT conversation, seq, {MESSAGES.columns} FROM messages", MESSAGES.decode),  # noqa: S608
+    ("segment", f"SELECT conversation, id, {SEGMENTS.columns} FROM segments", SEGMENTS.decode),  # noqa: S608
+    ("log entry", f"SELECT conversation, version, {LOG.columns} FROM journal", LOG.decode),  # noqa: S608
 )
 
-
-def _ref(connection: Connection, conversation: int) -> ConversationRef | None:
-    row = connection.execute(
-        "SELECT tenant, id FROM conversations WHERE key = ?", (conversation,)
-    ).fetchone()
-    return ConversationRef(*row) if row else None
-
-
-def _gaps(connection: Connection) -> Iterator[Problem]:
-    rows = connection.execute(
-        "SELECT tenant, conversations.id, last_seq, count(seq), min(seq), max(seq) "
+_FAULTS: dict[str, LiteralString] = {
+    "the tape has {} messages numbered {}..{}, not 1..{}": (
+        "SELECT tenant, conversations.id, count(seq), min(seq), max(seq), last_seq "
         "FROM conversations JOIN states ON states.conversation = conversations.key "
         "LEFT JOIN messages ON messages.conversation = conversations.key "
-        "GROUP BY conversations.key, states.conversation HAVING count(seq) != last_seq OR max(seq) != last_seq "
-        "OR min(seq) != 1"
-    )
-    for tenant, id_, last_seq, count, low, high in rows:
-        what = f"the tape has {count} messages numbered {low}..{high}, not 1..{last_seq}"
-        yield problem(ConversationRef(tenant, id_), what)
-
-
-def _sums(connection: Connection) -> Iterator[Problem]:
-    rows = connection.execute(
+        "GROUP BY conversations.key, states.conversation "
+        "HAVING count(seq) != last_seq OR max(seq) != last_seq OR min(seq) != 1"
+    ),
+    "the token sums are wrong from message {} on": (
         "SELECT tenant, conversations.id, min(seq) FROM (SELECT conversation, seq, "
         "sum_tokens != tokens + lag(sum_tokens, 1, 0) OVER (PARTITION BY conversation ORDER BY seq)"
         " AS off FROM messages) AS sums JOIN conversations ON conversations.key = conversation "
         "WHERE off GROUP BY conversations.key"
-    )
-    for tenant, id_, seq in rows:
-        what = f"the token sums are wrong from message {seq} on"
-        yield problem(ConversationRef(tenant, id_), what)
-
-
-def _cursors(connection: Connection) -> Iterator[Problem]:
-    rows = connection.execute(
+    ),
+    (
+        "the cursors are out of order: reflected_seq={}, active_seq={}, observed_seq={}, "
+        "last_seq={}, tail_seq={}"
+    ): (
         "SELECT tenant, id, reflected_seq, active_seq, observed_seq, last_seq, tail_seq "
         "FROM conversations JOIN states ON conversation = key WHERE reflected_seq < 0 "
         "OR reflected_seq > active_seq OR active_seq > observed_seq OR observed_seq > last_seq "
         "OR tail_seq < 1 OR tail_seq > active_seq + 1"
-    )
-    for tenant, id_, reflected, active, observed, last, tail in rows:
-        yield problem(
-            ConversationRef(tenant, id_),
-            f"the cursors are out of order: reflected_seq={reflected}, active_seq={active}, "
-            f"observed_seq={observed}, last_seq={last}, tail_seq={tail}",
-        )
-
-
-def _accounts(connection: Connection) -> Iterator[Problem]:
-    rows = connection.execute(
+    ),
+    "{}_sum_tokens is {}, and the tape counts {}": (
         "SELECT tenant, id, name, account, coalesce(sum_tokens, 0) FROM ("
         "SELECT conversation, 'last' AS name, last_seq AS at, last_sum_tokens AS account "
         "FROM states UNION ALL "
@@ -127,10 +67,33 @@ def _accounts(connection: Connection) -> Iterator[Problem]:
         "LEFT JOIN (SELECT conversation, seq, sum_tokens FROM messages) AS tape "
         "ON tape.conversation = accounts.conversation AND seq = at "
         "WHERE account != coalesce(sum_tokens, 0)"
-    )
-    for tenant, id_, name, account, counted in rows:
-        what = f"{name}_sum_tokens is {account}, and the tape counts {counted}"
-        yield problem(ConversationRef(tenant, id_), what)
+    ),
+}
+"""Contradictions, and the statements that find them."""
+
+
+def inconsistencies(connection: Connection) -> Iterator[Problem]:
+    """Yield what contradicts itself in the tables that all backends have."""
+    yield from _undecodable_rows(connection)
+    for fault, select in _FAULTS.items():
+        for tenant, id_, *values in connection.execute(select):
+            yield problem(ConversationRef(tenant, id_), fault.format(*values))
+    yield from _coverage(connection)
+    yield from _failed_stretches(connection)
+
+
+def _undecodable_rows(connection: Connection) -> Iterator[Problem]:
+    for name, select, decode in _DECODED:
+        for conversation, place, *row in connection.execute(select):
+            try:
+                decode(row)
+            except Exception as error:  # noqa: BLE001 - a damaged row may fail in any way
+                why = error.__cause__ or error
+                ref = connection.execute(
+                    "SELECT tenant, id FROM conversations WHERE key = ?", (conversation,)
+                ).fetchone()
+                what = f"{name} {place} cannot be read: {type(why).__name__}: {why}"
+                yield problem(ConversationRef(*ref) if ref else None, what)
 
 
 def _coverage(connection: Connection) -> Iterator[Problem]:
@@ -148,7 +111,7 @@ def _coverage(connection: Connection) -> Iterator[Problem]:
             yield problem(ConversationRef(tenant, id_), fault)
 
 
-def _check_failed_stretches(connection: Connection) -> Iterator[Problem]:
+def _failed_stretches(connection: Connection) -> Iterator[Problem]:
     """Yield stretches that could not be observed; condensed ones are not observed again."""
     rows = connection.execute(
         "SELECT tenant, conversations.id, generation, failed FROM segments "
@@ -157,12 +120,12 @@ def _check_failed_stretches(connection: Connection) -> Iterator[Problem]:
     )
     for tenant, id_, generation, failed in rows:
         again = "" if generation else ", and flush(retry=True) tries to observe them again"
-        for stretch in decode_failed(failed):
+        for first_seq, last_seq, reason, message in decode_failed(failed):
             yield Problem(
                 conversation=ConversationRef(tenant, id_),
                 level="warning",
-                what=f"messages {stretch.first_seq}..{stretch.last_seq} have no notes, as every try "
-                f"failed: {stretch.reason}: {stretch.message}",
+                what=f"messages {first_seq}..{last_seq} have no notes, as every try failed: "
+                f"{reason}: {message}",
                 remedy=f"they stay on the tape, where recall finds them{again}",
             )
 

@@ -1,19 +1,17 @@
 """Facts of users: each belongs to one owner, and every statement names that owner."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import LiteralString
 
 from remanence.stores import transitions
 from remanence.stores.rows import (
-    FACT_COLUMNS,
+    FACTS,
     NO_LIMIT,
     Row,
     decode_time,
     encode_instant,
-    encode_tags,
-    fact_from_row,
     plain_summary,
 )
 from remanence.stores.sql import ranking, states
@@ -21,25 +19,31 @@ from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, Fact, FactChanges, FactsPin, MemoryState, Owner
 
 _FROM: LiteralString = "FROM facts JOIN fact_owners ON fact_owners.key = owner "
-_SELECT: LiteralString = f"SELECT {FACT_COLUMNS} " + _FROM
+_SELECT: LiteralString = f'SELECT tenant, "user", {FACTS.columns} {_FROM}'
+_SELECT_KEYS: LiteralString = "SELECT owner, facts.key, id " + _FROM
 _OF_OWNER: LiteralString = 'WHERE tenant = ? AND "user" = ? '
 
 
+def _fact(row: Row) -> Fact:
+    tenant, user, *values = row
+    return FACTS.decode(values, tenant=tenant, user=user)
+
+
 def of_owner(
-    connection: Connection, owner: Owner, *, history: bool, limit: int | None
+    connection: Connection, owner: Owner, *, history: bool = False, limit: int | None = None
 ) -> tuple[Fact, ...]:
     """Return the owner's facts, newest first: the current ones, or also superseded ones."""
     rows = connection.execute(
         _SELECT + _OF_OWNER + "AND (valid_to IS NULL OR ?) ORDER BY facts.key DESC LIMIT ?",
         (*owner, history, NO_LIMIT if limit is None else limit),
     )
-    return tuple(fact_from_row(row) for row in rows)
+    return tuple(_fact(row) for row in rows)
 
 
 def one(connection: Connection, owner: Owner, fact_id: str) -> Fact | None:
     """Return the owner's fact with this id."""
-    row = connection.execute(_SELECT + _OF_OWNER + "AND facts.id = ?", (*owner, fact_id)).fetchone()
-    return fact_from_row(row) if row else None
+    row = connection.execute(_SELECT + _OF_OWNER + "AND id = ?", (*owner, fact_id)).fetchone()
+    return _fact(row) if row else None
 
 
 def find(connection: Connection, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
@@ -51,14 +55,18 @@ def find(connection: Connection, owner: Owner, query: str, *, limit: int) -> tup
         "SELECT count(*) FROM facts WHERE owner = ? AND valid_to IS NULL", (key,)
     ).get
     matches = ranking.rank(connection, "facts_index", _scope(key), query, texts=texts)
-    return tuple(by_key(connection, owner, rowid) for rowid, _ in itertools.islice(matches, limit))
+    return by_rank(connection, owner, matches, limit=limit)
 
 
-def by_key(connection: Connection, owner: Owner, key: int) -> Fact:
-    """Return the owner's fact with this key, which must exist."""
-    row = connection.execute(_SELECT + _OF_OWNER + "AND facts.key = ?", (*owner, key)).fetchone()
-    assert row is not None
-    return fact_from_row(row)
+def by_rank(
+    connection: Connection, owner: Owner, matches: Iterable[tuple[int, float]], *, limit: int
+) -> tuple[Fact, ...]:
+    """Return the owner's facts with the first keys of *matches*; all of them must exist."""
+    select = _SELECT + _OF_OWNER + "AND facts.key = ?"
+    return tuple(
+        _fact(connection.execute(select, (*owner, key)).fetchone())
+        for key, _ in itertools.islice(matches, limit)
+    )
 
 
 def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
@@ -70,8 +78,7 @@ def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | Non
         connection.lock(owner)
     saved: list[Fact] = []
     for old_id in changes.replaced:
-        owner = changes.facts[0].owner
-        known = one(connection, owner, old_id)
+        known = one(connection, changes.facts[0].owner, old_id)
         if known is None or known.valid_to is not None:
             return None
     for fact in changes.facts:
@@ -85,31 +92,29 @@ def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | Non
 
 def commit(
     connection: Connection,
-    expected: MemoryState,
+    state: MemoryState,
     changes: FactChanges,
     *,
     facts_seq: int,
     at: datetime,
 ) -> MemoryState | None:
     """Write the facts extracted from a conversation, and move its `facts_seq`."""
-    current = states.current(connection, expected)
-    state = transitions.after_facts(current, expected, facts_seq=facts_seq)
-    if state is None or save(connection, changes) is None:
+    current = states.current(connection, state)
+    after = transitions.after_facts(current, state, facts_seq=facts_seq)
+    if after is None or save(connection, changes) is None:
         return None
     detail = (
         f"notes up to {facts_seq} gave {len(changes.facts)} facts, "
         f"which replaced {len(changes.replaced)}"
     )
-    states.write(connection, state, transitions.log_entry(state, "facts", at, detail))
-    return state
+    states.write(connection, after, "facts", at, detail)
+    return after
 
 
 def forget(connection: Connection, owner: Owner, fact_id: str) -> bool:
     """Erase a fact and the earlier ones that it superseded; false if there is none."""
     connection.lock(owner)
     key = _key(connection, owner)
-    if key is None:
-        return False
     rows: Sequence[Row] = connection.execute(
         "WITH RECURSIVE gone (key, id) AS ("
         "SELECT key, id FROM facts WHERE owner = ? AND id = ? UNION "
@@ -117,27 +122,22 @@ def forget(connection: Connection, owner: Owner, fact_id: str) -> bool:
         "WHERE owner = ?) SELECT key FROM gone",
         (key, fact_id, key),
     ).fetchall()
-    _erase(connection, key, [row[0] for row in rows])
+    _erase(connection, key, rows)
     return bool(rows)
 
 
 def erase_of_conversation(connection: Connection, ref: ConversationRef) -> None:
     """Erase the facts from a conversation; facts that they superseded become current again."""
-    rows: Sequence[Row] = connection.execute(
-        "SELECT owner, facts.key, facts.id " + _FROM + "WHERE tenant = ? AND conversation = ?", ref
-    ).fetchall()
-    _erase_and_revive(connection, rows)
+    rows = connection.execute(_SELECT_KEYS + "WHERE tenant = ? AND conversation = ?", ref)
+    _erase_and_revive(connection, rows.fetchall())
 
 
-def erase(connection: Connection, tenant: str, user: str, fact_ids: Sequence[str]) -> None:
+def erase(connection: Connection, owner: Owner, fact_ids: Sequence[str]) -> None:
     """Erase an owner's facts; others that they superseded become current again."""
-    connection.lock(Owner(tenant, user))
+    connection.lock(owner)
     rows: list[Row] = []
     for fact_id in fact_ids:
-        rows += connection.execute(
-            "SELECT owner, facts.key, facts.id " + _FROM + _OF_OWNER + "AND facts.id = ?",
-            (tenant, user, fact_id),
-        )
+        rows += connection.execute(_SELECT_KEYS + _OF_OWNER + "AND id = ?", (*owner, fact_id))
     _erase_and_revive(connection, rows)
 
 
@@ -145,16 +145,14 @@ def forget_owner(connection: Connection, owner: Owner) -> None:
     """Erase an owner with all facts."""
     connection.lock(owner)
     key = _key(connection, owner)
-    if key is None:
-        return
-    rows = connection.execute("SELECT key FROM facts WHERE owner = ?", (key,)).fetchall()
-    _erase(connection, key, [row[0] for row in rows])
+    rows = connection.execute("SELECT key FROM facts WHERE owner = ?", (key,))
+    _erase(connection, key, rows.fetchall())
     connection.execute("DELETE FROM fact_owners WHERE key = ?", (key,))
 
 
 def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
     for owner_key, key, fact_id in rows:
-        _erase(connection, owner_key, [key])
+        _erase(connection, owner_key, [(key,)])
         revived: Sequence[Row] = connection.execute(
             "UPDATE facts SET valid_to = NULL, superseded_by = NULL "
             "WHERE owner = ? AND superseded_by = ? AND NOT EXISTS (SELECT 1 FROM facts AS same "
@@ -163,11 +161,14 @@ def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
             (owner_key, fact_id),
         ).fetchall()
         for revived_key, summary in revived:
-            _index(connection, owner_key, revived_key, summary)
-            _rewind_vector_cursor(connection, revived_key)
+            connection.add_words("facts_index", revived_key, _scope(owner_key), summary)
+            connection.execute(  # so that this fact gets a vector again
+                "UPDATE vector_cursors SET cursor = ? WHERE subject = 'fact' AND cursor >= ?",
+                (revived_key - 1, revived_key),
+            )
 
 
-def pin(connection: Connection, state: MemoryState, owner: Owner, chosen: FactsPin) -> bool:
+def pin(connection: Connection, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
     """Store the facts that a conversation's contexts show; false if they may have been erased."""
     if states.current(connection, state) is None:
         return False
@@ -175,13 +176,7 @@ def pin(connection: Connection, state: MemoryState, owner: Owner, chosen: FactsP
         "INSERT INTO facts_pins (conversation, owner, marker, text, at) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (conversation) DO UPDATE SET owner = excluded.owner, "
         "marker = excluded.marker, text = excluded.text, at = excluded.at",
-        (
-            state.key,
-            _create_key(connection, owner),
-            chosen.marker,
-            chosen.text,
-            encode_instant(chosen.at),
-        ),
+        (state.key, _create_key(connection, owner), pin.marker, pin.text, encode_instant(pin.at)),
     )
     return True
 
@@ -200,27 +195,13 @@ def _insert(connection: Connection, owner_key: int, fact: Fact) -> Fact:
         _SELECT + "WHERE owner = ? AND plain = ? AND valid_to IS NULL", (owner_key, plain)
     ).fetchone()
     if known is not None:
-        return fact_from_row(known)
+        return _fact(known)
     key: int = connection.execute(
-        "INSERT INTO facts (owner, id, summary, plain, type, tags, conversation, first_seq, "
-        "last_seq, made_by, created_at, valid_from) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        f"INSERT INTO facts (owner, plain, {FACTS.columns}) VALUES (?, ?, {FACTS.places}) "  # noqa: S608 - constants
         "RETURNING key",
-        (
-            owner_key,
-            fact.id,
-            fact.summary,
-            plain,
-            fact.type,
-            encode_tags(fact.tags),
-            fact.conversation,
-            fact.first_seq,
-            fact.last_seq,
-            fact.made_by,
-            encode_instant(fact.created_at),
-            encode_instant(fact.valid_from),
-        ),
+        (owner_key, plain, *FACTS.encode(fact)),
     ).get
-    _index(connection, owner_key, key, fact.summary)
+    connection.add_words("facts_index", key, _scope(owner_key), fact.summary)
     return fact
 
 
@@ -233,24 +214,12 @@ def _supersede(connection: Connection, owner_key: int, old_id: str, new: Fact) -
     connection.execute("DELETE FROM fact_vectors WHERE fact = ?", (key,))
 
 
-def _index(connection: Connection, owner_key: int, key: int, summary: str) -> None:
-    connection.add_words("facts_index", key, _scope(owner_key), summary)
-
-
-def _rewind_vector_cursor(connection: Connection, key: int) -> None:
-    """Move the vector cursor back, so that this fact gets a vector."""
-    connection.execute(
-        "UPDATE vector_cursors SET cursor = ? WHERE subject = 'fact' AND cursor >= ?",
-        (key - 1, key),
-    )
-
-
-def _erase(connection: Connection, owner_key: int, keys: Sequence[int]) -> None:
+def _erase(connection: Connection, owner_key: int | None, rows: Sequence[Row]) -> None:
     """Erase facts with their words, and every pin that may show them; void work that knows them."""
-    connection.remove_words("facts_index", keys)
-    for key in keys:
-        connection.execute("DELETE FROM facts WHERE key = ?", (key,))
-    if keys:
+    connection.remove_words("facts_index", [key for (key,) in rows])
+    for row in rows:
+        connection.execute("DELETE FROM facts WHERE key = ?", row)
+    if rows:
         connection.execute("DELETE FROM facts_pins WHERE owner = ?", (owner_key,))
         connection.execute(
             "UPDATE states SET erasures = erasures + 1 WHERE conversation IN ("

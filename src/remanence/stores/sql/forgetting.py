@@ -8,54 +8,54 @@ from remanence.stores import transitions
 from remanence.stores.rows import encode_content
 from remanence.stores.sql import facts, segments, states, tape, vectors
 from remanence.stores.sql.connection import Connection
-from remanence.types import Erased, Erasure, Failure, MemoryState, Message
+from remanence.types import Erased, Erasure, Failure, MemoryState, Message, Owner
 
 _ERROR_TEXTS = "an error text that was forgotten"
 
 
 def forget(
-    connection: Connection, expected: MemoryState, erasure: Erasure, *, at: datetime
+    connection: Connection, state: MemoryState, erasure: Erasure, *, at: datetime
 ) -> Erased | None:
-    """Erase messages, segments and facts; None if the memory changed since *expected* was read."""
-    current = states.current(connection, expected)
-    if current is None or current.lock_version != expected.lock_version:
+    """Erase messages, segments and facts; None if the memory changed since *state* was read."""
+    current = states.current(connection, state)
+    if current is None or current.lock_version != state.lock_version:
         return None
-    state = transitions.after_forgetting(
-        current, erasure, live=segments.spans(connection, current.key)
+    key = current.key
+    after = transitions.after_forgetting(current, erasure, live=segments.spans(connection, key))
+    before = vectors.count(connection, key)
+    _bury(connection, key, erasure.tombstones)
+    segments.erase(connection, key, erasure.segments)
+    left = vectors.count(connection, key)
+    _recount(connection, key)
+    after = _with_sums(connection, after)
+    segments.remake(connection, after, erasure.remade)
+    if after.user is not None:
+        facts.erase(connection, Owner(after.ref.tenant, after.user), erasure.facts)
+    connection.execute(  # texts of errors may quote a message
+        "UPDATE journal SET detail = ? WHERE conversation = ? "
+        "AND (kind IN ('failed', 'skipped', 'retried') OR detail LIKE '% failed: %')",
+        (_ERROR_TEXTS, key),
     )
-    before = vectors.count(connection, state.key)
-    _bury(connection, state.key, erasure.tombstones)
-    segments.erase(connection, state.key, erasure.segments)
-    left = vectors.count(connection, state.key)
-    _recount(connection, state.key)
-    state = _with_sums(connection, state)
-    segments.remake(connection, state, erasure.remade)
-    if state.user is not None:
-        facts.erase(connection, state.ref.tenant, state.user, erasure.facts)
-    _drop_error_texts(connection, state.key)
     detail = (
         f"{len(erasure.tombstones)} messages, {len(erasure.segments)} segments, of which "
         f"{len(erasure.remade)} were made anew, and {len(erasure.facts)} facts"
     )
-    states.write(connection, state, transitions.log_entry(state, "forgotten", at, detail))
-    states.count_erasure(connection, state.key)
-    written = states.by_key(connection, state.key)
+    states.write(connection, after, "forgotten", at, detail)
+    connection.execute(  # voids all work on the conversation that began before
+        "UPDATE states SET erasures = erasures + 1 WHERE conversation = ?", (key,)
+    )
+    written = states.by_key(connection, key)
     assert written is not None
     return Erased(written, before - left)
 
 
 def _bury(connection: Connection, conversation: int, tombstones: Sequence[Message]) -> None:
     for message in tombstones:
+        counted = (message.tokens, message.digest)
         key: int = connection.execute(
             "UPDATE messages SET kind = 'forgotten', name = NULL, content = ?, tokens = ?, "
             "digest = ? WHERE conversation = ? AND seq = ? RETURNING key",
-            (
-                encode_content(message.content),
-                message.tokens,
-                message.digest,
-                conversation,
-                message.seq,
-            ),
+            (encode_content(message.content), *counted, conversation, message.seq),
         ).get
         connection.remove_words("text_index", [key])
         connection.execute("DELETE FROM vectors WHERE item = ?", (key,))
@@ -100,12 +100,3 @@ def _with_sums(connection: Connection, state: MemoryState) -> MemoryState:
 
 def _without_text(failure: Failure | None) -> Failure | None:
     return None if failure is None else replace(failure, message=_ERROR_TEXTS)
-
-
-def _drop_error_texts(connection: Connection, conversation: int) -> None:
-    """Remove texts of errors from the log: they may quote a message."""
-    connection.execute(
-        "UPDATE journal SET detail = ? WHERE conversation = ? "
-        "AND (kind IN ('failed', 'skipped', 'retried') OR detail LIKE '% failed: %')",
-        (_ERROR_TEXTS, conversation),
-    )

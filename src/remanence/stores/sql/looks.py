@@ -1,35 +1,33 @@
 """Planned looks of background work at conversations."""
 
 from datetime import datetime
-from typing import LiteralString
 
 from remanence.stores.rows import decode_time, encode_instant
 from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, Look, MemoryState
-
-_SELECT: LiteralString = (
-    "SELECT look_at, key, tenant, conversations.id, lease_owner, lease_until FROM states "
-    "INDEXED BY states_looks JOIN conversations ON key = conversation "
-    "WHERE look_at IS NOT NULL AND (look_at, conversation) > (?, ?) "
-    "ORDER BY look_at, conversation LIMIT ?"
-)
 
 
 def page(
     connection: Connection, *, after: tuple[datetime, int] | None, limit: int
 ) -> tuple[Look, ...]:
     """Return looks in order of time, then of the conversations' keys."""
-    at, key = after or (None, 0)
-    rows = connection.execute(_SELECT, (encode_instant(at) if at else "", key, limit))
+    start = (encode_instant(after[0]), after[1]) if after else ("", 0)
+    rows = connection.execute(
+        "SELECT look_at, key, tenant, conversations.id, lease_owner, lease_until FROM states "
+        "INDEXED BY states_looks JOIN conversations ON key = conversation "
+        "WHERE look_at IS NOT NULL AND (look_at, conversation) > (?, ?) "
+        "ORDER BY look_at, conversation LIMIT ?",
+        (*start, limit),
+    )
     return tuple(
         Look(
             at=decode_time(at),
             key=key,
             ref=ConversationRef(tenant, id_),
-            lease_owner=lease_owner,
-            lease_until=decode_time(lease_until) if lease_until else None,
+            lease_owner=owner,
+            lease_until=decode_time(end) if end else None,
         )
-        for at, key, tenant, id_, lease_owner, lease_until in rows
+        for at, key, tenant, id_, owner, end in rows
     )
 
 
@@ -45,8 +43,7 @@ def rest(connection: Connection, state: MemoryState, *, at: datetime | None, tok
 
 def use_rules(connection: Connection, digest: str, *, at: datetime) -> bool:
     """Plan a look at every conversation, if other rules were in use."""
-    known = connection.execute("SELECT digest FROM look_rules").get
-    if known == digest:
+    if connection.execute("SELECT digest FROM look_rules").get == digest:
         return False
     connection.execute(
         "INSERT INTO look_rules (id, digest) VALUES (1, ?) "

@@ -1,9 +1,10 @@
 """Exact search for the nearest vectors, with numpy."""
 
+import importlib
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
+from remanence.errors import MissingExtra
+from remanence.protocols import EVERYTHING
 from remanence.stores.rows import Row
 from remanence.stores.sql import facts, search
 from remanence.stores.sql.connection import Connection
@@ -20,7 +21,7 @@ def find(
     vector: Sequence[float],
     *,
     limit: int,
-    only: RecallFilter,
+    only: RecallFilter = EVERYTHING,
 ) -> tuple[Hit, ...]:
     """Return a conversation's notes and messages by similarity to a vector, nearest first."""
     rows = connection.execute(
@@ -28,14 +29,7 @@ def find(
         "WHERE tenant = ? AND id = ? AND model = ? AND length(vector) = ?",
         (*ref, model, _FLOAT_BYTES * len(vector)),
     ).fetchall()
-    hits: list[Hit] = []
-    for item, score in _rank(rows, vector):
-        if len(hits) >= limit:
-            break
-        hit = search.hit(connection, ref, item, score)
-        if only.allows(hit):
-            hits.append(hit)
-    return tuple(hits)
+    return search.first_hits(connection, ref, _rank(rows, vector), limit=limit, only=only)
 
 
 def find_facts(
@@ -48,16 +42,19 @@ def find_facts(
         'WHERE tenant = ? AND "user" = ? AND valid_to IS NULL AND model = ? AND length(vector) = ?',
         (*owner, model, _FLOAT_BYTES * len(vector)),
     ).fetchall()
-    ranked = list(_rank(rows, vector))[:limit]
-    return tuple(facts.by_key(connection, owner, key) for key, _ in ranked)
+    return facts.by_rank(connection, owner, _rank(rows, vector), limit=limit)
 
 
 def _rank(rows: Sequence[Row], vector: Sequence[float]) -> Iterator[tuple[int, float]]:
     """Yield keys by similarity to a vector; ties in the order of their keys."""
     if not rows:
         return
-    width = len(vector)
-    matrix = np.frombuffer(b"".join(value for _, value in rows), dtype="<f4").reshape(-1, width)
-    scores = matrix @ np.frombuffer(blob(vector), dtype="<f4")
-    for place in np.argsort(-scores, kind="stable"):
+    try:
+        numpy = importlib.import_module("numpy")
+    except ModuleNotFoundError as error:
+        raise MissingExtra("vectors", error.name or "numpy") from error
+    floats = numpy.frombuffer(b"".join(value for _, value in rows), dtype="<f4")
+    query = numpy.frombuffer(blob(vector), dtype="<f4")
+    scores = floats.reshape(-1, len(vector)) @ query
+    for place in numpy.argsort(-scores, kind="stable"):
         yield rows[place][0], float(scores[place])

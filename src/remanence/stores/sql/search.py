@@ -6,8 +6,9 @@ so it finds every committed message. Messages that a memory or the host inserted
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from remanence.protocols import EVERYTHING
 from remanence.stores.rows import Row, decode_content, decode_notes, decode_time
 from remanence.stores.sql import ranking
 from remanence.stores.sql.connection import Connection
@@ -32,9 +33,8 @@ def add_segment(
     """Index the segment's notes, or its text if it has no notes."""
     texts = [note.text for note in segment.notes] or [segment.text]
     for place, text in enumerate(texts[:MAX_NOTES]):
-        connection.add_words(
-            "text_index", note_rowid(segment_key, place), scope(conversation), text
-        )
+        rowid = note_rowid(segment_key, place)
+        connection.add_words("text_index", rowid, scope(conversation), text)
 
 
 def remove_segment(connection: Connection, segment_key: int) -> None:
@@ -56,7 +56,10 @@ def index_some(connection: Connection, conversation: int) -> bool:
         indexed_seq = seq
         if kind != "message":
             continue
-        text = _indexable_text(searchable_text(decode_content(content)))
+        text = searchable_text(decode_content(content))
+        if len(text) > MAX_INDEXED_CHARACTERS:  # as indexing delays the writer
+            half = MAX_INDEXED_CHARACTERS // 2
+            text = f"{text[:half]}\n{text[-half:]}"
         connection.add_words("text_index", key, scope(conversation), text)
         characters += len(text)
         if characters > _STEP_CHARACTERS:
@@ -69,21 +72,13 @@ def index_some(connection: Connection, conversation: int) -> bool:
     return len(rows) == _STEP_MESSAGES or indexed_seq != rows[-1][1]
 
 
-def _indexable_text(text: str) -> str:
-    """Return the text, or the start and end of a huge one, as indexing delays the writer."""
-    if len(text) <= MAX_INDEXED_CHARACTERS:
-        return text
-    half = MAX_INDEXED_CHARACTERS // 2
-    return f"{text[:half]}\n{text[-half:]}"
-
-
 def find(
     connection: Connection,
     ref: ConversationRef,
     query: str,
     *,
     limit: int,
-    only: RecallFilter,
+    only: RecallFilter = EVERYTHING,
 ) -> tuple[Hit, ...]:
     """Return live notes and messages with a word of the query, best first."""
     row = connection.execute(
@@ -97,22 +92,29 @@ def find(
     matches = ranking.rank(
         connection, "text_index", scope(conversation), query, texts=texts, of=_ROWIDS[only.kind]
     )
-    allowed = (found for match in matches if only.allows(found := hit(connection, ref, *match)))
-    return tuple(itertools.islice(allowed, limit))
+    return first_hits(connection, ref, matches, limit=limit, only=only)
 
 
-def hit(connection: Connection, ref: ConversationRef, rowid: int, score: float) -> Hit:
-    """Return the message or note of a rowid, which belongs to the conversation."""
-    make = _message_hit if rowid > 0 else _note_hit
-    return make(connection, ref.id, rowid, score)
+def first_hits(
+    connection: Connection,
+    ref: ConversationRef,
+    matches: Iterable[Row],
+    *,
+    limit: int,
+    only: RecallFilter,
+) -> tuple[Hit, ...]:
+    """Return the first messages and notes that the filter allows; *matches* are rowids and scores."""
+    hits = (
+        (_message_hit if rowid > 0 else _note_hit)(connection, ref, rowid, score)
+        for rowid, score in matches
+    )
+    return tuple(itertools.islice(filter(only.allows, hits), max(0, limit)))
 
 
-def _message_hit(connection: Connection, conversation: str, rowid: int, score: float) -> Hit:
-    row = connection.execute(
+def _message_hit(connection: Connection, ref: ConversationRef, rowid: int, score: float) -> Hit:
+    seq, id_, role, content, created_at = connection.execute(
         "SELECT seq, id, role, content, created_at FROM messages WHERE key = ?", (rowid,)
-    ).fetchone()
-    assert row is not None
-    seq, id_, role, content, created_at = row
+    ).get
     return Hit(
         kind="message",
         text=searchable_text(decode_content(content)),
@@ -121,19 +123,17 @@ def _message_hit(connection: Connection, conversation: str, rowid: int, score: f
         at=decode_time(created_at),
         score=score,
         source_id=id_,
-        conversation=conversation,
+        conversation=ref.id,
         role=role,
     )
 
 
-def _note_hit(connection: Connection, conversation: str, rowid: int, score: float) -> Hit:
+def _note_hit(connection: Connection, ref: ConversationRef, rowid: int, score: float) -> Hit:
     segment_key, place = divmod(-rowid, MAX_NOTES)
-    row = connection.execute(
+    id_, first_seq, last_seq, text, encoded_notes, created_at = connection.execute(
         "SELECT id, first_seq, last_seq, text, notes, created_at FROM segments WHERE key = ?",
         (segment_key,),
-    ).fetchone()
-    assert row is not None
-    id_, first_seq, last_seq, text, encoded_notes, created_at = row
+    ).get
     at, tag, priority = decode_time(created_at), None, None
     if notes := decode_notes(encoded_notes):
         note = notes[place]
@@ -147,7 +147,7 @@ def _note_hit(connection: Connection, conversation: str, rowid: int, score: floa
         at=at,
         score=score,
         source_id=id_,
-        conversation=conversation,
+        conversation=ref.id,
         tag=tag,
         priority=priority,
     )

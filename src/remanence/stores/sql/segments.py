@@ -7,163 +7,137 @@ from typing import LiteralString
 
 from remanence.errors import StoreError
 from remanence.stores import transitions
-from remanence.stores.rows import (
-    SEGMENT_COLUMNS,
-    encode_dropped,
-    encode_failed,
-    encode_instant,
-    encode_lost,
-    encode_notes,
-    segment_from_row,
-)
+from remanence.stores.rows import SEGMENTS
 from remanence.stores.sql import search, states, tape, vectors
 from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, Failure, LogKind, MemoryState, Segment
 
-_SELECT: LiteralString = f"SELECT {SEGMENT_COLUMNS} FROM segments "  # noqa: S608 - a constant
-_OF_REF: LiteralString = (
-    "WHERE conversation = (SELECT key FROM conversations WHERE tenant = ? AND id = ?) "
-)
+_SELECT: LiteralString = f"SELECT {SEGMENTS.columns} FROM segments "  # noqa: S608 - a constant
+_LIVE: LiteralString = "AND superseded IS NULL ORDER BY first_seq"
 
 
 def live(connection: Connection, key: int) -> tuple[Segment, ...]:
     """Return the live segments of a conversation, in tape order."""
-    rows = connection.execute(
-        _SELECT + "WHERE conversation = ? AND superseded IS NULL ORDER BY first_seq", (key,)
-    )
-    return tuple(segment_from_row(row) for row in rows)
+    rows = connection.execute(_SELECT + "WHERE conversation = ? " + _LIVE, (key,))
+    return tuple(SEGMENTS.decode(row) for row in rows)
 
 
-def live_of(connection: Connection, ref: ConversationRef) -> tuple[Segment, ...]:
-    """The same, by the conversation's name."""
-    rows = connection.execute(_SELECT + _OF_REF + "AND superseded IS NULL ORDER BY first_seq", ref)
-    return tuple(segment_from_row(row) for row in rows)
-
-
-def every(connection: Connection, ref: ConversationRef) -> tuple[Segment, ...]:
-    """All segments, oldest version first."""
-    rows = connection.execute(_SELECT + _OF_REF + "ORDER BY version", ref)
-    return tuple(segment_from_row(row) for row in rows)
+def of_ref(connection: Connection, ref: ConversationRef, *, live: bool) -> tuple[Segment, ...]:
+    """Return the live segments in tape order, or all, oldest version first."""
+    rows = connection.execute(_SELECT + tape.OF_REF + (_LIVE if live else "ORDER BY version"), ref)
+    return tuple(SEGMENTS.decode(row) for row in rows)
 
 
 def one(connection: Connection, ref: ConversationRef, segment_id: str) -> Segment | None:
     """Return the segment with this id."""
-    row = connection.execute(_SELECT + _OF_REF + "AND id = ?", (*ref, segment_id)).fetchone()
-    return segment_from_row(row) if row else None
+    row = connection.execute(_SELECT + tape.OF_REF + "AND id = ?", (*ref, segment_id)).fetchone()
+    return SEGMENTS.decode(row) if row else None
 
 
 def commit_observation(
-    connection: Connection, expected: MemoryState, segment: Segment
+    connection: Connection, state: MemoryState, segment: Segment
 ) -> MemoryState | None:
     """Write an observation and the state it leads to."""
-    current = states.current(connection, expected)
-    sum_tokens = tape.sum_tokens_at(connection, expected.key, segment.last_seq)
-    state = transitions.after_observation(current, expected, segment, sum_tokens=sum_tokens)
-    if state is None:
-        return None
-    segment = _account(connection, state, segment)
-    _insert(connection, state.key, segment)
-    detail = transitions.describe(segment, "messages")
-    entry = transitions.log_entry(state, "observed", segment.created_at, detail)
-    states.write(connection, state, entry)
-    return state
+    after = transitions.after_observation(
+        states.current(connection, state),
+        state,
+        segment,
+        sum_tokens=tape.sum_tokens_at(connection, state.key, segment.last_seq),
+    )
+    if after is not None:
+        added = _add(connection, after, segment)
+        detail = transitions.describe(added, "messages")
+        states.write(connection, after, "observed", segment.created_at, detail)
+    return after
+
+
+def replace_observation(
+    connection: Connection, state: MemoryState, segment: Segment, replaced: str
+) -> MemoryState | None:
+    """Replace an observation by another of the same range."""
+    current = states.current(connection, state)
+    live_spans = spans(connection, state.key)
+    after = transitions.after_reobservation(current, segment, replaced, live=live_spans)
+    if after is not None:
+        _supersede(connection, after, [replaced])
+        added = _add(connection, after, segment)
+        detail = f"in the place of {replaced}: {transitions.describe(added, 'messages')}"
+        states.write(connection, after, "observed", segment.created_at, detail)
+    return after
 
 
 def commit_reflection(
     connection: Connection,
-    expected: MemoryState,
+    state: MemoryState,
     segment: Segment,
     replaced: Sequence[str],
     *,
-    purge: bool,
+    purge: bool = False,
 ) -> MemoryState | None:
     """Write a reflection in the place of the segments it replaces."""
-    current = states.current(connection, expected)
-    live_spans = spans(connection, expected.key)
-    state = transitions.after_reflection(current, segment, replaced, live=live_spans)
-    if state is None:
-        return None
-    segment = _account(connection, state, segment)
-    _supersede(connection, state, replaced)
-    if purge:
-        connection.execute(
-            "DELETE FROM segments WHERE conversation = ? AND superseded = ?",
-            (state.key, state.lock_version),
-        )
-    _insert(connection, state.key, segment)
-    detail = transitions.describe(segment, f"messages in {len(replaced)} segments")
-    entry = transitions.log_entry(state, "reflected", segment.created_at, detail)
-    states.write(connection, state, entry)
-    return state
-
-
-def replace_observation(
-    connection: Connection, expected: MemoryState, segment: Segment, replaced: str
-) -> MemoryState | None:
-    """Replace an observation by another of the same range."""
-    current = states.current(connection, expected)
-    live_spans = spans(connection, expected.key)
-    state = transitions.after_reobservation(current, segment, replaced, live=live_spans)
-    if state is None:
-        return None
-    segment = _account(connection, state, segment)
-    _supersede(connection, state, (replaced,))
-    _insert(connection, state.key, segment)
-    detail = f"in the place of {replaced}: {transitions.describe(segment, 'messages')}"
-    entry = transitions.log_entry(state, "observed", segment.created_at, detail)
-    states.write(connection, state, entry)
-    return state
+    current = states.current(connection, state)
+    live_spans = spans(connection, state.key)
+    after = transitions.after_reflection(current, segment, replaced, live=live_spans)
+    if after is not None:
+        _supersede(connection, after, replaced)
+        added = _add(connection, after, segment)
+        if purge:
+            connection.execute(
+                "DELETE FROM segments WHERE conversation = ? AND superseded = ?",
+                (after.key, after.lock_version),
+            )
+        detail = transitions.describe(added, f"messages in {len(replaced)} segments")
+        states.write(connection, after, "reflected", segment.created_at, detail)
+    return after
 
 
 def activate(
     connection: Connection,
-    expected: MemoryState,
+    state: MemoryState,
     *,
     active_seq: int,
     tail_seq: int,
     at: datetime,
 ) -> MemoryState | None:
     """Write the state with its cursor moved."""
-    connection.lock(expected.ref)
-    key = expected.key
-    live_spans = spans(connection, key)
-    state = transitions.after_activation(
+    connection.lock(state.ref)
+    key = state.key
+    after = transitions.after_activation(
         states.by_key(connection, key),
-        expected,
+        state,
         active_seq=active_seq,
         tail_seq=tail_seq,
-        is_boundary=any(span.last_seq == active_seq for span in live_spans),
+        is_boundary=any(span.last_seq == active_seq for span in spans(connection, key)),
         active_sum_tokens=tape.sum_tokens_at(connection, key, active_seq),
         tail_sum_tokens=tape.sum_tokens_at(connection, key, tail_seq - 1),
     )
-    if state is not None:
+    if after is not None:
         detail = f"notes up to {active_seq}, messages from {tail_seq}"
-        states.write(connection, state, transitions.log_entry(state, "activated", at, detail))
-    return state
+        states.write(connection, after, "activated", at, detail)
+    return after
 
 
 def record_failure(
-    connection: Connection, expected: MemoryState, failure: Failure
+    connection: Connection, state: MemoryState, failure: Failure
 ) -> MemoryState | None:
     """Write a failure to the state."""
-    state = transitions.after_failure(states.current(connection, expected), expected, failure)
-    if state is not None:
-        kind: LogKind = "skipped" if failure.skips else "failed"
+    after = transitions.after_failure(states.current(connection, state), state, failure)
+    if after is not None:
         detail = f"{failure.step}: {failure.reason}: {failure.message}"
-        states.write(connection, state, transitions.log_entry(state, kind, failure.at, detail))
-    return state
+        kind: LogKind = "skipped" if failure.skips else "failed"
+        states.write(connection, after, kind, failure.at, detail)
+    return after
 
 
 def forget_failures(
-    connection: Connection, expected: MemoryState, *, at: datetime
+    connection: Connection, state: MemoryState, *, at: datetime
 ) -> MemoryState | None:
     """Write the state without failures, where it has any."""
-    current = states.current(connection, expected)
-    state = transitions.after_retry(current)
-    if state is not None and current is not None:
-        detail = f"was waiting after {current.last_error}"
-        states.write(connection, state, transitions.log_entry(state, "retried", at, detail))
-    return state
+    current = states.current(connection, state)
+    after = transitions.after_retry(current)
+    if after is not None and current is not None:
+        states.write(connection, after, "retried", at, f"was waiting after {current.last_error}")
+    return after
 
 
 def erase(connection: Connection, conversation: int, segment_ids: Sequence[str]) -> None:
@@ -175,16 +149,16 @@ def erase(connection: Connection, conversation: int, segment_ids: Sequence[str])
         ).fetchone()
         if row is None:
             continue
-        if row[1] is None:
-            search.remove_segment(connection, row[0])
-            vectors.remove_segment(connection, row[0])
-        connection.execute("DELETE FROM segments WHERE key = ?", (row[0],))
+        key, superseded = row
+        if superseded is None:
+            _remove_from_indexes(connection, key)
+        connection.execute("DELETE FROM segments WHERE key = ?", (key,))
 
 
 def remake(connection: Connection, state: MemoryState, remade: Sequence[Segment]) -> None:
     """Write live segments in the place of erased ones."""
     for segment in remade:
-        _insert(connection, state.key, _account(connection, state, segment))
+        _add(connection, state, segment)
 
 
 def spans(connection: Connection, key: int) -> list[transitions.Span]:
@@ -197,61 +171,42 @@ def spans(connection: Connection, key: int) -> list[transitions.Span]:
     return [transitions.Span(*row) for row in rows]
 
 
-def _account(connection: Connection, state: MemoryState, segment: Segment) -> Segment:
-    """Return the segment with the tape's token counts and its version of the log."""
-    before = tape.sum_tokens_at(connection, state.key, segment.first_seq - 1)
+def _add(connection: Connection, state: MemoryState, segment: Segment) -> Segment:
+    """Write a segment with the tape's token counts and its version of the log, and return it."""
     sum_tokens = tape.sum_tokens_at(connection, state.key, segment.last_seq)
     newest: int | None = connection.execute(
         "SELECT notes_version FROM segments WHERE conversation = ? "
         "ORDER BY version DESC, notes_version DESC LIMIT 1",
         (state.key,),
     ).get
-    return replace(
+    segment = replace(
         segment,
-        source_tokens=sum_tokens - before,
+        source_tokens=sum_tokens - tape.sum_tokens_at(connection, state.key, segment.first_seq - 1),
         sum_tokens=sum_tokens,
         version=state.lock_version,
         superseded=None,
         notes_version=(newest or 0) + 1,
     )
-
-
-def _insert(connection: Connection, conversation: int, segment: Segment) -> None:
     key: int | None = connection.execute(
-        "INSERT INTO segments (conversation, id, generation, first_seq, last_seq, text, notes, "
-        "tokens, source_tokens, sum_tokens, lost, made_by, created_at, version, dropped, "
-        "failed, notes_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        f"INSERT INTO segments (conversation, {SEGMENTS.columns}) VALUES (?, {SEGMENTS.places}) "  # noqa: S608 - constants
         "ON CONFLICT (conversation, id) DO NOTHING RETURNING key",
-        (
-            conversation,
-            segment.id,
-            segment.generation,
-            segment.first_seq,
-            segment.last_seq,
-            segment.text,
-            encode_notes(segment.notes),
-            segment.tokens,
-            segment.source_tokens,
-            segment.sum_tokens,
-            encode_lost(segment.lost),
-            segment.made_by,
-            encode_instant(segment.created_at),
-            segment.version,
-            encode_dropped(segment.dropped),
-            encode_failed(segment.failed),
-            segment.notes_version,
-        ),
+        (state.key, *SEGMENTS.encode(segment)),
     ).get
     if key is None:
         raise StoreError(f"segment id {segment.id!r} is taken: take a new id from the clock")
-    search.add_segment(connection, conversation, key, segment)
+    search.add_segment(connection, state.key, key, segment)
+    return segment
 
 
 def _supersede(connection: Connection, state: MemoryState, replaced: Sequence[str]) -> None:
     for segment_id in replaced:
-        key = connection.execute(
+        key: int = connection.execute(
             "UPDATE segments SET superseded = ? WHERE conversation = ? AND id = ? RETURNING key",
             (state.lock_version, state.key, segment_id),
         ).get
-        search.remove_segment(connection, key)
-        vectors.remove_segment(connection, key)
+        _remove_from_indexes(connection, key)
+
+
+def _remove_from_indexes(connection: Connection, key: int) -> None:
+    search.remove_segment(connection, key)
+    vectors.remove_segment(connection, key)

@@ -64,11 +64,6 @@ class Snapshots:
         return Snapshot(state=state, segments=live, tail=_newest(tail, tail_tokens), facts=pin)
 
 
-def read(connection: Connection, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
-    """Return a snapshot without caching it."""
-    return Snapshots().read(connection, ref, tail_tokens=tail_tokens)
-
-
 def _tail(
     connection: Connection, state: MemoryState, known: tuple[Message, ...], max_tokens: int
 ) -> tuple[Message, ...]:

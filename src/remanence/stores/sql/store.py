@@ -1,64 +1,63 @@
 """A store in a SQL database: each method is one transaction of a backend."""
 
-import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from datetime import datetime
-from functools import partial
-from typing import Protocol, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from remanence.clock import Clock
-from remanence.errors import MissingExtra
-from remanence.protocols import EVERYTHING
 from remanence.stores.rows import state_from_row
 from remanence.stores.sql import (
-    facts,
+    facts as facts_sql,
     forgetting,
     ledger,
-    looks,
-    segments,
+    looks as looks_sql,
+    nearest as nearest_sql,
+    segments as segments_sql,
+    snapshots,
     states,
     tape,
     turns,
     vectors,
 )
 from remanence.stores.sql.connection import Connection
-from remanence.types import (
-    Appended,
-    ConversationRef,
-    Erased,
-    Erasure,
-    Fact,
-    FactChanges,
-    FactsPin,
-    Failure,
-    Hit,
-    LogEntry,
-    Look,
-    MemoryState,
-    Message,
-    Owner,
-    RecallFilter,
-    Segment,
-    Snapshot,
-    Usage,
-    UsageTotal,
-    VectorTask,
-)
+from remanence.types import Appended, ConversationRef, Message, Owner, Snapshot
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Connection], T]
-ReadSnapshot: TypeAlias = Callable[..., Snapshot | None]
+Operation: TypeAlias = Callable[Concatenate[Connection, P], T]
+Method: TypeAlias = Callable[Concatenate["SQLStore", P], Coroutine[Any, Any, T]]
+
+
+def read_method(operation: Operation[P, T]) -> Method[P, T]:
+    """Return a method of a store that runs an operation on one state of the database."""
+
+    @wraps(operation)
+    async def method(store: "SQLStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await store._read(lambda connection: operation(connection, *args, **kwargs))
+
+    return method
+
+
+def write_method(operation: Operation[P, T]) -> Method[P, T]:
+    """Return a method of a store that runs an operation in a transaction."""
+
+    @wraps(operation)
+    async def method(store: "SQLStore", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await store._write(lambda connection: operation(connection, *args, **kwargs))
+
+    return method
 
 
 class SQLStore(ABC):
     """The methods of a `Store` whose statements every backend shares.
 
-    A backend runs work in a transaction, and decides how a tape grows and how it is deleted.
+    A backend runs work in a transaction, and decides when the words of messages are indexed.
     """
 
     _clock: Clock
-    _read_snapshot: ReadSnapshot
+    _snapshots: snapshots.Snapshots | None = None
 
     @abstractmethod
     async def _write(self, work: Work[T]) -> T:
@@ -69,17 +68,12 @@ class SQLStore(ABC):
         """Run *work* on one state of the database."""
 
     @abstractmethod
-    def _append(
-        self,
-        ref: ConversationRef,
-        access: tape.Access,
-        now: datetime,
-        entries: Sequence[tape.Entry],
-        connection: Connection,
-    ) -> tape.TapeWrite: ...
+    def _index(self, connection: Connection, written: tape.TapeWrite) -> None:
+        """Index new messages, or plan to; in the transaction that wrote them."""
 
     @abstractmethod
-    def _delete(self, ref: ConversationRef, connection: Connection) -> bool: ...
+    def _remove_words(self, connection: Connection, conversation: int) -> None:
+        """Remove the words of a deleted conversation from the index, or plan to."""
 
     async def append(
         self,
@@ -92,247 +86,81 @@ class SQLStore(ABC):
     ) -> Appended:
         now = self._clock.now()
         entries = [tape.entry(message, self._clock, now) for message in messages]
-        written = await self._write(
-            partial(self._append, ref, tape.Access(user, turn, any_user), now, entries)
-        )
+        access = tape.Access(user, turn, any_user)
+
+        def write(connection: Connection) -> tape.TapeWrite:
+            written = tape.append(connection, ref, access, now, entries)
+            self._index(connection, written)
+            return written
+
+        written = await self._write(write)
         stored = (
-            place if isinstance(place, Message) else item.message_at(place)
+            place if isinstance(place, Message) else item.message.replace(seq=place)
             for item, place in zip(entries, written.places, strict=True)
         )
         return Appended(tuple(stored), state_from_row(written.state))
 
-    async def state(self, ref: ConversationRef) -> MemoryState | None:
-        return await self._read(lambda connection: states.by_ref(connection, ref))
-
     async def snapshot(self, ref: ConversationRef, *, tail_tokens: int) -> Snapshot | None:
-        return await self._read(
-            lambda connection: self._read_snapshot(connection, ref, tail_tokens=tail_tokens)
-        )
-
-    async def messages(
-        self, ref: ConversationRef, *, after: int, limit: int | None, max_tokens: int | None = None
-    ) -> tuple[Message, ...]:
-        return await self._read(
-            lambda connection: tape.messages(
-                connection, ref, after=after, limit=limit, max_tokens=max_tokens
-            )
-        )
-
-    async def segments(self, ref: ConversationRef, *, live: bool) -> tuple[Segment, ...]:
-        read = segments.live_of if live else segments.every
-        return await self._read(lambda connection: read(connection, ref))
-
-    async def segment(self, ref: ConversationRef, segment_id: str) -> Segment | None:
-        return await self._read(lambda connection: segments.one(connection, ref, segment_id))
-
-    async def commit_observation(self, state: MemoryState, segment: Segment) -> MemoryState | None:
-        return await self._write(
-            lambda connection: segments.commit_observation(connection, state, segment)
-        )
-
-    async def replace_observation(
-        self, state: MemoryState, segment: Segment, replaced: str
-    ) -> MemoryState | None:
-        return await self._write(
-            lambda connection: segments.replace_observation(connection, state, segment, replaced)
-        )
-
-    async def commit_reflection(
-        self,
-        state: MemoryState,
-        segment: Segment,
-        replaced: Sequence[str],
-        *,
-        purge: bool = False,
-    ) -> MemoryState | None:
-        return await self._write(
-            lambda connection: segments.commit_reflection(
-                connection, state, segment, replaced, purge=purge
-            )
-        )
-
-    async def activate(
-        self, state: MemoryState, *, active_seq: int, tail_seq: int, at: datetime
-    ) -> MemoryState | None:
-        return await self._write(
-            lambda connection: segments.activate(
-                connection, state, active_seq=active_seq, tail_seq=tail_seq, at=at
-            )
-        )
-
-    async def record_failure(self, state: MemoryState, failure: Failure) -> MemoryState | None:
-        return await self._write(
-            lambda connection: segments.record_failure(connection, state, failure)
-        )
-
-    async def lease(
-        self, state: MemoryState, *, owner: str, now: datetime, until: datetime
-    ) -> bool:
-        return await self._write(
-            lambda connection: states.lease(
-                connection, state.key, owner=owner, now=now, until=until
-            )
-        )
-
-    async def looks(self, *, after: tuple[datetime, int] | None, limit: int) -> tuple[Look, ...]:
-        return await self._read(lambda connection: looks.page(connection, after=after, limit=limit))
-
-    async def rest(self, state: MemoryState, *, at: datetime | None, tokens: int) -> bool:
-        return await self._write(
-            lambda connection: looks.rest(connection, state, at=at, tokens=tokens)
-        )
-
-    async def use_look_rules(self, digest: str, *, at: datetime) -> bool:
-        return await self._write(lambda connection: looks.use_rules(connection, digest, at=at))
-
-    async def forget_failures(self, state: MemoryState, *, at: datetime) -> MemoryState | None:
-        return await self._write(
-            lambda connection: segments.forget_failures(connection, state, at=at)
-        )
-
-    async def release(self, state: MemoryState, *, owner: str) -> None:
-        await self._write(lambda connection: states.release(connection, state.key, owner=owner))
-
-    async def take_turn(
-        self,
-        ref: ConversationRef,
-        *,
-        owner: str,
-        now: datetime,
-        until: datetime,
-        dead: datetime | None = None,
-    ) -> datetime | None:
-        return await self._write(
-            lambda connection: turns.take(
-                connection, ref, owner=owner, now=now, until=until, dead=dead
-            )
-        )
-
-    async def prolong_turn(self, ref: ConversationRef, *, owner: str, until: datetime) -> bool:
-        return await self._write(
-            lambda connection: turns.prolong(connection, ref, owner=owner, until=until)
-        )
-
-    async def end_turn(self, ref: ConversationRef, *, owner: str) -> None:
-        await self._write(lambda connection: turns.end(connection, ref, owner=owner))
-
-    async def log(self, ref: ConversationRef) -> tuple[LogEntry, ...]:
-        return await self._read(lambda connection: states.log(connection, ref))
-
-    async def outcomes(self, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
-        return await self._read(
-            lambda connection: states.outcomes(connection, since=since, limit=limit)
-        )
-
-    async def conversations(
-        self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
-    ) -> tuple[MemoryState, ...]:
-        return await self._read(
-            lambda connection: states.page(connection, tenant=tenant, after=after, limit=limit)
-        )
-
-    async def facts(
-        self, owner: Owner, *, history: bool = False, limit: int | None = None
-    ) -> tuple[Fact, ...]:
-        return await self._read(
-            lambda connection: facts.of_owner(connection, owner, history=history, limit=limit)
-        )
-
-    async def fact(self, owner: Owner, fact_id: str) -> Fact | None:
-        return await self._read(lambda connection: facts.one(connection, owner, fact_id))
-
-    async def search_facts(self, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
-        return await self._read(
-            lambda connection: facts.find(connection, owner, query, limit=limit)
-        )
-
-    async def save_facts(self, changes: FactChanges) -> tuple[Fact, ...] | None:
-        return await self._write(lambda connection: facts.save(connection, changes))
-
-    async def commit_facts(
-        self, state: MemoryState, changes: FactChanges, *, facts_seq: int, at: datetime
-    ) -> MemoryState | None:
-        return await self._write(
-            lambda connection: facts.commit(connection, state, changes, facts_seq=facts_seq, at=at)
-        )
-
-    async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
-        return await self._write(lambda connection: facts.forget(connection, owner, fact_id))
-
-    async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
-        return await self._write(lambda connection: facts.pin(connection, state, owner, pin))
-
-    async def next_vector_task(self, model: str) -> VectorTask | None:
-        return await self._read(lambda connection: vectors.next_task(connection, model))
-
-    async def save_vectors(self, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
-        await self._write(lambda connection: vectors.save(connection, task, found))
-
-    async def nearest(
-        self,
-        ref: ConversationRef,
-        model: str,
-        vector: Sequence[float],
-        *,
-        limit: int,
-        only: RecallFilter = EVERYTHING,
-    ) -> tuple[Hit, ...]:
-        find = _nearest().find
-        return await self._read(
-            lambda connection: find(connection, ref, model, vector, limit=limit, only=only)
-        )
-
-    async def nearest_facts(
-        self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
-    ) -> tuple[Fact, ...]:
-        find = _nearest().find_facts
-        return await self._read(
-            lambda connection: find(connection, owner, model, vector, limit=limit)
-        )
-
-    async def forget(self, state: MemoryState, erasure: Erasure, *, at: datetime) -> Erased | None:
-        return await self._write(lambda c: forgetting.forget(c, state, erasure, at=at))
+        cache = snapshots.Snapshots() if self._snapshots is None else self._snapshots
+        return await self._read(partial(cache.read, ref=ref, tail_tokens=tail_tokens))
 
     async def delete(self, ref: ConversationRef) -> bool:
-        return await self._write(partial(self._delete, ref))
+        return await self._write(partial(self._delete, ref=ref))
 
     async def forget_user(self, owner: Owner) -> None:
-        await self._write(partial(self._forget_user, owner))
+        def forget(connection: Connection) -> None:
+            for ref in tape.conversations_of(connection, owner):
+                self._delete(connection, ref)
+            facts_sql.forget_owner(connection, owner)
+            ledger.forget_user(connection, owner)
 
-    async def record_usage(self, usages: Sequence[Usage]) -> None:
-        await self._write(lambda connection: ledger.record(connection, usages))
+        await self._write(forget)
 
-    async def usage(
-        self,
-        *,
-        tenant: str | None = None,
-        conversation: ConversationRef | None = None,
-        user: str | None = None,
-        since: datetime | None = None,
-    ) -> tuple[UsageTotal, ...]:
-        return await self._read(
-            lambda connection: ledger.totals(
-                connection, tenant=tenant, conversation=conversation, user=user, since=since
-            )
-        )
+    def _delete(self, connection: Connection, ref: ConversationRef) -> bool:
+        key = tape.delete(connection, ref)
+        if key is not None:
+            facts_sql.erase_of_conversation(connection, ref)
+            self._remove_words(connection, key)
+        return key is not None
 
-    def _forget_user(self, owner: Owner, connection: Connection) -> None:
-        for ref in tape.conversations_of(connection, owner):
-            self._delete(ref, connection)
-        facts.forget_owner(connection, owner)
-        ledger.forget_user(connection, owner)
+    state = read_method(states.by_ref)
+    messages = read_method(tape.messages)
+    conversations = read_method(states.page)
+    forget = write_method(forgetting.forget)
 
+    segments = read_method(segments_sql.of_ref)
+    segment = read_method(segments_sql.one)
+    commit_observation = write_method(segments_sql.commit_observation)
+    replace_observation = write_method(segments_sql.replace_observation)
+    commit_reflection = write_method(segments_sql.commit_reflection)
+    activate = write_method(segments_sql.activate)
 
-class _Nearest(Protocol):
-    """The module that needs numpy."""
+    lease = write_method(states.lease)
+    release = write_method(states.release)
+    record_failure = write_method(segments_sql.record_failure)
+    forget_failures = write_method(segments_sql.forget_failures)
+    looks = read_method(looks_sql.page)
+    rest = write_method(looks_sql.rest)
+    use_look_rules = write_method(looks_sql.use_rules)
+    log = read_method(states.log)
+    outcomes = read_method(states.outcomes)
 
-    find: Callable[..., tuple[Hit, ...]]
-    find_facts: Callable[..., tuple[Fact, ...]]
+    take_turn = write_method(turns.take)
+    prolong_turn = write_method(turns.prolong)
+    end_turn = write_method(turns.end)
 
+    facts = read_method(facts_sql.of_owner)
+    fact = read_method(facts_sql.one)
+    search_facts = read_method(facts_sql.find)
+    save_facts = write_method(facts_sql.save)
+    commit_facts = write_method(facts_sql.commit)
+    forget_fact = write_method(facts_sql.forget)
+    pin_facts = write_method(facts_sql.pin)
 
-def _nearest() -> _Nearest:
-    try:
-        module = importlib.import_module("remanence.stores.sql.nearest")
-    except ModuleNotFoundError as error:
-        raise MissingExtra("vectors", error.name or "numpy") from error
-    return cast(_Nearest, module)  # a module has its functions as attributes
+    next_vector_task = read_method(vectors.next_task)
+    save_vectors = write_method(vectors.save)
+    nearest = read_method(nearest_sql.find)
+    nearest_facts = read_method(nearest_sql.find_facts)
+
+    record_usage = write_method(ledger.record)
+    usage = read_method(ledger.totals)

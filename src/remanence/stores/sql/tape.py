@@ -7,7 +7,7 @@ from typing import Any, LiteralString, NamedTuple
 from remanence.clock import Clock
 from remanence.errors import DuplicateMessage, InvalidMessage, WrongUser
 from remanence.stores.rows import (
-    MESSAGE_COLUMNS,
+    MESSAGES,
     NO_LIMIT,
     STATE_COLUMNS,
     Row,
@@ -15,47 +15,26 @@ from remanence.stores.rows import (
     encode_content,
     encode_instant,
     encode_time,
-    message_from_row,
 )
 from remanence.stores.sql import turns
 from remanence.stores.sql.connection import Connection, Cursor
-from remanence.types import ConversationRef, Message, Owner, ToolResultPart
+from remanence.types import ConversationRef, Message, Owner
 
-_SELECT: LiteralString = f"SELECT {MESSAGE_COLUMNS} FROM messages "  # noqa: S608 - a constant
-_OF_REF: LiteralString = (
+_SELECT: LiteralString = f"SELECT {MESSAGES.columns} FROM messages "  # noqa: S608 - a constant
+OF_REF: LiteralString = (
     "WHERE conversation = (SELECT key FROM conversations WHERE tenant = ? AND id = ?) "
 )
-_SELECT_STATE: LiteralString = (
-    f'SELECT key, "user", indexed_seq, {STATE_COLUMNS} '  # noqa: S608 - a constant
-    "FROM conversations JOIN states ON conversation = key "
-)
+_IDENTITY = ("role", "kind", "name", "content")
 
 
 class Entry(NamedTuple):
-    """A message encoded for writing; made outside of the writer's thread."""
+    """A message with id and time, and its texts for the database; made outside the writer's thread."""
 
     message: Message
-    id: str
     id_is_new: bool
     content: str
     calls: str | None
-    result_ids: tuple[str, ...]
-    created_at: datetime
-    created_at_text: str
-
-    def message_at(self, seq: int) -> Message:
-        """Return the message as it is on the tape."""
-        message = self.message
-        return Message(
-            role=message.role,
-            content=message.content,
-            id=self.id,
-            name=message.name,
-            created_at=self.created_at,
-            kind=message.kind,
-            seq=seq,
-            tokens=message.tokens,
-        )
+    created_at: str
 
 
 class Access(NamedTuple):
@@ -79,14 +58,13 @@ def entry(message: Message, clock: Clock, now: datetime) -> Entry:
     """Return the entry of a message, with a new id and the time *now* if it has none."""
     created_at = message.created_at or now
     return Entry(
-        message=message,
-        id=clock.new_id("msg") if message.id is None else message.id,
-        id_is_new=message.id is None,
-        content=encode_content(message.content),
-        calls=encode_call_ids(message.content),
-        result_ids=tuple([p.call_id for p in message.content if isinstance(p, ToolResultPart)]),
-        created_at=created_at,
-        created_at_text=encode_time(created_at),
+        message.replace(
+            id=clock.new_id("msg") if message.id is None else message.id, created_at=created_at
+        ),
+        message.id is None,
+        encode_content(message.content),
+        encode_call_ids(message.content),
+        encode_time(created_at),
     )
 
 
@@ -107,28 +85,37 @@ def append(
     key, _, indexed_seq, *state, look_tokens, seq, sum_tokens, last_message_at, look_at = row
     places: list[int | Message] = []
     for item in entries:
-        stored = None if item.id_is_new else _existing_message(connection, ref, key, item)
+        stored = None if item.id_is_new else _existing_message(connection, ref, key, item.message)
         if stored is None:
-            _require_calls(connection, ref, key, item.result_ids)
-            seq, sum_tokens = seq + 1, sum_tokens + item.message.tokens
-            last_message_at = encode_instant(item.created_at)
-            _insert(connection, key, item, seq, sum_tokens)
+            message = item.message
+            _require_calls(connection, ref, key, message)
+            seq, sum_tokens = seq + 1, sum_tokens + message.tokens
+            last_message_at = encode_instant(message.created_at or now)
+            texts = (message.role, message.kind, message.name, item.content, item.calls)
+            connection.execute(
+                "INSERT INTO messages (conversation, seq, id, role, kind, name, content, calls, "
+                "created_at, tokens, sum_tokens) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (key, seq, message.id, *texts, item.created_at, message.tokens, sum_tokens),
+            )
         places.append(stored or seq)
     look_now = encode_instant(now)
     if sum_tokens > look_tokens and (look_at is None or look_at > look_now):
         look_at = look_now
+    grown = (seq, sum_tokens, last_message_at, look_at)
     connection.execute(
         "UPDATE states SET last_seq = ?, last_sum_tokens = ?, last_message_at = ?, look_at = ? "
         "WHERE conversation = ?",
-        (seq, sum_tokens, last_message_at, look_at, key),
+        (*grown, key),
     )
-    grown = (*state, look_tokens, seq, sum_tokens, last_message_at, look_at)
-    return TapeWrite(tuple(places), grown, key, seq - indexed_seq)
+    return TapeWrite(tuple(places), (*state, look_tokens, *grown), key, seq - indexed_seq)
 
 
 def _state(connection: Connection, ref: ConversationRef) -> tuple[Any, ...] | None:
     row: tuple[Any, ...] | None = connection.execute(
-        _SELECT_STATE + "WHERE tenant = ? AND conversations.id = ?", ref
+        f'SELECT key, "user", indexed_seq, {STATE_COLUMNS} '  # noqa: S608 - a constant
+        "FROM conversations JOIN states ON conversation = key "
+        "WHERE tenant = ? AND conversations.id = ?",
+        ref,
     ).fetchone()
     return row
 
@@ -136,7 +123,7 @@ def _state(connection: Connection, ref: ConversationRef) -> tuple[Any, ...] | No
 def _create(connection: Connection, ref: ConversationRef, now: datetime) -> tuple[Any, ...]:
     key: int = connection.execute(
         "INSERT INTO conversations (tenant, id, created_at) VALUES (?, ?, ?) RETURNING key",
-        (ref.tenant, ref.id, encode_instant(now)),
+        (*ref, encode_instant(now)),
     ).get
     connection.execute("INSERT INTO states (conversation) VALUES (?)", (key,))
     row = _state(connection, ref)
@@ -162,65 +149,39 @@ def _name_user(
     return True
 
 
-def _insert(connection: Connection, key: int, item: Entry, seq: int, sum_tokens: int) -> None:
-    message = item.message
-    connection.execute(
-        "INSERT INTO messages (conversation, seq, id, role, kind, name, content, calls, "
-        "created_at, tokens, sum_tokens) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            key,
-            seq,
-            item.id,
-            message.role,
-            message.kind,
-            message.name,
-            item.content,
-            item.calls,
-            item.created_at_text,
-            message.tokens,
-            sum_tokens,
-        ),
-    )
-
-
 def _existing_message(
-    connection: Connection, ref: ConversationRef, key: int, item: Entry
+    connection: Connection, ref: ConversationRef, key: int, message: Message
 ) -> Message | None:
     """Return the message with this id, if it is equal."""
     row = connection.execute(
-        _SELECT + "WHERE conversation = ? AND id = ?", (key, item.id)
+        _SELECT + "WHERE conversation = ? AND id = ?", (key, message.id)
     ).fetchone()
     if row is None:
         return None
-    stored, message = message_from_row(row), item.message
+    stored = MESSAGES.decode(row)
     if stored.kind == "forgotten":
         return stored  # a retried append brings nothing back
-    if (stored.role, stored.kind, stored.name, stored.content) != (
-        message.role,
-        message.kind,
-        message.name,
-        message.content,
-    ):
+    if any(getattr(stored, field) != getattr(message, field) for field in _IDENTITY):
         raise DuplicateMessage(
-            f"message id {item.id!r} is taken by message {stored.seq} of conversation "
+            f"message id {message.id!r} is taken by message {stored.seq} of conversation "
             f"{ref.id!r}, which is another one: give this one its own id, or none"
         )
     return stored
 
 
 def _require_calls(
-    connection: Connection, ref: ConversationRef, key: int, call_ids: Sequence[str]
+    connection: Connection, ref: ConversationRef, key: int, message: Message
 ) -> None:
-    for call_id in call_ids:
+    for result in message.tool_results:
         # Newest first: the call is usually a few messages before its result.
         found = connection.execute(
             "SELECT 1 FROM messages, json_each(calls) WHERE conversation = ? "
             "AND calls IS NOT NULL AND value = ? ORDER BY seq DESC LIMIT 1",
-            (key, call_id),
+            (key, result.call_id),
         ).fetchone()
         if found is None:
             raise InvalidMessage(
-                f"tool call {call_id!r} is not on the tape of conversation {ref.id!r}: "
+                f"tool call {result.call_id!r} is not on the tape of conversation {ref.id!r}: "
                 "append the assistant's message with that call before its result"
             )
 
@@ -231,11 +192,11 @@ def messages(
     *,
     after: int,
     limit: int | None,
-    max_tokens: int | None,
+    max_tokens: int | None = None,
 ) -> tuple[Message, ...]:
     """Return messages above *after*, as many as the limits allow."""
     rows = connection.execute(
-        _SELECT + _OF_REF + "AND seq > ? ORDER BY seq LIMIT ?",
+        _SELECT + OF_REF + "AND seq > ? ORDER BY seq LIMIT ?",
         (*ref, after, NO_LIMIT if limit is None else limit),
     )
     return _within(rows, max_tokens)
@@ -253,14 +214,12 @@ def tail(
 
 def _within(rows: Cursor, max_tokens: int | None) -> tuple[Message, ...]:
     """Return the first rows of at most *max_tokens* together; later rows are not read."""
-    if max_tokens is None:
-        return tuple(message_from_row(row) for row in rows)
     selected: list[Message] = []
     tokens = 0
     for row in rows:
-        message = message_from_row(row)
+        message = MESSAGES.decode(row)
         tokens += message.tokens
-        if selected and tokens > max_tokens:
+        if selected and max_tokens is not None and tokens > max_tokens:
             rows.close()
             break
         selected.append(message)
@@ -286,6 +245,7 @@ def conversations_of(connection: Connection, owner: Owner) -> list[ConversationR
 def delete(connection: Connection, ref: ConversationRef) -> int | None:
     """Delete a conversation and all that refers to it; return its key, if it existed."""
     connection.lock(ref)
+    connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ?", ref)  # nothing is added now
     key: int | None = connection.execute(
         "DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key", ref
     ).get

@@ -15,27 +15,22 @@ def take(
     owner: str,
     now: datetime,
     until: datetime,
-    dead: datetime | None,
+    dead: datetime | None = None,
 ) -> datetime | None:
     """Acquire the turn; return the end of another owner's turn, or None on success."""
     connection.lock(ref)
+    ends = (encode_instant(now), encode_instant(dead) if dead else None)
     connection.execute(
         "INSERT INTO turns (tenant, id, owner, until) VALUES (?, ?, ?, ?) "
         "ON CONFLICT (tenant, id) DO UPDATE SET owner = excluded.owner, until = excluded.until "
         "WHERE turns.until <= ? OR turns.until = ?",
-        (
-            *ref,
-            owner,
-            encode_instant(until),
-            encode_instant(now),
-            encode_instant(dead) if dead else None,
-        ),
+        (*ref, owner, encode_instant(until), *ends),
     )
     if connection.changes() == 1:
         return None
-    row = connection.execute("SELECT until FROM turns WHERE tenant = ? AND id = ?", ref).fetchone()
-    assert row is not None
-    return decode_time(row[0])
+    return decode_time(
+        connection.execute("SELECT until FROM turns WHERE tenant = ? AND id = ?", ref).get
+    )
 
 
 def prolong(connection: Connection, ref: ConversationRef, *, owner: str, until: datetime) -> bool:
@@ -62,8 +57,3 @@ def require(connection: Connection, ref: ConversationRef, owner: str) -> None:
             f"the turn of conversation {ref.id!r} is over: the conversation was deleted, or this "
             "process was suspended and another one goes on; send the message again"
         )
-
-
-def forget(connection: Connection, ref: ConversationRef) -> None:
-    """End the turn of a conversation that is deleted: nothing more may be added to it."""
-    connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ?", ref)

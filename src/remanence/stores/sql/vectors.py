@@ -2,7 +2,7 @@
 
 import sys
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import sqrt
 
 from remanence.stores.rows import Row, decode_content, decode_notes
@@ -20,9 +20,9 @@ def next_task(connection: Connection, model: str) -> VectorTask | None:
     return _segment_task(connection, model) or _facts_task(connection, model)
 
 
-def save(connection: Connection, task: VectorTask, vectors: Sequence[Sequence[float]]) -> None:
+def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
     """Write the vectors of items that still exist, and move the cursor past the task."""
-    for item, vector in zip(task.items, vectors, strict=True):
+    for item, vector in zip(task.items, found, strict=True):
         if task.subject == "fact":
             connection.execute(
                 "INSERT INTO fact_vectors (fact, model, vector) "
@@ -91,26 +91,23 @@ def _segment_task(connection: Connection, model: str) -> VectorTask | None:
     ).fetchone()
     if row is None:
         return None
-    key, conversation, generation, first_seq, last_seq, superseded, text, notes = row
+    segment_key, conversation, generation, first_seq, last_seq, superseded, text, notes = row
     items: list[VectorItem] = []
     if superseded is None:
         texts = [note.text for note in decode_notes(notes)] or [text]
-        items += [VectorItem(note_rowid(key, place), text) for place, text in enumerate(texts)]
+        items += [
+            VectorItem(note_rowid(segment_key, place), text) for place, text in enumerate(texts)
+        ]
     if generation == 0:  # each message is observed once, so it gets its vector with that segment
-        items += _messages(connection, conversation, first_seq, last_seq)
-    return VectorTask(model=model, subject="segment", cursor=key, items=tuple(_cut(items)))
-
-
-def _messages(
-    connection: Connection, conversation: int, first_seq: int, last_seq: int
-) -> Iterator[VectorItem]:
-    rows = connection.execute(
-        "SELECT key, content FROM messages "
-        "WHERE conversation = ? AND seq BETWEEN ? AND ? AND kind = 'message'",
-        (conversation, first_seq, last_seq),
-    )
-    for key, content in rows:
-        yield VectorItem(key, searchable_text(decode_content(content)))
+        rows = connection.execute(
+            "SELECT key, content FROM messages "
+            "WHERE conversation = ? AND seq BETWEEN ? AND ? AND kind = 'message'",
+            (conversation, first_seq, last_seq),
+        )
+        items += [
+            VectorItem(key, searchable_text(decode_content(content))) for key, content in rows
+        ]
+    return VectorTask(model=model, subject="segment", cursor=segment_key, items=_cut(items))
 
 
 def _facts_task(connection: Connection, model: str) -> VectorTask | None:
@@ -126,11 +123,11 @@ def _facts_task(connection: Connection, model: str) -> VectorTask | None:
         VectorItem(key, summary, Owner(tenant, user), id_)
         for key, summary, tenant, user, id_ in rows
     ]
-    return VectorTask(model=model, subject="fact", cursor=items[-1].key, items=tuple(_cut(items)))
+    return VectorTask(model=model, subject="fact", cursor=items[-1].key, items=_cut(items))
 
 
-def _cut(items: Sequence[VectorItem]) -> Iterator[VectorItem]:
-    """Yield the items that have a text, cut to the length that embedders accept."""
-    for item in items:
-        if text := item.text.strip():
-            yield item._replace(text=text[:_MAX_CHARACTERS])
+def _cut(items: Sequence[VectorItem]) -> tuple[VectorItem, ...]:
+    """Return the items that have a text, cut to the length that embedders accept."""
+    return tuple(
+        item._replace(text=text[:_MAX_CHARACTERS]) for item in items if (text := item.text.strip())
+    )

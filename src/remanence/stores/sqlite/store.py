@@ -1,8 +1,6 @@
 """The store: each method is one job of the writer, or one of the reader."""
 
 import itertools
-from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
@@ -10,13 +8,7 @@ from remanence.clock import Clock
 from remanence.errors import StoreUnavailable
 from remanence.protocols import EVERYTHING
 from remanence.stores.optional import write_if_possible
-from remanence.stores.sql import (
-    facts,
-    search,
-    snapshots,
-    tape,
-    turns,
-)
+from remanence.stores.sql import search, snapshots, tape
 from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.store import SQLStore
 from remanence.stores.sqlite import unindexed
@@ -26,12 +18,7 @@ from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.scrub import scrub
 from remanence.stores.sqlite.upkeep import Upkeep
 from remanence.stores.sqlite.worker import Work, Worker, commit_together, read_each
-from remanence.types import (
-    ConversationRef,
-    Hit,
-    Problem,
-    RecallFilter,
-)
+from remanence.types import ConversationRef, Hit, Problem, RecallFilter
 
 T = TypeVar("T")
 
@@ -55,9 +42,8 @@ class SQLiteStore(SQLStore):
             idle=self._upkeep.step,
         )
         self._reader = self._writer
-        self._read_snapshot = snapshots.read
         if not database.in_memory:
-            self._read_snapshot = snapshots.Snapshots().read
+            self._snapshots = snapshots.Snapshots()
             self._reader = Worker(
                 "reader",
                 path=database.path,
@@ -145,22 +131,8 @@ class SQLiteStore(SQLStore):
     async def _read(self, work: Work[T]) -> T:
         return await self._reader.submit(work)
 
-    def _append(
-        self,
-        ref: ConversationRef,
-        access: tape.Access,
-        now: datetime,
-        entries: Sequence[tape.Entry],
-        connection: Connection,
-    ) -> tape.TapeWrite:
-        written = tape.append(connection, ref, access, now, entries)
+    def _index(self, _: Connection, written: tape.TapeWrite) -> None:
         self._upkeep.note_append(written.conversation, unindexed=written.unindexed)
-        return written
 
-    def _delete(self, ref: ConversationRef, connection: Connection) -> bool:
-        turns.forget(connection, ref)
-        key = tape.delete(connection, ref)
-        if key is not None:
-            facts.erase_of_conversation(connection, ref)
-            self._upkeep.note_deletion(connection, key)
-        return key is not None
+    def _remove_words(self, connection: Connection, conversation: int) -> None:
+        self._upkeep.note_deletion(connection, conversation)

@@ -1,5 +1,6 @@
 """Search of messages outside the text index, for when it cannot be written."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -33,29 +34,19 @@ def find(
     ).fetchall()
     if not words or not rows or limit < 1:
         return ()
-    found = _matches(_definition(connection), rows, words)
-    hits = (search.hit(connection, ref, rowid, score) for rowid, score in found)
-    return tuple([hit for hit in hits if only.allows(hit)][:limit])
-
-
-def _definition(connection: fts.Connection) -> str:
-    """Return the statement that creates the index, so that both use the same tokenizer."""
-    sql: str = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'text_index'").get
-    return sql
-
-
-def _matches(definition: str, rows: Sequence[Row], words: str) -> Sequence[Row]:
-    index = apsw.Connection(":memory:")
-    try:
+    # Created as the index is, so that both use the same tokenizer.
+    definition: str = connection.execute(
+        "SELECT sql FROM sqlite_schema WHERE name = 'text_index'"
+    ).get
+    with contextlib.closing(apsw.Connection(":memory:")) as index:
         index.execute(definition)
         index.executemany(
             "INSERT INTO text_index (rowid, scope, terms) VALUES (?, '', ?)",
             [(key, index_terms(searchable_text(decode_content(content)))) for key, content in rows],
         )
-        return index.execute(
+        matches = index.execute(
             "SELECT rowid, -bm25(text_index, 0.0, 1.0) AS score FROM text_index "
             "WHERE text_index MATCH ? ORDER BY score DESC, rowid DESC",
             (f"terms : ({words})",),
         ).fetchall()
-    finally:
-        index.close()
+    return search.first_hits(connection, ref, matches, limit=limit, only=only)
