@@ -33,6 +33,7 @@ from remanence.recall.indexer import VectorIndexer
 from remanence.recall.search import Search
 from remanence.runtime import Runtime
 from remanence.settings import Settings
+from remanence.stores import mask_password
 from remanence.tokens import counter_for
 from remanence.types import Budget
 
@@ -62,8 +63,9 @@ def choose_engine(settings: Settings, url: str) -> EngineFactory:
         return LocalEngine
     if not url.startswith(("postgresql://", "postgres://")):
         raise InvalidPolicy(
-            f"engine={settings.engine!r} needs a PostgreSQL database: use engine='local', or a url "
-            "such as postgresql://user@host/database"
+            f"the engine {settings.engine!r} needs a PostgreSQL database, and "
+            f"{mask_password(url)!r} is another one: name one such as "
+            "postgresql://user@host/database"
         )
     try:
         module = importlib.import_module("remanence.engine.procrastinate")

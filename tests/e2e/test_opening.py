@@ -8,6 +8,7 @@ import pytest
 
 from remanence import Memory, Message
 from remanence.errors import (
+    InvalidArgument,
     InvalidMessage,
     InvalidPolicy,
     ModelError,
@@ -26,6 +27,12 @@ IN_MEMORY = "sqlite:///:memory:"
         ({"url": "sqlite:/x.db"}, StoreUnavailable, "write 'sqlite:///x.db'"),
         ({"url": "/var/x.db"}, StoreUnavailable, "write 'sqlite:////var/x.db'"),
         ({"url": ""}, StoreUnavailable, "write 'sqlite:///memory.db'"),
+        (
+            {"url": "postgresql:///x", "settings": Settings(durability="normal")},
+            InvalidArgument,
+            "settings of SQLite",
+        ),
+        ({"settings": Settings(engine="procrastinate")}, InvalidPolicy, "needs a PostgreSQL"),
         ({"policy": "lango"}, InvalidPolicy, "policy='lango' is not a Policy"),
         ({"policy": {}}, InvalidPolicy, "policy={} is not a Policy"),
         ({"settings": {"workers": 1}}, InvalidPolicy, "use Settings"),

@@ -15,6 +15,7 @@ COMMANDS = {
     "explain": "Show which sentences of a transcript are taken for notes, and the features that decide.",
     "chat": "Talk to a model that has the memory.",
     "serve": "Serve the memory over HTTP, by default to this machine alone.",
+    "worker": "Do the background work of the processes that share a PostgreSQL database.",
     "inspect": "Show the conversations of a database, or one of them.",
     "messages": "Print the messages of a conversation as JSON Lines, which replay reads.",
     "recall": "Search the notes and messages of a conversation, and its user's facts.",

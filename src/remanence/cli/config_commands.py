@@ -13,13 +13,14 @@ import typer
 from remanence.catalog import look_up
 from remanence.cli import output
 from remanence.cli.options import AsJson, Database, PresetName
-from remanence.cli.settings import load, mask_password
+from remanence.cli.settings import load
 from remanence.clock import SystemClock
 from remanence.errors import MissingExtra, ModelError
 from remanence.policy.cache_economics import BreakEven, break_even
 from remanence.policy.policy import Policy
 from remanence.settings import Settings, policy_of
 from remanence.settings.sources import FILE_NAMES, LoadedSettings, config_file, variable
+from remanence.stores import mask_password
 from remanence.types import Budget
 
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.DOTALL | re.MULTILINE)

@@ -11,9 +11,9 @@ import typer
 
 from remanence.cli import FAILED, output
 from remanence.cli.options import AsJson, Database
-from remanence.cli.settings import load, mask_password, open_existing
+from remanence.cli.settings import load, open_existing
 from remanence.memory import Memory
-from remanence.stores import migrate as migrations
+from remanence.stores import mask_password, migrate as migrations
 from remanence.types import Problem
 
 SHOWN_EXAMPLES = 3

@@ -15,10 +15,11 @@ from remanence.cli.documents import (
 )
 from remanence.cli.options import AsJson, Database
 from remanence.cli.replay import live_segments
-from remanence.cli.settings import Access, load, mask_password, open_conversation, open_existing
+from remanence.cli.settings import Access, load, open_conversation, open_existing
 from remanence.conversation import Conversation
 from remanence.runtime import DEFAULT_TENANT
 from remanence.settings import Settings
+from remanence.stores import mask_password
 from remanence.types import BudgetState, ConversationRef, LogEntry, MemoryState, Segment
 
 SHOWN_LOG = 20

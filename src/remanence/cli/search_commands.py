@@ -6,7 +6,8 @@ import typer
 
 from remanence.cli import output
 from remanence.cli.options import AsJson, ConversationId, Database, Tenant
-from remanence.cli.settings import load, mask_password, open_conversation, open_existing
+from remanence.cli.settings import load, open_conversation, open_existing
+from remanence.stores import mask_password
 from remanence.types import Hit
 
 

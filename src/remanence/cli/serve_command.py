@@ -8,12 +8,14 @@ from remanence.chat import calls_tools, open_chat_model
 from remanence.cli import output
 from remanence.cli.failures import log_service
 from remanence.cli.options import AgentTools, Database
-from remanence.cli.settings import load, mask_password, with_agent
+from remanence.cli.settings import load, with_agent
+from remanence.cli.signals import ending_on_signals
 from remanence.clock import SystemClock
 from remanence.errors import InvalidArgument
 from remanence.memory import Memory
 from remanence.providers import ModelOptions
 from remanence.providers.connections import Connections
+from remanence.stores import mask_password
 
 
 async def run(
@@ -49,7 +51,7 @@ async def run(
     """Serve the memory over HTTP, by default to this machine alone."""
     from remanence.server.allowed_hosts import LOCAL_HOSTS
     from remanence.server.app import create_app
-    from remanence.server.run import ending_on_signals, is_loopback, serve
+    from remanence.server.run import is_loopback, serve
 
     settings, models = load(url=db).settings, tuple(model or ())
     if models:

@@ -1,6 +1,5 @@
 """The settings of a command, and the memory opened with them."""
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from remanence.memory import Memory
 from remanence.providers.spec import parse_spec, split_names
 from remanence.settings import Settings, policy_of
 from remanence.settings.sources import LoadedSettings, load_settings
+from remanence.stores import mask_password
 
 Access: TypeAlias = Literal["read", "write", "work"]
 
@@ -88,11 +88,6 @@ async def require_conversation(settings: Settings, conversation: str, *, tenant:
     """Raise ConversationNotFound unless the memory has the conversation."""
     async with open_conversation(settings, conversation, tenant=tenant):
         pass
-
-
-def mask_password(url: str) -> str:
-    """A database URL without its password."""
-    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
 
 
 def _require_database(url: str) -> None:

@@ -8,8 +8,9 @@ import typer
 
 from remanence.cli import output
 from remanence.cli.options import AsJson, Database
-from remanence.cli.settings import existing, load, mask_password, open_existing
+from remanence.cli.settings import existing, load, open_existing
 from remanence.runtime import DEFAULT_TENANT
+from remanence.stores import mask_password
 from remanence.types import UsageTotal
 
 

@@ -74,3 +74,11 @@ def create_app(
     for routes in (health, memory_routes, facts, chat, proxy):
         app.include_router(routes.router)
     return app
+
+
+def create_health_app(memory: Memory, ending: asyncio.Event) -> FastAPI:
+    """Create an application that answers `/healthz` and `/readyz` alone."""
+    app = FastAPI(title="remanence", docs_url=None, redoc_url=None, openapi_url=None)
+    app.state.memory, app.state.ending = memory, ending
+    app.include_router(health.router)
+    return app

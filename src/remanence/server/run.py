@@ -3,11 +3,8 @@
 import asyncio
 import contextlib
 import ipaddress
-import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
 from typing import Final
 
 import uvicorn
@@ -20,22 +17,6 @@ HOST: Final = "127.0.0.1"
 
 REQUEST_SECONDS: Final = 5
 """Timeout for requests in progress at shutdown; turns end at once."""
-
-
-@contextmanager
-def ending_on_signals() -> Iterator[asyncio.Event]:
-    """Yield an event that SIGINT and SIGTERM set, instead of ending the process."""
-    ending, loop = asyncio.Event(), asyncio.get_running_loop()
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(ending.set)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield ending
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 async def serve(

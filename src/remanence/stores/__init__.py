@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from remanence.clock import Clock, SystemClock
-from remanence.errors import MissingExtra, StoreUnavailable
+from remanence.errors import InvalidArgument, MissingExtra, StoreUnavailable
 from remanence.protocols import Store
 
 _KNOWN = (
@@ -33,6 +33,7 @@ async def open_store(
     Raises:
         StoreUnavailable: it cannot be opened or written; the message names the remedy.
         NotADatabase: the file is something else, or encrypted.
+        InvalidArgument: *durability* or *pragmas* are given for another database than SQLite.
         NewerSchema: it was written by a later remanence.
     """
     if not isinstance(url, str) or "://" not in url:
@@ -44,6 +45,11 @@ async def open_store(
         )
     scheme, _, rest = url.partition("://")
     if scheme in ("postgresql", "postgres"):
+        if durability != "full" or pragmas:
+            raise InvalidArgument(
+                f"durability={durability!r} and pragmas={pragmas!r} are settings of SQLite: leave them "
+                "out; a PostgreSQL server has its own, such as synchronous_commit"
+            )
         try:
             postgres = importlib.import_module("remanence.stores.postgres")
         except ModuleNotFoundError as error:
@@ -53,7 +59,7 @@ async def open_store(
         )
         return opened
     if scheme != "sqlite":
-        raise StoreUnavailable(f"store {_mask_password(url)!r} has an unknown scheme: use {_KNOWN}")
+        raise StoreUnavailable(f"store {mask_password(url)!r} has an unknown scheme: use {_KNOWN}")
     if not rest.startswith("/") or rest == "/":
         raise StoreUnavailable(f"store {url!r} names no file: use {_KNOWN}")
 
@@ -68,6 +74,7 @@ async def open_store(
     )
 
 
-def _mask_password(url: str) -> str:
+def mask_password(url: str) -> str:
     """Return the URL without its password."""
-    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
+    masked = re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
+    return re.sub(r"(?<=[?&]password=)[^&]*", "***", masked)

@@ -48,8 +48,8 @@ def _require_newest(connection: psycopg.Connection, name: str) -> None:
     ).fetchone() or (False,)
     if not has_tables or _due(connection, name):
         raise StoreUnavailable(
-            f"{name} has no tables of a memory, or those of an earlier remanence, and is open for "
-            "reading only: run 'remanence migrate' on it"
+            f"{name} has no tables of a memory, or those of an earlier remanence: run "
+            "'remanence migrate' on it"
         )
 
 

@@ -25,18 +25,23 @@ def translate_error(error: Exception, database: str) -> Exception:
 
 def _answer(error: psycopg.Error, database: str) -> StoreError:
     why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
+        for words, remedy in _REFUSED:
+            if words in why:
+                return StoreUnavailable(f"{database}: {why}: {remedy}")
     for kinds, remedy in _REMEDIES:
         if isinstance(error, kinds):
             return StoreUnavailable(f"{database}: {why}: {remedy}")
     return StoreError(f"{database} refused: {why}")
 
 
+_REFUSED = (
+    ("authentication failed", "check user and password of the URL"),
+    ('" does not exist', "create it, or name another one in the URL"),
+)
+"""Words of errors of connecting, which have no class of their own."""
+
 _REMEDIES: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
-    (
-        (errors.InvalidPassword, errors.InvalidAuthorizationSpecification),
-        "check user and password of the URL",
-    ),
-    ((errors.InvalidCatalogName,), "create the database, or name another one"),
     (
         (errors.InsufficientPrivilege,),
         "let the user create tables in the schema, or run 'remanence migrate' as one who may",

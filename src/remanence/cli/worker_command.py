@@ -1,0 +1,75 @@
+"""`remanence worker`: background work for the processes that share a PostgreSQL database."""
+
+import asyncio
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from remanence.cli import output
+from remanence.cli.failures import log_service
+from remanence.cli.options import Database
+from remanence.cli.settings import load
+from remanence.cli.signals import ending_on_signals
+from remanence.errors import InvalidPolicy
+from remanence.memory import Memory
+from remanence.opening import choose_engine
+from remanence.settings import Settings, policy_of
+from remanence.stores import mask_password, open_store
+
+
+async def run(
+    *,
+    db: Database = None,
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="How many conversations are worked on at once.")
+    ] = None,
+    health_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Serve /healthz and /readyz; 0 takes a free port."),
+    ] = None,
+    health_host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where to serve them.")
+    ] = "127.0.0.1",
+) -> None:
+    """Do the background work of the processes that share a PostgreSQL database.
+
+    On SIGTERM it takes no more work, finishes steps in progress within shutdown_timeout_seconds, and
+    leaves the rest to others.
+    """
+    settings = _settings(load(url=db).settings, concurrency)
+    choose_engine(settings, settings.url)
+    # The tables must be there: a mistake in the URL must not have them created elsewhere.
+    await (await open_store(settings.url, read_only=True)).close()
+    log_service()
+    with ending_on_signals() as ending:
+        async with Memory.open(settings=settings) as memory:
+            output.line(f"works on {mask_password(settings.url)}, {settings.workers} at a time")
+            if health_port is None:
+                await ending.wait()
+            else:
+                await _serve_health(memory, ending, host=health_host, port=health_port)
+
+
+def _settings(settings: Settings, concurrency: int | None) -> Settings:
+    """Return the settings of a process that works on jobs.
+
+    Those of the other processes may say `workers = 0`.
+    """
+    if not policy_of(settings).enabled:
+        raise InvalidPolicy("the memory is switched off, and has no work: set policy.enabled")
+    workers = concurrency or settings.workers or Settings().workers
+    return replace(settings, workers=workers, engine="procrastinate")
+
+
+async def _serve_health(memory: Memory, ending: asyncio.Event, *, host: str, port: int) -> None:
+    from remanence.server.app import create_health_app
+    from remanence.server.run import serve
+
+    await serve(
+        create_health_app(memory, ending),
+        host=host,
+        port=port,
+        started=lambda url: output.line(f"{url}/readyz answers probes"),
+        ending=ending,
+    )
