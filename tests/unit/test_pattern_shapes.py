@@ -25,7 +25,7 @@ def test_each_pattern_with_a_bound_is_there() -> None:
     "name",
     [
         "notes.redact._NAMED",
-        "dates.grammar.grammars",
+        "dates.language.languages",
         "tokens.pieces.cutter",
         "wire.message_rules._BASE64",
     ],

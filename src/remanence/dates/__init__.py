@@ -1,7 +1,7 @@
 """Find the dates in a text and resolve relative ones from the time it was written."""
 
 from remanence.dates.find import find_dates, finding_dates, resolve_dates
-from remanence.dates.mention import DateMention, Grain
+from remanence.dates.periods import DateMention, Grain
 from remanence.dates.render import iso_date, render_date
 
 __all__ = [

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cache
 
 from remanence.dates.language import language_of
-from remanence.dates.mention import DateMention
+from remanence.dates.periods import DateMention
 
 _FAR_DAYS = 7
 _AROUND = 300
@@ -58,12 +58,13 @@ def without_doubtful(
     for index, mention in enumerate(mentions):
         if _is_not_a_date(text, mention):
             continue
-        if mention.relative and _is_bare(mention) and _is_explained(text, mention, at):
+        bare = mention.relative and _is_bare(mention)
+        if bare and (_has_number(text, mention) or _means_today(text, mention, at)):
             continue
         if figures and not _in_figures(mention) and mention.relative:
             if _beside_its_date(text, mentions, index) or _repeats_figures(mention, figures):
                 continue
-            if _is_bare(mention) and any(_is_far(figure, mention, at) for figure in figures):
+            if bare and any(_is_far(figure, mention, at) for figure in figures):
                 continue
         yield mention
 
@@ -76,16 +77,10 @@ def _is_not_a_date(text: str, mention: DateMention) -> bool:
     return bool(_BOUND.search(before)) and mention.text.casefold().endswith("ago")
 
 
-def _is_explained(text: str, mention: DateMention, at: datetime) -> bool:
-    """Return whether the words around a bare weekday identify its date."""
-    return _has_number(text, mention) or _means_today(text, mention, at)
-
-
 def _has_number(text: str, mention: DateMention) -> bool:
     """Return whether a day number is beside the weekday or one before it: "28일 목요일"."""
-    if _NUMBERED.search(text[max(0, mention.start - _SAME_DAY_WITHIN) : mention.start]):
-        return True
-    if _NUMBER_BEFORE.search(text[max(0, mention.start - 8) : mention.start]):
+    before = text[max(0, mention.start - _SAME_DAY_WITHIN) : mention.start]
+    if _NUMBERED.search(before) or _NUMBER_BEFORE.search(before[-8:]):
         return True
     after = _NUMBER_AFTER.match(text, mention.end)
     return after is not None and (after[1] is None or int(after[1]) == mention.first.day)
@@ -105,12 +100,13 @@ def _beside_its_date(text: str, mentions: Sequence[DateMention], index: int) -> 
     mention = mentions[index]
     if mention.grain != "day":
         return False
-    after = mentions[index + 1] if index + 1 < len(mentions) else None
-    before = mentions[index - 1] if index else None
-    return bool(
-        (after and _in_figures(after) and _adjoin(text[mention.end : after.start]))
-        or (before and _in_figures(before) and _adjoin(text[before.end : mention.start]))
+    following, before = (
+        mentions[index + 1 : index + 2],
+        mentions[index - 1 : index] if index else (),
     )
+    return any(
+        _in_figures(after) and _adjoin(text[mention.end : after.start]) for after in following
+    ) or any(_in_figures(one) and _adjoin(text[one.end : mention.start]) for one in before)
 
 
 def _repeats_figures(mention: DateMention, figures: Sequence[DateMention]) -> bool:
@@ -139,11 +135,11 @@ def _is_bare(mention: DateMention) -> bool:
 
 @cache
 def _day_words(language: str) -> frozenset[str]:
-    slots = language_of(language).slots
-    days = {word for name in ("weekday", "weekday_full") for word in slots.get(name, ())}
-    units = (words for name, words in slots.items() if name.startswith("unit"))
-    return frozenset(days).union(
-        word for words in units for word, unit in words.items() if unit == "weekend"
+    return frozenset(
+        word
+        for slot, words in language_of(language).slots.items()
+        for word, value in words.items()
+        if slot in ("weekday", "weekday_full") or (slot.startswith("unit") and value == "weekend")
     )
 
 

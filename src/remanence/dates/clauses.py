@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from typing import cast
 
-from remanence.dates.grammar import Grammar
+from remanence.dates.language import Language
 from remanence.dates.meanings import Clause, Tense
 
 _SENTENCE_ENDS = frozenset(".!?;:\n。！？；")
@@ -14,9 +14,9 @@ _TARGET_CHARACTERS = 24
 class Clauses:
     """The clauses of a text; boundaries and cues are computed on demand and cached."""
 
-    def __init__(self, text: str, grammar: Grammar) -> None:
+    def __init__(self, text: str, language: Language) -> None:
         self._text = text
-        self._grammar = grammar
+        self._patterns = language.clause
         self._starts: list[int] = []
         self._continues: list[bool] = []
         self._cache: dict[int, tuple[list[int], list[str | None], Clause]] = {}
@@ -27,7 +27,7 @@ class Clauses:
         A past clause with a date that it aims at ("booked for Friday") is undecided.
         """
         if not self._starts:
-            ends = list(self._grammar.clause.end.finditer(self._text))
+            ends = list(self._patterns["end"].finditer(self._text))
             self._starts = [0, *(found.end() for found in ends)]
             self._continues = [found[0][0] not in _SENTENCE_ENDS for found in ends]
         index = bisect_right(self._starts, start) - 1
@@ -55,15 +55,12 @@ class Clauses:
     def _find_cues(self, index: int) -> tuple[list[int], list[str | None], Clause]:
         """Return where the tense cues of a clause are, their groups, and the clause without one."""
         span = self._starts[index], (*self._starts[index + 1 : index + 2], len(self._text))[0]
-        patterns = self._grammar.clause
-        found = list(patterns.tense.finditer(self._text, *span))
-        clause = Clause(
-            tense=None,
-            perfect=patterns.perfect.search(self._text, *span) is not None,
-            undecided=patterns.arranging.search(self._text, *span) is not None,
-            yearly=patterns.yearly.search(self._text, *span) is not None,
-            weekly=patterns.weekly.search(self._text, *span) is not None,
+        found = list(self._patterns["tense"].finditer(self._text, *span))
+        perfect, arranging, yearly, weekly = (
+            self._patterns[name].search(self._text, *span) is not None
+            for name in ("perfect", "arranging", "yearly", "weekly")
         )
+        clause = Clause(None, perfect=perfect, undecided=arranging, yearly=yearly, weekly=weekly)
         cues = [cue.lastgroup for cue in found]
         if "future" in cues:
             found, cues = found[:1], ["future"]
@@ -72,5 +69,5 @@ class Clauses:
     def _is_target(self, start: int, end: int) -> bool:
         before = self._text[max(0, start - _TARGET_CHARACTERS) : start]
         after = self._text[end : end + _TARGET_CHARACTERS]
-        patterns = self._grammar.clause
-        return bool(patterns.target.search(before) or patterns.target_after.match(after))
+        aimed_at = self._patterns["target"].search(before)
+        return bool(aimed_at or self._patterns["target_after"].match(after))

@@ -11,17 +11,20 @@ from typing import NamedTuple
 
 from remanence.dates.ambiguity import without_doubtful
 from remanence.dates.clauses import Clauses
-from remanence.dates.grammar import Grammar, fold, words_of
-from remanence.dates.language import Meaning, Phrase
+from remanence.dates.language import Language, Meaning, Phrase, fold, words_of
 from remanence.dates.meanings import DateReading, calendar_day
-from remanence.dates.mention import DateMention
-from remanence.dates.periods import Period
+from remanence.dates.periods import DateMention
 from remanence.dates.render import render_date
-from remanence.dates.verbatim import code_spans, in_address
 from remanence.dates.windows import is_foreign, windows_to_read
 from remanence.pacing import at_once
 
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)[., (（]*(?:(?:le|den|the|el) )?$", re.IGNORECASE)
+
+# An unclosed fence extends to the end.
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_GLUED = re.compile(r"[!-~]*")
+_ADDRESS = re.compile(r"://|[@\\]|^(?:www\.|~?/|\.{1,2}/)|/.*/|/.*\.\w+$", re.DOTALL)
+_MAX_TOKEN_CHARACTERS = 300
 
 
 class _Candidate(NamedTuple):
@@ -46,8 +49,8 @@ def find_dates(text: str, at: datetime) -> tuple[DateMention, ...]:
 def finding_dates(text: str, at: datetime) -> Generator[None, None, tuple[DateMention, ...]]:
     """Run `find_dates` in small steps, yielding after each pattern."""
     candidates: list[_Candidate] = []
-    for grammar, windows in windows_to_read(text):
-        for found in _candidates(grammar, text, windows, at):
+    for language, windows in windows_to_read(text):
+        for found in _candidates(language, text, windows, at):
             if found is None:
                 yield
             else:
@@ -71,17 +74,17 @@ def resolve_dates(text: str, at: datetime) -> str:
 
 
 def _candidates(
-    grammar: Grammar, text: str, windows: Iterable[tuple[int, int]], at: datetime
+    language: Language, text: str, windows: Iterable[tuple[int, int]], at: datetime
 ) -> Iterator[_Candidate | None]:
     """Yield the matches, and None after each pattern, where the caller may pause."""
-    clauses = Clauses(text, grammar)
+    clauses = Clauses(text, language)
     for start, end in windows:
         window = text[start:end]
         words = words_of(window)
-        fit = len(words & grammar.known_words)
-        if is_foreign(grammar, words):
+        fit = len(words & language.known_words)
+        if is_foreign(language, words):
             continue
-        for pattern in grammar.patterns:
+        for pattern in language.patterns:
             if not pattern.may_match(window, words):
                 continue
             for match in pattern.regex.finditer(text, start, end):
@@ -92,7 +95,7 @@ def _candidates(
                     yield _Candidate(*match.span(), fit, None)
                 else:
                     with suppress(ValueError, OverflowError):  # a day that no calendar has
-                        mention = _read(grammar, pattern.phrase, meaning, match, at, clauses)
+                        mention = _read(language, pattern.phrase, meaning, match, at, clauses)
                         if mention or clauses.at(*match.span()).leaves_open():
                             yield _Candidate(*match.span(), fit, mention)
             yield None
@@ -104,7 +107,7 @@ def _is_cut(match: Match[str]) -> bool:
 
 
 def _read(
-    grammar: Grammar,
+    language: Language,
     phrase: Phrase,
     meaning: Meaning,
     match: Match[str],
@@ -119,61 +122,64 @@ def _read(
         if name == "word" or name == "season":
             word = raw
         if name != "word":
-            slots[name.split("_")[0]] = _value(grammar, name, raw)
-    if meaning is calendar_day and (weekday := _weekday_before(grammar, match)) is not None:
+            plain = " ".join(fold(raw).replace("’", "'").split())
+            slots[name.split("_")[0]] = language.slots.get(name, {}).get(plain, raw)
+    if meaning is calendar_day and (weekday := _weekday_before(language, match)) is not None:
         slots["weekday"] = weekday
     reading = DateReading(at=at, slots=slots, word=word, clause=partial(clauses.at, *match.span()))
     period = meaning(reading)
-    return _mention(grammar, match, period, word) if period else None
-
-
-def _weekday_before(grammar: Grammar, match: Match[str]) -> int | str | None:
-    """Return the weekday that the word before a date names: "samedi 5 septembre"."""
-    before = _WORD_BEFORE.search(match.string[max(0, match.start() - 20) : match.start()])
-    return grammar.language.slots.get("weekday", {}).get(fold(before[1])) if before else None
-
-
-def _value(grammar: Grammar, name: str, raw: str) -> int | str:
-    words = grammar.language.slots.get(name, {})
-    return words.get(" ".join(fold(raw).replace("’", "'").split()), raw)
-
-
-def _mention(grammar: Grammar, match: Match[str], period: Period, word: str) -> DateMention:
+    if period is None:
+        return None
     return DateMention(
         start=match.start(),
         end=match.end(),
         text=match[0],
-        first=period.first,
-        last=period.last,
-        grain=period.grain,
-        relative=period.relative,
-        lasting=period.lasting,
         word=word if period.grain in ("moment", "season") else "",
-        language=grammar.language.name,
+        language=language.name,
+        **period._asdict(),
     )
 
 
+def _weekday_before(language: Language, match: Match[str]) -> int | str | None:
+    """Return the weekday that the word before a date names: "samedi 5 septembre"."""
+    before = _WORD_BEFORE.search(match.string[max(0, match.start() - 20) : match.start()])
+    return language.slots.get("weekday", {}).get(fold(before[1])) if before else None
+
+
 def _in_prose(text: str, candidates: Iterable[_Candidate]) -> Iterator[_Candidate]:
-    spans = code_spans(text)
+    """Yield the candidates outside of code, addresses and paths."""
+    spans = [match.span() for match in _CODE.finditer(text)]
     starts = [start for start, _ in spans]
     for found in candidates:
         before = bisect_right(starts, found.end - 1) - 1
         in_code = before >= 0 and spans[before][1] > found.start
-        if not in_code and not in_address(text, found.start, found.end):
+        if not in_code and not _in_address(text, found.start, found.end):
             yield found
+
+
+def _in_address(text: str, start: int, end: int) -> bool:
+    """Return whether `start..end` is part of a URL, an e-mail address or a path."""
+    ahead = text[max(0, start - _MAX_TOKEN_CHARACTERS) : start][::-1]
+    before, after = _glue(ahead)[::-1], _glue(text[end : end + _MAX_TOKEN_CHARACTERS])
+    token = f"{before}_{after}".lstrip("([{<\"'")
+    return _ADDRESS.search(token) is not None
+
+
+def _glue(text: str) -> str:
+    match = _GLUED.match(text)
+    return match[0] if match else ""
 
 
 def _without_overlap(candidates: Iterable[_Candidate]) -> Iterator[DateMention]:
     """Keep the leftmost, longest, best fitting matches, rather those that stay or are absolute."""
+
+    def precedence(found: _Candidate) -> tuple[int, int, int, int]:
+        certainty = 0 if found.mention is None else 1 + found.mention.relative
+        return found.start, -found.end, -found.fit, certainty
+
     end = 0
-    for found in sorted(candidates, key=_precedence):
-        if found.start < end:
-            continue
-        end = found.end
-        if found.mention:
-            yield found.mention
-
-
-def _precedence(found: _Candidate) -> tuple[int, int, int, int]:
-    certainty = 0 if found.mention is None else 1 + found.mention.relative
-    return found.start, -found.end, -found.fit, certainty
+    for found in sorted(candidates, key=precedence):
+        if found.start >= end:
+            end = found.end
+            if found.mention:
+                yield found.mention

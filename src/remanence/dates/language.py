@@ -1,24 +1,34 @@
-"""The table of a language, read from its file in `languages/`: words, phrases and tenses."""
+"""Languages, each read from its file in `languages/`: words, phrases and tenses."""
 
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any, NamedTuple
 
 from remanence.dates import meanings
 from remanence.dates.meanings import DateReading
 from remanence.dates.periods import Period
+from remanence.dates.required_words import LETTERS, WORD, keywords, slot_words
+from remanence.languages.vocabulary import vocabulary
 
-LETTERS = r"0-9A-Za-z_\u00c0-\u024f\u0400-\u04ff"
-"""Letters of the scripts with spaces; another script may follow directly, as particles do."""
 _BEFORE_WORD = rf"(?<![{LETTERS}@#$\\])(?<!\w[.-])(?<!\d[,/])"
 _AFTER_WORD = rf"(?![{LETTERS}(=\\]|\.(?-i:[a-z0-9_])|-\w)"
 _NEVER = r"(?!)"
 _LAST_RANK = 9
 _INTEGER = re.compile(r"-?\d+")
+_NAME = re.compile(r"\{([a-z_]+)\}")
+_SPACE = r"(?:[ \t\u00a0]{1,3}|\n)"
+_DIGITS = {"number": r"\d{1,3}", "day": r"\d{1,2}", "year": r"(?:19|20)\d\d"}
+_RARE_SLOTS = ("unit", "minutes", "weekday", "month", "season")
+"""Slots whose words are rare enough to signal a date."""
+_TENSE_CUES = ("birth", "future", "past", "present")
+_CLAUSE_PATTERNS = {
+    "end": r"[.!?;,:\n]",
+    **dict.fromkeys(("perfect", "arranging", "yearly", "weekly", "target_after"), _NEVER),
+}
 
 Meaning = Callable[[DateReading], Period | None]
 
@@ -38,9 +48,9 @@ class Phrase(NamedTuple):
     """The dates of the sentence, as rendered on Monday 2023-05-08."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Language:
-    """A language as data.
+    """A language as data; its patterns are compiled on first use.
 
     Attributes:
         name: The name of its file.
@@ -60,7 +70,7 @@ class Language:
         excludes: A pattern of characters that no text in this language has.
         left: A pattern that holds where a phrase begins.
         right: A pattern that holds where a phrase ends.
-        clause: Patterns that find clauses and read their tense, with an alternative on each line.
+        cues: Patterns that find clauses and read their tense, with an alternative on each line.
     """
 
     name: str
@@ -71,26 +81,119 @@ class Language:
     months: tuple[str, ...]
     seasons: tuple[str, ...]
     triggers: frozenset[str]
-    trigger: str
+    trigger: re.Pattern[str]
     code: str
     confusable: tuple[str, ...]
     rank: int
     capital: frozenset[str]
-    needs: str
-    excludes: str
+    needs: re.Pattern[str]
+    excludes: re.Pattern[str]
     left: str
     right: str
-    clause: Mapping[str, str]
+    cues: Mapping[str, str]
+
+    @cached_property
+    def patterns(self) -> "tuple[PhrasePattern, ...]":
+        return tuple(PhrasePattern(language=self, phrase=phrase) for phrase in self.phrases)
+
+    @cached_property
+    def trigger_words(self) -> frozenset[str]:
+        """Words that may signal a date; none for a script without spaces."""
+        rare = (
+            slot_words(words, spaced=True)
+            for name, words in self.slots.items()
+            if name.split("_")[0] in _RARE_SLOTS
+        )
+        return self.triggers and self.triggers.union(*rare)
+
+    @cached_property
+    def known_words(self) -> frozenset[str]:
+        """The function words of the language and those that may signal a date."""
+        small = vocabulary(self.code).function_words if self.code else frozenset()
+        return self.trigger_words | small
+
+    @cached_property
+    def clause(self) -> Mapping[str, re.Pattern[str]]:
+        """The patterns of clauses.
+
+        `tense` finds verbs and other words, in groups by the tense that they give; `arranging` verbs
+        whose date, though they are past, may be ahead ("booked"); `yearly` and `weekly` words for
+        what returns; `target` words before a date at which something aims ("for", "until").
+        """
+        cues = {name: "|".join(text.split("\n")) for name, text in self.cues.items()}
+        tense = "|".join(f"(?P<{name}>{cues[name]})" for name in _TENSE_CUES if name in cues)
+        target = rf"\b(?:{cues['target']})\s{{1,2}}$" if "target" in cues else _NEVER
+        texts = {**_CLAUSE_PATTERNS, **cues, "tense": tense or _NEVER, "target": target}
+        return {name: re.compile(text, re.IGNORECASE) for name, text in texts.items()}
+
+    def may_be(self, text: str) -> bool:
+        """Return whether the characters of `text` permit this language."""
+        return bool(self.needs.search(text)) and not self.excludes.search(text)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PhrasePattern:
+    """The pattern of a phrase in its language."""
+
+    language: Language
+    phrase: Phrase
+
+    def may_match(self, window: str, words: frozenset[str]) -> bool:
+        """Return whether `window`, which has `words` in lower case, may match."""
+        if self.language.triggers:
+            return not any(map(words.isdisjoint, self.keywords))
+        return all(any(word in window for word in needed) for needed in self.keywords)
+
+    @cached_property
+    def keywords(self) -> tuple[frozenset[str], ...]:
+        """Sets of words, of each of which every matching text has at least one."""
+        return keywords(self._text, self.language.slots, spaced=bool(self.language.triggers))
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        body = _NAME.sub(lambda name: self._slot(name[1]), self._text.replace(" ", _SPACE))
+        language = self.language
+        return re.compile(f"{language.left}(?:{body})(?:{language.right})", re.IGNORECASE)
+
+    @cached_property
+    def _text(self) -> str:
+        """The pattern with its macros expanded."""
+        text, macros = self.phrase.pattern, self.language.macros
+        while any(name in macros for name in _NAME.findall(text)):
+            text = _NAME.sub(lambda name: macros.get(name[1], name[0]), text)
+        return text
+
+    def _slot(self, name: str) -> str:
+        """Return a group (named in dates) of the slot's digits, if any, and its words, longest first."""
+        words = sorted(self.language.slots.get(name, ()), key=len, reverse=True)
+        choices = [_DIGITS[name]] if name in _DIGITS else []
+        for word in words:
+            if word in self.language.capital and not name.endswith("_any"):
+                choices.append(f"(?-i:{word.capitalize()}|{word.upper()})")
+            else:
+                choices.append(re.escape(word).replace(r"\ ", _SPACE).replace("'", "['’]"))
+        return f"(?{f'P<{name}>' if self.phrase.meaning else ':'}{'|'.join(choices)})"
+
+
+def fold(text: str) -> str:
+    """Return `text` in lower case, a Turkish capital as one letter too."""
+    return text.lower().replace("i\u0307", "i")
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of `text` in lower case."""
+    return frozenset(WORD.findall(fold(text)))
 
 
 @cache
 def languages() -> tuple[Language, ...]:
     """Return all languages, each read once from its file."""
     files = (resources.files("remanence.dates") / "languages").iterdir()
-    tables = {
-        file.name.removesuffix(".toml"): file for file in files if file.name.endswith(".toml")
-    }
-    found = (_language(name, tomllib.loads(tables[name].read_text("utf-8"))) for name in tables)
+    tables = {file.name: file for file in files if file.name.endswith(".toml")}
+    found = (
+        _language(name.removesuffix(".toml"), tomllib.loads(tables[name].read_text("utf-8")))
+        for name in tables
+    )
     return tuple(sorted(found, key=lambda language: (language.rank, language.name)))
 
 
@@ -102,7 +205,10 @@ def language_of(name: str) -> Language:
 
 
 def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a TOML file
-    words = {slot: _by_value(values) for slot, values in table.get("words", {}).items()}
+    words = {
+        slot: {_value(value): _words(text) for value, text in values.items()}
+        for slot, values in table.get("words", {}).items()
+    }
     lines = table["phrases"]
     return Language(
         name=name,
@@ -117,34 +223,25 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
         months=tuple(each[0] for each in words.get("month", {}).values()),
         seasons=tuple(each[0] for each in words.get("season", {}).values()),
         triggers=frozenset(_words(table.get("triggers", ""))),
+        trigger=re.compile(table.get("trigger", "")),
         code=table.get("code", ""),
         confusable=tuple(_words(table.get("confusable", ""))),
         rank=table.get("rank", _LAST_RANK),
         capital=frozenset(_words(table.get("capital", ""))),
-        clause={name: text.strip("\n") for name, text in table.get("clause", {}).items()},
-        **{key: table.get(key, default) for key, default in _PATTERNS.items()},
+        needs=re.compile(table.get("needs", "")),
+        excludes=re.compile(table.get("excludes", _NEVER)),
+        left=table.get("left", _BEFORE_WORD),
+        right=table.get("right", _AFTER_WORD),
+        cues={name: text.strip("\n") for name, text in table.get("clause", {}).items()},
     )
-
-
-_PATTERNS = {
-    "trigger": "",
-    "needs": "",
-    "excludes": _NEVER,
-    "left": _BEFORE_WORD,
-    "right": _AFTER_WORD,
-}
-"""The patterns of a language, with those of a file that does not set them."""
 
 
 def _words(text: str) -> list[str]:
     return text.split(", ") if text else []
 
 
-def _by_value(values: Mapping[str, str]) -> dict[int | str, list[str]]:
-    return {
-        int(value) if _INTEGER.fullmatch(value) else value: _words(text)
-        for value, text in values.items()
-    }
+def _value(text: str) -> int | str:
+    return int(text) if _INTEGER.fullmatch(text) else text
 
 
 def _after(text: str) -> str:
@@ -159,7 +256,7 @@ def _dates(lines: str) -> Iterator[Phrase]:
         pattern, meaning, *example = line.split(" => ")
         name, *settings = meaning.split()
         implied = dict(setting.split("=") for setting in settings)
-        values = {k: int(v) if _INTEGER.fullmatch(v) else v for k, v in implied.items()}
+        values = {slot: _value(text) for slot, text in implied.items()}
         yield Phrase(pattern, getattr(meanings, name), values, *example)
 
 

@@ -1,10 +1,10 @@
-"""Calendar arithmetic: inclusive periods of days. Weeks start on Monday; seasons are northern."""
+"""Periods of days, inclusive, and their mentions. Weeks start on Monday; seasons are northern."""
 
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal, NamedTuple, assert_never
 
-from remanence.dates.mention import Grain
-
+Grain = Literal["day", "weekend", "week", "month", "season", "year", "moment"]
 Unit = Literal["day", "weekend", "week", "month", "year"]
 
 WINTER = 3
@@ -19,6 +19,28 @@ class Period(NamedTuple):
     grain: Grain
     relative: bool = True
     lasting: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DateMention:
+    """The span `start..end` of a text and the inclusive period it means.
+
+    `relative` is true if the period depends on when the text was written. The grain `moment` is a
+    part of one day.
+    """
+
+    start: int
+    end: int
+    text: str
+    first: date
+    last: date
+    grain: Grain
+    relative: bool
+    lasting: bool = False
+    """A duration that lasts until the message ("for three years now")."""
+    word: str = ""
+    """The word that the rendering keeps: a season or a part of the day."""
+    language: str = "english"
 
 
 def day(first: date) -> Period:
@@ -45,21 +67,16 @@ def season(start_year: int, index: int) -> Period:
     return Period(first=first, last=month(ends, (3 * index + 4) % 12 + 1).last, grain="season")
 
 
-def monday(today: date) -> date:
-    """Return the first day of today's week."""
-    return today - timedelta(days=today.weekday())
-
-
 def shift(today: date, unit: Unit, count: int) -> Period:
     """Return the day, week, weekend, month or year `count` units away from that of today."""
+    monday = today + timedelta(weeks=count, days=-today.weekday())
     match unit:
         case "day":
             return day(today + timedelta(days=count))
         case "week":
-            first = monday(today) + timedelta(weeks=count)
-            return Period(first=first, last=first + timedelta(days=6), grain="week")
+            return Period(first=monday, last=monday + timedelta(days=6), grain="week")
         case "weekend":
-            first = monday(today) + timedelta(weeks=count, days=5)
+            first = monday + timedelta(days=5)
             return Period(first=first, last=first + timedelta(days=1), grain="weekend")
         case "month":
             return month(*months_away(today, count))

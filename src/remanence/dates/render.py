@@ -3,18 +3,7 @@
 from datetime import date
 
 from remanence.dates.language import Language, language_of
-from remanence.dates.mention import DateMention, Grain
-from remanence.dates.periods import WINTER
-
-_DEFAULT_PHRASES: dict[Grain, str] = {
-    "day": "{first}",
-    "weekend": "weekend of {first}",
-    "week": "week of {first}",
-    "month": "{month} {year}",
-    "season": "{word} {years}",
-    "year": "{year}",
-    "moment": "{first} {word}",
-}
+from remanence.dates.periods import WINTER, DateMention, Grain
 
 
 def render_date(mention: DateMention) -> str:
@@ -37,16 +26,16 @@ def iso_date(mention: DateMention) -> str:
 
 
 def _phrase(language: Language, grain: Grain, first: date, word: str) -> str:
+    english = language_of("english")
+    phrase = language.render.get(grain, english.render[grain])
     winter = first.month == 12
-    season = WINTER if winter else first.month // 3 - 1
-    phrase = language.render.get(grain, _DEFAULT_PHRASES[grain])
-    names = language.months or language_of("english").months
-    seasons = language.seasons or language_of("english").seasons
+    seasons = language.seasons or english.seasons
+    season = seasons[WINTER if winter else first.month // 3 - 1] if grain == "season" else ""
     return phrase.format(
         first=first.isoformat(),
         year=first.year,
         years=f"{first.year}/{(first.year + 1) % 100:02}" if winter else first.year,
-        month=names[first.month - 1],
+        month=(language.months or english.months)[first.month - 1],
         number=first.month,
-        word=word or (seasons[season] if grain == "season" else ""),
+        word=word or season,
     ).rstrip()

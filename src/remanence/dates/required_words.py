@@ -1,13 +1,13 @@
 """Extract the words that a pattern requires, so that most patterns need not be tried."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from remanence.dates.language import LETTERS, Language
+LETTERS = r"0-9A-Za-z_\u00c0-\u024f\u0400-\u04ff"
+"""Letters of the scripts with spaces; another script may follow directly, as particles do."""
+WORD = re.compile(f"[{LETTERS}]+")
 
-_RARE_SLOTS = ("unit", "minutes", "weekday", "month", "season")
-"""Slots whose words are rare enough to signal a date."""
-_WORD_SLOTS = (*_RARE_SLOTS, "shift")
+_WORD_SLOTS = ("unit", "minutes", "weekday", "month", "season", "shift")
 """Slots that match words only, never figures."""
 _OPAQUE = "\0"
 """A placeholder for parts of a pattern that are neither plain words nor slots."""
@@ -18,10 +18,11 @@ _GROUP = re.compile(r"\((\?(?:[=!]|<[=!])|)(?:\?:|\?P<\w+>)?([^()]*)\)[?*]?")
 _SLOT = re.compile(r"\{([a-z_]+)\}(?![?*])")
 _SPACED_WORD = re.compile(r"(?<![\w\0?{-])[^\W\d_]{2,}(?![\w\0?*}-])")
 _UNSPACED_WORD = re.compile(r"[^\x00-\x7f]+(?![?*])")
-_WORD = re.compile(f"[{LETTERS}]+")
 
 
-def keywords(language: Language, pattern: str) -> tuple[frozenset[str], ...]:
+def keywords(
+    pattern: str, slots: Mapping[str, Iterable[str]], *, spaced: bool
+) -> tuple[frozenset[str], ...]:
     """Return sets of words; every matching text has at least one word of each set.
 
     `pattern` has its macros expanded and has no alternatives outside groups.
@@ -32,13 +33,14 @@ def keywords(language: Language, pattern: str) -> tuple[frozenset[str], ...]:
         outside = _GROUP.sub(_without_group, outside)
     if "|" in outside:
         return ()
-    return tuple(_sets(language, plain, outside))
+    return tuple(_sets(plain, outside, slots, spaced=spaced))
 
 
-def rare_words(language: Language) -> frozenset[str]:
-    """Return the words of the language's slots that signal a date."""
-    names = (name for name in language.slots if _kind(name) in _RARE_SLOTS)
-    return frozenset(word for name in names for word in _slot_words(language, name))
+def slot_words(phrases: Iterable[str], *, spaced: bool) -> frozenset[str]:
+    """Return the words of a slot, split like the words of a text in scripts with spaces."""
+    if not spaced:
+        return frozenset(phrases)
+    return frozenset(word for phrase in phrases for word in WORD.findall(phrase))
 
 
 def _without_group(group: re.Match[str]) -> str:
@@ -49,11 +51,13 @@ def _without_group(group: re.Match[str]) -> str:
     return (" " if inside.startswith(" ") else _OPAQUE) + (" " if inside.endswith(" ") else _OPAQUE)
 
 
-def _sets(language: Language, plain: str, outside: str) -> Iterator[frozenset[str]]:
-    for slot in _SLOT.finditer(outside):
-        if _kind(slot[1]) in _WORD_SLOTS:
-            yield _slot_words(language, slot[1])
-    word = _SPACED_WORD if language.triggers else _UNSPACED_WORD
+def _sets(
+    plain: str, outside: str, slots: Mapping[str, Iterable[str]], *, spaced: bool
+) -> Iterator[frozenset[str]]:
+    for slot in _SLOT.findall(outside):
+        if slot.split("_")[0] in _WORD_SLOTS:
+            yield slot_words(slots.get(slot, ()), spaced=spaced)
+    word = _SPACED_WORD if spaced else _UNSPACED_WORD
     for literal in word.findall(_SLOT.sub(_OPAQUE, outside)):
         yield frozenset({literal})
     for choice in _CHOICE.finditer(plain):
@@ -69,15 +73,3 @@ def _is_separate(pattern: str, choice: re.Match[str]) -> bool:
         and before[-1:] in {"", " "}
         and after[:1] in {"", " "}
     )
-
-
-def _slot_words(language: Language, name: str) -> frozenset[str]:
-    """Return the words of a slot, split like the words of a text in scripts with spaces."""
-    phrases = language.slots.get(name, {})
-    if not language.triggers:
-        return frozenset(phrases)
-    return frozenset(word for phrase in phrases for word in _WORD.findall(phrase))
-
-
-def _kind(slot: str) -> str:
-    return slot.split("_")[0]

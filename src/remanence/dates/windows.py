@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain
 
-from remanence.dates.grammar import WORD, Grammar, fold, grammar_of, grammars, words_of
+from remanence.dates.language import Language, fold, language_of, languages, words_of
+from remanence.dates.required_words import WORD
 
 _REACH = 60
 """Characters to search around a trigger; no mention is longer."""
@@ -17,29 +18,27 @@ _MAX_FOREIGN = 1
 Windows = list[tuple[int, int]]
 
 
-def windows_to_read(text: str) -> Iterator[tuple[Grammar, Windows]]:
+def windows_to_read(text: str) -> Iterator[tuple[Language, Windows]]:
     """Yield the languages of possible dates in `text`, each with the windows to search."""
     yield from _near_words(text)
-    for grammar in _any_script_grammars() if text.isascii() else _unspaced_grammars():
-        if grammar.may_be(text) and (first := grammar.trigger.search(text)):
-            found = grammar.trigger.finditer(text, first.start())
-            yield grammar, _windows(trigger.start() for trigger in found)
+    for language in _without_spaces():
+        # Without a pattern of its characters, a language may be in any script.
+        if (language.needs.pattern and text.isascii()) or not language.may_be(text):
+            continue
+        if first := language.trigger.search(text):
+            found = language.trigger.finditer(text, first.start())
+            yield language, _windows(trigger.start() for trigger in found)
 
 
-def is_foreign(grammar: Grammar, words: frozenset[str]) -> bool:
+def is_foreign(language: Language, words: frozenset[str]) -> bool:
     """Return whether `words` are rather those of a language with confusable words."""
-    if not grammar.language.confusable:
+    if not language.confusable:
         return False
-    most = len(words & grammar.known_words) + _MAX_FOREIGN
-    return any(len(words & other.known_words) > most for other in _confusable(grammar))
+    most = len(words & language.known_words) + _MAX_FOREIGN
+    return any(len(words & language_of(name).known_words) > most for name in language.confusable)
 
 
-@cache
-def _confusable(grammar: Grammar) -> tuple[Grammar, ...]:
-    return tuple(grammar_of(name) for name in grammar.language.confusable)
-
-
-def _near_words(text: str) -> Iterator[tuple[Grammar, Windows]]:
+def _near_words(text: str) -> Iterator[tuple[Language, Windows]]:
     """Yield the languages with spaces between words, found in a single pass over the text."""
     triggers = words_of(text) & _all_trigger_words()
     if not triggers:
@@ -48,30 +47,20 @@ def _near_words(text: str) -> Iterator[tuple[Grammar, Windows]]:
     for found in WORD.finditer(text):
         if (places := positions.get(fold(found[0]))) is not None:
             places.append(found.start())
-    for grammar in _spaced_grammars():
-        own = [positions[word] for word in grammar.trigger_words & triggers]
+    for language in languages():
+        own = [positions[word] for word in language.trigger_words & triggers]
         if own:
-            yield grammar, _windows(sorted(chain.from_iterable(own)))
+            yield language, _windows(sorted(chain.from_iterable(own)))
 
 
 @cache
-def _spaced_grammars() -> tuple[Grammar, ...]:
-    return tuple(grammar for grammar in grammars() if grammar.language.triggers)
-
-
-@cache
-def _unspaced_grammars() -> tuple[Grammar, ...]:
-    return tuple(grammar for grammar in grammars() if not grammar.language.triggers)
-
-
-@cache
-def _any_script_grammars() -> tuple[Grammar, ...]:
-    return tuple(grammar for grammar in _unspaced_grammars() if not grammar.language.needs)
+def _without_spaces() -> tuple[Language, ...]:
+    return tuple(language for language in languages() if not language.triggers)
 
 
 @cache
 def _all_trigger_words() -> frozenset[str]:
-    return frozenset().union(*(grammar.trigger_words for grammar in _spaced_grammars()))
+    return frozenset().union(*(language.trigger_words for language in languages()))
 
 
 def _windows(positions: Iterable[int]) -> Windows:

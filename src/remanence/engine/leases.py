@@ -31,7 +31,7 @@ class Leases:
             yield False
             return
         try:
-            async with prolonged(
+            async with keep_lease(
                 self.background, state.ref, self.seconds, lambda: self._take(state)
             ):
                 yield True
@@ -59,7 +59,7 @@ class Leases:
 
 
 @asynccontextmanager
-async def prolonged(
+async def keep_lease(
     background: Background,
     ref: ConversationRef,
     seconds: float,

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from remanence import telemetry
 from remanence.background import Background
 from remanence.clock import Clock
-from remanence.engine.leases import prolonged
+from remanence.engine.leases import keep_lease
 from remanence.errors import Closed, StoreError, TurnTaken
 from remanence.protocols import TurnLeases
 from remanence.types import ConversationRef
@@ -59,7 +59,7 @@ class Turns:
             # Once the turn is lost, its appends are refused.
             prolong = partial(self._prolong, ref, turn)
             try:
-                async with prolonged(self.background, ref, self.lease_seconds, prolong):
+                async with keep_lease(self.background, ref, self.lease_seconds, prolong):
                     yield turn
             finally:
                 await self._end(ref, turn)
