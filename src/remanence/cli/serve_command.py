@@ -49,8 +49,8 @@ async def run(
     ] = "https://api.anthropic.com",
 ) -> None:
     """Serve the memory over HTTP, by default to this machine alone."""
-    from remanence.server.allowed_hosts import LOCAL_HOSTS
     from remanence.server.app import create_app
+    from remanence.server.middleware import LOCAL_HOSTS
     from remanence.server.run import is_loopback, serve
 
     settings, models = load(url=db).settings, tuple(model or ())

@@ -8,12 +8,17 @@ from fastapi import FastAPI
 
 from remanence.chat import ChatSource
 from remanence.memory import Memory
-from remanence.server.allowed_hosts import LOCAL_HOSTS, KnownHosts
-from remanence.server.body import BODY_SECONDS, MAX_BODY_BYTES, BodyLimit
 from remanence.server.chats import Chats
+from remanence.server.middleware import (
+    BODY_SECONDS,
+    LOCAL_HOSTS,
+    MAX_BODY_BYTES,
+    BodyLimit,
+    KnownHosts,
+    RequestLog,
+)
 from remanence.server.problems import handle_problems
 from remanence.server.proxy.forwarding import ANTHROPIC, OPENAI, Forwarder
-from remanence.server.request_log import RequestLog
 from remanence.server.routes import chat, facts, health, memory as memory_routes, proxy
 from remanence.server.turn_response import KEEP_ALIVE_SECONDS
 

@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import aclosing
 from typing import Final, TypeAlias, assert_never
 from urllib.parse import quote
 
 from fastapi.responses import JSONResponse
 from fastapi.sse import format_sse_event
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -17,7 +17,6 @@ from starlette.types import Message, Receive, Scope, Send
 from remanence.chat import ChatEvent, Done, Reply, TextDelta, ToolCalled, ToolReturned
 from remanence.errors import Closed
 from remanence.server.problems import document, response_to
-from remanence.types import Usage
 
 KEEP_ALIVE_SECONDS: Final = 10.0
 """Proxies close a connection that is silent for longer, often after 30 or 60 seconds."""
@@ -40,6 +39,8 @@ Piece: TypeAlias = ChatEvent | Exception | _Left
 
 class UsageDocument(BaseModel):
     """Usage of model calls; input includes tokens read from and written to the cache."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     model: str
     input_tokens: int
@@ -95,8 +96,8 @@ class TurnResponse(Response):
         async with asyncio.TaskGroup() as group:
             turn = group.create_task(_run(self._events, pieces), name="remanence-turn")
             watches = (
-                group.create_task(_end_when_left(receive, turn, pieces), name="remanence-client"),
-                group.create_task(_end_with(self._ending, turn, pieces), name="remanence-ending"),
+                group.create_task(_end_at(_disconnection(receive), turn, pieces)),
+                group.create_task(_end_at(_shutdown(self._ending), turn, pieces)),
             )
             try:
                 await (self._send_events if self._stream else self._send_reply)(
@@ -162,7 +163,13 @@ class TurnResponse(Response):
                 assert_never(piece)
 
     def _done_event(self, reply: Reply) -> dict[str, object]:
-        return reply_document(reply, self._conversation_id).model_dump()
+        return ReplyDocument(
+            conversation=self._conversation_id,
+            text=reply.text,
+            complete=reply.complete,
+            usage=UsageDocument.model_validate(reply.usage),
+            calls=[UsageDocument.model_validate(call) for call in reply.calls],
+        ).model_dump()
 
 
 async def _run(events: AsyncGenerator[ChatEvent, None], pieces: asyncio.Queue[Piece]) -> None:
@@ -175,46 +182,25 @@ async def _run(events: AsyncGenerator[ChatEvent, None], pieces: asyncio.Queue[Pi
         pieces.put_nowait(error)
 
 
-async def _end_when_left(
-    receive: Receive, turn: asyncio.Task[None], pieces: asyncio.Queue[Piece]
-) -> None:
+async def _disconnection(receive: Receive) -> _Left:
     while (await receive())["type"] != "http.disconnect":
         pass
-    turn.cancel()
-    pieces.put_nowait(_Left())
+    return _Left()
 
 
-async def _end_with(
-    ending: asyncio.Event, turn: asyncio.Task[None], pieces: asyncio.Queue[Piece]
-) -> None:
+async def _shutdown(ending: asyncio.Event) -> Closed:
     await ending.wait()
+    return Closed("the server is ending: the message is kept, send it again to have it answered")
+
+
+async def _end_at(
+    end: Awaitable[Piece], turn: asyncio.Task[None], pieces: asyncio.Queue[Piece]
+) -> None:
+    """End the turn with the piece that *end* returns."""
+    last = await end
     turn.cancel()
-    pieces.put_nowait(
-        Closed("the server is ending: the message is kept, send it again to have it answered")
-    )
+    pieces.put_nowait(last)
 
 
 def _event(name: str, data: Mapping[str, object]) -> bytes:
     return format_sse_event(event=name, data_str=json.dumps(data, ensure_ascii=False))
-
-
-def reply_document(reply: Reply, conversation_id: str) -> ReplyDocument:
-    """Return a reply as a JSON document."""
-    return ReplyDocument(
-        conversation=conversation_id,
-        text=reply.text,
-        complete=reply.complete,
-        usage=_usage_document(reply.usage),
-        calls=[_usage_document(call) for call in reply.calls],
-    )
-
-
-def _usage_document(usage: Usage) -> UsageDocument:
-    return UsageDocument(
-        model=usage.model,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        cost_usd=usage.cost_usd,
-    )

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from remanence.chat import Chat, ChatEvent, Done
-from remanence.memory import Memory
 from remanence.server.chats import Chats
+from remanence.server.routes import OpenMemory
 from remanence.server.turn_response import ReplyDocument, TurnResponse
 
 router = APIRouter(tags=["chat"])
@@ -35,9 +35,8 @@ class ChatBody(BaseModel):
 
 
 @router.post("/v1/chat", response_model=ReplyDocument, responses=_STREAM)
-async def chat_anew(request: Request, body: ChatBody) -> TurnResponse:
+async def chat_anew(request: Request, memory: OpenMemory, body: ChatBody) -> TurnResponse:
     """Begin a conversation with a turn; its new id is in the reply and in `X-Conversation-Id`."""
-    memory: Memory = request.app.state.memory
     return _turn(request, memory.clock.new_id("conv"), body)
 
 

@@ -3,12 +3,12 @@
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
-from remanence.memory import Memory
 from remanence.server.problems import problem
-from remanence.types import Fact, FactType
+from remanence.server.routes import OpenMemory
+from remanence.types import FactType
 
 router = APIRouter(tags=["facts"])
 
@@ -37,7 +37,7 @@ class FactsDocument(BaseModel):
 
 @router.get("/v1/facts")
 async def facts(
-    request: Request,
+    memory: OpenMemory,
     user: str,
     tenant: str = "default",
     query: Annotated[str | None, Query(description="Only facts that match, best first.")] = None,
@@ -45,17 +45,16 @@ async def facts(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> FactsDocument:
     """Return the facts of a user. A *query* searches only valid facts."""
-    memory: Memory = request.app.state.memory
     if query is not None:
         found = await memory.facts.search(query, user=user, tenant=tenant, limit=limit)
     else:
         found = await memory.facts.list(user=user, tenant=tenant, history=history, limit=limit)
-    return FactsDocument(facts=[_document(fact) for fact in found])
+    return FactsDocument.model_validate({"facts": found}, from_attributes=True)
 
 
 @router.delete("/v1/facts/{id}", status_code=204)
 async def forget(
-    request: Request,
+    memory: OpenMemory,
     id: str,  # noqa: A002 - the path's name
     user: str,
     tenant: str = "default",
@@ -64,12 +63,7 @@ async def forget(
 
     Its source messages stay on their tapes.
     """
-    memory: Memory = request.app.state.memory
     if await memory.facts.forget(id, user=user, tenant=tenant):
         return Response(status_code=204)
     detail = f"this user has no fact {id!r:.80}: GET /v1/facts lists them"
     return problem(404, "not_found", detail)
-
-
-def _document(fact: Fact) -> FactDocument:
-    return FactDocument.model_validate(fact, from_attributes=True)

@@ -3,12 +3,13 @@
 from datetime import datetime
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel
+from fastapi import APIRouter, Response
+from pydantic import AliasGenerator, AliasPath, BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
 from remanence.errors import WrongUser
-from remanence.memory import Memory
 from remanence.server.problems import problem
+from remanence.server.routes import OpenMemory
 from remanence.types import Diagnostics
 
 router = APIRouter(tags=["memory"])
@@ -25,13 +26,13 @@ NOTHING: Final = Diagnostics(
 class MemoryStateDocument(BaseModel):
     """The cursors and accounts of a memory."""
 
-    conversation_id: str
+    conversation_id: str = Field(validation_alias=AliasPath("ref", "id"))
     user: str | None
-    observed_cursor_message_id: str | None
-    unobserved_token_count: int
-    observation_token_count: int
-    last_observer_run: datetime | None
-    last_reflector_run: datetime | None
+    observed_cursor_message_id: str | None = None
+    unobserved_token_count: int = Field(validation_alias="unobserved_tokens")
+    observation_token_count: int = 0
+    last_observer_run: datetime | None = Field(validation_alias="last_observed_at")
+    last_reflector_run: datetime | None = Field(validation_alias="last_reflected_at")
     lock_version: int
     last_seq: int
     observed_seq: int
@@ -42,28 +43,34 @@ class MemoryStateDocument(BaseModel):
     last_error: str | None
 
 
-class ObservationLogDocument(BaseModel):
+class _CamelCase(BaseModel):
+    """A document with the names of the brain design."""
+
+    model_config = ConfigDict(alias_generator=AliasGenerator(serialization_alias=to_camel))
+
+
+class ObservationLogDocument(_CamelCase):
     """The size of the live notes."""
 
     version: int
-    lockVersion: int  # noqa: N815 - same style as the others
-    tokenCount: int  # noqa: N815 - the brain design's name
-    textLength: int  # noqa: N815 - the brain design's name
+    lock_version: int
+    token_count: int
+    text_length: int
 
 
-class MemoryDocument(BaseModel):
+class MemoryDocument(_CamelCase):
     """A memory in a few numbers."""
 
-    memoryState: MemoryStateDocument | None  # noqa: N815 - the brain design's name
-    observationLog: ObservationLogDocument | None  # noqa: N815 - the brain design's name
-    observationCount: int  # noqa: N815 - the brain design's name
-    totalObservationTokens: int  # noqa: N815 - the brain design's name
+    memory_state: MemoryStateDocument | None
+    observation_log: ObservationLogDocument | None
+    observation_count: int
+    total_observation_tokens: int
 
 
 @router.get("/v1/conversations/{id}/memory")
 @router.get("/conversations/{id}/memory", include_in_schema=False)
 async def diagnostics(
-    request: Request,
+    memory: OpenMemory,
     id: str,  # noqa: A002 - the path's name
     tenant: str = "default",
     user: str | None = None,
@@ -72,17 +79,21 @@ async def diagnostics(
 
     A conversation of another user than *user* looks as if it had no messages.
     """
-    memory: Memory = request.app.state.memory
     try:
         found = await memory.conversation(id, user=user, tenant=tenant).diagnostics()
     except WrongUser:
         found = NOTHING
-    return _document(found)
+    document = MemoryDocument.model_validate(found, from_attributes=True)
+    if document.memory_state is not None:
+        log = document.observation_log
+        document.memory_state.observed_cursor_message_id = found.observed_message_id
+        document.memory_state.observation_token_count = log.token_count if log else 0
+    return document
 
 
 @router.delete("/v1/conversations/{id}", status_code=204)
 async def delete(
-    request: Request,
+    memory: OpenMemory,
     id: str,  # noqa: A002 - the path's name
     tenant: str = "default",
     user: str | None = None,
@@ -91,7 +102,6 @@ async def delete(
 
     A conversation of another user than *user* looks as if it did not exist.
     """
-    memory: Memory = request.app.state.memory
     try:
         deleted = await memory.conversation(id, user=user, tenant=tenant).delete()
     except WrongUser:
@@ -99,43 +109,3 @@ async def delete(
     if deleted:
         return Response(status_code=204)
     return problem(404, "not_found", f"there is no conversation {id!r:.80} of this user")
-
-
-def _document(found: Diagnostics) -> MemoryDocument:
-    log = found.observation_log
-    return MemoryDocument(
-        memoryState=_state_document(found),
-        observationLog=None
-        if log is None
-        else ObservationLogDocument(
-            version=log.version,
-            lockVersion=log.lock_version,
-            tokenCount=log.token_count,
-            textLength=log.text_length,
-        ),
-        observationCount=found.observation_count,
-        totalObservationTokens=found.total_observation_tokens,
-    )
-
-
-def _state_document(found: Diagnostics) -> MemoryStateDocument | None:
-    state, log = found.memory_state, found.observation_log
-    if state is None:
-        return None
-    return MemoryStateDocument(
-        conversation_id=state.ref.id,
-        user=state.user,
-        observed_cursor_message_id=found.observed_message_id,
-        unobserved_token_count=state.unobserved_tokens,
-        observation_token_count=log.token_count if log else 0,
-        last_observer_run=state.last_observed_at,
-        last_reflector_run=state.last_reflected_at,
-        lock_version=state.lock_version,
-        last_seq=state.last_seq,
-        observed_seq=state.observed_seq,
-        active_seq=state.active_seq,
-        reflected_seq=state.reflected_seq,
-        failures=state.failures,
-        next_attempt_at=state.next_attempt_at,
-        last_error=state.last_error,
-    )

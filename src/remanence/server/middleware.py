@@ -1,0 +1,145 @@
+"""Middleware: known host names, limits on a request body, and a log line for each request."""
+
+import asyncio
+import re
+import uuid
+from collections.abc import Collection
+from typing import Final
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from remanence import telemetry
+from remanence.server.problems import problem
+
+LOCAL_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+MAX_BODY_BYTES: Final = 32 * 1024 * 1024
+"""Twice the size limit of a message, as JSON is longer than its text."""
+
+BODY_SECONDS: Final = 60.0
+
+REQUEST_ID: Final = "x-request-id"
+_GIVEN: Final = re.compile(r"[\w.:-]{1,64}", re.ASCII)
+
+
+class KnownHosts:
+    """Rejects requests for unknown host names, such as those of a DNS rebinding attack."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host = Headers(scope=scope).get("host", "").lower() if scope["type"] == "http" else ""
+        name, _, port = host.rpartition(":")
+        if scope["type"] == "http" and (name if port.isdigit() else host) not in self._hosts:
+            detail = (
+                f"this server answers to {', '.join(sorted(self._hosts))} alone: name others with "
+                "--allowed-host, or in a program of your own with allowed_hosts of create_app"
+            )
+            await problem(421, "not_local", detail)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+class BodyLimit:
+    """Rejects a body that is too large, or that does not arrive in time."""
+
+    def __init__(
+        self, app: ASGIApp, *, max_bytes: int = MAX_BODY_BYTES, seconds: float = BODY_SECONDS
+    ) -> None:
+        self._app = app
+        self._max_bytes = max_bytes
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        length = Headers(scope=scope).get("content-length", "0")
+        announced = int(length) if length.isdecimal() else 0
+        try:
+            async with asyncio.timeout(self._seconds):
+                body = await self._read(receive, announced)
+        except ClientDisconnect:
+            return
+        except TimeoutError:
+            detail = f"the body did not arrive within {self._seconds:g} s: send it at once"
+            await _refusal(408, "body_timeout", detail)(scope, receive, send)
+            return
+        if body is None:
+            detail = (
+                f"the body has more than {self._max_bytes:,} bytes: store large content "
+                "elsewhere and send a reference to it"
+            )
+            await _refusal(413, "body_too_large", detail)(scope, receive, send)
+            return
+        whole: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive_whole() -> Message:
+            return whole.pop() if whole else await receive()
+
+        await self._app(scope, receive_whole, send)
+
+    async def _read(self, receive: Receive, announced: int) -> bytes | None:
+        """Read the body; None if it is too large.
+
+        Up to the limit again is read and discarded, as a client sees no response while it sends.
+        """
+        body = bytearray()
+        size, is_large, more = 0, announced > self._max_bytes, True
+        while more and size <= 2 * self._max_bytes:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            chunk = message.get("body", b"")
+            size += len(chunk)
+            is_large = is_large or size > self._max_bytes
+            if is_large:
+                body.clear()
+            else:
+                body += chunk
+            more = message.get("more_body", False)
+        return None if is_large else bytes(body)
+
+
+class RequestLog:
+    """Logs method, path, status and time of each request with its id.
+
+    The id comes from the header `X-Request-Id`, or is new; the response repeats it. Queries are
+    not logged: they may name a user.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get(REQUEST_ID, "")
+        name = given if _GIVEN.fullmatch(given) else uuid.uuid4().hex[:12]
+        status = 0  # the client left before a response
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)[REQUEST_ID] = name
+            await send(message)
+
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        with telemetry.request(name):
+            try:
+                await self._app(scope, receive, send_with_id)
+            finally:
+                seconds = loop.time() - started
+                telemetry.request_ended(scope["method"], scope["path"], status, seconds)
+
+
+def _refusal(status: int, code: str, detail: str) -> JSONResponse:
+    return problem(status, code, detail, headers={"connection": "close"})
