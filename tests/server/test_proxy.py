@@ -105,7 +105,7 @@ async def test_openai_gets_notes_for_what_is_old(
                 text = answer.choices[0].message.content or ""
             assert text == f"Pier {number} it is."
             history.append({"role": "assistant", "content": text})
-            await observed(memory)
+            await observe_all(memory)
     sent = upstream.received[-1].body["messages"]
     assert sent[0] == history[0]
     assert sent[1]["role"] == "system"
@@ -125,21 +125,64 @@ async def test_anthropic_gets_notes_and_the_clients_own_blocks(
         for number in range(30):
             history.append({"role": "user", "content": LONG.format(number) * 2})
             upstream.script(Reply("I look.", calls=(Call(f"call{number}", "find", {"n": number}),)))
-            history.append(await streamed(client, history))
+            history.append(await ask_messages(client, history))
             result = {"type": "tool_result", "tool_use_id": f"call{number}", "content": "open"}
             history.append({"role": "user", "content": [result]})
             upstream.script(Reply(f"Pier {number} is open."))
-            history.append(await streamed(client, history))
-            await observed(memory)
+            history.append(await ask_messages(client, history))
+            await observe_all(memory)
     sent = upstream.received[-1].body
     assert "pier" in sent["messages"][0]["content"][0]["text"]
     assert sent["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
     assert sent["tools"] == TOOLS
-    assert sent["messages"][-1] == marked(history[:-1])[-1], "as the client sent it"
-    own = [message for message in sent["messages"][1:] if message in marked(history[:-1])]
+    assert sent["messages"][-1] == with_breakpoints(history[:-1])[-1], "as the client sent it"
+    own = [message for message in sent["messages"][1:] if message in with_breakpoints(history[:-1])]
     assert len(own) == len(sent["messages"]) - 2, "the user's newest carries what was recalled"
     assert len(sent["messages"]) < 30
     assert len(await only_tape(memory)) == len(history)
+
+
+async def test_responses_get_notes_and_the_clients_own_items(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    """A loop with tools, streamed; the conversation is in the input of each request."""
+    items: list[Any] = [{"role": "developer", "content": "You help."}]
+    async with openai_client(proxy) as client:
+        for number in range(30):
+            items.append({"role": "user", "content": LONG.format(number) * 2})
+            upstream.script(Reply("I look.", calls=(Call(f"call{number}", "find", {"n": number}),)))
+            items += await ask_responses(client, items)
+            result = {"call_id": f"call{number}", "output": "open"}
+            items.append({"type": "function_call_output", **result})
+            upstream.script(Reply(f"Pier {number} is open."))
+            items += await ask_responses(client, items)
+            await observe_all(memory)
+    sent = upstream.received[-1].body["input"]
+    assert sent[0] == items[0]
+    assert sent[1]["role"] == "developer"
+    assert "pier" in sent[1]["content"]
+    assert len([item for item in sent[2:] if item in items]) == len(sent) - 3
+    assert len(sent) < 40
+    assert len(await only_tape(memory)) == 4 * 30
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"previous_response_id": "resp_1", "input": "And the seat?"},
+        {"conversation": "conv_1", "input": "And the seat?"},
+        {"input": [{"type": "item_reference", "id": "msg_1"}]},
+    ],
+)
+async def test_a_conversation_that_is_with_the_provider_stays_there(
+    proxy: Client, upstream: ModelServer, memory: Memory, fields: dict[str, Any]
+) -> None:
+    response = await proxy.http.post(
+        "openai/v1/responses", json={"model": "m", **fields}, headers=NAMED
+    )
+    assert "is with the provider" in response.headers["x-remanence-memory"]
+    assert upstream.received[0].body == {"model": "m", **fields}
+    assert await memory.conversations() == ()
 
 
 async def test_an_edited_history_is_a_conversation_of_its_own(
@@ -356,14 +399,14 @@ async def ask(
     return await proxy.http.post("openai/v1/chat/completions", json=body, headers=headers)
 
 
-async def streamed(
+async def ask_messages(
     client: anthropic.AsyncAnthropic, history: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Ask with a stream; the answer as the SDK puts it together."""
     async with client.messages.stream(
         model="claude-sonnet-5",
         max_tokens=900,
-        messages=marked(history),
+        messages=with_breakpoints(history),
         tools=TOOLS,
         extra_headers=NAMED,
     ) as stream:
@@ -371,7 +414,14 @@ async def streamed(
     return {"role": "assistant", "content": [block.to_dict() for block in answer.content]}
 
 
-def marked(history: list[dict[str, Any]]) -> list[Any]:
+async def ask_responses(client: openai.AsyncOpenAI, items: list[Any]) -> list[Any]:
+    """Ask with a stream; the items of the answer as the SDK puts them together."""
+    async with client.responses.stream(model="gpt-5", input=items, extra_headers=NAMED) as stream:
+        answer = await stream.get_final_response()
+    return [item.to_dict(exclude_none=True) for item in answer.output]
+
+
+def with_breakpoints(history: list[dict[str, Any]]) -> list[Any]:
     """The history with the client's own breakpoints, which move with each request."""
     copied = copy.deepcopy(history)
     for message in copied[-2:]:
@@ -380,7 +430,7 @@ def marked(history: list[dict[str, Any]]) -> list[Any]:
     return copied
 
 
-async def observed(memory: Memory) -> None:
+async def observe_all(memory: Memory) -> None:
     (state,) = await memory.conversations()
     await memory.conversation(state.ref.id, tenant=state.ref.tenant).flush()
 

@@ -234,6 +234,78 @@ class OpenAI:
         }
 
 
+class OpenAIResponses(OpenAI):
+    """OpenAI Responses: the whole conversation in each request."""
+
+    def problem(self, body: Body) -> str | None:
+        items = body.get("input") or []
+        if isinstance(items, str):
+            return None
+        if not items or body.get("previous_response_id"):
+            return "input: there are no items, or there is no such response"
+        return _unpaired(
+            [item["call_id"] for item in items if item.get("type") == "function_call"],
+            [item["call_id"] for item in items if item.get("type") == "function_call_output"],
+        )
+
+    def response(self, body: Body, reply: Reply) -> Body:
+        text = {"type": "output_text", "text": reply.text, "annotations": []}
+        said = {"type": "message", "role": "assistant", "status": "completed", "content": [text]}
+        output: list[Body] = [{"id": "msg_1", **said}] if reply.text else []
+        output += [_function_call(call) for call in reply.calls]
+        words = _words(json.dumps(body["input"]))
+        usage = {
+            "input_tokens": words,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": _words(reply.text),
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": words + _words(reply.text),
+        }
+        return {**self._started(body), "status": "completed", "output": output, "usage": usage}
+
+    def events(self, body: Body, reply: Reply) -> list[str]:
+        whole = self.response(body, reply)
+        events: list[Body] = [{"type": "response.created", "response": self._started(body)}]
+        for index, item in enumerate(whole["output"]):
+            place = {"output_index": index, "item_id": item["id"]}
+            empty = {**item, "status": "in_progress"}
+            if item["type"] == "message":
+                empty["content"] = []
+            events.append({"type": "response.output_item.added", **place, "item": empty})
+            if item["type"] == "message":
+                part, place = item["content"][0], {**place, "content_index": 0}
+                blank = {**part, "text": ""}
+                events.append({"type": "response.content_part.added", **place, "part": blank})
+                events += [
+                    {"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []}
+                    for piece in _pieces(reply.text)
+                ]
+                done = {"text": reply.text, "logprobs": []}
+                events.append({"type": "response.output_text.done", **place, **done})
+                events.append({"type": "response.content_part.done", **place, "part": part})
+            events.append(
+                {"type": "response.output_item.done", "output_index": index, "item": item}
+            )
+        events.append({"type": "response.completed", "response": whole})
+        return [
+            f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
+            for number, event in enumerate(events)
+        ]
+
+    def _started(self, body: Body) -> Body:
+        return {
+            "id": "resp_1",
+            "object": "response",
+            "created_at": 1,
+            "status": "in_progress",
+            "model": body["model"],
+            "output": [],
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+        }
+
+
 class OpenAIEmbeddings(OpenAI):
     """OpenAI Embeddings: a vector tells how often a text has each of three vowels."""
 
@@ -295,6 +367,11 @@ def _tool_use_events(index: int, call: Call) -> list[Body]:
 def _tool_call(call: Call) -> Body:
     function = {"name": call.name, "arguments": json.dumps(call.arguments)}
     return {"id": call.id, "type": "function", "function": function}
+
+
+def _function_call(call: Call) -> Body:
+    fields = {"name": call.name, "arguments": json.dumps(call.arguments), "status": "completed"}
+    return {"type": "function_call", "id": f"fc_{call.id}", "call_id": call.id, **fields}
 
 
 def _tool_call_deltas(index: int, call: Call) -> list[Body]:

@@ -12,7 +12,14 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, assert_never
 
-from tests.wire.dialects import Anthropic, Dialect, OpenAI, OpenAIEmbeddings, Reply
+from tests.wire.dialects import (
+    Anthropic,
+    Dialect,
+    OpenAI,
+    OpenAIEmbeddings,
+    OpenAIResponses,
+    Reply,
+)
 
 Body: TypeAlias = dict[str, Any]  # a request as JSON
 
@@ -93,6 +100,7 @@ class ModelServer:
         self._dialects: dict[str, Dialect] = {
             "/v1/messages": Anthropic(cache_minimum=cache_minimum),
             "/v1/chat/completions": OpenAI(),
+            "/v1/responses": OpenAIResponses(),
             "/v1/embeddings": OpenAIEmbeddings(),
         }
         self._handlers: set[asyncio.Task[None]] = set()

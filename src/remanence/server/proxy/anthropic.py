@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from remanence.server.proxy.api import JsonObject
+from remanence.server.proxy.api import JsonObject, Unit, list_of_objects, with_part
 from remanence.types import Message
 from remanence.wire import anthropic
 
@@ -20,14 +20,17 @@ class AnthropicMessages:
 
     provider = "anthropic"
 
-    def leading(self, messages: Sequence[JsonObject]) -> int:  # noqa: ARG002 - `system` is apart
-        return 0
+    def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
+        return (), list_of_objects(body.get("messages"))
 
-    def read(self, message: JsonObject) -> Message:
-        return Message.from_anthropic(message)
+    def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
+        return [Unit(Message.from_anthropic(one), (one,)) for one in objects]
 
     def render(self, message: Message) -> list[JsonObject]:
         return anthropic.render(message.role, message.content, message.name)
+
+    def with_text(self, message: JsonObject, text: str) -> JsonObject:
+        return with_part(message, text, "text")
 
     def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
         if not notes:
@@ -53,11 +56,11 @@ class AnthropicAnswer:
     def __init__(self) -> None:
         self._blocks: dict[int, JsonObject] = {}
         self._pieces: dict[int, list[str]] = {}
-        self.message: JsonObject | None = None
+        self.objects: list[JsonObject] = []
 
     def take(self, response: JsonObject) -> None:
         if response.get("type") == "message":
-            self.message = {"role": "assistant", "content": response.get("content")}
+            self.objects = [{"role": "assistant", "content": response.get("content")}]
 
     def feed(self, event: JsonObject) -> None:
         match event:
@@ -70,7 +73,7 @@ class AnthropicAnswer:
                     self._pieces[index].append(text)
             case {"type": "message_stop"}:
                 content = [self._block(index) for index in sorted(self._blocks)]
-                self.message = {"role": "assistant", "content": content}
+                self.objects = [{"role": "assistant", "content": content}]
 
     def _block(self, index: int) -> JsonObject:
         block, text = self._blocks[index], "".join(self._pieces[index])

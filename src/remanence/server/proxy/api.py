@@ -1,19 +1,27 @@
 """The parts of a provider's API that a proxy has to know."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from remanence.errors import InvalidMessage
 from remanence.types import Message
 
 JsonObject: TypeAlias = dict[str, Any]  # a provider's: its shape is the provider's
+
+
+class Unit(NamedTuple):
+    """A message, and the client's objects of which it was read."""
+
+    message: Message
+    objects: Sequence[JsonObject]
 
 
 class Answer(Protocol):
     """An answer, put together from the events of a stream or read whole."""
 
     @property
-    def message(self) -> JsonObject | None:
-        """The assistant's message, in the form in which a client resends it; None until its end."""
+    def objects(self) -> Sequence[JsonObject]:
+        """The answer in the form in which a client resends it; empty until its end."""
 
     def feed(self, event: JsonObject) -> None:
         """Take an event of a stream."""
@@ -28,18 +36,25 @@ class ProxiedAPI(Protocol):
     @property
     def provider(self) -> str: ...
 
-    def leading(self, messages: Sequence[JsonObject]) -> int:
-        """Return the number of messages before the conversation, such as a system prompt."""
-
-    def read(self, message: JsonObject) -> Message:
-        """Read a message.
+    def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
+        """Return the prompts before the conversation, and the conversation.
 
         Raises:
-            InvalidMessage: it is not of this API.
+            InvalidMessage: the request has none, or a part of it is with the provider.
+        """
+
+    def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
+        """Read a conversation.
+
+        Raises:
+            InvalidMessage: an object is not of this API.
         """
 
     def render(self, message: Message) -> list[JsonObject]:
         """Write a message that the client no longer has, or a part of one."""
+
+    def with_text(self, message: JsonObject, text: str) -> JsonObject:
+        """Return a message of the user with one more text at its end."""
 
     def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
         """Return the request with its conversation as notes, if any, and the end of it."""
@@ -47,8 +62,29 @@ class ProxiedAPI(Protocol):
     def answer(self) -> Answer: ...
 
 
-def with_text(message: JsonObject, text: str) -> JsonObject:
-    """Return the message with one more text at its end."""
+def list_of_objects(value: object) -> list[JsonObject]:
+    """Return the value if it is a list of JSON objects."""
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise InvalidMessage("the request has no list of messages")
+    return value
+
+
+def without_prompts(messages: list[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
+    """Split off the messages of the program at the beginning."""
+    prompts = ("system", "developer")
+    others = (at for at, message in enumerate(messages) if message.get("role") not in prompts)
+    first = next(others, len(messages))
+    return messages[:first], messages[first:]
+
+
+def with_part(message: JsonObject, text: str, kind: str) -> JsonObject:
+    """Return the message with one more part of type *kind* at its end."""
     content = message.get("content")
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
-    return {**message, "content": [*parts, {"type": "text", "text": text}]}
+    parts = [{"type": kind, "text": content}] if isinstance(content, str) else list(content or ())
+    return {**message, "content": [*parts, {"type": kind, "text": text}]}
+
+
+def notes_like(prompts: Sequence[JsonObject], notes: str) -> list[JsonObject]:
+    """Return the notes as a message with the role of the prompts."""
+    role = prompts[-1]["role"] if prompts else "system"
+    return [{"role": role, "content": notes}] if notes else []

@@ -57,7 +57,7 @@ class Forwarder:
         except httpx2.HTTPError as error:
             return _unreachable(self._url, error)
         headers = {**_headers_to_return(response), **_about(prepared)}
-        if api is None or prepared.stored is None or response.status_code != 200:
+        if api is None or not prepared.tape or response.status_code != 200:
             relayed = _relay(response)
         elif "text/event-stream" in response.headers.get("content-type", ""):
             relayed = self._relay_events(api, prepared, response)
@@ -81,8 +81,8 @@ class Forwarder:
         answer = api.answer()
         with _failure_logged():
             answer.take(json.loads(content))
-            if answer.message is not None:
-                await self._requests.keep(api, prepared, answer.message)
+            if answer.objects:
+                await self._requests.keep(api, prepared, answer.objects)
         return Response(content, response.status_code, dict(headers))
 
     async def _relay_events(
@@ -99,9 +99,9 @@ class Forwarder:
                     with _failure_logged():
                         for event in reader.feed(piece):
                             answer.feed(event)
-                        if answer.message is not None:
+                        if answer.objects:
                             is_kept = True
-                            await self._requests.keep(api, prepared, answer.message)
+                            await self._requests.keep(api, prepared, answer.objects)
                 yield piece
 
 
@@ -136,10 +136,10 @@ def _headers_to_return(response: httpx2.Response) -> dict[str, str]:
 
 def _about(prepared: Prepared) -> dict[str, str]:
     """Return headers that say if the request had its memory, and why not."""
-    if prepared.stored is None:
+    if not prepared.tape:
         reason = prepared.reason.encode("ascii", "backslashreplace").decode()
         return {MEMORY: " ".join(f"off; {reason}".split())[:300]}
-    return {MEMORY: "on", CONVERSATION: prepared.stored.conversation.id}
+    return {MEMORY: "on", CONVERSATION: prepared.tape}
 
 
 def _unreachable(url: str, error: Exception) -> JSONResponse:

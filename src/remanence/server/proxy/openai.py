@@ -4,13 +4,17 @@ Events: https://platform.openai.com/docs/api-reference/chat-streaming
 """
 
 from collections.abc import Sequence
-from typing import Final
 
-from remanence.server.proxy.api import JsonObject
+from remanence.server.proxy.api import (
+    JsonObject,
+    Unit,
+    list_of_objects,
+    notes_like,
+    with_part,
+    without_prompts,
+)
 from remanence.types import Message
 from remanence.wire import openai
-
-_PROMPTS: Final = ("system", "developer")
 
 
 class OpenAIChat:
@@ -18,21 +22,21 @@ class OpenAIChat:
 
     provider = "openai"
 
-    def leading(self, messages: Sequence[JsonObject]) -> int:
-        others = (at for at, message in enumerate(messages) if message.get("role") not in _PROMPTS)
-        return next(others, len(messages))
+    def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
+        return without_prompts(list_of_objects(body.get("messages")))
 
-    def read(self, message: JsonObject) -> Message:
-        return Message.from_openai(message)
+    def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
+        return [Unit(Message.from_openai(one), (one,)) for one in objects]
 
     def render(self, message: Message) -> list[JsonObject]:
         return openai.render(message.role, message.content, message.name)
 
+    def with_text(self, message: JsonObject, text: str) -> JsonObject:
+        return with_part(message, text, "text")
+
     def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
-        prompts = body["messages"][: self.leading(body["messages"])]
-        role = prompts[-1]["role"] if prompts else "system"
-        told = [{"role": role, "content": notes}] if notes else []
-        return {**body, "messages": [*prompts, *told, *tail]}
+        prompts, _ = self.split(body)
+        return {**body, "messages": [*prompts, *notes_like(prompts, notes), *tail]}
 
     def answer(self) -> "OpenAIAnswer":
         return OpenAIAnswer()
@@ -44,19 +48,19 @@ class OpenAIAnswer:
     def __init__(self) -> None:
         self._text: list[str] = []
         self._calls: dict[int, JsonObject] = {}
-        self.message: JsonObject | None = None
+        self.objects: list[JsonObject] = []
 
     def take(self, response: JsonObject) -> None:
         match response.get("choices"):
             case [{"message": dict(message)}]:
-                self.message = message
+                self.objects = [message]
 
     def feed(self, event: JsonObject) -> None:
         match event.get("choices"):
             case [{"index": 0, "delta": dict(delta), **choice}]:
                 self._add(delta)
                 if choice.get("finish_reason"):
-                    self.message = self._whole()
+                    self.objects = [self._whole()]
 
     def _add(self, delta: JsonObject) -> None:
         self._text.append(delta.get("content") or "")

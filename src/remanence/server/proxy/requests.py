@@ -9,7 +9,7 @@ from typing import Final
 from remanence.context.context import Context
 from remanence.errors import RemanenceError
 from remanence.memory import Memory
-from remanence.server.proxy.api import JsonObject, ProxiedAPI, with_text
+from remanence.server.proxy.api import JsonObject, ProxiedAPI, Unit
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory
 from remanence.server.proxy.naming import MEMORY, Name, name_of
 from remanence.types import ConversationRef, Message
@@ -27,14 +27,15 @@ _KEPT: Final = 10_000
 class Prepared:
     """A request to be sent on; `reason` says why it is as the client sent it.
 
-    `messages` are the conversation up to now, to which the answer will belong.
+    `own` is the conversation up to now, to which the answer will belong, and `tape` the id of the
+    conversation that keeps it.
     """
 
     content: bytes
     reason: str = ""
     name: Name | None = None
-    messages: tuple[Message, ...] = ()
-    stored: Stored | None = None
+    own: Sequence[JsonObject] = ()
+    tape: str = ""
 
 
 class Requests:
@@ -59,24 +60,22 @@ class Requests:
         except (RemanenceError, UnknownHistory) as error:
             return Prepared(content=content, reason=str(error))
 
-    async def keep(self, api: ProxiedAPI, prepared: Prepared, message: JsonObject) -> None:
+    async def keep(self, api: ProxiedAPI, prepared: Prepared, answer: Sequence[JsonObject]) -> None:
         """Append an answer to the conversation.
 
         Raises:
             RemanenceError: it cannot be stored; the client's next request has it again.
         """
-        if prepared.name is not None and prepared.stored is not None:
-            messages = [*prepared.messages, api.read(message)]
-            await self._histories.absorb(prepared.name, messages)
+        if prepared.name is not None:
+            units = api.read([*prepared.own, *answer])
+            await self._histories.absorb(prepared.name, [unit.message for unit in units])
 
     async def _with_memory(
         self, api: ProxiedAPI, name: Name, content: bytes, body: JsonObject
     ) -> Prepared:
-        sent = body.get("messages")
-        if not isinstance(sent, list) or not all(isinstance(one, dict) for one in sent):
-            return Prepared(content=content, reason="it has no list of messages")
-        own = sent[api.leading(sent) :]
-        messages = tuple(map(api.read, own))
+        prompts, own = api.split(body)
+        units = api.read(own)
+        messages = [unit.message for unit in units]
         most = body.get("max_tokens")
         if not messages or (isinstance(most, int) and most <= _SIDE_TOKENS):
             return Prepared(content=content, reason="it is no turn of a conversation")
@@ -84,23 +83,23 @@ class Requests:
         stored = await self._histories.absorb(name, messages, branch=not is_side)
         newest = max((at for at, m in enumerate(messages) if _is_spoken(m)), default=None)
         context = await stored.conversation.context(
-            system=_overhead(body, sent[: api.leading(sent)]),
+            system=_overhead(body, prompts),
             recall=None if newest is None else messages[newest].text,
             model=f"{api.provider}:{body.get('model')}",
         )
-        rewritten = self._rewrite(api, body, own, stored, context, newest)
+        rewritten = self._rewrite(api, body, units, stored, context, newest)
         return Prepared(
             content=content if rewritten is None else json.dumps(rewritten).encode(),
             name=name,
-            messages=messages,
-            stored=stored,
+            own=own,
+            tape=stored.conversation.id,
         )
 
     def _rewrite(
         self,
         api: ProxiedAPI,
         body: JsonObject,
-        own: Sequence[JsonObject],
+        units: Sequence[Unit],
         stored: Stored,
         context: Context,
         newest: int | None,
@@ -110,13 +109,13 @@ class Requests:
         None if there is nothing to change.
 
         Raises:
-            UnknownHistory: a tool result would lose its call.
+            UnknownHistory: a message of the tape is not of this request.
         """
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
         volatile = self._volatile_text(stored, context, newest)
         if not notes and not volatile and not context.omitted:
             return None
-        if context.stats.last_seq != stored.shift + len(own) - 1:
+        if context.stats.last_seq != stored.shift + len(units) - 1:
             raise UnknownHistory("another request of this conversation was faster")
         _check_pairs(context.messages)
         cut = [gap for gap in context.omitted if gap.reason == "excerpt"]
@@ -124,9 +123,9 @@ class Requests:
         for message in context.messages:
             index = message.seq - stored.shift
             is_cut = any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
-            shown = api.render(message) if index < 0 or is_cut else [own[index]]
+            shown = api.render(message) if index < 0 or is_cut else [*units[index].objects]
             if volatile and index == newest:
-                shown = [*shown[:-1], with_text(shown[-1], volatile)]
+                shown[-1] = api.with_text(shown[-1], volatile)
             tail += shown
         return api.rewrite(body, notes, tail)
 
@@ -160,7 +159,7 @@ def _is_spoken(message: Message) -> bool:
 
 def _overhead(body: JsonObject, prompts: Sequence[JsonObject]) -> str:
     """Return the text of all that takes room beside the conversation."""
-    parts = [body.get("system"), body.get("tools"), *prompts]
+    parts = [body.get("system"), body.get("instructions"), body.get("tools"), *prompts]
     return "\n".join(json.dumps(part, ensure_ascii=False) for part in parts if part)
 
 

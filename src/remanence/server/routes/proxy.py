@@ -7,11 +7,13 @@ from fastapi import APIRouter, Request, Response
 from remanence.server.proxy.anthropic import AnthropicMessages
 from remanence.server.proxy.forwarding import Forwarder
 from remanence.server.proxy.openai import OpenAIChat
+from remanence.server.proxy.responses import OpenAIResponses
 
 router = APIRouter(tags=["proxy"])
 
 _METHODS: Final = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]
-_OPENAI: Final = OpenAIChat()
+_CHAT: Final = OpenAIChat()
+_RESPONSES: Final = OpenAIResponses()
 _ANTHROPIC: Final = AnthropicMessages()
 
 
@@ -19,7 +21,14 @@ _ANTHROPIC: Final = AnthropicMessages()
 async def chat_completions(request: Request) -> Response:
     """OpenAI's Chat Completions; a header such as `X-Remanence-Conversation` names the tape."""
     forwarder: Forwarder = request.app.state.openai
-    return await forwarder.forward(request, "v1/chat/completions", _OPENAI)
+    return await forwarder.forward(request, "v1/chat/completions", _CHAT)
+
+
+@router.post("/openai/v1/responses")
+async def responses(request: Request) -> Response:
+    """OpenAI's Responses, where the input is the whole conversation."""
+    forwarder: Forwarder = request.app.state.openai
+    return await forwarder.forward(request, "v1/responses", _RESPONSES)
 
 
 @router.post("/anthropic/v1/messages")

@@ -1,0 +1,79 @@
+"""OpenAI's Responses API, with the whole conversation in each request.
+
+Events: https://platform.openai.com/docs/api-reference/responses-streaming
+"""
+
+from collections.abc import Sequence
+
+from remanence.errors import InvalidMessage
+from remanence.server.proxy.api import (
+    JsonObject,
+    Unit,
+    list_of_objects,
+    notes_like,
+    with_part,
+    without_prompts,
+)
+from remanence.types import Message
+from remanence.wire import responses
+
+
+class OpenAIResponses:
+    """`POST /v1/responses`."""
+
+    provider = "openai"
+
+    def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
+        if body.get("previous_response_id") or body.get("conversation"):
+            raise InvalidMessage("the beginning of the conversation is with the provider")
+        value = body.get("input")
+        if isinstance(value, str):
+            value = [{"role": "user", "content": value}]
+        items = list_of_objects(value)
+        if any(item.get("type") == "item_reference" for item in items):
+            raise InvalidMessage("an item of the conversation is with the provider")
+        return without_prompts(items)
+
+    def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
+        units: list[Unit] = []
+        for item in objects:
+            (message,) = Message.from_openai_responses([item])
+            if units and units[-1].message.role == message.role == "assistant":
+                before, items = units.pop()
+                message = before.replace(content=(*before.content, *message.content))
+                units.append(Unit(message, (*items, item)))
+            else:
+                units.append(Unit(message, (item,)))
+        return units
+
+    def render(self, message: Message) -> list[JsonObject]:
+        return responses.render(message.role, message.content, message.name)
+
+    def with_text(self, message: JsonObject, text: str) -> JsonObject:
+        return with_part(message, text, "input_text")
+
+    def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
+        prompts, _ = self.split(body)
+        return {**body, "input": [*prompts, *notes_like(prompts, notes), *tail]}
+
+    def answer(self) -> "ResponsesAnswer":
+        return ResponsesAnswer()
+
+
+class ResponsesAnswer:
+    """The items of a response."""
+
+    def __init__(self) -> None:
+        self._items: list[JsonObject] = []
+        self.objects: list[JsonObject] = []
+
+    def take(self, response: JsonObject) -> None:
+        if response.get("status") == "completed":
+            self.objects = list_of_objects(response.get("output"))
+
+    def feed(self, event: JsonObject) -> None:
+        match event:
+            case {"type": "response.output_item.done", "item": dict(item)}:
+                self._items.append(item)
+            case {"type": "response.completed"}:
+                self.objects = self._items
