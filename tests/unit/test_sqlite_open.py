@@ -304,7 +304,7 @@ def test_full_durability_waits_for_the_disk(tmp_path: Path) -> None:
     synchronous = []
     for durability in ("full", "normal"):
         database = Database.at(str(tmp_path / f"{durability}.db"), durability, {})
-        connection = database.open_writer(SystemClock(), "1")
+        connection = database.open_writer(SystemClock())
         synchronous.append(connection.pragma("synchronous"))
         connection.close()
 

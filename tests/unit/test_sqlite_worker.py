@@ -10,7 +10,7 @@ from remanence.clock import SystemClock
 from remanence.errors import Closed, StoreError, StoreUnavailable
 from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.fts import Connection
-from remanence.stores.sqlite.worker import Work, Worker, commit_together, read_each
+from remanence.stores.sqlite.worker import Work, Worker
 
 
 class Disk(apsw.VFS):
@@ -66,7 +66,7 @@ async def writer(path: str, disk: Disk, commits: list[int]) -> AsyncIterator[Wor
         connection.set_commit_hook(count)
         return connection
 
-    worker = Worker("test", path=path, connect=connect, serve=commit_together(path))
+    worker = Worker("test", path=path, connect=connect, writes=True)
     await worker.start()
     commits.clear()
     yield worker
@@ -165,7 +165,7 @@ async def test_a_commit_that_is_refused_fails_every_job(path: str) -> None:
         connection.set_commit_hook(refusing.is_set)
         return connection
 
-    writer = Worker("test", path=path, connect=connect, serve=commit_together(path))
+    writer = Worker("test", path=path, connect=connect, writes=True)
     await writer.start()
     async with Held(writer):
         jobs = [writer.submit(insert(number)) for number in (1, 2)]
@@ -192,7 +192,7 @@ async def test_what_goes_wrong_when_opening_is_raised_by_start(path: str) -> Non
     def connect() -> Connection:
         raise apsw.CantOpenError
 
-    worker = Worker("test", path=path, connect=connect, serve=read_each(path))
+    worker = Worker("test", path=path, connect=connect, writes=False)
 
     with pytest.raises(StoreUnavailable, match="cannot be opened"):
         await worker.start()
@@ -239,9 +239,9 @@ async def test_idle_work_is_done_until_there_is_none(path: str) -> None:
         return bool(left)
 
     def connect() -> Connection:
-        return Database.at(":memory:", "full", {}).open_writer(SystemClock(), "1")
+        return Database.at(":memory:", "full", {}).open_writer(SystemClock())
 
-    worker = Worker("test", path=path, connect=connect, serve=commit_together(path), idle=idle)
+    worker = Worker("test", path=path, connect=connect, writes=True, idle=idle)
     await worker.start()
 
     await asyncio.wait_for(done.wait(), timeout=60)
@@ -251,7 +251,7 @@ async def test_idle_work_is_done_until_there_is_none(path: str) -> None:
 
 def test_a_reader_sees_one_instant(path: str) -> None:
     async def main(work: Callable[[Connection], list[int]]) -> list[int]:
-        reader = Worker("test", path=path, connect=lambda: Connection(path), serve=read_each(path))
+        reader = Worker("test", path=path, connect=lambda: Connection(path), writes=False)
         await reader.start()
         seen = await reader.submit(work)
         await reader.close()

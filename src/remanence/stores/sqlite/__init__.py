@@ -1,7 +1,6 @@
 """The store in one SQLite file, or in memory."""
 
 from collections.abc import Mapping
-from importlib import metadata
 
 from remanence.clock import Clock
 from remanence.stores.sqlite.connection import MEMORY, Database, Durability
@@ -20,14 +19,6 @@ async def open_sqlite(
 ) -> SQLiteStore:
     """Open the database file *path*, or one in memory for `:memory:`."""
     database = Database.at(path, durability, pragmas, read_only=read_only and path != MEMORY)
-    store = SQLiteStore(database, clock=clock, version=_version())
+    store = SQLiteStore(database, clock=clock)
     await store.open()
     return store
-
-
-def _version() -> str:
-    """Return the installed version; a checkout that is only on the path has none."""
-    try:
-        return metadata.version("remanence")
-    except metadata.PackageNotFoundError:
-        return "unknown"

@@ -3,8 +3,9 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Literal, Self, TypeAlias
 from urllib.parse import quote
@@ -15,7 +16,7 @@ from remanence.clock import Clock
 from remanence.errors import NotADatabase, StoreUnavailable
 from remanence.stores import migrate
 from remanence.stores.rows import encode_instant
-from remanence.stores.sqlite.errors import no_database, unwritable
+from remanence.stores.sqlite.errors import NO_DATABASE, UNWRITABLE
 from remanence.stores.sqlite.fts import Connection
 
 Durability: TypeAlias = Literal["full", "normal"]
@@ -47,8 +48,9 @@ class Database:
         read_only: bool = False,
     ) -> Self:
         """Return the database at *path*, even if the process changes its directory later."""
-        absolute = path if path == MEMORY or not path else str(Path(path).absolute())
-        return cls(path=absolute, durability=durability, pragmas=pragmas, read_only=read_only)
+        if path and path != MEMORY:
+            path = str(Path(path).absolute())
+        return cls(path=path, durability=durability, pragmas=pragmas, read_only=read_only)
 
     @property
     def in_memory(self) -> bool:
@@ -59,42 +61,54 @@ class Database:
         """Milliseconds that a connection waits for a lock of another one."""
         return int(self.pragmas.get("busy_timeout", _BUSY_MILLISECONDS))
 
-    def open_writer(self, clock: Clock, version: str) -> Connection:
+    def open_writer(self, clock: Clock) -> Connection:
         """Open the writing connection; create, adopt or migrate the file as needed."""
-        check_path(self.path)
         if not self.in_memory:
+            _check_path(self.path, read_only=False)
             create_private(self.path)
-        connection = Connection(self.path)
-        try:
+        with _closed_on_error(Connection(self.path)) as connection:
             connection.set_busy_timeout(self.busy_milliseconds)
             _refuse_foreign(connection, self.path)
-            _set_up(connection, self)
-            _migrate(connection, self.path, clock, version)
-            _until_unlocked(self.busy_milliseconds, lambda: _use_wal(connection))
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+            self._set_up(connection)
+            _migrate(connection, self.path, clock)
+            _use_wal(connection, self.busy_milliseconds)
+            return connection
 
     def open_reader(self) -> Connection:
         """Open a read-only connection to a database that the writer has opened."""
         connection = _open_unwritable(self.path) if self.read_only else Connection(self.path)
         connection.set_busy_timeout(self.busy_milliseconds)
-        _set_up(connection, self)
+        self._set_up(connection)
         connection.pragma("query_only", 1)
         return connection
 
     def open_unwritten(self) -> Connection:
         """Open a connection without a writer; the file must be a database of this version."""
-        _check_readable(self.path)
-        connection = self.open_reader()
-        try:
+        _check_path(self.path, read_only=True)
+        with _closed_on_error(self.open_reader()) as connection:
             _refuse_foreign(connection, self.path)
             _refuse_old(connection, self.path)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+            return connection
+
+    def _set_up(self, connection: Connection) -> None:
+        # Otherwise SQLite prepares a join again for each call, in case other values need another
+        # plan.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        connection.pragma("synchronous", self.durability)
+        connection.pragma("foreign_keys", 1)
+        connection.pragma("secure_delete", 1)
+        connection.register_word_counts()
+        for name, value in self.pragmas.items():
+            connection.pragma(name, value)
+
+
+@contextlib.contextmanager
+def _closed_on_error(connection: Connection) -> Iterator[Connection]:
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        raise
 
 
 def create_private(path: str) -> None:
@@ -109,12 +123,13 @@ def _open_unwritable(path: str) -> Connection:
     Raises:
         StoreUnavailable: the write-ahead log of another process cannot be read from here.
     """
-    # Not READONLY, which would leave shared-memory files behind; SQLite falls back to it.
-    connection = Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
-        connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        # Not READONLY, which would leave shared-memory files behind; SQLite falls back to it.
+        flags = apsw.SQLITE_OPEN_READWRITE
+        with _closed_on_error(Connection(path, flags=flags)) as connection:
+            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+            return connection
     except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
-        connection.close()
         log = Path(f"{path}-wal")
         if log.exists() and log.stat().st_size:
             raise StoreUnavailable(
@@ -124,36 +139,16 @@ def _open_unwritable(path: str) -> Connection:
         # Without a write-ahead log SQLite needs no memory shared with a writer.
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         return Connection(f"file:{quote(path)}?immutable=1", flags=flags)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
-def _check_readable(path: str) -> None:
-    """Raise if there is no readable database at the path."""
-    if not path or "\0" in path or not Path(path).exists():
-        raise StoreUnavailable(f"there is no database at {path!r}: name another file")
-    if Path(path).is_dir():
-        raise StoreUnavailable(f"{path!r} is a directory: name a file in it")
-    if not os.access(path, os.R_OK):
-        raise StoreUnavailable(f"{path!r} cannot be read: make it readable")
-    if not Path(path).stat().st_size:
-        raise NotADatabase(
-            f"{path!r} is empty (0 bytes), not a database: restore a backup, or delete the file "
-            "and have 'remanence migrate' make a new one"
-        )
-    if Path(path).stat().st_size < _HEADER_BYTES:
-        raise NotADatabase(no_database(path))
-
-
-def check_path(path: str) -> None:
+def _check_path(path: str, *, read_only: bool) -> None:
     """Raise for an impossible path; SQLite's error says less, and it may leave files behind."""
-    if path == MEMORY:
-        return
-    if not path or "\0" in path:
-        raise StoreUnavailable(f"{path!r} is not a file name: use sqlite:///name.db")
     file, directory = Path(path), Path(path).parent
+    is_name = bool(path) and "\0" not in path
+    if read_only and not (is_name and file.exists()):
+        raise StoreUnavailable(f"there is no database at {path!r}: name another file")
+    if not is_name:
+        raise StoreUnavailable(f"{path!r} is not a file name: use sqlite:///name.db")
     if not directory.is_dir():
         what = "is a file" if directory.exists() else "does not exist"
         raise StoreUnavailable(
@@ -161,11 +156,24 @@ def check_path(path: str) -> None:
         )
     if file.is_dir():
         raise StoreUnavailable(f"{path!r} is a directory: name a file in it")
-    if not os.access(directory, os.W_OK) or (file.exists() and not os.access(file, os.W_OK)):
-        raise StoreUnavailable(unwritable(path))
-    # SQLite treats a file shorter than its header as empty.
-    if file.exists() and 0 < file.stat().st_size < _HEADER_BYTES:
-        raise NotADatabase(no_database(path))
+    _check_content(file, read_only=read_only)
+
+
+def _check_content(file: Path, *, read_only: bool) -> None:
+    path, exists = str(file), file.exists()
+    if read_only and not os.access(file, os.R_OK):
+        raise StoreUnavailable(f"{path!r} cannot be read: make it readable")
+    is_writable = os.access(file.parent, os.W_OK) and (not exists or os.access(file, os.W_OK))
+    if not (read_only or is_writable):
+        raise StoreUnavailable(UNWRITABLE.format(path=path))
+    size = file.stat().st_size if exists else 0
+    if read_only and not size:
+        raise NotADatabase(
+            f"{path!r} is empty (0 bytes), not a database: restore a backup, or delete the file "
+            "and have 'remanence migrate' make a new one"
+        )
+    if 0 < size < _HEADER_BYTES:  # SQLite treats such a file as empty
+        raise NotADatabase(NO_DATABASE.format(path=path))
 
 
 def _refuse_foreign(connection: Connection, path: str) -> None:
@@ -182,32 +190,24 @@ def _refuse_foreign(connection: Connection, path: str) -> None:
 
 
 def _refuse_old(connection: Connection, path: str) -> None:
-    if migrate.due(migrate.load(_MIGRATIONS), _applied_migrations(connection), database=repr(path)):
+    if _due(connection, path):
         raise StoreUnavailable(
             f"{path!r} has tables of an earlier remanence, and is open for reading only: run "
             "'remanence migrate' on it, or on a copy that can be written"
         )
 
 
-def _set_up(connection: Connection, database: Database) -> None:
-    # Otherwise SQLite prepares a join again for each call, in case other values need another plan.
-    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    connection.pragma("synchronous", database.durability)
-    connection.pragma("foreign_keys", 1)
-    connection.pragma("secure_delete", 1)
-    connection.register_word_counts()
-    for name, value in database.pragmas.items():
-        connection.pragma(name, value)
-
-
-def _migrate(connection: Connection, path: str, clock: Clock, version: str) -> None:
-    known = migrate.load(_MIGRATIONS)
-    if not migrate.due(known, _applied_migrations(connection), database=repr(path)):
+def _migrate(connection: Connection, path: str, clock: Clock) -> None:
+    if not _due(connection, path):
         return
+    try:
+        version = metadata.version("remanence")
+    except metadata.PackageNotFoundError:  # a checkout that is only on the path
+        version = "unknown"
     # Checked again under the lock: another process may have migrated meanwhile.
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for step in migrate.due(known, _applied_migrations(connection), database=repr(path)):
+        for step in _due(connection, path):
             connection.execute(step.sql)
             connection.execute(
                 "INSERT INTO schema_migrations (number, name, applied_at, version) "
@@ -222,27 +222,22 @@ def _migrate(connection: Connection, path: str, clock: Clock, version: str) -> N
         raise
 
 
-def _applied_migrations(connection: Connection) -> Collection[int]:
+def _due(connection: Connection, path: str) -> tuple[migrate.Migration, ...]:
+    applied: set[int] = set()
     # A query, as `table_exists` uses the schema that this connection saw before its lock.
-    known: int = connection.execute(
-        "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_migrations'"
-    ).get
-    if not known:
-        return ()
-    return {number for (number,) in connection.execute("SELECT number FROM schema_migrations")}
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").get:
+        applied = {row[0] for row in connection.execute("SELECT number FROM schema_migrations")}
+    return migrate.due(migrate.load(_MIGRATIONS), applied, database=repr(path))
 
 
-def _use_wal(connection: Connection) -> None:
-    if connection.pragma("journal_mode") != "wal":
-        connection.pragma("journal_mode", "wal")
-
-
-def _until_unlocked(busy_milliseconds: int, action: Callable[[], None]) -> None:
-    """Retry *action*: switching the journal mode needs the file alone, and ignores the busy timeout."""
+def _use_wal(connection: Connection, busy_milliseconds: int) -> None:
+    """Switch the journal mode, which needs the file alone, and ignores the busy timeout."""
     deadline = time.monotonic() + busy_milliseconds / 1000
     while True:
         try:
-            return action()
+            if connection.pragma("journal_mode") != "wal":
+                connection.pragma("journal_mode", "wal")
+            return
         except (apsw.BusyError, apsw.LockedError):
             if time.monotonic() > deadline:
                 raise

@@ -74,17 +74,12 @@ def remove_some(connection: Connection, scope: str) -> bool:
     return bool(rows)
 
 
-def merge_some(connection: Connection) -> bool:
-    """Merge a few pages of the index; false when nothing is left to merge."""
-    return _merge(connection, _MERGED_PAGES)
+def merge_some(connection: Connection, *, purge: bool = False) -> bool:
+    """Merge a few pages of the index; false when nothing is left to merge.
 
-
-def start_purge(connection: Connection) -> None:
-    """Let `merge_some` rewrite the whole index, without the words of removed texts."""
-    _merge(connection, -_MERGED_PAGES)
-
-
-def _merge(connection: Connection, pages: int) -> bool:
+    With *purge* the whole index is to be rewritten, without the words of removed texts.
+    """
+    pages = -_MERGED_PAGES if purge else _MERGED_PAGES
     before = connection.total_changes()
     connection.execute("INSERT INTO text_index (text_index, rank) VALUES ('merge', ?)", (pages,))
     return connection.total_changes() - before >= 2  # 1 is the command itself

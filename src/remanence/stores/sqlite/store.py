@@ -15,9 +15,8 @@ from remanence.stores.sqlite import unindexed
 from remanence.stores.sqlite.backup import back_up
 from remanence.stores.sqlite.check import check
 from remanence.stores.sqlite.connection import Database
-from remanence.stores.sqlite.scrub import scrub
-from remanence.stores.sqlite.upkeep import Upkeep
-from remanence.stores.sqlite.worker import Work, Worker, commit_together, read_each
+from remanence.stores.sqlite.upkeep import Upkeep, scrub
+from remanence.stores.sqlite.worker import Work, Worker
 from remanence.types import ConversationRef, Hit, Problem, RecallFilter
 
 T = TypeVar("T")
@@ -30,26 +29,22 @@ class SQLiteStore(SQLStore):
     never waits for a write. A database in memory has one connection and one thread for both.
     """
 
-    def __init__(self, database: Database, *, clock: Clock, version: str) -> None:
+    def __init__(self, database: Database, *, clock: Clock) -> None:
         self._database = database
         self._clock = clock
         self._upkeep = Upkeep()
         self._writer = Worker(
             "writer",
             path=database.path,
-            connect=lambda: database.open_writer(clock, version),
-            serve=commit_together(database.path),
+            connect=lambda: database.open_writer(clock),
+            writes=True,
             idle=self._upkeep.step,
         )
         self._reader = self._writer
         if not database.in_memory:
             self._snapshots = snapshots.Snapshots()
-            self._reader = Worker(
-                "reader",
-                path=database.path,
-                connect=database.open_unwritten if database.read_only else database.open_reader,
-                serve=read_each(database.path),
-            )
+            open_reader = database.open_unwritten if database.read_only else database.open_reader
+            self._reader = Worker("reader", path=database.path, connect=open_reader, writes=False)
         if database.read_only:
             self._writer = self._reader
 
@@ -64,12 +59,7 @@ class SQLiteStore(SQLStore):
                 raise
 
     async def search(
-        self,
-        ref: ConversationRef,
-        query: str,
-        *,
-        limit: int,
-        only: RecallFilter = EVERYTHING,
+        self, ref: ConversationRef, query: str, *, limit: int, only: RecallFilter = EVERYTHING
     ) -> tuple[Hit, ...]:
         state = await self.state(ref)
         if state is None:
@@ -100,12 +90,8 @@ class SQLiteStore(SQLStore):
         if self._database.in_memory:
             return await self._writer.submit(work, alone=alone)
         self._writer.require_open()
-        worker = Worker(
-            "apart",
-            path=self._database.path,
-            connect=self._database.open_reader,
-            serve=read_each(self._database.path),
-        )
+        database = self._database
+        worker = Worker("apart", path=database.path, connect=database.open_reader, writes=False)
         await worker.start()
         try:
             return await worker.submit(work, alone=alone)
@@ -113,8 +99,7 @@ class SQLiteStore(SQLStore):
             await worker.close()
 
     async def close(self) -> None:
-        if self._reader is not self._writer:
-            await self._reader.close()
+        await self._reader.close()
         await self._writer.close()
 
     async def _write(self, work: Work[T]) -> T:

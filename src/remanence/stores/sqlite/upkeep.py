@@ -1,16 +1,19 @@
-"""Upkeep by the writer while it is idle, in steps of a few milliseconds.
+"""Upkeep by the writer while it is idle, in steps of a few milliseconds, or at once to scrub.
 
-Nothing depends on it: a search indexes what it needs, words of a deleted conversation cannot be
-found, and the next process continues the chores of an earlier one.
+Nothing depends on the steps: a search indexes what it needs, words of a deleted conversation cannot
+be found, and the next process continues the chores of an earlier one.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import apsw
 
+from remanence.errors import StoreUnavailable
+from remanence.stores.rows import Row
 from remanence.stores.sql import connection as sql_connection, search
-from remanence.stores.sqlite.fts import Connection, merge_some, remove_some, start_purge
+from remanence.stores.sqlite.fts import Connection, merge_some, remove_some
 
 BACKLOG = 64  # messages outside the text index that make a step worth its transaction
 
@@ -26,7 +29,7 @@ class Upkeep:
         """Note that a tape has grown."""
         if unindexed >= BACKLOG and conversation not in self._backlogs:
             self._backlogs.add(conversation)
-            self._steps.append(lambda connection: self._index(connection, conversation))
+            self._steps.append(partial(self._index, conversation))
 
     def note_deletion(self, connection: sql_connection.Connection, conversation: int) -> None:
         """Schedule the erasure of a conversation's words, by this process or the next."""
@@ -41,11 +44,19 @@ class Upkeep:
         if not self._steps:
             return False
         step = self._steps[0]
-        if not _commit_step(connection, step):
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            more = step(connection)
+            connection.execute("COMMIT")
+        except apsw.Error:  # it cannot be done now
+            more = False
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        if not more:
             self._steps.remove(step)
         return True
 
-    def _index(self, connection: Connection, conversation: int) -> bool:
+    def _index(self, conversation: int, connection: Connection) -> bool:
         if search.index_some(connection, conversation):
             return True
         self._backlogs.discard(conversation)
@@ -62,7 +73,7 @@ def _chore(connection: Connection) -> bool:
             if not remove_some(connection, search.scope(conversation)):
                 _replace(connection, ("erase", conversation), ("purge", 0))
         case ("purge", 0):
-            start_purge(connection)
+            merge_some(connection, purge=True)
             _replace(connection, ("purge", 0), ("purge", 1))
         case ("purge", _):
             if not merge_some(connection):
@@ -75,14 +86,32 @@ def _replace(connection: Connection, done: tuple[str, int], due: tuple[str, int]
     connection.execute("INSERT OR IGNORE INTO chores (name, subject) VALUES (?, ?)", due)
 
 
-def _commit_step(connection: Connection, step: Callable[[Connection], bool]) -> bool:
-    """Run a step in its transaction; false when it is done, or cannot be done now."""
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        more = step(connection)
-        connection.execute("COMMIT")
-        return more
-    except apsw.Error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        return False
+def scrub(connection: Connection) -> None:
+    """Leave no byte of erased rows in the files; run it outside of a transaction.
+
+    `secure_delete` overwrites a deleted row with zeros, but not the copies of it that SQLite left in
+    the unused part of other pages when it balanced a table, nor the words in the pages of a full-text
+    index, nor the earlier pages in the write-ahead log. So the indexes are merged, the file is written
+    anew, and the log is cut to nothing.
+
+    Raises:
+        StoreUnavailable: another process kept the write-ahead log in use.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    rows: Sequence[Row] = connection.execute(
+        "SELECT subject FROM chores WHERE name = 'erase'"
+    ).fetchall()
+    for (conversation,) in rows:
+        while remove_some(connection, search.scope(conversation)):
+            pass
+    connection.execute("INSERT INTO text_index (text_index) VALUES ('optimize')")
+    connection.execute("INSERT INTO facts_index (facts_index) VALUES ('optimize')")
+    connection.execute("DELETE FROM chores")
+    connection.execute("COMMIT")
+    connection.execute("VACUUM")
+    is_busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get[0]
+    if is_busy:
+        raise StoreUnavailable(
+            "the text was erased, but the write-ahead log still has it, as another process reads "
+            "from it: forget again when that process is done"
+        )

@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from remanence.errors import Closed
 from remanence.stores.sqlite.errors import translate_error
@@ -19,40 +19,25 @@ _MAX_JOBS = 512  # in one transaction: limits what a crash interrupts and the fi
 _QUIET_SECONDS = 0.01  # without a job before each idle step, which the next job would wait for
 
 
-class Job(Generic[T]):
-    """Work and the future of its result. The work may be run again after a rollback.
-
-    With `alone` it is run once, outside of a transaction.
-    """
+class _Job:
+    """Work, which may be run again after a rollback, and the future of its result."""
 
     __slots__ = ("alone", "error", "future", "result", "work")
 
-    def __init__(self, work: Work[T], future: asyncio.Future[T], *, alone: bool = False) -> None:
+    def __init__(self, work: Work[Any], future: asyncio.Future[Any], *, alone: bool) -> None:
         self.work = work
         self.alone = alone
         self.future = future
-        self.result: T | None = None
+        self.result: object = None
         self.error: Exception | None = None
-
-    def resolve(self) -> None:
-        """Resolve the future on the loop of the waiting task."""
-        if self.future.done():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)  # type: ignore[arg-type]  # set when there is no error
-
-
-AnyJob: TypeAlias = Job[Any]  # a queue holds jobs of every kind
-Serve: TypeAlias = Callable[[Connection, Sequence[AnyJob]], None]
 
 
 class Worker:
-    """Runs queued jobs in order, several in one batch if they are waiting.
+    """Runs queued jobs in order.
 
-    `serve` sets each job's result or error; `idle` is called while no job waits, until it returns
-    false.
+    With *writes* all waiting jobs share one transaction, and so one sync to disk; otherwise each
+    job gets its own snapshot of the database. *idle* is called while no job waits, until it
+    returns false.
     """
 
     def __init__(
@@ -61,46 +46,47 @@ class Worker:
         *,
         path: str,
         connect: Callable[[], Connection],
-        serve: Serve,
+        writes: bool,
         idle: Work[bool] | None = None,
     ) -> None:
         self._path = path
         self._connect = connect
-        self._serve = serve
+        self._writes = writes
         self._idle = idle
-        self._jobs: queue.SimpleQueue[AnyJob | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name=f"remanence-{name}", daemon=True)
 
     async def start(self) -> None:
         """Start the thread and open the connection; an error of it is raised here."""
-        opened: Job[None] = Job(lambda _: None, asyncio.get_running_loop().create_future())
-        self._jobs.put(opened)
+        opened = self.submit(lambda _: None, alone=True)
         self._thread.start()
-        await opened.future
+        await opened
 
     def require_open(self) -> None:
         """Raise `Closed` after `close`."""
         if self._closed:
-            raise Closed(f"the store on {self._path!r} was closed: open it again")
+            raise self._closed_error()
 
     def submit(self, work: Work[T], *, alone: bool = False) -> asyncio.Future[T]:
         """Queue *work*. If the waiting task is cancelled, it is run completely or not at all.
 
-        With *alone* it is run outside of a transaction.
+        With *alone* it is run once, outside of a transaction.
         """
         self.require_open()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._jobs.put(Job(work, future, alone=alone))
+        self._jobs.put(_Job(work, future, alone=alone))
         return future
 
     async def close(self) -> None:
         """Finish the queued jobs and close the connection. Closing twice does nothing."""
-        if self._closed:
-            return
-        self._closed = True
-        self._jobs.put(None)
-        await asyncio.to_thread(self._thread.join)
+        if not self._closed:
+            self._closed = True
+            self._jobs.put(None)
+            await asyncio.to_thread(self._thread.join)
+
+    def _closed_error(self) -> Closed:
+        return Closed(f"the store on {self._path!r} was closed: open it again")
 
     def _run(self) -> None:
         try:
@@ -109,31 +95,21 @@ class Worker:
             self._refuse(translate_error(error, self._path))
             return
         try:
-            self._work(connection)
+            closing = False
+            while not closing:
+                jobs, closing = self._take(connection)
+                jobs = [job for job in jobs if not job.future.cancelled()]
+                for alone, together in groupby(jobs, key=lambda job: job.alone):
+                    batch = list(together)
+                    serve = self._commit if self._writes and not alone else self._serve_each
+                    serve(connection, batch)
+                    _resolve(batch)
         finally:
-            self._refuse(Closed(f"the store on {self._path!r} was closed: open it again"))
+            self._refuse(self._closed_error())
             connection.close()
 
-    def _work(self, connection: Connection) -> None:
-        closing = False
-        while not closing:
-            jobs, closing = self._take(connection)
-            jobs = [job for job in jobs if not job.future.cancelled()]
-            for alone, together in groupby(jobs, key=lambda job: job.alone):
-                batch = list(together)
-                (self._serve_alone if alone else self._serve)(connection, batch)
-                _resolve(batch)
-
-    def _serve_alone(self, connection: Connection, jobs: Sequence[AnyJob]) -> None:
-        for job in jobs:
-            try:
-                job.result = job.work(connection)
-            except Exception as error:  # noqa: BLE001 - handed to the task that waits for it
-                _roll_back(connection)
-                job.error = translate_error(error, self._path)
-
-    def _take(self, connection: Connection) -> tuple[list[AnyJob], bool]:
-        jobs: list[AnyJob] = []
+    def _take(self, connection: Connection) -> tuple[list[_Job], bool]:
+        jobs: list[_Job] = []
         job = self._next(connection)
         while job is not None:
             jobs.append(job)
@@ -142,7 +118,7 @@ class Worker:
             job = self._jobs.get()
         return jobs, True
 
-    def _next(self, connection: Connection) -> AnyJob | None:
+    def _next(self, connection: Connection) -> _Job | None:
         """Return the next job; run idle steps while none arrives."""
         while self._idle:
             with contextlib.suppress(queue.Empty):
@@ -160,56 +136,44 @@ class Worker:
                 job.error = error
                 _resolve([job])
 
-
-def _resolve(jobs: Sequence[AnyJob]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[AnyJob]] = {}
-    for job in jobs:
-        by_loop.setdefault(job.future.get_loop(), []).append(job)
-    for loop, waiting in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_resolve_all, waiting)
-        except RuntimeError:  # the loop is closed: nobody waits any more
-            continue
-
-
-def _resolve_all(jobs: Sequence[AnyJob]) -> None:
-    for job in jobs:
-        job.resolve()
-
-
-def read_each(path: str) -> Serve:
-    """Run each job in its own snapshot of the database."""
-
-    def serve(connection: Connection, jobs: Sequence[AnyJob]) -> None:
+    def _serve_each(self, connection: Connection, jobs: Sequence[_Job]) -> None:
         for job in jobs:
             try:
-                connection.execute("BEGIN")
+                if not job.alone:
+                    connection.execute("BEGIN")
                 try:
                     job.result = job.work(connection)
                 finally:
                     _roll_back(connection)  # there is nothing to keep; a damaged file cannot commit
             except Exception as error:  # noqa: BLE001 - handed to the task that waits for it
-                job.error = translate_error(error, path)
+                job.error = translate_error(error, self._path)
 
-    return serve
-
-
-def commit_together(path: str) -> Serve:
-    """Run all waiting jobs in one transaction, so that they share one sync to disk."""
-
-    def serve(connection: Connection, jobs: Sequence[AnyJob]) -> None:
+    def _commit(self, connection: Connection, jobs: Sequence[_Job]) -> None:
         try:
             if not _commit_all(connection, jobs):
-                _commit_apart(connection, jobs, path)
+                self._commit_apart(connection, jobs)
         except Exception as error:  # noqa: BLE001 - handed to the tasks that wait
             _roll_back(connection)
             for job in jobs:
-                job.error = translate_error(error, path)
+                job.error = translate_error(error, self._path)
 
-    return serve
+    def _commit_apart(self, connection: Connection, jobs: Sequence[_Job]) -> None:
+        """Run each job in a savepoint, so that a failed one rolls back only its own changes."""
+        connection.execute("BEGIN IMMEDIATE")
+        for job in jobs:
+            connection.execute("SAVEPOINT job")
+            try:
+                job.result = job.work(connection)
+            except Exception as error:
+                if not connection.in_transaction:
+                    raise  # a full disk ends the whole transaction
+                job.error = translate_error(error, self._path)
+                connection.execute("ROLLBACK TO job")
+            connection.execute("RELEASE job")
+        connection.execute("COMMIT")
 
 
-def _commit_all(connection: Connection, jobs: Sequence[AnyJob]) -> bool:
+def _commit_all(connection: Connection, jobs: Sequence[_Job]) -> bool:
     """Run the jobs without a savepoint each; false when one failed and all are rolled back."""
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -222,22 +186,26 @@ def _commit_all(connection: Connection, jobs: Sequence[AnyJob]) -> bool:
     return True
 
 
-def _commit_apart(connection: Connection, jobs: Sequence[AnyJob], path: str) -> None:
-    """Run each job in a savepoint, so that a failed one rolls back only its own changes."""
-    connection.execute("BEGIN IMMEDIATE")
-    for job in jobs:
-        connection.execute("SAVEPOINT job")
-        try:
-            job.result = job.work(connection)
-        except Exception as error:
-            if not connection.in_transaction:
-                raise  # a full disk ends the whole transaction
-            job.error = translate_error(error, path)
-            connection.execute("ROLLBACK TO job")
-        connection.execute("RELEASE job")
-    connection.execute("COMMIT")
-
-
 def _roll_back(connection: Connection) -> None:
     if connection.in_transaction:
         connection.execute("ROLLBACK")
+
+
+def _resolve(jobs: Sequence[_Job]) -> None:
+    """Resolve the futures of jobs on the loops of the tasks that wait."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+    for job in jobs:
+        by_loop.setdefault(job.future.get_loop(), []).append(job)
+    for loop, waiting in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_set_results, waiting)
+
+
+def _set_results(jobs: Sequence[_Job]) -> None:
+    for job in jobs:
+        if job.future.done():
+            continue
+        if job.error is not None:
+            job.future.set_exception(job.error)
+        else:
+            job.future.set_result(job.result)
