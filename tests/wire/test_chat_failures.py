@@ -15,7 +15,7 @@ from remanence import Conversation, Tool
 from remanence.chat import ChatEvent, TextDelta
 from remanence.errors import InvalidMessage, ModelError
 from remanence.providers import ModelOptions
-from remanence.providers.bounded_client import MAX_ANSWER_BYTES
+from remanence.providers.clients import MAX_ANSWER_BYTES
 
 SHORT = ModelOptions(attempts=1, timeout_seconds=0.2)
 NEVER_ENDING = ("slow header", "stall", "drip")

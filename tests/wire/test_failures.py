@@ -13,7 +13,7 @@ from remanence.clock import SystemClock
 from remanence.errors import ModelError
 from remanence.protocols import ModelRequest
 from remanence.providers import ModelOptions, open_model
-from remanence.providers.bounded_client import MAX_ANSWER_BYTES
+from remanence.providers.clients import MAX_ANSWER_BYTES
 from remanence.providers.function import MAX_ANSWER_CHARACTERS
 
 TOO_LONG = {

@@ -118,7 +118,7 @@ async def test_a_streamed_call_that_is_cancelled_has_the_tokens_reported_until_t
     async def record(_: ModelRequest, usage: Usage) -> None:
         usages.append(usage)
 
-    text_model = TextModel(provider, stream=True, settings={})
+    text_model = TextModel(provider, stream=True)
     model = MeteredModel(text_model, record=record, clock=clock)
     call = asyncio.create_task(model.complete(ask))
     async with asyncio.timeout(60):

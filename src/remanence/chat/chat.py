@@ -13,10 +13,16 @@ from remanence.chat.events import (
     TextDelta,
     ToolCalled,
     ToolReturned,
-    total,
+    make_reply,
 )
-from remanence.chat.models import ChatChain, ChatSource, attempts_of, open_chat_model
-from remanence.chat.requests import ChatAnswer, ChatRequest
+from remanence.chat.models import (
+    ChatAnswer,
+    ChatChain,
+    ChatRequest,
+    ChatSource,
+    attempts_of,
+    open_chat_model,
+)
 from remanence.chat.tool_calls import run_tool
 from remanence.context.context import Context
 from remanence.conversation import Conversation, require_conversation
@@ -167,7 +173,7 @@ class Chat:
                 message = Message(role="assistant", content=answer.content)
                 await self.conversation.append(message, turn=turn)
                 if not message.tool_calls:
-                    yield Done(reply=_reply(message, answer, calls))
+                    yield Done(reply=make_reply(message.text, calls, complete=answer.complete))
                     return
                 async with aclosing(self._run_tools(message.tool_calls, turn)) as events:
                     async for event in events:
@@ -294,9 +300,3 @@ def _require_tools(tools: object) -> None:
     for tool in tools:
         if not isinstance(tool, Tool):
             raise InvalidArgument(f"tool {tool!r:.80} is a {type(tool).__name__}: {remedy}")
-
-
-def _reply(message: Message, answer: ChatAnswer, calls: Sequence[Usage]) -> Reply:
-    return Reply(
-        text=message.text, usage=total(calls), calls=tuple(calls), complete=answer.complete
-    )

@@ -57,11 +57,11 @@ class Done:
 ChatEvent: TypeAlias = TextDelta | ToolCalled | ToolReturned | Done
 
 
-def total(calls: Sequence[Usage]) -> Usage:
-    """Return the sum of a turn's calls; its price is unknown if one call's is."""
+def make_reply(text: str, calls: Sequence[Usage], *, complete: bool) -> Reply:
+    """Return the reply of a turn; the price of its calls is unknown if one call's is."""
     costs = [call.cost_usd for call in calls]
     known = [cost for cost in costs if cost is not None]
-    return replace(
+    usage = replace(
         calls[-1],
         input_tokens=sum(call.input_tokens for call in calls),
         output_tokens=sum(call.output_tokens for call in calls),
@@ -71,3 +71,4 @@ def total(calls: Sequence[Usage]) -> Usage:
         duration_seconds=sum(call.duration_seconds for call in calls),
         estimated=any(call.estimated for call in calls),
     )
+    return Reply(text=text, usage=usage, calls=tuple(calls), complete=complete)

@@ -1,21 +1,49 @@
-"""The models of a chat: their protocol, and opening one by name."""
+"""The models of a chat: a call and its answer, adapters for each kind of model, opening by name."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from typing import Protocol, TypeAlias, runtime_checkable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
-from remanence.chat.context_model import ContextModel
-from remanence.chat.prompt import PromptedModel
-from remanence.chat.requests import ChatAnswer, ChatRequest
 from remanence.clock import Clock
+from remanence.context.context import Context
 from remanence.errors import ModelError
 from remanence.protocols import Model, ModelRequest
 from remanence.providers import ModelOptions, open_model, open_provider_model
 from remanence.providers.fallback import FallbackModel
-from remanence.providers.layer import Link, Pieces
+from remanence.providers.layer import Layer, Link, Pieces
+from remanence.providers.prompts import cache_key, render_context
+from remanence.providers.requests import ProviderAnswer, ProviderRequest
 from remanence.providers.spec import first_provider, parse_spec, split_names
+from remanence.types import ConversationRef, Purpose, TextPart, Tool
 
-__all__ = ["ChatAnswer", "ChatModel", "ChatRequest", "ChatSource", "calls_tools", "open_chat_model"]
+if TYPE_CHECKING:
+    from remanence.providers.provider_model import ProviderModel
+
+OUTPUT_TOKENS: Final = 8_192
+
+_FRAME: Final = "The conversation so far:\n\n{turns}\n\nWrite the assistant's next message."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """A request to a model: a context, and the tools that it may call.
+
+    With `conclude` it must answer without a tool call.
+    """
+
+    context: Context
+    tools: tuple[Tool, ...]
+    conclude: bool
+    conversation: ConversationRef
+    user: str | None
+
+    @property
+    def purpose(self) -> Purpose:
+        """The purpose of the call in the ledger."""
+        return "chat"
+
+
+ChatAnswer: TypeAlias = ProviderAnswer
 
 
 @runtime_checkable
@@ -37,6 +65,79 @@ class ChatModel(Protocol):
         A usage in between is the usage of the call if the stream is closed there.
         """
         ...
+
+
+class ContextModel(Layer[ChatRequest, ChatAnswer]):
+    """Calls a provider's model with the context block by block, and with tools."""
+
+    def __init__(
+        self, model: "ProviderModel", *, attempts: int, max_output_tokens: int | None
+    ) -> None:
+        self.attempts = attempts
+        self._model = model
+        self._max_output_tokens = max_output_tokens
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    def pieces(self, request: ChatRequest, *, streaming: bool) -> Pieces[ChatAnswer]:
+        context = request.context
+        rendered = ProviderRequest(
+            prompt=render_context(context, self._model.form, self._model.spec),
+            max_output_tokens=self._max_output_tokens,
+            purpose=request.purpose,
+            conversation=request.conversation,
+            user=request.user,
+            estimate=lambda: context.stats.context_tokens,
+            tools=request.tools,
+            conclude=request.conclude,
+            cache_key=cache_key(request.conversation),
+        )
+        return self._model.pieces(rendered, streaming=streaming)
+
+    def stream(self, request: ChatRequest) -> Pieces[ChatAnswer]:
+        return self.pieces(request, streaming=True)
+
+
+class PromptedModel:
+    """Calls a model that takes text, without tools; a stream has its answer in one piece."""
+
+    def __init__(self, model: Model, *, max_output_tokens: int | None) -> None:
+        self._model = model
+        self._max_output_tokens = max_output_tokens or OUTPUT_TOKENS
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        if request.tools:
+            raise ModelError(
+                "bad_request",
+                f"{self.name} gets the conversation as one text and can call no tools: use "
+                "anthropic:…, openai:… or ollama:…, or a chat without tools",
+            )
+        turns = replace(request.context, system=()).to_text()
+        answer = await self._model.complete(
+            ModelRequest(
+                stable="\n\n".join(block.text for block in request.context.system),
+                prompt=_FRAME.format(turns=turns),
+                max_output_tokens=self._max_output_tokens,
+                purpose="chat",
+                conversation=request.conversation,
+                user=request.user,
+            )
+        )
+        content = (TextPart(text=answer.text),)
+        return ChatAnswer(content=content, complete=answer.complete, usage=answer.usage)
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
+        answer = await self.complete(request)
+        for part in answer.content:
+            if isinstance(part, TextPart):
+                yield part.text
+        yield answer
 
 
 class ChatChain(FallbackModel[ChatRequest, ChatAnswer]):

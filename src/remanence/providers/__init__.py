@@ -1,7 +1,8 @@
 """Language models: opened by name, from a function, or as a chain of several."""
 
 import importlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
@@ -15,9 +16,8 @@ from remanence.providers.function import FunctionModel
 from remanence.providers.limit import LimitedModel, Limits
 from remanence.providers.meter import MeteredModel, Record, UnusableAnswer
 from remanence.providers.options import ModelOptions
-from remanence.providers.requests import Adapter
 from remanence.providers.retry import RetryingModel
-from remanence.providers.spec import ModelSpec, parse_spec, split_names
+from remanence.providers.spec import ModelSpec, first_provider, parse_spec, split_names
 
 if TYPE_CHECKING:
     from remanence.providers.provider_model import ProviderModel
@@ -63,57 +63,60 @@ def open_model(
         ModelError: `unknown_model` or `auth`; the text says what to write or to set.
         MissingExtra: a named model needs `remanence[models]`.
     """
-    return _Opener(options or ModelOptions(), clock or SystemClock(), record).open(source)
+    opener = _Opener(source, options or ModelOptions(), clock or SystemClock(), record)
+    return opener.open(source)
 
 
 def open_provider_model(spec: ModelSpec, *, clock: Clock, options: ModelOptions) -> "ProviderModel":
     """Open a model of a provider through its adapter; errors as for `open_model`."""
-    try:
+    with _models_extra():
         from remanence.providers.provider_model import ProviderModel
 
         module = importlib.import_module(f"remanence.providers.{spec.row.adapter}")
-    except ModuleNotFoundError as error:
-        raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
-    adapter: Adapter = module.open_adapter(spec, options=options)
-    return ProviderModel(adapter, spec, clock=clock, options=options)
+    return ProviderModel(module.open_adapter(spec, options), spec, clock=clock, options=options)
 
 
 def open_provider_embedder(name: str, *, connections: Connections | None = None) -> Embedder:
     """Open an embedding model by its name; errors as for `open_model`."""
     spec = parse_spec(name)
     options = ModelOptions(timeout_seconds=EMBEDDING_SECONDS, connections=connections)
-    try:
-        from remanence.providers.embedder import ProviderEmbedder
+    with _models_extra():
+        from remanence.providers.provider_model import ProviderEmbedder
 
         module = importlib.import_module(f"remanence.providers.{spec.row.adapter}")
-    except ModuleNotFoundError as error:
-        raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
     if not hasattr(module, "open_embeddings"):
         raise ModelError("unknown_model", f"{spec.provider} has no embeddings: name another model")
-    return ProviderEmbedder(module.open_embeddings(spec, options=options), spec, options=options)
+    return ProviderEmbedder(module.open_embeddings(spec, options), spec, options=options)
+
+
+@contextmanager
+def _models_extra() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
 
 
 class _Opener:
     """Opens the models of one chain; models of the same provider share its limits."""
 
     def __init__(
-        self, options: ModelOptions, clock: Clock, record: Record[ModelRequest] | None = None
+        self,
+        source: ModelSource,
+        options: ModelOptions,
+        clock: Clock,
+        record: Record[ModelRequest] | None,
     ) -> None:
+        self._key_owner = first_provider(source)
         self._options = options
         self._clock = clock
         self._record = record
         self._limits: dict[str, Limits] = {}
-        self._key_owner: str | None = None
 
     def open(self, source: ModelSource) -> Model:
         if isinstance(source, str):
-            if len(names := split_names(source)) > 1:
-                return self.open(names)
-            spec = parse_spec(source)
-            self._key_owner = self._key_owner or spec.provider
-            if spec.provider == self._key_owner:  # no other provider may see the key
-                spec = replace(spec, key_variable=self._options.key_variable)
-            return self._open_named(spec)
+            names = split_names(source)
+            return self.open(names) if len(names) > 1 else self._open_named(parse_spec(source))
         if isinstance(source, Sequence):
             return FallbackModel(
                 [self.open(link) for link in source],
@@ -133,31 +136,26 @@ class _Opener:
         )
 
     def _open_named(self, spec: ModelSpec) -> Model:
-        model = open_provider_model(spec, clock=self._clock, options=self._options)
-        try:
-            from remanence.providers.sampling import repeatable_settings
+        options = self._options
+        if spec.provider == self._key_owner:  # no other provider may see the key
+            spec = replace(spec, key_variable=options.key_variable)
+        model = open_provider_model(spec, clock=self._clock, options=options)
+        with _models_extra():
             from remanence.providers.text_model import TextModel
-        except ModuleNotFoundError as error:
-            raise MissingExtra("models", error.name or "pydantic-ai-slim") from error
-        settings = repeatable_settings(spec, model.form)
-        text_model = TextModel(model, stream=self._options.stream, settings=settings)
-        limited = LimitedModel(self._meter(text_model), self._limits_of(spec.provider))
-        return RetryingModel(limited, attempts=self._options.attempts)
+        limits = Limits(
+            requests_per_minute=options.requests_per_minute,
+            tokens_per_minute=options.tokens_per_minute,
+            parallel=options.parallel,
+            clock=self._clock,
+        )
+        limits = self._limits.setdefault(spec.provider, limits)
+        limited = LimitedModel(self._meter(TextModel(model, stream=options.stream)), limits)
+        return RetryingModel(limited, attempts=options.attempts)
 
     def _meter(self, model: Model) -> Model:
         if self._record is None:
             return model
         return MeteredModel(model, record=self._record, clock=self._clock)
-
-    def _limits_of(self, provider: str) -> Limits:
-        if provider not in self._limits:
-            self._limits[provider] = Limits(
-                requests_per_minute=self._options.requests_per_minute,
-                tokens_per_minute=self._options.tokens_per_minute,
-                parallel=self._options.parallel,
-                clock=self._clock,
-            )
-        return self._limits[provider]
 
 
 def _is_model(source: object) -> TypeGuard[Model]:

@@ -34,11 +34,6 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
 }
 
 
-def open_adapter(spec: ModelSpec, *, options: ModelOptions) -> "Anthropic":
-    """Open a model of Anthropic, or of a server with its protocol."""
-    return Anthropic(spec, options=options)
-
-
 class Anthropic:
     """Sends the context with its breakpoints."""
 
@@ -51,7 +46,7 @@ class Anthropic:
         (anthropic.AnthropicError, "bad_answer"),
     )
 
-    def __init__(self, spec: ModelSpec, *, options: ModelOptions) -> None:
+    def __init__(self, spec: ModelSpec, options: ModelOptions) -> None:
         self._spec = spec
         self._options = options
 
@@ -148,3 +143,6 @@ def _tokens(usage: WireUsage) -> Tokens:
         cache_read=read,
         cache_write=written,
     )
+
+
+open_adapter: Final = Anthropic

@@ -1,14 +1,24 @@
-"""The HTTP client for providers."""
+"""The HTTP client for providers, with a deadline and a maximum answer size for each request."""
 
+import asyncio
 import ssl
-from collections.abc import AsyncIterator
+import zlib
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import cache
+from typing import Any, Final
 
 import httpx2
 
-from remanence.providers.bounded_client import BoundedClient
 from remanence.providers.options import ModelOptions
+
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+"""Room for half a megabyte of text, the most of today's models, streamed in small events."""
+
+
+_PIECE_BYTES: Final = 64 * 1024
+_COMPRESSED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 
 _CONNECT_SECONDS = 10.0
 _KEPT = httpx2.Limits(max_keepalive_connections=20, keepalive_expiry=60.0)
@@ -48,3 +58,106 @@ def http_client(timeout_seconds: float) -> httpx2.AsyncClient:
 def _tls() -> ssl.SSLContext:
     """Load the certificates once: that takes longer than opening a connection."""
     return httpx2.create_ssl_context()
+
+
+class UnreadableBody(httpx2.TransportError):
+    """The body of an answer is too large, or compressed in an unknown or broken way."""
+
+
+def body_error(error: BaseException | None) -> UnreadableBody | None:
+    """Return the `UnreadableBody` among the causes of *error*, if any."""
+    while error is not None and not isinstance(error, UnreadableBody):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+class BoundedClient(httpx2.AsyncClient):
+    """Fails a request whose answer is incomplete after `request_seconds`, or too large.
+
+    The timeouts of httpx apply to single reads: a server that sends a byte a second never exceeds
+    them. The client requests no compression; if a server compresses anyway, the maximum applies to
+    the decompressed size.
+    """
+
+    request_seconds: float
+
+    async def send(
+        self, request: httpx2.Request, *, stream: bool = False, **options: Any
+    ) -> httpx2.Response:  # as in httpx
+        deadline = asyncio.get_running_loop().time() + self.request_seconds
+        request.headers["accept-encoding"] = "identity"
+        try:
+            async with asyncio.timeout_at(deadline):
+                response = await super().send(request, stream=True, **options)
+        except TimeoutError as error:
+            raise _too_late(self.request_seconds, request) from error
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+        response.stream = _BoundedStream(
+            response.stream, request, encoding, deadline, self.request_seconds
+        )
+        if not stream:
+            try:
+                await response.aread()
+            finally:
+                await response.aclose()
+        return response
+
+
+@dataclass(frozen=True, slots=True)
+class _BoundedStream(httpx2.AsyncByteStream):
+    """The decompressed bytes of an answer, within the limits of its client."""
+
+    stream: httpx2.AsyncByteStream
+    request: httpx2.Request
+    encoding: str
+    deadline: float
+    seconds: float
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size, chunks, decoder = 0, aiter(self.stream), self._decoder()
+        while True:
+            try:
+                async with asyncio.timeout_at(self.deadline):
+                    chunk = await anext(chunks, None)
+            except TimeoutError as error:
+                raise _too_late(self.seconds, self.request) from error
+            if chunk is None:
+                return
+            for piece in self._decode(chunk, decoder):
+                size += len(piece)
+                if size > MAX_ANSWER_BYTES:
+                    raise self._unreadable(f"has more than {MAX_ANSWER_BYTES:,} bytes")
+                yield piece
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()
+
+    def _decoder(self) -> "zlib._Decompress | None":
+        if self.encoding == "identity":
+            return None
+        if self.encoding not in _COMPRESSED:
+            raise self._unreadable(
+                f"has the content-encoding {self.encoding!r:.80}, which was not requested: have "
+                "the server send it uncompressed"
+            )
+        return zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip and deflate by their own headers
+
+    def _decode(self, chunk: bytes, decoder: "zlib._Decompress | None") -> Iterator[bytes]:
+        """Yield a decompressed chunk in pieces, so that a small one cannot grow to gigabytes."""
+        if decoder is None:
+            yield chunk
+            return
+        try:
+            while piece := decoder.decompress(chunk, _PIECE_BYTES):
+                yield piece
+                chunk = decoder.unconsumed_tail
+        except zlib.error as error:
+            raise self._unreadable(f"is not {self.encoding}: {error}") from error
+
+    def _unreadable(self, problem: str) -> UnreadableBody:
+        return UnreadableBody(problem, request=self.request)
+
+
+def _too_late(seconds: float, request: httpx2.Request) -> httpx2.ReadTimeout:
+    return httpx2.ReadTimeout(f"no whole answer within {seconds:g} s", request=request)

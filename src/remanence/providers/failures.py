@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from remanence.clock import SystemClock
 from remanence.errors import ModelError
-from remanence.providers.bounded_client import body_error
+from remanence.providers.clients import body_error
 from remanence.providers.redact import MESSAGE_LENGTH, without_keys
 from remanence.providers.spec import ModelSpec
 
@@ -95,13 +95,12 @@ def to_model_error(
     if problem := body_error(error):
         return ModelError("bad_answer", f"{spec.name}: the answer {problem}")
     body: object = getattr(error, "body", None)
-    status = _status_of(error)
+    status: object = getattr(error, "status_code", None)
+    if not isinstance(status, int) or status < ERROR_STATUS:
+        status = None  # an error within a stream has the status of the stream, 200
     quote = _provider_words(body)
-    reason = _code_reason(body)
-    if reason is None:
-        reason = next(code for kind, code in reasons if isinstance(error, kind))
-    if reason is None:
-        reason = _status_reason(status, quote)
+    own = next(code for kind, code in reasons if isinstance(error, kind))
+    reason = _code_reason(body) or own or _status_reason(status, quote)
     text = f"{spec.name} {_WORDS[reason]}"
     if reason == "timeout":
         text += f", a call may take {timeout_seconds:g} s"
@@ -138,31 +137,27 @@ def _status_reason(status: int | None, quote: str) -> str:
     return "too_long" if _TOO_LONG.search(quote) else "bad_request"
 
 
-def _status_of(error: Exception) -> int | None:
-    """Return the HTTP status; an error within a stream has the status of the stream, 200."""
-    status: object = getattr(error, "status_code", None)
-    return status if isinstance(status, int) and status >= ERROR_STATUS else None
+def _levels(body: object) -> Iterator[object]:
+    """Yield the body of a provider's error, the error in it, and the text in that."""
+    yield body
+    for _ in range(2):
+        body = body.get("error") if isinstance(body, dict) else None
+        yield body
 
 
 def _code_reason(body: object) -> str | None:
-    for _ in range(2):
-        if isinstance(body, dict):
-            for key in ("code", "type"):
-                if (reason := _CODES.get(str(body.get(key)))) is not None:
-                    return reason
-            body = body.get("error")
-    return None
+    levels = (level for level in _levels(body) if isinstance(level, dict))
+    codes = (str(level.get(key)) for level in levels for key in ("code", "type"))
+    return next((_CODES[code] for code in codes if code in _CODES), None)
 
 
 def _provider_words(body: object) -> str:
     """Return the message in the body of a provider's error, '' if there is none."""
-    for _ in range(2):
-        if isinstance(body, dict):
-            message = body.get("message")
-            if isinstance(message, str):
-                return message
-            body = body.get("error")
-    return body if isinstance(body, str) else ""
+    for level in _levels(body):
+        words = level.get("message") if isinstance(level, dict) else level
+        if isinstance(words, str):
+            return words
+    return ""
 
 
 def _retry_after(error: Exception) -> float | None:

@@ -36,7 +36,9 @@ class FallbackModel(Layer[RequestT, AnswerT]):
         if not models:
             raise InvalidArgument("model=[] is impossible: name at least one model")
         self._models = tuple(models)
-        self._cooldowns = Cooldowns(clock=clock, seconds=cooldown_seconds)
+        self._clock = clock
+        self._cooldown_seconds = cooldown_seconds
+        self._cool_at: dict[int, datetime] = {}
 
     @property
     def name(self) -> str:
@@ -51,7 +53,7 @@ class FallbackModel(Layer[RequestT, AnswerT]):
     async def pieces(self, request: RequestT, *, streaming: bool) -> Pieces[AnswerT]:
         failure: ModelError | None = None
         for link, model in enumerate(self._models):
-            if self._cooldowns.is_cooling(link):
+            if link in self._cool_at and self._clock.now() < self._cool_at[link]:
                 continue
             begun = False
             try:
@@ -61,45 +63,21 @@ class FallbackModel(Layer[RequestT, AnswerT]):
                         yield piece
             except ModelError as error:
                 failure = error
-                self._cooldowns.begin(link, error)
+                if error.reason not in OF_THE_REQUEST:
+                    seconds = max(self._cooldown_seconds, error.retry_after_seconds or 0.0)
+                    self._cool_at[link] = self._clock.now() + timedelta(seconds=seconds)
                 if begun:
                     raise
             else:
-                self._cooldowns.end(link)
+                self._cool_at.pop(link, None)
                 return
-        raise failure or self._cooldowns.error(self.name)
+        raise failure or self._cooling()
 
-
-class Cooldowns:
-    """The end of each link's cooldown, by its number in the chain."""
-
-    def __init__(self, *, clock: Clock, seconds: float) -> None:
-        self._clock = clock
-        self._seconds = seconds
-        self._cool_at: dict[int, datetime] = {}
-
-    def is_cooling(self, link: int) -> bool:
-        """Return whether a link is cooling down."""
-        cool_at = self._cool_at.get(link)
-        return cool_at is not None and self._clock.now() < cool_at
-
-    def begin(self, link: int, error: ModelError) -> None:
-        """Start the cooldown of a failed link, at least as long as its provider asks for."""
-        if error.reason in OF_THE_REQUEST:
-            return
-        seconds = max(self._seconds, error.retry_after_seconds or 0.0)
-        self._cool_at[link] = self._clock.now() + timedelta(seconds=seconds)
-
-    def end(self, link: int) -> None:
-        """End the cooldown of a link that answered."""
-        self._cool_at.pop(link, None)
-
-    def error(self, name: str) -> ModelError:
-        """Return the error of a chain whose links are all cooling down."""
+    def _cooling(self) -> ModelError:
         first = min(self._cool_at.values())
         seconds = max(0.0, (first - self._clock.now()).total_seconds())
         return ModelError(
             "cooling",
-            f"every model of {name} failed lately; the next try is at {first:%H:%M:%S} UTC",
+            f"every model of {self.name} failed lately; the next try is at {first:%H:%M:%S} UTC",
             retry_after_seconds=seconds,
         )

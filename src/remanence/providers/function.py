@@ -7,10 +7,10 @@ from typing import TypeAlias
 from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.protocols import ModelAnswer, ModelRequest
-from remanence.providers.meter import UnusableAnswer
+from remanence.providers.meter import Call, UnusableAnswer
 from remanence.providers.redact import MESSAGE_LENGTH, without_keys
+from remanence.providers.requests import Tokens
 from remanence.tokens import text_tokens
-from remanence.types import Usage
 
 MAX_ANSWER_CHARACTERS = 8_000_000
 """Today's models write at most half a million."""
@@ -38,26 +38,14 @@ class FunctionModel:
         return _name(self._function)
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
-        loop = asyncio.get_running_loop()
-        started = loop.time()
+        call = Call(self.name, request, self._clock)
         text = await self._call(request)
-        usage = Usage(
-            conversation=request.conversation,
-            user=request.user,
-            purpose=request.purpose,
-            model=self.name,
-            input_tokens=text_tokens(request.stable) + text_tokens(request.prompt),
-            output_tokens=text_tokens(text),
-            cache_read_tokens=0,
-            cache_write_tokens=0,
-            cost_usd=None,
-            duration_seconds=loop.time() - started,
-            outcome="ok" if text.strip() else "empty",
-            at=self._clock.now(),
-            estimated=True,
-        )
+        stable, prompt = text_tokens(request.stable), text_tokens(request.prompt)
+        tokens = Tokens(input=stable + prompt, output=text_tokens(text))
         if not text.strip():
-            raise UnusableAnswer("empty", f"{self.name} returned no text", usage=usage)
+            failure = ModelError("empty", f"{self.name} returned no text")
+            raise UnusableAnswer(failure, call.usage("empty", tokens, estimated=True))
+        usage = call.usage("ok", tokens, estimated=True)
         return ModelAnswer(text=text, complete=True, usage=usage)
 
     async def _call(self, request: ModelRequest) -> str:
@@ -92,16 +80,14 @@ class FunctionModel:
 class FunctionEmbedder:
     """Calls a function from texts to vectors; its name identifies its vectors."""
 
+    dimensions = None
+
     def __init__(self, function: EmbedFunction) -> None:
         self._function = function
 
     @property
     def name(self) -> str:
         return _name(self._function)
-
-    @property
-    def dimensions(self) -> int | None:
-        return None
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         return await self._function(texts)

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from remanence.clock import Clock
 from remanence.errors import ModelError
-from remanence.providers.layer import AnswerT, Link, Pieces, RequestT, Wrapper, pieces_of
+from remanence.providers.layer import AnswerT, Link, Pieces, Request, RequestT, Wrapper, pieces_of
+from remanence.providers.requests import Tokens
 from remanence.types import Usage
 
 Record: TypeAlias = Callable[[RequestT, Usage], Awaitable[None]]
@@ -18,16 +19,38 @@ Record: TypeAlias = Callable[[RequestT, Usage], Awaitable[None]]
 class UnusableAnswer(ModelError):
     """The model returned no usable answer, such as a refusal; `usage` is that of the call."""
 
-    def __init__(
-        self,
-        reason: str,
-        message: str,
-        *,
-        usage: Usage,
-        retry_after_seconds: float | None = None,
-    ) -> None:
-        super().__init__(reason, message, retry_after_seconds=retry_after_seconds)
+    def __init__(self, failure: ModelError, usage: Usage) -> None:
+        pause = failure.retry_after_seconds
+        super().__init__(failure.reason, str(failure), retry_after_seconds=pause)
         self.usage = usage
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a model that begins now."""
+
+    model: str
+    request: Request
+    clock: Clock
+    started: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+
+    def usage(self, outcome: str, tokens: Tokens, *, estimated: bool = False) -> Usage:
+        """Return the usage of the call if it ends now."""
+        return Usage(
+            conversation=self.request.conversation,
+            user=self.request.user,
+            purpose=self.request.purpose,
+            model=self.model,
+            input_tokens=tokens.input,
+            output_tokens=tokens.output,
+            cache_read_tokens=tokens.cache_read,
+            cache_write_tokens=tokens.cache_write,
+            cost_usd=tokens.cost_usd,
+            duration_seconds=asyncio.get_running_loop().time() - self.started,
+            outcome=outcome,
+            at=self.clock.now(),
+            estimated=estimated,
+        )
 
 
 class MeteredModel(Wrapper[RequestT, AnswerT]):
@@ -44,7 +67,7 @@ class MeteredModel(Wrapper[RequestT, AnswerT]):
         self._clock = clock
 
     async def pieces(self, request: RequestT, *, streaming: bool) -> Pieces[AnswerT]:
-        started = asyncio.get_running_loop().time()
+        call = Call(self.name, request, self._clock)
         answered, known = False, None
         try:
             async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
@@ -58,34 +81,17 @@ class MeteredModel(Wrapper[RequestT, AnswerT]):
                     yield piece
         except BaseException as error:
             if not answered:
-                unanswered = self._failed_usage(request, error, started)
-                if known is not None and unanswered.outcome == known.outcome:
-                    unanswered = replace(known, duration_seconds=unanswered.duration_seconds)
-                await self._record(request, unanswered)
+                await self._record(request, _failed_usage(call, error, known))
             raise
 
-    def _failed_usage(self, request: RequestT, error: BaseException, started: float) -> Usage:
-        if isinstance(error, UnusableAnswer):
-            return error.usage
-        return Usage(
-            conversation=request.conversation,
-            user=request.user,
-            purpose=request.purpose,
-            model=self.name,
-            input_tokens=0,
-            output_tokens=0,
-            cache_read_tokens=0,
-            cache_write_tokens=0,
-            cost_usd=None,
-            duration_seconds=asyncio.get_running_loop().time() - started,
-            outcome=_outcome(error),
-            at=self._clock.now(),
-        )
 
-
-def _outcome(error: BaseException) -> str:
-    """Return the outcome code of an error; a stream that was not read to its end is cancelled."""
-    if isinstance(error, ModelError):
-        return error.reason
-    given_up = isinstance(error, asyncio.CancelledError | GeneratorExit)
-    return "cancelled" if given_up else "failed"
+def _failed_usage(call: Call, error: BaseException, known: Usage | None) -> Usage:
+    """Return the usage of a failed call; a stream that was not read to its end is cancelled."""
+    if isinstance(error, UnusableAnswer):
+        return error.usage
+    is_cancelled = isinstance(error, asyncio.CancelledError | GeneratorExit)
+    outcome = error.reason if isinstance(error, ModelError) else "failed"
+    usage = call.usage("cancelled" if is_cancelled else outcome, Tokens())
+    if known is not None and usage.outcome == known.outcome:
+        return replace(known, duration_seconds=usage.duration_seconds)
+    return usage

@@ -36,16 +36,6 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
 }
 
 
-def open_adapter(spec: ModelSpec, *, options: ModelOptions) -> "OpenAI":
-    """Open a model of OpenAI, of Ollama, or of a compatible server."""
-    return OpenAI(spec, options=options)
-
-
-def open_embeddings(spec: ModelSpec, *, options: ModelOptions) -> "OpenAI":
-    """Open an embedding model of OpenAI, of Ollama, or of a compatible server."""
-    return OpenAI(spec, options=options)
-
-
 class OpenAI:
     """Sends the context as messages."""
 
@@ -58,7 +48,7 @@ class OpenAI:
         (openai.OpenAIError, "bad_answer"),
     )
 
-    def __init__(self, spec: ModelSpec, *, options: ModelOptions) -> None:
+    def __init__(self, spec: ModelSpec, options: ModelOptions) -> None:
         self._spec = spec
         self._options = options
 
@@ -230,3 +220,7 @@ def _tokens(usage: CompletionUsage | None) -> Tokens | None:
         output=usage.completion_tokens,
         cache_read=(details.cached_tokens if details else None) or 0,
     )
+
+
+open_adapter: Final = OpenAI
+open_embeddings: Final = OpenAI

@@ -3,7 +3,13 @@
 from dataclasses import dataclass, field, replace
 
 from remanence.providers.connections import Connections
-from remanence.validation import check_variable
+from remanence.validation import (
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    check_fields,
+    check_variable,
+)
 
 TIMEOUT_SECONDS = 120.0
 """The default timeout of a call."""
@@ -23,28 +29,19 @@ class ModelOptions:
     closed by their owner; without them each call opens its own, except those of a memory.
     """
 
-    timeout_seconds: float | None = None
-    attempts: int = 2
-    cooldown_seconds: float = 60
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    parallel: int = 8
+    timeout_seconds: PositiveFloat | None = None
+    attempts: PositiveInt = 2
+    cooldown_seconds: NonNegativeFloat = 60
+    requests_per_minute: PositiveFloat | None = None
+    tokens_per_minute: PositiveFloat | None = None
+    parallel: PositiveInt = 8
     stream: bool = False
     key_variable: str | None = None
     connections: Connections | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_variable("key_variable", self.key_variable)
-        for name in ("timeout_seconds", "attempts", "parallel"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ValueError(f"{name} is {value!r}: it must be positive")
-        for name in ("requests_per_minute", "tokens_per_minute"):
-            rate = getattr(self, name)
-            if rate is not None and rate <= 0:
-                raise ValueError(f"{name} is {rate!r}: it must be positive, or None for no limit")
-        if self.cooldown_seconds < 0:
-            raise ValueError(f"cooldown_seconds is {self.cooldown_seconds!r}: it is below 0")
+        check_fields(self)
 
     def with_connections(self, connections: Connections) -> "ModelOptions":
         """Return the options with *connections*, unless they have their own."""

@@ -1,19 +1,20 @@
-"""A provider's model behind its adapter: errors become `ModelError`, and tokens `Usage`."""
+"""Models of a provider behind its adapter: errors become `ModelError`, and tokens `Usage`."""
 
 import asyncio
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
 from remanence.clock import Clock
 from remanence.costs.prices import price
-from remanence.errors import ModelError
 from remanence.providers.failures import TRANSPORT, to_model_error, unusable
-from remanence.providers.layer import Pieces
-from remanence.providers.meter import UnusableAnswer
+from remanence.providers.layer import Layer, Pieces
+from remanence.providers.meter import Call, UnusableAnswer
 from remanence.providers.options import ModelOptions
 from remanence.providers.requests import (
     Adapter,
+    EmbeddingAdapter,
     Ending,
     Form,
     ProviderAnswer,
@@ -25,8 +26,6 @@ from remanence.providers.spec import ModelSpec
 from remanence.tokens import count_tokens
 from remanence.types import Message, Usage
 
-NOTHING: Final = Tokens(input=0, output=0)
-
 _PROBLEMS: Final[dict[Ending, str]] = {
     "refused": "refused",
     "broken_off": "connection",
@@ -34,7 +33,7 @@ _PROBLEMS: Final[dict[Ending, str]] = {
 }
 
 
-class ProviderModel:
+class ProviderModel(Layer[ProviderRequest, ProviderAnswer]):
     """Calls a model of a provider once, whole or streamed."""
 
     def __init__(
@@ -57,100 +56,85 @@ class ProviderModel:
         """The form of the prompts that it takes."""
         return self._adapter.form
 
-    async def complete(self, request: ProviderRequest) -> ProviderAnswer:
-        started = asyncio.get_running_loop().time()
+    async def pieces(self, request: ProviderRequest, *, streaming: bool) -> Pieces[ProviderAnswer]:
+        call, known, failure = Call(self.name, request, self._clock), Tokens(), None
+        source = self._adapter.stream(request) if streaming else self._whole(request)
         try:
-            async with asyncio.timeout(self._timeout_seconds):
-                response = await self._adapter.complete(request)
-        except self._failures as error:
-            failure = self._failure(error)
-        else:
-            return self._answer(response, request, started)
-        # Raised outside the handler, so that no traceback shows the provider's error: its text
-        # may repeat the key and the conversation.
-        raise failure
-
-    async def stream(self, request: ProviderRequest) -> Pieces[ProviderAnswer]:
-        started = asyncio.get_running_loop().time()
-        failure: ModelError | None = None
-        known = NOTHING
-        try:
-            async with aclosing(self._adapter.stream(request)) as pieces:
+            async with aclosing(source) as pieces:
                 async for piece in pieces:
                     match piece:
                         case str():
                             yield piece
                         case Tokens():
                             known = piece
-                            yield self._usage(known, request, started, "cancelled")
+                            yield self._usage(call, "cancelled", known)
                         case ProviderResponse():
-                            yield self._answer(piece, request, started, known=known)
+                            yield self._answer(piece, request, call, known)
         except self._failures as error:
-            failure = self._failure(error)
+            seconds = self._timeout_seconds
+            failure = to_model_error(error, self.spec, self._reasons, timeout_seconds=seconds)
+        # Raised outside the handler, so that no traceback shows the provider's error: its text
+        # may repeat the key and the conversation.
+        if failure is not None and streaming:
+            raise UnusableAnswer(failure, self._usage(call, failure.reason, known))
         if failure is not None:
-            raise _with_usage(failure, self._usage(known, request, started, failure.reason))
+            raise failure
 
-    def _failure(self, error: Exception) -> ModelError:
-        return to_model_error(
-            error, self.spec, self._reasons, timeout_seconds=self._timeout_seconds
-        )
+    async def _whole(self, request: ProviderRequest) -> AsyncGenerator[ProviderResponse, None]:
+        async with asyncio.timeout(self._timeout_seconds):
+            response = await self._adapter.complete(request)
+        yield response
 
     def _answer(
-        self,
-        response: ProviderResponse,
-        request: ProviderRequest,
-        started: float,
-        *,
-        known: Tokens = NOTHING,
+        self, response: ProviderResponse, request: ProviderRequest, call: Call, known: Tokens
     ) -> ProviderAnswer:
         """Return the answer with its usage.
 
         Raises:
             UnusableAnswer: `refused`, `connection`, `bad_answer` or `empty`.
         """
-        reason = _PROBLEMS.get(response.ending)
-        if reason is None and not response.content:
-            reason = "empty"
-        if reason is not None:
-            usage = self._usage(response.tokens or known, request, started, reason)
-            raise _with_usage(unusable(reason, self.spec), usage)
+        content, tokens = response.content, response.tokens
+        reason = _PROBLEMS.get(response.ending) or ("" if content else "empty")
+        if reason:
+            usage = self._usage(call, reason, tokens or known)
+            raise UnusableAnswer(unusable(reason, self.spec), usage)
+        if tokens is None:
+            output = count_tokens(Message(role="assistant", content=content))
+            tokens = Tokens(input=request.estimate(), output=output)
         complete = response.ending == "complete"
-        tokens = response.tokens or _estimate(response, request)
-        usage = self._usage(tokens, request, started, "ok" if complete else "cut_off")
+        usage = self._usage(call, "ok" if complete else "cut_off", tokens)
         usage = replace(usage, estimated=response.tokens is None)
-        return ProviderAnswer(content=response.content, complete=complete, usage=usage)
+        return ProviderAnswer(content=content, complete=complete, usage=usage)
 
-    def _usage(
-        self, tokens: Tokens, request: ProviderRequest, started: float, outcome: str
-    ) -> Usage:
-        usage = Usage(
-            conversation=request.conversation,
-            user=request.user,
-            purpose=request.purpose,
-            model=self.name,
-            input_tokens=tokens.input,
-            output_tokens=tokens.output,
-            cache_read_tokens=tokens.cache_read,
-            cache_write_tokens=tokens.cache_write,
-            cost_usd=tokens.cost_usd,
-            duration_seconds=asyncio.get_running_loop().time() - started,
-            outcome=outcome,
-            at=self._clock.now(),
-        )
+    def _usage(self, call: Call, outcome: str, tokens: Tokens) -> Usage:
+        usage = call.usage(outcome, tokens)
         if usage.cost_usd is not None:
             return usage
         return replace(usage, cost_usd=price(self.name, usage))
 
 
-def _with_usage(failure: ModelError, usage: Usage) -> UnusableAnswer:
-    return UnusableAnswer(
-        failure.reason,
-        str(failure),
-        usage=usage,
-        retry_after_seconds=failure.retry_after_seconds,
-    )
+class ProviderEmbedder:
+    """Makes vectors by a provider's model; its name identifies them."""
 
+    dimensions = None
 
-def _estimate(response: ProviderResponse, request: ProviderRequest) -> Tokens:
-    answer = Message(role="assistant", content=response.content)
-    return Tokens(input=request.estimate(), output=count_tokens(answer))
+    def __init__(
+        self, adapter: EmbeddingAdapter, spec: ModelSpec, *, options: ModelOptions
+    ) -> None:
+        self._adapter = adapter
+        self._spec = spec
+        self._timeout_seconds = options.call_seconds
+        self._reasons = (*adapter.reasons, *TRANSPORT)
+        adapter.check()
+
+    @property
+    def name(self) -> str:
+        return self._spec.name
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        try:
+            return await self._adapter.embed(texts)
+        except tuple(kind for kind, _ in self._reasons) as error:
+            seconds = self._timeout_seconds
+            failure = to_model_error(error, self._spec, self._reasons, timeout_seconds=seconds)
+        raise failure  # outside the handler, as above

@@ -33,16 +33,6 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
 }
 
 
-def open_adapter(spec: ModelSpec, *, options: ModelOptions) -> "PydanticAI":
-    """Open a model of any provider of pydantic-ai."""
-    return PydanticAI(spec, options=options)
-
-
-def open_embeddings(spec: ModelSpec, *, options: ModelOptions) -> "PydanticAIEmbeddings":
-    """Open an embedding model of any provider of pydantic-ai."""
-    return PydanticAIEmbeddings(spec, options=options)
-
-
 class PydanticAI:
     """Calls a model with settings for short, repeatable answers, and without retries but ours."""
 
@@ -62,12 +52,12 @@ class PydanticAI:
         (AssertionError, "bad_answer"),  # it asserts that the events of a stream are in order
     )
 
-    def __init__(self, spec: ModelSpec, *, options: ModelOptions) -> None:
+    def __init__(self, spec: ModelSpec, options: ModelOptions) -> None:
         self._spec = spec
         self._options = options
 
     def check(self) -> None:
-        _check(self._spec, lambda: self._model(http_client(self._options.call_seconds)))
+        _check(self._spec, self._options, self._model)
 
     async def complete(self, request: ProviderRequest) -> ProviderResponse:
         async with call_client(self._options) as client:
@@ -90,8 +80,7 @@ class PydanticAI:
         yield parse_response(stream.get(), streamed=True)
 
     def _model(self, client: httpx2.AsyncClient) -> WireModel:
-        name = f"{self._spec.provider}:{self._spec.model}"
-        return infer_model(name, lambda provider: _provider(self._spec, provider, client))
+        return infer_model(self._spec.name, lambda name: _provider(self._spec, name, client))
 
 
 class PydanticAIEmbeddings:
@@ -99,12 +88,12 @@ class PydanticAIEmbeddings:
 
     reasons = PydanticAI.reasons
 
-    def __init__(self, spec: ModelSpec, *, options: ModelOptions) -> None:
+    def __init__(self, spec: ModelSpec, options: ModelOptions) -> None:
         self._spec = spec
         self._options = options
 
     def check(self) -> None:
-        _check(self._spec, lambda: self._model(http_client(self._options.call_seconds)))
+        _check(self._spec, self._options, self._model)
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         async with call_client(self._options) as client:
@@ -113,8 +102,7 @@ class PydanticAIEmbeddings:
 
     def _model(self, client: httpx2.AsyncClient) -> EmbeddingModel:
         return infer_embedding_model(
-            f"{self._spec.provider}:{self._spec.model}",
-            provider_factory=lambda name: _provider(self._spec, name, client),
+            self._spec.name, provider_factory=lambda name: _provider(self._spec, name, client)
         )
 
 
@@ -136,9 +124,11 @@ def _provider(spec: ModelSpec, name: str, client: httpx2.AsyncClient) -> Provide
     return kind(**arguments)
 
 
-def _check(spec: ModelSpec, open_model: Callable[[], object]) -> None:
+def _check(
+    spec: ModelSpec, options: ModelOptions, open_model: Callable[[httpx2.AsyncClient], object]
+) -> None:
     try:
-        open_model()
+        open_model(http_client(options.call_seconds))
     except (wire.UserError, ValueError) as error:
         variable = _KEY_VARIABLE.search(str(error))
         failure = (
@@ -196,3 +186,7 @@ def _settings(model: WireModel, request: ProviderRequest) -> ModelSettings:
     if not model.profile.get("openai_supports_reasoning", False):
         settings["temperature"] = 0.0
     return settings
+
+
+open_adapter: Final = PydanticAI
+open_embeddings: Final = PydanticAIEmbeddings

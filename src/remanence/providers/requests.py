@@ -48,8 +48,8 @@ class Tokens:
     `cost_usd` is the price if the provider reports it.
     """
 
-    input: int
-    output: int
+    input: int = 0
+    output: int = 0
     cache_read: int = 0
     cache_write: int = 0
     cost_usd: float | None = None
@@ -67,15 +67,12 @@ class ProviderResponse:
     tokens: Tokens | None
 
 
-class Adapter(Protocol):
-    """Reaches one provider, and lets the errors of its client through.
+class Access(Protocol):
+    """Access to a provider that lets the errors of its client through.
 
-    `form` is the form of the prompts that it takes. `reasons` maps errors to codes of `ModelError`,
-    specific ones first; None is the reason of the HTTP status.
+    `reasons` maps errors to codes of `ModelError`, specific ones first; None is the reason of the
+    HTTP status.
     """
-
-    @property
-    def form(self) -> Form: ...
 
     @property
     def reasons(self) -> Sequence[tuple[type[Exception], str | None]]: ...
@@ -83,6 +80,13 @@ class Adapter(Protocol):
     def check(self) -> None:
         """Raise `ModelError` if a call would fail because the key or the model is missing."""
         ...
+
+
+class Adapter(Access, Protocol):
+    """Calls the language models of one provider; `form` is the form of the prompts that it takes."""
+
+    @property
+    def form(self) -> Form: ...
 
     async def complete(self, request: ProviderRequest) -> ProviderResponse: ...
 
@@ -93,12 +97,7 @@ class Adapter(Protocol):
         ...
 
 
-class EmbeddingAdapter(Protocol):
-    """Reaches the embeddings of one provider; as `Adapter`."""
-
-    @property
-    def reasons(self) -> Sequence[tuple[type[Exception], str | None]]: ...
-
-    def check(self) -> None: ...
+class EmbeddingAdapter(Access, Protocol):
+    """Calls the embedding models of one provider."""
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]: ...

@@ -98,10 +98,12 @@ def parse_spec(text: str) -> ModelSpec:
     Raises:
         ModelError: `unknown_model`; the text has neither form.
     """
-    name, at, base_url = _split_url(text.strip())
+    # A model name may contain an `@` itself, as in `model@latest`.
+    name, *urls = re.split(r"@(?=https?://)", text.strip(), maxsplit=1)
+    base_url = urls[0] if urls else ""
     provider, _, model = name.partition(":")
     is_list = "," in name or " " in base_url  # of names of which one has no provider
-    if not provider or not model or is_list or (at and not _is_url(base_url)):
+    if not provider or not model or is_list or (urls and not _is_url(base_url)):
         raise ModelError("unknown_model", f"model {name!r} is not a name: write {_FORMS}")
     provider = provider.lower()
     return ModelSpec(
@@ -115,12 +117,3 @@ def _is_url(text: str) -> bool:
         return bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-
-
-def _split_url(text: str) -> tuple[str, str, str]:
-    """Split at the `@` before a URL; a model name may contain one, as in `model@latest`."""
-    for scheme in ("@http://", "@https://"):
-        name, at, rest = text.partition(scheme)
-        if at:
-            return name, at, f"{scheme[1:]}{rest}"
-    return text, "", ""

@@ -4,28 +4,34 @@ import hashlib
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
+
+from pydantic_ai.providers import infer_provider_class
 
 from remanence.errors import ModelError
 from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.providers.failures import unusable
 from remanence.providers.layer import Layer, Pieces
 from remanence.providers.meter import UnusableAnswer
-from remanence.providers.prompts import cache_key, render_question
+from remanence.providers.prompts import cache_key, render_question, takes_breakpoints
 from remanence.providers.provider_model import ProviderModel
-from remanence.providers.requests import ProviderAnswer, ProviderRequest
-from remanence.providers.spec import can_continue
+from remanence.providers.requests import Form, JsonObject, ProviderAnswer, ProviderRequest
+from remanence.providers.spec import ModelSpec, can_continue
 from remanence.tokens import text_tokens
 from remanence.types import TextPart, Usage
 
+Profile = Mapping[str, Any]  # pydantic-ai's typed dicts, one for each provider
+
+_EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
 
 class TextModel(Layer[ModelRequest, ModelAnswer]):
-    """Calls a provider's model without tools; *settings* are further fields of its requests."""
+    """Calls a provider's model without tools, for short, repeatable answers."""
 
-    def __init__(self, model: ProviderModel, *, stream: bool, settings: Mapping[str, Any]) -> None:
+    def __init__(self, model: ProviderModel, *, stream: bool) -> None:
         self._model = model
         self._stream = stream
-        self._settings = settings
+        self._settings = repeatable_settings(model.spec, model.form)
 
     @property
     def name(self) -> str:
@@ -38,11 +44,8 @@ class TextModel(Layer[ModelRequest, ModelAnswer]):
                 "bad_request",
                 f"{self.name} cannot go on from a prompt: use observer_mode='separate'",
             )
-        rendered = self._render(request)
-        if not (streaming or self._stream):
-            yield self._read(await self._model.complete(rendered))
-            return
-        async with aclosing(self._model.stream(rendered)) as pieces:
+        call = self._model.pieces(self._render(request), streaming=streaming or self._stream)
+        async with aclosing(call) as pieces:
             async for piece in pieces:
                 if isinstance(piece, ProviderAnswer):
                     yield self._read(piece)
@@ -53,9 +56,8 @@ class TextModel(Layer[ModelRequest, ModelAnswer]):
         texts = (part.text for part in answer.content if isinstance(part, TextPart))
         text = "\n".join(filter(None, texts))
         if not text.strip():
-            empty = unusable("empty", self._model.spec)
-            usage = replace(answer.usage, outcome=empty.reason)
-            raise UnusableAnswer(empty.reason, str(empty), usage=usage)
+            usage = replace(answer.usage, outcome="empty")
+            raise UnusableAnswer(unusable("empty", self._model.spec), usage)
         return ModelAnswer(text=text, complete=answer.complete, usage=answer.usage)
 
     def _render(self, request: ModelRequest) -> ProviderRequest:
@@ -79,3 +81,38 @@ class TextModel(Layer[ModelRequest, ModelAnswer]):
             return None
         digest = hashlib.sha256(request.stable.encode(errors="replace")).hexdigest()
         return f"remanence-{digest[:16]}"
+
+
+def repeatable_settings(spec: ModelSpec, form: Form) -> JsonObject:
+    """Return the fields of a request to a model; none for an adapter that sets them itself."""
+    if form == "text":
+        return {}
+    profile: Profile = infer_provider_class(spec.provider).model_profile(spec.model) or {}
+    return _anthropic(profile) if form == "anthropic" else _openai(profile, spec)
+
+
+def _anthropic(profile: Profile) -> JsonObject:
+    settings: JsonObject = {}
+    if not profile.get("anthropic_disallows_sampling_settings", False):
+        settings["temperature"] = 0.0
+    if profile.get("thinking_always_enabled", False):
+        if profile.get("anthropic_supports_effort", False):
+            settings |= {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}
+    elif profile.get("anthropic_disables_thinking_with_between_tools", False):
+        settings["thinking"] = {"type": "between_tools"}
+    elif profile.get("thinking_enabled_by_default", False):
+        settings["thinking"] = {"type": "disabled"}
+    return settings
+
+
+def _openai(profile: Profile, spec: ModelSpec) -> JsonObject:
+    settings: JsonObject = {}
+    if not profile.get("openai_supports_reasoning", False):
+        settings["temperature"] = 0.0  # reasoning models reject it
+    elif efforts := profile.get("openai_reasoning_efforts"):
+        settings["reasoning_effort"] = min(efforts, key=_EFFORTS.index)
+    elif not profile.get("thinking_always_enabled", False):
+        settings["reasoning_effort"] = "none"
+    if takes_breakpoints(spec):
+        settings["prompt_cache_options"] = {"mode": "explicit", "ttl": "30m"}
+    return settings
