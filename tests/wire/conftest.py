@@ -1,7 +1,8 @@
 """Models on real sockets: each test runs for both protocols, with and without streaming."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Iterator
 
 # They take seconds to import: here, before the time of a test runs.
 import genai_prices  # noqa: F401
@@ -60,6 +61,14 @@ def stream_wire(request: pytest.FixtureRequest, server: ModelServer) -> Wire:
 def anthropic_wire(request: pytest.FixtureRequest, server: ModelServer) -> Wire:
     """The ways of the provider that takes marks for its cache and reports what it wrote."""
     return Wire(provider="anthropic", stream=request.param, server=server)
+
+
+@pytest.fixture
+def refusing_port() -> Iterator[int]:
+    """A port that refuses connections, and that no other test can listen on meanwhile."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
 
 
 @pytest.fixture

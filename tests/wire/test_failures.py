@@ -93,16 +93,16 @@ async def test_the_pause_may_be_given_as_a_date(wire: Wire, ask: ModelRequest) -
 
 
 async def test_a_refused_connection_is_a_connection_failure(
-    wire: Wire, ask: ModelRequest, unused_tcp_port: int
+    wire: Wire, ask: ModelRequest, refusing_port: int
 ) -> None:
-    spec = wire.spec.replace(str(wire.server.port), str(unused_tcp_port))
+    spec = wire.spec.replace(str(wire.server.port), str(refusing_port))
     spec = spec.replace("http://", "http://ana:secret-word@")
 
     with pytest.raises(ModelError) as caught:
         await open_model(spec, options=ModelOptions(attempts=1)).complete(ask)
 
     assert caught.value.reason == "connection"
-    assert f"127.0.0.1:{unused_tcp_port}" in str(caught.value)
+    assert f"127.0.0.1:{refusing_port}" in str(caught.value)
     assert "secret-word" not in str(caught.value)
 
 

@@ -104,9 +104,9 @@ async def test_a_failing_provider_costs_no_turn_and_at_most_six_calls_an_hour(
 
 @pytest.mark.req("X-01", "X-02")
 async def test_a_connection_that_is_refused_costs_no_turn_and_is_tried_again_later(
-    whole_wire: Wire, unused_tcp_port: int
+    whole_wire: Wire, refusing_port: int
 ) -> None:
-    spec = whole_wire.spec.replace(str(whole_wire.server.port), str(unused_tcp_port))
+    spec = whole_wire.spec.replace(str(whole_wire.server.port), str(refusing_port))
     async with failing(spec, stream=False) as it:
         for number in range(HOUR // STEP):
             await it.turn(number)
