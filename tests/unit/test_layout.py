@@ -18,7 +18,7 @@ from remanence.context.layout import (
     build_context,
     plain_context,
 )
-from remanence.context.tool_results import short_results
+from remanence.context.tail import short_results
 from remanence.errors import ContextOverflow
 from remanence.recall.passages import Quote
 from remanence.testing.store_contract.samples import observation

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from remanence.context.context import (
     BlockKind,
@@ -12,8 +13,7 @@ from remanence.context.context import (
     OmittedReason,
     SystemBlock,
 )
-from remanence.context.tail import FittedTail, fit_tail
-from remanence.context.tool_results import short_results
+from remanence.context.tail import FittedTail, fit_tail, short_results
 from remanence.dates.local_time import zone_of
 from remanence.errors import ContextOverflow
 from remanence.policy.policy import Policy
@@ -24,7 +24,7 @@ from remanence.policy.schedule import (
 )
 from remanence.protocols import CountTokens
 from remanence.recall.passages import Quote, render_quotes
-from remanence.types import Message, Segment, Snapshot, label
+from remanence.types import Message, Snapshot, label
 
 TAIL_SHARE = 4
 """At least one part in so many of a context is reserved for raw messages."""
@@ -78,42 +78,7 @@ def build_context(
     Raises:
         ContextOverflow: the system text leaves no room for messages.
     """
-    base = list(_base_blocks(request, count_text))
-    cross_session = list(_facts_blocks(request, count_text))
-    notes = _note_blocks(policy, snapshot, count_text)
-    present = _volatile(policy, snapshot, request, with_notes=bool(notes))
-    reserved = count_text(present) + (policy.recall_tokens if request.recall else 0)
-    limit = int(policy.context_tokens / request.token_factor)
-    budget = _room(limit, _tokens(base) + _tokens(cross_session) + reserved)
-    notes, hidden = _fit_notes(
-        notes, snapshot.segments, _notes_room(policy, snapshot, notes, budget)
-    )
-    tail = _fit_tail(snapshot, policy, budget - _tokens(notes), count_message)
-    stand_in = list(_stand_in_blocks(tail, count_text))
-    recalled = _recalled_block(policy, snapshot, request, tail, notes, count_text)
-    volatile = f"{recalled}\n\n{present}".strip()
-    omitted = [*_without_notes(snapshot), *hidden, *tail.omitted]
-    return Context(
-        system=(*_with_breakpoints([*base, *cross_session, *notes]), *stand_in),
-        messages=tail.messages,
-        omitted=tuple(sorted(omitted, key=lambda gap: gap.first_seq)),
-        stats=ContextStats(
-            system_tokens=_tokens(base),
-            cross_session_tokens=_tokens(cross_session),
-            session_tokens=_tokens(notes) + _tokens(stand_in),
-            working_tokens=sum(message.tokens for message in tail.messages),
-            volatile_tokens=count_text(volatile),
-            history_tokens=snapshot.state.last_sum_tokens,
-            pending=snapshot.state.last_seq - snapshot.state.observed_seq,
-            first_raw_seq=_first_seq(tail.messages, snapshot.state.last_seq + 1),
-            last_seq=snapshot.state.last_seq,
-            token_factor=request.token_factor,
-            observe_due=observation_due(policy, snapshot.state),
-            reflect_due=_reflect_due(policy, snapshot, request.now),
-        ),
-        volatile=volatile,
-        caching=True,
-    )
+    return _Layout(snapshot, request, policy, count_text, count_message).context()
 
 
 def plain_context(
@@ -128,8 +93,9 @@ def plain_context(
     If the start of the tape is missing, the messages begin with one of the user's, if there is one.
     """
     if messages and messages[0].seq > 1:
-        messages = _from_the_user(messages)
-    base = tuple(_base_blocks(request, count_text))
+        starts = (index for index, message in enumerate(messages) if message.role == "user")
+        messages = messages[next(starts, 0) :]
+    base = _base_blocks(request, count_text)
     working_tokens = sum(message.tokens for message in messages)
     stats = ContextStats(
         system_tokens=_tokens(base),
@@ -144,19 +110,211 @@ def plain_context(
     )
     left_out = stats.first_raw_seq - 1
     gap = (Omitted(first_seq=1, last_seq=left_out, reason="disabled"),) if left_out else ()
-    return Context(system=base, messages=tuple(messages), omitted=gap, stats=stats)
+    return Context(system=tuple(base), messages=tuple(messages), omitted=gap, stats=stats)
 
 
-def _from_the_user(messages: Sequence[Message]) -> Sequence[Message]:
-    starts = (index for index, message in enumerate(messages) if message.role == "user")
-    return messages[next(starts, 0) :]
+class _Layout(NamedTuple):
+    snapshot: Snapshot
+    request: ContextRequest
+    policy: Policy
+    count_text: CountTokens
+    count_message: Callable[[Message], int]
+
+    def context(self) -> Context:
+        request, policy, state = self.request, self.policy, self.snapshot.state
+        base = _base_blocks(request, self.count_text)
+        facts = _blocks(self.count_text, ("facts", request.facts))
+        notes = self._notes()
+        present = self._present(with_notes=bool(notes))
+        reserved = self.count_text(present) + (policy.recall_tokens if request.recall else 0)
+        budget = self._room(_tokens(base) + _tokens(facts) + reserved)
+        notes, hidden = self._fit_notes(notes, budget)
+        tail = self._fit_tail(budget - _tokens(notes))
+        stand_in = _blocks(self.count_text, ("stand_in", tail.stand_in))
+        volatile = f"{self._recalled(tail, notes)}\n\n{present}".strip()
+        omitted = [*self._without_notes(), *hidden, *tail.omitted]
+        return Context(
+            system=(*_with_breakpoints([*base, *facts, *notes]), *stand_in),
+            messages=tail.messages,
+            omitted=tuple(sorted(omitted, key=lambda gap: gap.first_seq)),
+            stats=ContextStats(
+                system_tokens=_tokens(base),
+                cross_session_tokens=_tokens(facts),
+                session_tokens=_tokens(notes) + _tokens(stand_in),
+                working_tokens=sum(message.tokens for message in tail.messages),
+                volatile_tokens=self.count_text(volatile),
+                history_tokens=state.last_sum_tokens,
+                pending=state.last_seq - state.observed_seq,
+                first_raw_seq=_first_seq(tail.messages, state.last_seq + 1),
+                last_seq=state.last_seq,
+                token_factor=request.token_factor,
+                observe_due=observation_due(policy, state),
+                reflect_due=request.now >= reflection_time(policy, state, now=request.now)
+                and bool(reflection_sources(policy, state, self.snapshot.segments)),
+            ),
+            volatile=volatile,
+            caching=True,
+        )
+
+    def _room(self, fixed: int) -> int:
+        """Return the tokens left beside *fixed* ones, at least an eighth of the context."""
+        limit = int(self.policy.context_tokens / self.request.token_factor)
+        room = limit - fixed
+        if room < limit // (2 * TAIL_SHARE):
+            raise ContextOverflow(
+                f"the system text and knowledge take {fixed:,} of the {limit:,} tokens "
+                "of a context: shorten them, or raise max_context_tokens"
+            )
+        return room
+
+    def _notes(self) -> list[SystemBlock]:
+        """Return a heading and a block for each active segment that has a text.
+
+        Reflections keep the order of the tape, in which the highest generation comes first.
+        """
+        policy = self.policy
+        shown = [
+            SystemBlock(
+                kind="reflection" if segment.generation else "observation",
+                text=segment.text,
+                tokens=segment.tokens,
+                segment_id=segment.id,
+            )
+            for segment in self.snapshot.segments
+            if segment.last_seq <= self.snapshot.state.active_seq and segment.text
+        ]
+        if policy.render_order == "newest_first":
+            observations = [block for block in shown if block.kind == "observation"]
+            shown = [block for block in shown if block.kind == "reflection"] + observations[::-1]
+        if policy.separator:
+            tokens = self.count_text(policy.separator)
+            shown[1:] = [
+                replace(
+                    block, text=f"{policy.separator}\n\n{block.text}", tokens=block.tokens + tokens
+                )
+                for block in shown[1:]
+            ]
+        if shown and policy.heading:
+            heading = f"{policy.heading}\n{PREAMBLE}"
+            shown[:0] = _blocks(self.count_text, ("heading", heading))
+        return shown
+
+    def _without_notes(self) -> Iterator[Omitted]:
+        state = self.snapshot.state
+        for segment in self.snapshot.segments:
+            if segment.last_seq > state.active_seq:
+                continue
+            gaps: list[tuple[int, int, OmittedReason]] = [
+                (*stretch[:2], "forgotten" if stretch.reason == "forgotten" else "failed")
+                for stretch in segment.failed
+            ]
+            if not segment.text and not (segment.failed and segment.generation == 0):
+                gaps.append((segment.first_seq, segment.last_seq, "nothing_noted"))
+            for first, last, reason in gaps:
+                end = min(last, state.tail_seq - 1)
+                if first <= end:
+                    yield Omitted(first_seq=first, last_seq=end, reason=reason)
+
+    def _fit_notes(
+        self, blocks: list[SystemBlock], budget: int
+    ) -> tuple[list[SystemBlock], list[Omitted]]:
+        """Leave out the oldest notes until the rest fits beside messages; report them as omitted.
+
+        There is less room while reflections fail, but always enough for the newest segment.
+        """
+        room = budget - budget // TAIL_SHARE
+        if self.snapshot.state.reflect_failure is not None and blocks:
+            heading = _tokens([block for block in blocks if block.segment_id is None])
+            largest = max(block.tokens for block in blocks)
+            most = max(largest, NOTES_OVERFLOW * sum(self.policy.reflect_tokens))
+            room = min(room, heading + most)
+        excess = _tokens(blocks) - room
+        hidden: dict[str | None, Omitted] = {}
+        for segment in self.snapshot.segments:
+            if excess <= 0:
+                break
+            if any(block.segment_id == segment.id for block in blocks):
+                excess -= segment.tokens
+                hidden[segment.id] = Omitted(
+                    first_seq=segment.first_seq,
+                    last_seq=segment.last_seq,
+                    reason="notes_over_budget",
+                )
+        return [block for block in blocks if block.segment_id not in hidden], list(hidden.values())
+
+    def _fit_tail(self, budget: int) -> FittedTail:
+        state, count = self.snapshot.state, self.count_message
+        tail, shortened = short_results(
+            self.snapshot.tail,
+            covered_seq=state.active_seq,
+            keep=self.policy.keep_last_tool_results,
+            count=count,
+        )
+        fitted = fit_tail(
+            tail,
+            first_seq=state.tail_seq,
+            last_sum_tokens=state.last_sum_tokens,
+            budget=budget,
+            keep_last=self.policy.keep_last,
+            count=count,
+        )
+        shown = {message.seq for message in fitted.messages}
+        named = (gap for gap in shortened if gap.first_seq in shown)
+        forgotten = (
+            Omitted(first_seq=message.seq, last_seq=message.seq, reason="forgotten")
+            for message in fitted.messages
+            if message.kind == "forgotten"
+        )
+        return fitted._replace(omitted=(*fitted.omitted, *named, *forgotten))
+
+    def _present(self, *, with_notes: bool) -> str:
+        """Render what is only true now: matching facts, the channel, the clock."""
+        request, tail = self.request, self.snapshot.tail
+        pieces = [request.memories] if request.memories else []
+        if request.channel and request.channel != PLAIN_CHANNEL:
+            pieces.append(f"The user writes from {label(request.channel)}.")
+        if self.policy.show_clock:
+            gap = _last_gap(tail)
+            if with_notes or gap:
+                pieces.append(f"Current time: {_local_now(request.now, tail)}.{gap}")
+        return "\n\n".join(pieces)
+
+    def _recalled(self, tail: FittedTail, notes: Sequence[SystemBlock]) -> str:
+        """Render the recalled passages that the context does not show already."""
+        request, here = self.request, self.snapshot.state.ref.id
+        cut = [gap for gap in tail.omitted if gap.reason == "excerpt"]
+        raw = {
+            message.seq
+            for message in tail.messages
+            if not any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
+        }
+        shown = [request.facts, request.memories, *(block.text for block in notes)]
+        unseen = (
+            quote
+            for quote in request.recall
+            if not (
+                (quote.hit.kind == "message" or quote.hit.conversation == here)
+                and quote.hit.first_seq in raw
+            )
+            and not any(quote.core in text for text in shown)
+        )
+        most = self.policy.recall_tokens
+        lines = render_quotes(unseen, max_tokens=most, count_text=self.count_text)
+        return "\n".join([RECALL_HEADING, *(f"- {line}" for line in lines)]) if lines else ""
 
 
-def _reflect_due(policy: Policy, snapshot: Snapshot, now: datetime) -> bool:
-    state = snapshot.state
-    if now < reflection_time(policy, state, now=now):
-        return False
-    return bool(reflection_sources(policy, state, snapshot.segments))
+def _base_blocks(request: ContextRequest, count_text: CountTokens) -> list[SystemBlock]:
+    knowledge: list[tuple[BlockKind, str]] = [("knowledge", text) for text in request.knowledge]
+    return _blocks(
+        count_text, ("identity", request.identity), ("system", request.system), *knowledge
+    )
+
+
+def _blocks(count_text: CountTokens, *texts: tuple[BlockKind, str]) -> list[SystemBlock]:
+    """Return a block for each text that is not empty."""
+    return [
+        SystemBlock(kind=kind, text=text, tokens=count_text(text)) for kind, text in texts if text
+    ]
 
 
 def _tokens(blocks: Sequence[SystemBlock]) -> int:
@@ -165,145 +323,6 @@ def _tokens(blocks: Sequence[SystemBlock]) -> int:
 
 def _first_seq(messages: Sequence[Message], otherwise: int) -> int:
     return messages[0].seq if messages else otherwise
-
-
-def _room(limit: int, fixed: int) -> int:
-    """Return the tokens left beside *fixed* ones, at least an eighth of the context."""
-    room = limit - fixed
-    if room < limit // (2 * TAIL_SHARE):
-        raise ContextOverflow(
-            f"the system text and knowledge take {fixed:,} of the {limit:,} tokens "
-            "of a context: shorten them, or raise max_context_tokens"
-        )
-    return room
-
-
-def _base_blocks(request: ContextRequest, count_text: CountTokens) -> Iterator[SystemBlock]:
-    texts: tuple[tuple[BlockKind, str], ...] = (
-        ("identity", request.identity),
-        ("system", request.system),
-        *(("knowledge", text) for text in request.knowledge),
-    )
-    for kind, text in texts:
-        if text:
-            yield SystemBlock(kind=kind, text=text, tokens=count_text(text))
-
-
-def _facts_blocks(request: ContextRequest, count_text: CountTokens) -> Iterator[SystemBlock]:
-    if request.facts:
-        yield SystemBlock(kind="facts", text=request.facts, tokens=count_text(request.facts))
-
-
-def _note_blocks(policy: Policy, snapshot: Snapshot, count_text: CountTokens) -> list[SystemBlock]:
-    """Return a heading and a block for each active segment that has a text.
-
-    Reflections keep the order of the tape, in which the highest generation comes first.
-    """
-    shown = [
-        SystemBlock(
-            kind="reflection" if segment.generation else "observation",
-            text=segment.text,
-            tokens=segment.tokens,
-            segment_id=segment.id,
-        )
-        for segment in snapshot.segments
-        if segment.last_seq <= snapshot.state.active_seq and segment.text
-    ]
-    if policy.render_order == "newest_first":
-        observations = [block for block in shown if block.kind == "observation"]
-        shown = [block for block in shown if block.kind == "reflection"] + observations[::-1]
-    if policy.separator:
-        shown[1:] = [_separate(block, policy.separator, count_text) for block in shown[1:]]
-    if shown and policy.heading:
-        text = f"{policy.heading}\n{PREAMBLE}"
-        shown.insert(0, SystemBlock(kind="heading", text=text, tokens=count_text(text)))
-    return shown
-
-
-def _separate(block: SystemBlock, separator: str, count_text: CountTokens) -> SystemBlock:
-    text = f"{separator}\n\n{block.text}"
-    return replace(block, text=text, tokens=block.tokens + count_text(separator))
-
-
-def _without_notes(snapshot: Snapshot) -> Iterator[Omitted]:
-    for segment in snapshot.segments:
-        if segment.last_seq > snapshot.state.active_seq:
-            continue
-        gaps: list[tuple[int, int, OmittedReason]] = [
-            (*stretch[:2], "forgotten" if stretch.reason == "forgotten" else "failed")
-            for stretch in segment.failed
-        ]
-        if not segment.text and not (segment.failed and segment.generation == 0):
-            gaps.append((segment.first_seq, segment.last_seq, "nothing_noted"))
-        for first, last, reason in gaps:
-            end = min(last, snapshot.state.tail_seq - 1)
-            if first <= end:
-                yield Omitted(first_seq=first, last_seq=end, reason=reason)
-
-
-def _notes_room(
-    policy: Policy, snapshot: Snapshot, blocks: Sequence[SystemBlock], budget: int
-) -> int:
-    """Return the most tokens of notes: the rest beside messages, less while reflections fail.
-
-    There is always room for the newest segment.
-    """
-    room = budget - budget // TAIL_SHARE
-    if snapshot.state.reflect_failure is None or not blocks:
-        return room
-    heading = _tokens([block for block in blocks if block.segment_id is None])
-    largest = max(block.tokens for block in blocks)
-    return min(room, heading + max(largest, NOTES_OVERFLOW * sum(policy.reflect_tokens)))
-
-
-def _fit_notes(
-    blocks: list[SystemBlock], segments: Sequence[Segment], room: int
-) -> tuple[list[SystemBlock], list[Omitted]]:
-    """Leave out the oldest notes until the rest fits *room*, and report them as omitted."""
-    excess = _tokens(blocks) - room
-    hidden: dict[str | None, Omitted] = {}
-    for segment in segments:
-        if excess <= 0:
-            break
-        if any(block.segment_id == segment.id for block in blocks):
-            excess -= segment.tokens
-            hidden[segment.id] = Omitted(
-                first_seq=segment.first_seq, last_seq=segment.last_seq, reason="notes_over_budget"
-            )
-    return [block for block in blocks if block.segment_id not in hidden], list(hidden.values())
-
-
-def _fit_tail(
-    snapshot: Snapshot, policy: Policy, budget: int, count_message: Callable[[Message], int]
-) -> FittedTail:
-    tail, shortened = short_results(
-        snapshot.tail,
-        covered_seq=snapshot.state.active_seq,
-        keep=policy.keep_last_tool_results,
-        count=count_message,
-    )
-    fitted = fit_tail(
-        tail,
-        first_seq=snapshot.state.tail_seq,
-        last_sum_tokens=snapshot.state.last_sum_tokens,
-        budget=budget,
-        keep_last=policy.keep_last,
-        count=count_message,
-    )
-    shown = {message.seq for message in fitted.messages}
-    named = tuple(gap for gap in shortened if gap.first_seq in shown)
-    forgotten = (
-        Omitted(first_seq=message.seq, last_seq=message.seq, reason="forgotten")
-        for message in fitted.messages
-        if message.kind == "forgotten"
-    )
-    return fitted._replace(omitted=(*fitted.omitted, *named, *forgotten))
-
-
-def _stand_in_blocks(tail: FittedTail, count_text: CountTokens) -> Iterator[SystemBlock]:
-    if tail.stand_in:
-        tokens = count_text(tail.stand_in)
-        yield SystemBlock(kind="stand_in", text=tail.stand_in, tokens=tokens)
 
 
 def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:
@@ -320,49 +339,6 @@ def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:
         yield replace(block, cache=True) if index in ends else block
 
 
-def _volatile(
-    policy: Policy, snapshot: Snapshot, request: ContextRequest, *, with_notes: bool
-) -> str:
-    pieces: list[str] = [request.memories] if request.memories else []
-    if request.channel and request.channel != PLAIN_CHANNEL:
-        pieces.append(f"The user writes from {label(request.channel)}.")
-    if policy.show_clock:
-        gap = _last_gap(snapshot.tail)
-        if with_notes or gap:
-            pieces.append(f"Current time: {_local_now(request.now, snapshot.tail)}.{gap}")
-    return "\n\n".join(pieces)
-
-
-def _recalled_block(
-    policy: Policy,
-    snapshot: Snapshot,
-    request: ContextRequest,
-    tail: FittedTail,
-    notes: Sequence[SystemBlock],
-    count_text: CountTokens,
-) -> str:
-    """Render the recalled passages that the context does not show already."""
-    cut = [gap for gap in tail.omitted if gap.reason == "excerpt"]
-    raw = {
-        message.seq
-        for message in tail.messages
-        if not any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
-    }
-    here = snapshot.state.ref.id
-    shown = [request.facts, request.memories, *(block.text for block in notes)]
-    unseen = (
-        quote
-        for quote in request.recall
-        if not (
-            (quote.hit.kind == "message" or quote.hit.conversation == here)
-            and quote.hit.first_seq in raw
-        )
-        and not any(quote.core in text for text in shown)
-    )
-    lines = render_quotes(unseen, max_tokens=policy.recall_tokens, count_text=count_text)
-    return "\n".join([RECALL_HEADING, *(f"- {line}" for line in lines)]) if lines else ""
-
-
 def _local_now(now: datetime, tail: Sequence[Message]) -> str:
     """Format the time in the UTC offset of the newest user message, as notes do."""
     users = [m.created_at for m in tail if m.role == "user" and m.created_at is not None]
@@ -375,18 +351,11 @@ def _last_gap(tail: Sequence[Message]) -> str:
     for place in range(len(tail) - 1, 0, -1):
         began, rested = tail[place].created_at, tail[place - 1].created_at
         if began is not None and rested is not None and began - rested >= GAP:
-            duration = _duration((began - rested).total_seconds())
-            return f" The conversation rested {duration} before: {_opening(tail[place])!r}."
+            seconds = (began - rested).total_seconds()
+            name, size = ("day", 86_400) if seconds >= 86_400 else ("hour", 3_600)
+            number = round(seconds / size)
+            duration = f"{number} {name}{'s' if number != 1 else ''}"
+            words = " ".join(tail[place].text[:200].split())
+            opening = words[:60] + ("…" if len(words) > 60 else "")
+            return f" The conversation rested {duration} before: {opening!r}."
     return ""
-
-
-def _duration(seconds: float) -> str:
-    """Format a pause of at least `GAP` in whole days or hours."""
-    name, size = ("day", 86_400) if seconds >= 86_400 else ("hour", 3_600)
-    number = round(seconds / size)
-    return f"{number} {name}{'s' if number != 1 else ''}"
-
-
-def _opening(message: Message) -> str:
-    words = " ".join(message.text[:200].split())
-    return words[:60] + ("…" if len(words) > 60 else "")

@@ -1,11 +1,12 @@
-"""Fitting of a raw tail: old messages are abridged, oversize ones lose their middle."""
+"""Fitting of a raw tail: old messages and results are abridged, oversize ones lose their middle."""
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from remanence.context.context import Omitted
-from remanence.notes.excerpts import ELLIPSIS, beginning, ending
+from remanence.notes.excerpts import ELLIPSIS, beginning, ending, fair_share
 from remanence.types import (
     FilePart,
     ImagePart,
@@ -25,6 +26,9 @@ _STAND_IN_HEAD = (
     "[The messages below are not summarised yet and exceed the window. Each is shown by its "
     "beginning only; do not take it for the whole.]"
 )
+SHORT_CHARACTERS = 200
+"""The length of an abridged result; shorter results are not changed."""
+
 STEPS = 4
 """An overfull tail is cut in steps of a quarter of its budget, so that the cut does not move with
 every message."""
@@ -121,7 +125,7 @@ def _shrunk(
     messages: tuple[Message, ...], room: int, count: Callable[[Message], int]
 ) -> tuple[tuple[Message, ...], tuple[Omitted, ...]]:
     """Cut the middle of the largest messages until all fit *room*."""
-    cap = _water_level([message.tokens for message in messages], room)
+    cap = max(1, fair_share([message.tokens for message in messages], room))
     shrunk: list[Message] = []
     omitted: list[Omitted] = []
     for message in messages:
@@ -131,17 +135,6 @@ def _shrunk(
         shrunk.append(_excerpt(message, cap, count))
         omitted.append(Omitted(first_seq=message.seq, last_seq=message.seq, reason="excerpt"))
     return tuple(shrunk), tuple(omitted)
-
-
-def _water_level(sizes: list[int], room: int) -> int:
-    """Return the cap with which *sizes* add up to *room*."""
-    ascending = sorted(sizes)
-    for index, size in enumerate(ascending):
-        share = room // (len(ascending) - index)
-        if size > share:
-            return max(1, share)
-        room -= size
-    return ascending[-1]
 
 
 def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
@@ -159,20 +152,16 @@ def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Mes
 
 def _short_part(part: Part, characters: int, seq: int) -> Part:
     match part:
-        case TextPart():
-            return TextPart(text=_head_and_tail(part.text, characters, seq))
-        case ToolCallPart() if len(part.arguments) > characters:
+        case ToolCallPart():
+            if len(part.arguments) <= characters:
+                return part
             short = _head_and_tail(part.arguments, characters, seq)
-            return ToolCallPart(
-                id=part.id, name=part.name, arguments=json.dumps({"excerpt": short})
-            )
+            return replace(part, arguments=json.dumps({"excerpt": short}))
         case ToolResultPart():
             inner = tuple(_short_inner(item, characters, seq) for item in part.content)
-            return ToolResultPart(call_id=part.call_id, content=inner, is_error=part.is_error)
-        case ImagePart() | FilePart() | OtherPart():
-            return TextPart(text=f"[{type(part).__name__} of message {seq} left out: too large]")
+            return replace(part, content=inner)
         case _:
-            return part
+            return _short_inner(part, characters, seq)
 
 
 def _short_inner(
@@ -189,3 +178,47 @@ def _head_and_tail(text: str, characters: int, seq: int) -> str:
     head, tail = beginning(text, characters // 2), ending(text, characters // 2)
     gone = len(text) - len(head) - len(tail)
     return f"{head}\n[… {gone:,} characters of message {seq} left out …]\n{tail}"
+
+
+def short_results(
+    messages: Sequence[Message],
+    *,
+    covered_seq: int,
+    keep: int | None,
+    count: Callable[[Message], int],
+) -> tuple[tuple[Message, ...], tuple[Omitted, ...]]:
+    """Abridge all but the newest *keep* results up to *covered_seq*.
+
+    The choice depends on *covered_seq* alone, so that later messages do not alter earlier ones.
+    """
+    if keep is None:
+        return tuple(messages), ()
+    covered = [m for m in messages if m.seq <= covered_seq and m.tool_results]
+    old = {message.seq for message in covered[: max(0, len(covered) - keep)]}
+    shown = [
+        _with_short_results(message, count) if message.seq in old else message
+        for message in messages
+    ]
+    omitted = tuple(
+        Omitted(first_seq=short.seq, last_seq=short.seq, reason="excerpt")
+        for short, whole in zip(shown, messages, strict=True)
+        if short is not whole
+    )
+    return tuple(shown), omitted
+
+
+def _with_short_results(message: Message, count: Callable[[Message], int]) -> Message:
+    content = tuple(_short_result(part) for part in message.content)
+    if content == message.content:
+        return message
+    short = message.replace(content=content)
+    return short.replace(tokens=count(short))
+
+
+def _short_result(part: Part) -> Part:
+    if not isinstance(part, ToolResultPart) or len(part.text) <= SHORT_CHARACTERS:
+        return part
+    head = beginning(part.text, SHORT_CHARACTERS)
+    gone = len(part.text) - len(head)
+    text = f"{head}\n[… {gone:,} characters; the notes say what matters …]"
+    return replace(part, content=(TextPart(text=text),))

@@ -4,7 +4,7 @@ Half a date, amount, id or path reads as another value, so texts are cut between
 characters of a script without spaces. If there is no such place nearby, `…` marks the cut.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 REACH = 160
 ELLIPSIS = "…"
@@ -42,6 +42,17 @@ def parts(text: str, characters: int) -> Iterator[str]:
         start = cut
     if start < len(text):
         yield text[start:]
+
+
+def fair_share(sizes: Iterable[int], room: int) -> int:
+    """Return the cap to which the largest of *sizes* are cut so that all add up to *room*."""
+    ascending = sorted(sizes)
+    for index, size in enumerate(ascending):
+        share = room // (len(ascending) - index)
+        if size > share:
+            return share
+        room -= size
+    return max(ascending, default=0)
 
 
 def _is_between(text: str, place: int) -> bool:

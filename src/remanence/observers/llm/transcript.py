@@ -6,7 +6,7 @@ from typing import NamedTuple, assert_never
 
 from remanence.dates.local_time import local_times
 from remanence.notes import one_line
-from remanence.notes.excerpts import beginning, ending
+from remanence.notes.excerpts import beginning, ending, fair_share
 from remanence.notes.redact import redact
 from remanence.observers.llm.prompt import Entry
 from remanence.protocols import CountTokens
@@ -55,7 +55,7 @@ def transcript(
     room = room_tokens - sum(
         count(shown.entry.head) + _HEADING_TOKENS + MIN_TOKENS // 2 for shown in whole
     )
-    level = _level([count(shown.entry.body) for shown in whole], room)
+    level = max(MIN_TOKENS, fair_share((count(shown.entry.body) for shown in whole), room))
     return tuple(
         shown._replace(entry=Entry(shown.entry.head, shorten(shown.entry.body, level, count)))
         for shown in whole
@@ -101,17 +101,6 @@ def _head_and_tail(head: str, tail: str, length: int, characters: int) -> str:
     last = ending(tail, characters - characters * 2 // 3)
     left_out = length - len(first) - len(last)
     return f"{first}\n[… {left_out:,} characters left out …]\n{last}"
-
-
-def _level(sizes: Sequence[int], room: int) -> int:
-    """Return the limit that makes *sizes* fit *room* when each is cut to it; at least `MIN_TOKENS`."""
-    ascending = sorted(sizes)
-    for index, size in enumerate(ascending):
-        share = room // (len(ascending) - index)
-        if size > share:
-            return max(MIN_TOKENS, share)
-        room -= size
-    return max(MIN_TOKENS, ascending[-1] if ascending else 0)
 
 
 def _heads(messages: Sequence[Message]) -> Iterator[str]:
