@@ -16,10 +16,10 @@ def require_name(label: str, value: object) -> None:
         raise InvalidMessage(f"{label} {value!r:.80} is not a name: use plain text{as_text}")
 
 
-def require_text(**values: object) -> None:
-    """Raise `InvalidArgument` for the first value that is not a text."""
+def require_text(*, optional: bool = False, **values: object) -> None:
+    """Raise `InvalidArgument` for the first value that is not a text, or None if *optional*."""
     for name, value in values.items():
-        if not isinstance(value, str):
+        if not isinstance(value, str) and not (optional and value is None):
             raise _impossible(name, value, "use a str")
 
 

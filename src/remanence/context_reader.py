@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Sequence
 
 from remanence import telemetry
 from remanence.context.context import Context
@@ -16,7 +15,7 @@ from remanence.pacing import give_priority
 from remanence.policy.schedule import observation_due
 from remanence.runtime import Runtime
 from remanence.stores.optional import write_if_possible
-from remanence.types import ConversationRef, MemoryState, Message, Owner, Snapshot
+from remanence.types import ConversationRef, MemoryState, Owner, Snapshot
 
 STAND_IN_SOURCE_TOKENS = 8_000
 """Tokens before an overfull tail that are read for its excerpt."""
@@ -40,14 +39,11 @@ async def render_context(runtime: Runtime, snapshot: Snapshot, request: ContextR
             count_message=runtime.counter.message,
         )
 
-    return await asyncio.to_thread(build) if _is_long(runtime, snapshot, request) else build()
-
-
-def _is_long(runtime: Runtime, snapshot: Snapshot, request: ContextRequest) -> bool:
-    """Return whether counting the tokens would block the event loop for long."""
     texts = (request.system, request.identity, *request.knowledge, request.facts, request.memories)
     tail_tokens = sum(message.tokens for message in snapshot.tail)
-    return sum(map(len, texts)) > LONG_CONTEXT or tail_tokens > runtime.policy.context_tokens // 2
+    is_long = sum(map(len, texts)) > LONG_CONTEXT
+    is_long = is_long or tail_tokens > runtime.policy.context_tokens // 2
+    return await asyncio.to_thread(build) if is_long else build()
 
 
 async def current_context(
@@ -125,25 +121,21 @@ async def _catch_up(runtime: Runtime, ref: ConversationRef, *, user: str | None)
     """Return a snapshot, after a bounded wait for observations if the policy asks for it."""
     policy = runtime.policy
     snapshot = await read_snapshot(runtime, ref, user=user)
+    state = snapshot.state
     if (
-        policy.block_after is not None
-        and snapshot.state.inactive_tokens > policy.block_after * policy.tail_tokens
+        policy.block_after is None
+        or state.inactive_tokens <= policy.block_after * policy.tail_tokens
     ):
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(policy.sync_timeout_seconds):
-                await _wait_for_observations(runtime, snapshot.state)
-        snapshot = await read_snapshot(runtime, ref, user=user)
-    return snapshot
-
-
-async def _wait_for_observations(runtime: Runtime, state: MemoryState) -> None:
-    """Wait until no observation is due; other steps continue in the background."""
-    while observation_due(runtime.policy, state):
-        await runtime.engine.progress(state.ref)
-        current = await runtime.store.state(state.ref)
-        if current is None or current.lock_version == state.lock_version:
-            return
-        state = current
+        return snapshot
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(policy.sync_timeout_seconds):
+            while observation_due(policy, state):
+                await runtime.engine.progress(ref)
+                current = await runtime.store.state(ref)
+                if current is None or current.lock_version == state.lock_version:
+                    break
+                state = current
+    return await read_snapshot(runtime, ref, user=user)
 
 
 async def _activate(
@@ -186,9 +178,8 @@ async def _with_facts(
             curated=lambda: _curated_file(runtime, owner),
         )
         return dataclasses.replace(request, facts=text)
-    facts = await runtime.recall_search.facts(
-        owner, query or _newest_question(snapshot.tail), RECALLED
-    )
+    said = (m.text for m in reversed(snapshot.tail) if m.role == "user" and m.text.strip())
+    facts = await runtime.recall_search.facts(owner, query or next(said, ""), RECALLED)
     state = snapshot.state
     unseen = [
         fact
@@ -220,8 +211,3 @@ async def _curated_file(runtime: Runtime, owner: Owner) -> str:
     except RemanenceError as error:
         telemetry.daily_notes_failed(owner.user, str(error))
         return ""
-
-
-def _newest_question(tail: Sequence[Message]) -> str:
-    """Return the text of the user's last message."""
-    return next((m.text for m in reversed(tail) if m.role == "user" and m.text.strip()), "")

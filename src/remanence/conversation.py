@@ -94,9 +94,9 @@ class Conversation:
         timezone: tzinfo | None = None,
     ) -> None:
         """Use `memory.conversation`."""
-        self._timezone = timezone
         self._runtime = runtime
         self._store = runtime.store
+        self._timezone = timezone
         self.ref = ref
         self.user = user
         self.clock = runtime.clock
@@ -208,8 +208,7 @@ class Conversation:
         runtime.check_open()
         require_text(system=system, identity=identity)
         require_texts(knowledge=knowledge)
-        texts = {"recall": recall, "channel": channel, "model": model}
-        require_text(**{name: text for name, text in texts.items() if text is not None})
+        require_text(recall=recall, channel=channel, model=model, optional=True)
         require_moment(now=now)
         request = ContextRequest(
             now=now or self.clock.now(),
@@ -293,10 +292,19 @@ class Conversation:
         observations = [segment for segment in segments if segment.generation == 0]
         seq = state.observed_seq if state else 0
         newest = await self._store.messages(self.ref, after=seq - 1, limit=1) if seq else ()
+        notes = None
+        if live := [segment for segment in segments if segment.live]:
+            texts = [segment.text for segment in live if segment.text]
+            notes = ObservationLog(
+                version=max(segment.notes_version for segment in live),
+                lock_version=max(segment.version for segment in live),
+                token_count=sum(segment.tokens for segment in live),
+                text_length=len(LOG_SEPARATOR.join(texts)),
+            )
         return Diagnostics(
             memory_state=state,
             observed_message_id=newest[0].id if newest else None,
-            observation_log=_observation_log([segment for segment in segments if segment.live]),
+            observation_log=notes,
             observation_count=len(observations),
             total_observation_tokens=sum(segment.tokens for segment in observations),
         )
@@ -342,9 +350,8 @@ class Conversation:
             InvalidArgument: another value is not of its type.
         """
         self._runtime.check_open()
-        require_text(
-            query=query, **({} if conversation is None else {"conversation": conversation})
-        )
+        require_text(query=query)
+        require_text(conversation=conversation, optional=True)
         require_count(limit=limit)
         require_count(max_tokens=max_tokens, optional=True)
         only = RecallFilter(
@@ -380,9 +387,8 @@ class Conversation:
                 "segments or of an earlier version"
             )
         start = max(after, segment.first_seq - 1)
-        length = max(0, segment.last_seq - start)
-        if limit is not None:
-            length = min(length, limit)
+        length = segment.last_seq - start
+        length = length if limit is None else min(length, limit)
         if length < 1:
             return ()
         return await self._store.messages(
@@ -533,13 +539,10 @@ class Conversation:
 
     def _in_timezone(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the messages with times in the conversation's time zone, if it has one."""
-        if self._timezone is None:
+        if (zone := self._timezone) is None:
             return messages
         now = self.clock.now()
-        times = ((message.created_at or now).astimezone(self._timezone) for message in messages)
-        return tuple(
-            message.replace(created_at=at) for message, at in zip(messages, times, strict=True)
-        )
+        return tuple(m.replace(created_at=(m.created_at or now).astimezone(zone)) for m in messages)
 
     async def _pair_results(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages with the missing call ids of tool results."""
@@ -589,14 +592,3 @@ class Conversation:
                 "another conversation of the same user"
             )
         return ref, owner
-
-
-def _observation_log(live: Sequence[Segment]) -> ObservationLog | None:
-    if not live:
-        return None
-    return ObservationLog(
-        version=max(segment.notes_version for segment in live),
-        lock_version=max(segment.version for segment in live),
-        token_count=sum(segment.tokens for segment in live),
-        text_length=len(LOG_SEPARATOR.join(segment.text for segment in live if segment.text)),
-    )

@@ -5,9 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mappi
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime, tzinfo
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
 from remanence.archive.daily import Consolidation, DailyNotes
 from remanence.arguments import (
@@ -48,11 +47,7 @@ from remanence.user_export import export_user
 CHECK_PAGE = 200
 
 
-class _Closable(Protocol):
-    async def close(self) -> None: ...
-
-
-T_co = TypeVar("T_co", bound=_Closable, covariant=True)
+T_co = TypeVar("T_co", bound="Memory", covariant=True)
 
 
 class Memory:
@@ -61,12 +56,7 @@ class Memory:
     Belongs to the event loop that opened it. Does not close objects that are passed in.
     """
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        *,
-        opened: AsyncExitStack | None = None,
-    ) -> None:
+    def __init__(self, runtime: Runtime, *, opened: AsyncExitStack | None = None) -> None:
         """Use `Memory.open`, which closes what it opens."""
         if not isinstance(runtime, Runtime):
             raise InvalidArgument(
@@ -137,27 +127,33 @@ class Memory:
             InvalidPolicy: the settings contradict one another.
             StoreError: the database cannot be opened; the message names cause and remedy.
         """
+        chosen = _read_settings(settings)
+        if read_only:
+            chosen = replace(
+                chosen, workers=0, model=None, observer_model=None, reflector_model=None
+            )
+        plan = policy_of(chosen) if policy is None else policy
+        if not isinstance(plan, Policy):
+            raise InvalidPolicy(
+                f"policy={policy!r} is not a Policy: use Policy.default(...) or another"
+            )
+        time = SystemClock() if clock is None else clock
 
-        async def open_memory(settings: Settings, policy: Policy, clock: Clock) -> Self:
-            _require_clock(clock)
-            _require_parts(model_options, budgets, hooks)
+        async def open_memory() -> Self:
+            _require_parts(time, model_options, budgets, hooks)
             async with AsyncExitStack() as stack:
-                where = settings.url if url is None else url
-                engine = choose_engine(settings, where)
+                where = chosen.url if url is None else url
+                engine = choose_engine(chosen, where)
                 store = await open_store(
-                    where,
-                    clock=clock,
-                    durability=settings.durability,
-                    read_only=read_only,
+                    where, clock=time, durability=chosen.durability, read_only=read_only
                 )
                 stack.push_async_callback(store.close)
-                background = await stack.enter_async_context(Background())
                 runtime = await assemble(
                     store,
-                    settings=settings,
-                    policy=policy,
-                    clock=clock,
-                    background=background,
+                    settings=chosen,
+                    policy=plan,
+                    clock=time,
+                    background=await stack.enter_async_context(Background()),
                     observer=observer,
                     reflector=reflector,
                     model=model,
@@ -175,13 +171,7 @@ class Memory:
                 stack.push_async_callback(runtime.stop)
                 return cls(runtime, opened=stack.pop_all())
 
-        chosen = _settings(settings)
-        if read_only:
-            chosen = replace(
-                chosen, workers=0, model=None, observer_model=None, reflector_model=None
-            )
-        source = SystemClock() if clock is None else clock
-        return Opening(partial(open_memory, chosen, _policy(chosen, policy), source))
+        return Opening(open_memory)
 
     async def close(self) -> None:
         """Finish work in progress within `shutdown_timeout_seconds`, and close the tape.
@@ -207,9 +197,10 @@ class Memory:
         """
         if timezone is not None:
             require_one_of(tzinfo, timezone=timezone)
-        names = {"id": id, "tenant": tenant} | ({} if user is None else {"user": user})
-        for name, value in names.items():
-            require_name(f"conversation {name}", value)
+        require_name("conversation id", id)
+        require_name("conversation tenant", tenant)
+        if user is not None:
+            require_name("conversation user", user)
         return Conversation(self._runtime, ConversationRef(tenant, id), user, timezone)
 
     async def conversations(
@@ -222,8 +213,7 @@ class Memory:
         """Return the states of up to *limit* conversations by (tenant, id); page with *after*."""
         self._runtime.check_open()
         require_count(limit=limit)
-        if tenant is not None:
-            require_text(tenant=tenant)
+        require_text(tenant=tenant, optional=True)
         if after is not None:
             require_one_of(ConversationRef, after=after)
         return await self._store.conversations(tenant=tenant, after=after, limit=limit)
@@ -246,8 +236,7 @@ class Memory:
         """
         self._runtime.check_open()
         require_moment(since=since)
-        texts = {"tenant": tenant, "conversation": conversation, "user": user}
-        require_text(**{name: value for name, value in texts.items() if value is not None})
+        require_text(tenant=tenant, conversation=conversation, user=user, optional=True)
         if conversation is None:
             return await self._runtime.ledger.usage(tenant=tenant, user=user, since=since)
         ref = ConversationRef(tenant or DEFAULT_TENANT, conversation)
@@ -285,12 +274,8 @@ class Memory:
         after: ConversationRef | None = None
         while page := await self._store.conversations(after=after, limit=CHECK_PAGE):
             for state in page:
-                for problem in diagnose(
-                    self.policy,
-                    state,
-                    now=self.clock.now(),
-                    lease_seconds=self._runtime.settings.lease_seconds,
-                ):
+                now, seconds = self.clock.now(), self._runtime.settings.lease_seconds
+                for problem in diagnose(self.policy, state, now=now, lease_seconds=seconds):
                     yield problem
                 for budget in await self._runtime.budgets.states(state.ref, state.user):
                     for problem in diagnose_budget(state.ref, budget):
@@ -423,18 +408,18 @@ class Opening(Generic[T_co]):
             )
 
 
-def _require_clock(clock: object) -> None:
+def _require_parts(
+    clock: object,
+    model_options: ModelOptions | None,
+    budgets: Sequence[Budget] | None,
+    hooks: Hooks | None,
+) -> None:
     methods = (getattr(clock, name, None) for name in ("now", "new_id"))
     if isinstance(clock, type) or not all(map(callable, methods)):
         raise InvalidArgument(
             f"clock={clock!r:.80} is impossible: use a Clock, with now() and new_id(kind), such as "
             "remanence.clock.SystemClock()"
         )
-
-
-def _require_parts(
-    model_options: ModelOptions | None, budgets: Sequence[Budget] | None, hooks: Hooks | None
-) -> None:
     if model_options is not None:
         require_one_of(ModelOptions, model_options=model_options)
     if hooks is not None:
@@ -445,18 +430,7 @@ def _require_parts(
         require_one_of(Budget, budget=budget)
 
 
-def _policy(settings: Settings, policy: Policy | None) -> Policy:
-    """Return the given policy, or else the one that the settings describe."""
-    if policy is None:
-        return policy_of(settings)
-    if not isinstance(policy, Policy):
-        raise InvalidPolicy(
-            f"policy={policy!r} is not a Policy: use Policy.default(...) or another"
-        )
-    return policy
-
-
-def _settings(source: Settings | Path | str | None) -> Settings:
+def _read_settings(source: Settings | Path | str | None) -> Settings:
     if source is None or isinstance(source, Settings):
         return source or Settings()
     if not isinstance(source, str | Path):
@@ -466,7 +440,6 @@ def _settings(source: Settings | Path | str | None) -> Settings:
     file = Path(source)
     # Reading files needs pydantic, which is slow to import.
     sources = importlib.import_module("remanence.settings.sources")
-    loaded: Settings = sources.load_settings(
-        arguments={}, directory=file.parent, file=file
-    ).settings
-    return loaded
+    loaded = sources.load_settings(arguments={}, directory=file.parent, file=file)
+    settings: Settings = loaded.settings
+    return settings

@@ -23,6 +23,8 @@ Handler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[str]]  # as above
 MAX_HITS = 20
 RECALL_TOKENS = 2_000
 MAX_SHOWN = 200
+_LIMIT: JsonObject = {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": 5}
+_TEXTS: JsonObject = {"type": "array", "items": {"type": "string"}}
 _REST = ". Messages that say it stay: find them with a query, and forget them by their ids."
 
 
@@ -37,69 +39,49 @@ def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
     require_conversation(conversation)
     calls = _Calls(conversation)
     return (
-        Tool(
-            name="memory_search",
-            description=(
-                "Search what is known about the user from past conversations. Use it before you "
-                "say that you do not know something about them."
-            ),
-            parameters=_schema(
-                {"query": _text("What to look for."), "limit": _limit()}, required=("query",)
-            ),
-            handler=_answering(calls.search),
+        _tool(
+            "memory_search",
+            "Search what is known about the user from past conversations. Use it before you "
+            "say that you do not know something about them.",
+            calls.search,
+            required=["query"],
+            query=_text("What to look for."),
+            limit=_LIMIT,
         ),
-        Tool(
-            name="memory_save",
-            description=(
-                "Keep a fact about the user for later conversations: who they are, what they "
-                "prefer, what was decided. Never keep passwords or keys."
-            ),
-            parameters=_schema(
-                {
-                    "summary": _text("One sentence that is understood without this conversation."),
-                    "type": {"type": "string", "enum": list(get_args(FactType))},
-                    "tags": {"type": "array", "items": {"type": "string"}},
-                    "replaces": _text("The id of a fact that this one corrects."),
-                },
-                required=("summary",),
-            ),
-            handler=_answering(calls.save),
+        _tool(
+            "memory_save",
+            "Keep a fact about the user for later conversations: who they are, what they "
+            "prefer, what was decided. Never keep passwords or keys.",
+            calls.save,
+            required=["summary"],
+            summary=_text("One sentence that is understood without this conversation."),
+            type=_choice(FactType),
+            tags=_TEXTS,
+            replaces=_text("The id of a fact that this one corrects."),
         ),
-        Tool(
-            name="memory_forget",
-            description=(
-                "Forget what the user asks you to, for good. First call it with a query: it lists "
-                "facts and messages that say it. Then call it with their ids, those that are meant."
-            ),
-            parameters=_schema(
-                {
-                    "query": _text("What is to be forgotten; nothing is erased yet."),
-                    "id": _text("The id of one fact."),
-                    "facts": {"type": "array", "items": {"type": "string"}},
-                    "messages": {"type": "array", "items": {"type": "string"}},
-                },
-                required=(),
-            ),
-            handler=_answering(calls.forget),
+        _tool(
+            "memory_forget",
+            "Forget what the user asks you to, for good. First call it with a query: it lists "
+            "facts and messages that say it. Then call it with their ids, those that are meant.",
+            calls.forget,
+            required=[],
+            query=_text("What is to be forgotten; nothing is erased yet."),
+            id=_text("The id of one fact."),
+            facts=_TEXTS,
+            messages=_TEXTS,
         ),
-        Tool(
-            name="recall",
-            description=(
-                "Look up what was said earlier in this conversation, word for word where needed, "
-                "and facts about the user. Answers name the messages they come from."
-            ),
-            parameters=_schema(
-                {
-                    "query": _text("What to look for."),
-                    "limit": _limit(),
-                    "since": _text("Only from this day or time on, such as 2026-05-31."),
-                    "until": _text("Only before this day or time."),
-                    "tag": {"type": "string", "enum": list(get_args(Tag))},
-                    "role": {"type": "string", "enum": list(get_args(Role))},
-                },
-                required=("query",),
-            ),
-            handler=_answering(calls.recall),
+        _tool(
+            "recall",
+            "Look up what was said earlier in this conversation, word for word where needed, "
+            "and facts about the user. Answers name the messages they come from.",
+            calls.recall,
+            required=["query"],
+            query=_text("What to look for."),
+            limit=_LIMIT,
+            since=_text("Only from this day or time on, such as 2026-05-31."),
+            until=_text("Only before this day or time."),
+            tag=_choice(Tag),
+            role=_choice(Role),
         ),
     )
 
@@ -123,13 +105,12 @@ class _Calls:
 
     async def save(self, given: Mapping[str, Any]) -> str:  # as above
         user, tenant = await self._owner()
-        tags = given.get("tags") or ()
         fact = await self._conversation.facts.save(
             _string(given, "summary"),
             user=user,
             tenant=tenant,
-            type=_fact_type(given.get("type")),
-            tags=[str(tag) for tag in tags] if isinstance(tags, list | tuple) else [str(tags)],
+            type=_chosen(given, "type", FactType) or "knowledge",
+            tags=_strings(given, "tags"),
             replaces=_optional(given, "replaces"),
         )
         return f"Kept: {fact.summary} (id: {fact.id})"
@@ -171,8 +152,8 @@ class _Calls:
             max_tokens=RECALL_TOKENS,
             since=_moment(given, "since"),
             until=_moment(given, "until"),
-            tag=next((tag for tag in get_args(Tag) if tag == given.get("tag")), None),
-            role=next((role for role in get_args(Role) if role == given.get("role")), None),
+            tag=_chosen(given, "tag", Tag),
+            role=_chosen(given, "role", Role),
         )
         return "\n".join(_hit_line(hit) for hit in hits) or "Nothing was found."
 
@@ -186,31 +167,30 @@ class _Calls:
         return owner.user, owner.tenant
 
 
-def _answering(call: Handler) -> Handler:
+def _tool(
+    name: str, description: str, call: Handler, *, required: list[str], **properties: JsonObject
+) -> Tool:
     async def handler(given: Mapping[str, Any]) -> str:  # as above
         try:
             return await call(given)
         except (_RefusedArguments, RemanenceError) as error:
             return f"Error: {error}"
 
-    return handler
-
-
-def _schema(properties: JsonObject, *, required: tuple[str, ...]) -> JsonObject:
-    return {
+    parameters = {
         "type": "object",
         "properties": properties,
-        "required": list(required),
+        "required": required,
         "additionalProperties": False,
     }
+    return Tool(name=name, description=description, parameters=parameters, handler=handler)
 
 
 def _text(description: str) -> JsonObject:
     return {"type": "string", "description": description}
 
 
-def _limit() -> JsonObject:
-    return {"type": "integer", "minimum": 1, "maximum": MAX_HITS, "default": 5}
+def _choice(literal: object) -> JsonObject:
+    return {"type": "string", "enum": list(get_args(literal))}
 
 
 def _string(given: Mapping[str, Any], name: str) -> str:  # as above
@@ -234,8 +214,8 @@ def _number(given: Mapping[str, Any], name: str) -> int:  # as above
     return max(1, min(value, MAX_HITS)) if isinstance(value, int) else 5
 
 
-def _fact_type(value: object) -> FactType:
-    return next((kind for kind in get_args(FactType) if kind == value), "knowledge")
+def _chosen(given: Mapping[str, Any], name: str, literal: object) -> Any:  # one of its choices
+    return next((choice for choice in get_args(literal) if choice == given.get(name)), None)
 
 
 def _moment(given: Mapping[str, Any], name: str) -> datetime | None:  # as above

@@ -89,9 +89,8 @@ class Chat:
             InvalidArgument: a value is not of its type, such as a tool that is a dict.
         """
         require_conversation(conversation)
-        require_text(
-            system=system, identity=identity, **({} if channel is None else {"channel": channel})
-        )
+        require_text(system=system, identity=identity)
+        require_text(channel=channel, optional=True)
         require_count(max_rounds=max_rounds)
         if max_rounds < 1:
             raise InvalidArgument(f"max_rounds={max_rounds} is impossible: use 1 or more")

@@ -74,7 +74,8 @@ class Facts:
             InvalidArgument: another value is not of its type.
         """
         owner = self._owner(tenant, user)
-        require_text(summary=summary, **({} if replaces is None else {"replaces": replaces}))
+        require_text(summary=summary)
+        require_text(replaces=replaces, optional=True)
         require_moment(valid_from=valid_from)
         require_texts(tags=tags)
         if type not in get_args(FactType):
