@@ -9,20 +9,19 @@ from remanence.types import Failure, MemoryState, Message, Segment
 JsonObject = dict[str, Any]  # values of many types
 
 _NOTE = ("text", "first_seq", "last_seq", "observed_at", "referenced_at", "priority", "tag")
+_SEGMENT = (
+    *("id", "generation", "first_seq", "last_seq", "tokens", "source_tokens", "text", "notes"),
+    *("lost", "dropped", "failed", "made_by", "created_at"),
+)
 _CURSORS = ("last_seq", "observed_seq", "active_seq", "reflected_seq", "tail_seq")
 
 
 def segment_document(segment: Segment) -> JsonObject:
     """A segment with its notes and its lost literals."""
     return {
-        **_fields(segment, "id", "generation", "first_seq", "last_seq", "tokens", "source_tokens"),
-        "text": segment.text,
+        **_fields(segment, *_SEGMENT),
         "notes": [_fields(note, *_NOTE) for note in segment.notes],
-        "lost": segment.lost,
-        "dropped": segment.dropped,
         "failed": [stretch._asdict() for stretch in segment.failed],
-        "made_by": segment.made_by,
-        "created_at": segment.created_at,
     }
 
 

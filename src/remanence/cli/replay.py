@@ -101,13 +101,23 @@ async def replay(
         url, policy=policy, settings=settings, clock=clock if in_memory else None
     ) as memory:
         chat = memory.conversation(conversation)
+        others = DuplicateMessage(
+            f"conversation {conversation!r} holds other messages: name another one with "
+            "--conversation"
+        )
+        first = await chat.messages(limit=1)
+        if first and not (first[0].id or "").startswith(ID_PREFIX):
+            raise others
         try:
-            await _append_all(chat, transcript, policy, clock, advance)
+            for batch in batches(transcript.entries()):
+                for message in batch:
+                    clock.reach(message.created_at)
+                await chat.append(*batch)  # skips messages that are on the tape already
+                if is_due(policy, await chat.state()):
+                    await chat.flush()
+                advance(len(batch))
         except DuplicateMessage as error:
-            raise DuplicateMessage(
-                f"conversation {conversation!r} holds other messages: name another one with "
-                "--conversation"
-            ) from error
+            raise others from error
         await chat.flush(everything=everything)
         context, state = await chat.context(), await chat.state()
         segments = await live_segments(chat)
@@ -138,23 +148,3 @@ async def live_segments(chat: Conversation) -> tuple[Segment, ...]:
     """Return reflections and observations in the order of the tape."""
     segments = (*await chat.reflections(), *await chat.observations())
     return tuple(sorted(segments, key=lambda segment: segment.first_seq))
-
-
-async def _append_all(
-    chat: Conversation,
-    transcript: Transcript,
-    policy: Policy,
-    clock: TapeClock,
-    advance: Callable[[int], None],
-) -> None:
-    """Append batch by batch; skip messages that are on the tape already."""
-    first = await chat.messages(limit=1)
-    if first and not (first[0].id or "").startswith(ID_PREFIX):
-        raise DuplicateMessage("the tape holds messages that no transcript brought")
-    for batch in batches(transcript.entries()):
-        for message in batch:
-            clock.reach(message.created_at)
-        await chat.append(*batch)
-        if is_due(policy, await chat.state()):
-            await chat.flush()
-        advance(len(batch))

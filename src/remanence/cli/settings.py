@@ -51,7 +51,11 @@ async def open_existing(settings: Settings, *, access: Access = "read") -> Async
     Raises:
         StoreUnavailable: there is no database; looking for one does not create it.
     """
-    _require_database(settings.url)
+    if not _may_exist(settings.url):
+        url = mask_password(settings.url)
+        raise StoreUnavailable(
+            f"there is no database at {url}: name one with --db or REMANENCE_URL"
+        )
     if access != "work":
         settings = replace(
             settings, workers=0, model=None, observer_model=None, reflector_model=None
@@ -84,16 +88,6 @@ async def existing(memory: Memory, conversation: str, *, tenant: str) -> Convers
     return chat
 
 
-async def require_conversation(settings: Settings, conversation: str, *, tenant: str) -> None:
-    """Raise ConversationNotFound unless the memory has the conversation."""
-    async with open_conversation(settings, conversation, tenant=tenant):
-        pass
-
-
-def _require_database(url: str) -> None:
+def _may_exist(url: str) -> bool:
     path = url.removeprefix(_SQLITE)
-    if path in ("", url, ":memory:") or Path(path).exists():
-        return
-    raise StoreUnavailable(
-        f"there is no database at {mask_password(url)}: name one with --db or REMANENCE_URL"
-    )
+    return path in ("", url, ":memory:") or Path(path).exists()

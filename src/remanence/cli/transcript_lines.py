@@ -24,15 +24,6 @@ class Record(NamedTuple):
     outer: tuple[JsonObject, ...] = ()
 
 
-class _Line(NamedTuple):
-    number: int
-    text: str
-
-    @property
-    def place(self) -> str:
-        return f"line {self.number}"
-
-
 def records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
     """Yield the message objects of JSON Lines (streamed) or of one JSON document (read whole).
 
@@ -42,16 +33,18 @@ def records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
     Raises:
         MalformedTranscript: a line is not UTF-8, not JSON, or not a message.
     """
-    kept = (line for line in _decode(lines, name) if line.text.strip())
-    head = list(islice(kept, 2))
+    numbered = ((number, text) for number, text in _decode(lines, name) if text.strip())
+    head = list(islice(numbered, 2))
     if not head:
         raise MalformedTranscript(f"{name} is empty: write one message as JSON on each line")
-    if _is_document(head):
-        text = "".join(line.text for line in chain(head, kept))
-        yield from _flatten(_load(text, name, head[0].number), "", name)
-        return
-    for line in chain(head, kept):
-        yield from _flatten(_load(line.text, name, line.number), line.place, name)
+    first, *second = (text for _, text in head)
+    is_lines = not second or _is_json(first)
+    if is_lines or (first.strip() not in ("[", "{") and _is_json(second[0])):
+        for number, text in chain(head, numbered):
+            yield from _flatten(_load(text, name, number), f"line {number}", name)
+    else:
+        document = "".join(text for _, text in chain(head, numbered))
+        yield from _flatten(_load(document, name, head[0][0]), "", name)
 
 
 def quote(value: object) -> str:
@@ -60,23 +53,15 @@ def quote(value: object) -> str:
     return text if len(text) <= _MAX_QUOTE else f"{text[:_MAX_QUOTE]}…"
 
 
-def _decode(lines: Iterable[bytes], name: str) -> Iterator[_Line]:
+def _decode(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(lines, start=1):
         try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise MalformedTranscript(
                 f"{name}, line {number}: byte {line[error.start]:#04x} at position {error.start} "
                 "is not UTF-8: convert the file to UTF-8"
             ) from error
-        yield _Line(number, text)
-
-
-def _is_document(head: list[_Line]) -> bool:
-    """Return whether the file is one JSON document over several lines, not JSON Lines."""
-    if len(head) == 1 or _is_json(head[0].text):
-        return False
-    return head[0].text.strip() in ("[", "{") or not _is_json(head[1].text)
 
 
 def _is_json(text: str) -> bool:

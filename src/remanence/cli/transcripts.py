@@ -154,67 +154,47 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _message(record: Record, position: int) -> tuple[Message, bool]:
+    """Return the message of a record, and whether it was empty."""
     data = record.value
-    message = _read(data)
+    message, name = _read(data), data.get("name")
+    if name is not None and not isinstance(name, str):
+        raise InvalidMessage(f"name {quote(name)} is not a string: write text or leave it out")
     empty = all(isinstance(part, TextPart) and not part.text.strip() for part in message.content)
-    message = message.replace(
-        id=f"{ID_PREFIX}{position}", name=_name(data), created_at=_creation_time(record)
-    )
     if empty:
         message = message.replace(content=(TextPart(text=EMPTY_MESSAGE),), kind="control")
-    return message, empty
+    at = _creation_time(record)
+    return message.replace(id=f"{ID_PREFIX}{position}", name=name or None, created_at=at), empty
 
 
 def _read(data: JsonObject) -> Message:
     """Read a message in the dialect that its keys imply."""
+    content, calls = data.get("content"), data.get("tool_calls")
     if "parts" in data and "content" not in data:
         return Message.from_gemini({"role": data.get("role"), "parts": data["parts"]})
-    if _is_item(data):
+    types = [
+        str(part.get("type"))
+        for part in (content if isinstance(content, list) else ())
+        if isinstance(part, dict)
+    ]
+    is_item = any(name.startswith(("input_image", "input_file")) for name in types)
+    if is_item if "role" in data else isinstance(data.get("type"), str):
         item = {key: value for key, value in data.items() if key not in TIME_KEYS}
         (message,) = Message.from_openai_responses([item])
         return message
-    _check_shape(data)
-    # Other keys of a file, such as times and sessions, are not part of the provider's message.
-    fields = {key: value for key, value in data.items() if key in MESSAGE_FIELDS}
-    return (Message.from_anthropic if _is_anthropic(data) else Message.from_openai)(fields)
-
-
-def _is_item(data: JsonObject) -> bool:
-    """Return whether a message is an item of OpenAI's Responses."""
-    if "role" not in data:
-        return isinstance(data.get("type"), str)
-    content = data.get("content")
-    return isinstance(content, list) and any(
-        isinstance(part, dict) and str(part.get("type")).startswith(("input_image", "input_file"))
-        for part in content
-    )
-
-
-def _check_shape(data: JsonObject) -> None:
-    calls = data.get("tool_calls")
     if calls is not None and not isinstance(calls, list):
         raise InvalidMessage(f"tool_calls {quote(calls)} is not a list: write a list of calls")
     if not isinstance(data.get("role"), str):
         raise InvalidMessage(f'{quote(data)} has no role: add "role": "user" or \'assistant\'')
     if "content" not in data and not calls and not data.get("refusal"):
         raise InvalidMessage(f'{quote(data)} has no content: add "content": "..."')
-
-
-def _is_anthropic(data: JsonObject) -> bool:
-    content = data.get("content")
-    return isinstance(content, list) and any(
-        isinstance(block, dict) and block.get("type") in _ANTHROPIC_BLOCKS for block in content
-    )
-
-
-def _name(data: JsonObject) -> str | None:
-    name = data.get("name")
-    if name is not None and not isinstance(name, str):
-        raise InvalidMessage(f"name {quote(name)} is not a string: write text or leave it out")
-    return name or None
+    # Other keys of a file, such as times and sessions, are not part of the provider's message.
+    fields = {key: value for key, value in data.items() if key in MESSAGE_FIELDS}
+    is_anthropic = not _ANTHROPIC_BLOCKS.isdisjoint(types)
+    return (Message.from_anthropic if is_anthropic else Message.from_openai)(fields)
 
 
 def _creation_time(record: Record) -> datetime | None:
+    """Return the time of a message, or else of the innermost session around it that has one."""
     for key in TIME_KEYS:
         if record.value.get(key) is not None:
             return instant(record.value[key], key)
