@@ -23,7 +23,7 @@ from remanence.costs.prices import cache_prices
 from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import FixedClock
 from remanence.types import Draft, Note, Segment
-from remanence.types.prices import CachePrices
+from remanence.types.usage import CachePrices
 
 Pace: TypeAlias = Literal["warm", "with gaps"]
 Prompt: TypeAlias = tuple[float, tuple[Piece, ...]]

@@ -12,7 +12,7 @@ from remanence.policy.cache_economics import (
     is_cold,
 )
 from remanence.testing import FixedClock, ScriptedObserver
-from remanence.types.prices import CachePrices
+from remanence.types.usage import CachePrices
 
 NOW = datetime(2027, 1, 4, tzinfo=UTC)
 PRICES = CachePrices(model="x", plain=2.0, read=0.1, write=2.5, output=10.0)

@@ -8,9 +8,9 @@ from hypothesis import given, strategies as st
 
 from remanence.catalog import FAMILIES, look_up
 from remanence.tokens import count_tokens, counter_for, counter_named, text_tokens
+from remanence.tokens.exact import is_at_hand
 from remanence.tokens.image_size import image_size
 from remanence.tokens.pieces import cutter
-from remanence.tokens.vocabulary import is_at_hand
 from remanence.types import (
     FilePart,
     ImagePart,

@@ -5,7 +5,7 @@ from datetime import datetime
 import genai_prices
 
 from remanence.types import Usage
-from remanence.types.prices import CachePrices
+from remanence.types.usage import CachePrices
 
 LONG_LIFETIME_SECONDS = 3_600.0
 """Seconds that Anthropic keeps a cache entry with `ttl: 1h`."""

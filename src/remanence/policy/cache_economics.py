@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from remanence.types import Message
-from remanence.types.prices import CachePrices
+from remanence.types.usage import CachePrices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """The size of an image, read from the first bytes of the file."""
 
 import base64
-import binascii
 import struct
 from typing import TypeAlias
 
@@ -18,20 +17,12 @@ def image_size(data: str) -> Size | None:
 
     Only the start of `data` is decoded, so the cost does not grow with the image.
     """
-    head = _decode_start(data)
-    try:
-        size = _size(head)
-    except (struct.error, IndexError):
-        return None
-    return size if size and size[0] > 0 and size[1] > 0 else None
-
-
-def _decode_start(data: str) -> bytes:
     start = "".join(data[:_HEADER_CHARACTERS].split())
     try:
-        return base64.b64decode(start[: len(start) // 4 * 4])
-    except (binascii.Error, ValueError):
-        return b""
+        size = _size(base64.b64decode(start[: len(start) // 4 * 4]))
+    except (ValueError, struct.error, IndexError):
+        return None
+    return size if size and size[0] > 0 and size[1] > 0 else None
 
 
 def _size(head: bytes) -> Size | None:

@@ -67,8 +67,8 @@ def file_tokens(file: FilePart, *, text: Callable[[str], int], image: ImageCount
         return _UNSEEN_FILE_TOKENS
     content = _decode(data)
     if media_type == "application/pdf" or content.startswith(b"%PDF-"):
-        page = _PAGE_TEXT_TOKENS + image(ImagePart())
-        return page * _pdf_pages(content)
+        pages = len(_PDF_PAGE.findall(content)) or math.ceil(len(content) / _PDF_BYTES_PER_PAGE)
+        return pages * (_PAGE_TEXT_TOKENS + image(ImagePart()))
     if media_type.startswith("audio/"):
         return math.ceil(len(content) / _AUDIO_BYTES_PER_TOKEN)
     if _TEXT_TYPE.match(media_type) or _is_text(content):
@@ -100,10 +100,6 @@ def _decode(data: str) -> bytes:
         return base64.b64decode(data + "=" * (-len(data) % 4))
     except (binascii.Error, ValueError):
         return data.encode(errors="replace")
-
-
-def _pdf_pages(content: bytes) -> int:
-    return len(_PDF_PAGE.findall(content)) or math.ceil(len(content) / _PDF_BYTES_PER_PAGE)
 
 
 def _is_text(content: bytes) -> bool:

@@ -1,7 +1,6 @@
 """Value types that all other packages share."""
 
 from remanence.types.budget import Budget, BudgetLevel, BudgetScope, BudgetState
-from remanence.types.diagnostics import Diagnostics, ObservationLog
 from remanence.types.fact import Fact, FactChanges, FactDraft, FactsPin, FactType, Owner
 from remanence.types.recall import Hit, HitKind, RecallFilter, VectorItem, VectorTask
 from remanence.types.receipt import Erased, Erasure, ForgottenMessage, Receipt
@@ -20,11 +19,13 @@ from remanence.types.segment import (
 from remanence.types.state import (
     Appended,
     ConversationRef,
+    Diagnostics,
     Failure,
     LogEntry,
     LogKind,
     Look,
     MemoryState,
+    ObservationLog,
     Problem,
     Snapshot,
     Unready,

@@ -1,4 +1,4 @@
-"""Usage of model calls: tokens, cost and time."""
+"""Usage of model calls: tokens, cost and time; prices of tokens."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -53,3 +53,14 @@ class UsageTotal:
     cost_usd: float | None
     unpriced_calls: int
     duration_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachePrices:
+    """Prices in US dollars per million tokens: plain input, cache reads, cache writes, output."""
+
+    model: str
+    plain: float
+    read: float
+    write: float
+    output: float

@@ -97,8 +97,7 @@ class Message:
         Raises:
             InvalidMessage: the text names what is wrong.
         """
-        role, content, name = openai.parse(data)
-        return cls(role=role, content=content, name=name)
+        return cls(**openai.parse(data)._asdict())
 
     @classmethod
     def from_anthropic(cls, data: Mapping[str, Any] | ClientObject) -> Self:
@@ -111,8 +110,7 @@ class Message:
         Raises:
             InvalidMessage: the text names what is wrong.
         """
-        role, content, name = anthropic.parse(data)
-        return cls(role=role, content=content, name=name)
+        return cls(**anthropic.parse(data)._asdict())
 
     @classmethod
     def from_openai_responses(cls, items: object) -> tuple[Self, ...]:
@@ -127,10 +125,7 @@ class Message:
         Raises:
             InvalidMessage: the text names what is wrong.
         """
-        return tuple(
-            cls(role=role, content=content, name=name)
-            for role, content, name in responses.parse(items)
-        )
+        return tuple(cls(**parsed._asdict()) for parsed in responses.parse(items))
 
     @classmethod
     def from_gemini(cls, data: Mapping[str, Any] | ClientObject) -> Self:
@@ -142,8 +137,7 @@ class Message:
         Raises:
             InvalidMessage: the text names what is wrong.
         """
-        role, content, name = gemini.parse(data)
-        return cls(role=role, content=content, name=name)
+        return cls(**gemini.parse(data)._asdict())
 
     @property
     def text(self) -> str:
