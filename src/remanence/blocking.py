@@ -194,11 +194,11 @@ class Conversation(_Handle[awaited_conversation.Conversation]):
     def turn(self) -> Iterator[str]:
         """As `remanence.Conversation.turn`, with `with`."""
         turn = self._awaited.turn()
-        name = self._portal.call(_enter(turn))
+        name = self._portal.call(turn.__aenter__())
         try:
             yield name
         finally:
-            self._portal.call(_exit(turn))
+            self._portal.call(turn.__aexit__(None, None, None))
 
     owner = _blocking(awaited_conversation.Conversation.owner)
     append = _blocking(awaited_conversation.Conversation.append)
@@ -281,11 +281,3 @@ class Memory(_Handle[awaited.Memory]):
 
 async def _next(lines: AsyncIterator[str]) -> str | None:
     return await anext(lines, None)
-
-
-async def _enter(context: AbstractAsyncContextManager[T]) -> T:
-    return await context.__aenter__()
-
-
-async def _exit(context: AbstractAsyncContextManager[T]) -> None:
-    await context.__aexit__(None, None, None)

@@ -10,11 +10,9 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The current time, timezone-aware, in UTC."""
-        ...
 
     def new_id(self, kind: str) -> str:
         """Return a new id that starts with *kind*, globally unique, sortable by time of creation."""
-        ...
 
 
 class SystemClock:

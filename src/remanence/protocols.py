@@ -198,17 +198,14 @@ class FactVectors(Protocol):
 
     async def put(self, owner: Owner, model: str, vectors: Mapping[str, Sequence[float]]) -> None:
         """Keep the vectors of one owner's facts, by their ids."""
-        ...
 
     async def nearest(
         self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
     ) -> tuple[str, ...]:
         """Return ids of the owner's facts, nearest first."""
-        ...
 
     async def forget(self, owner: Owner, fact_ids: Sequence[str]) -> None:
         """Erase the vectors of facts, of every model."""
-        ...
 
 
 EVERYTHING = RecallFilter()
@@ -239,7 +236,6 @@ class Tape(Protocol):
                 without *any_user*.
             StoreUnavailable: nothing was written.
         """
-        ...
 
     async def state(self, ref: ConversationRef) -> MemoryState | None: ...
 
@@ -249,19 +245,16 @@ class Tape(Protocol):
         The tail is cut at its old end as soon as it holds more than *tail_tokens*; its newest
         message is always there.
         """
-        ...
 
     async def messages(
         self, ref: ConversationRef, *, after: int, limit: int | None, max_tokens: int | None = None
     ) -> tuple[Message, ...]:
         """Messages with a seq above *after*, in order; at least one where there is any."""
-        ...
 
     async def conversations(
         self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
     ) -> tuple[MemoryState, ...]:
         """States in order of (tenant, id), for paging."""
-        ...
 
     async def forget(self, state: MemoryState, erasure: Erasure, *, at: datetime) -> Erased | None:
         """Put tombstones on the tape, erase segments and facts, and write the segments made anew.
@@ -274,18 +267,15 @@ class Tape(Protocol):
         Raises:
             StoreError: the live segments would not cover the tape as before.
         """
-        ...
 
     async def delete(self, ref: ConversationRef) -> bool:
         """Erase a conversation and all that was made from it, facts too; false if there is none.
 
         Its model calls stay in the ledger, under their user, and no longer name it.
         """
-        ...
 
     async def forget_user(self, owner: Owner) -> None:
         """Erase a user's conversations and facts, and the user's name in the ledger."""
-        ...
 
 
 class Segments(Protocol):
@@ -293,13 +283,11 @@ class Segments(Protocol):
 
     async def segments(self, ref: ConversationRef, *, live: bool) -> tuple[Segment, ...]:
         """The live segments in order of the tape, or all, oldest version first."""
-        ...
 
     async def segment(self, ref: ConversationRef, segment_id: str) -> Segment | None: ...
 
     async def commit_observation(self, state: MemoryState, segment: Segment) -> MemoryState | None:
         """Add an observation and move `observed_seq` to its end, if it still ends before it."""
-        ...
 
     async def replace_observation(
         self, state: MemoryState, segment: Segment, replaced: str
@@ -309,7 +297,6 @@ class Segments(Protocol):
         Raises:
             StoreError: it covers another range.
         """
-        ...
 
     async def commit_reflection(
         self,
@@ -323,13 +310,11 @@ class Segments(Protocol):
 
         The replaced ones stay readable, unless *purge* deletes them.
         """
-        ...
 
     async def activate(
         self, state: MemoryState, *, active_seq: int, tail_seq: int, at: datetime
     ) -> MemoryState | None:
         """Move `active_seq`, if it is still that of *state*."""
-        ...
 
 
 class WorkQueue(Protocol):
@@ -342,17 +327,14 @@ class WorkQueue(Protocol):
 
         Another's end beyond *until* comes from a clock that is ahead, and is moved to *until*.
         """
-        ...
 
     async def release(self, state: MemoryState, *, owner: str) -> None: ...
 
     async def record_failure(self, state: MemoryState, failure: Failure) -> MemoryState | None:
         """Keep *failure* as its step's failure, if the cursors are still those of *state*."""
-        ...
 
     async def forget_failures(self, state: MemoryState, *, at: datetime) -> MemoryState | None:
         """Let all steps of a conversation be tried at once; None where none had failed."""
-        ...
 
     async def looks(self, *, after: tuple[datetime, int] | None, limit: int) -> tuple[Look, ...]:
         """Planned looks in order of time, then of key, for paging; read by an index.
@@ -360,29 +342,24 @@ class WorkQueue(Protocol):
         Every change of a conversation's memory plans a look at once, in its own transaction; so
         does an append that brings the tape above `look_tokens`.
         """
-        ...
 
     async def rest(self, state: MemoryState, *, at: datetime | None, tokens: int) -> bool:
         """Plan the next look: at a time (None: at none), or when the tape has more than *tokens*.
 
         False, and nothing written, where the conversation has changed since *state* was read.
         """
-        ...
 
     async def use_look_rules(self, digest: str, *, at: datetime) -> bool:
         """Plan a look at every conversation, if the previous rules had another digest."""
-        ...
 
     async def log(self, ref: ConversationRef) -> tuple[LogEntry, ...]:
         """Every committed change, oldest first."""
-        ...
 
     async def outcomes(self, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
         """The newest entries of all logs for steps that made something or failed, newest first.
 
         Read by an index.
         """
-        ...
 
 
 class TurnLeases(Protocol):
@@ -402,11 +379,9 @@ class TurnLeases(Protocol):
         Returns the end of another owner's turn, or None on success. A turn that ends at *dead* is
         taken over, even if that is in the future. Deleting the conversation ends its turn.
         """
-        ...
 
     async def prolong_turn(self, ref: ConversationRef, *, owner: str, until: datetime) -> bool:
         """Prolong a turn; false if it is no longer the owner's."""
-        ...
 
     async def end_turn(self, ref: ConversationRef, *, owner: str) -> None: ...
 
@@ -418,7 +393,6 @@ class SearchIndex(Protocol):
         self, ref: ConversationRef, query: str, *, limit: int, only: RecallFilter = EVERYTHING
     ) -> tuple[Hit, ...]:
         """Live notes and raw messages that match *query* and the filter, best first."""
-        ...
 
 
 class FactStore(Protocol):
@@ -428,13 +402,11 @@ class FactStore(Protocol):
         self, owner: Owner, *, history: bool = False, limit: int | None = None
     ) -> tuple[Fact, ...]:
         """The facts of one owner, the newest first: those that hold, or with *history* all."""
-        ...
 
     async def fact(self, owner: Owner, fact_id: str) -> Fact | None: ...
 
     async def search_facts(self, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
         """Facts of the owner that hold and match *query*, best first."""
-        ...
 
     async def save_facts(self, changes: FactChanges) -> tuple[Fact, ...] | None:
         """Write new facts of one owner and end those that they replace, all or none.
@@ -442,21 +414,17 @@ class FactStore(Protocol):
         For a fact with the words of an existing one, the existing one is returned. None, and
         nothing written, if a fact to be replaced is no longer current.
         """
-        ...
 
     async def commit_facts(
         self, state: MemoryState, changes: FactChanges, *, facts_seq: int, at: datetime
     ) -> MemoryState | None:
         """The same for facts of a conversation, and move `facts_seq`, if it is still that of *state*."""
-        ...
 
     async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
         """Erase a fact and those that it superseded; false if there is none."""
-        ...
 
     async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
         """Keep the facts that a conversation's contexts show; false if some may have been erased."""
-        ...
 
 
 class VectorIndex(Protocol):
@@ -464,11 +432,9 @@ class VectorIndex(Protocol):
 
     async def next_vector_task(self, model: str) -> VectorTask | None:
         """Notes and messages that were observed, or facts, that have no vectors of *model* yet."""
-        ...
 
     async def save_vectors(self, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
         """Store the vectors of a task, one per item, skipping items deleted since."""
-        ...
 
     async def nearest(
         self,
@@ -480,13 +446,11 @@ class VectorIndex(Protocol):
         only: RecallFilter = EVERYTHING,
     ) -> tuple[Hit, ...]:
         """Live notes and raw messages by the cosine of their vectors, nearest first."""
-        ...
 
     async def nearest_facts(
         self, owner: Owner, model: str, vector: Sequence[float], *, limit: int
     ) -> tuple[Fact, ...]:
         """Return current facts of the owner by the cosine of their vectors, nearest first."""
-        ...
 
 
 class UsageLog(Protocol):
@@ -498,7 +462,6 @@ class UsageLog(Protocol):
         A call for a conversation that is not there (any more) is kept without it; one that names
         no user is that of the conversation's.
         """
-        ...
 
     async def usage(
         self,
@@ -509,7 +472,6 @@ class UsageLog(Protocol):
         since: datetime | None = None,
     ) -> tuple[UsageTotal, ...]:
         """Return the matching calls, summed by purpose and model, in the order of their names."""
-        ...
 
 
 @runtime_checkable
@@ -522,7 +484,6 @@ class BackupStore(Protocol):
         Raises:
             StoreUnavailable: there is a file already, or it cannot be written; none is left.
         """
-        ...
 
 
 class Store(
@@ -544,11 +505,9 @@ class Store(
         Raises:
             StoreUnavailable: another process kept a file in use; call it again later.
         """
-        ...
 
     async def check(self) -> tuple[Problem, ...]:
         """Look for violations of coverage and accounting, and for damage of the database."""
-        ...
 
     async def close(self) -> None: ...
 
@@ -564,11 +523,9 @@ class Engine(Protocol):
 
     def start(self, background: Background) -> None:
         """Begin to work, in tasks of *background*; also on what another process left undone."""
-        ...
 
     def signal(self, ref: ConversationRef) -> None:
         """Ask for a look at a conversation; returns at once, and does nothing once closed."""
-        ...
 
     async def settle(
         self, ref: ConversationRef, *, everything: bool = False, retry: bool = False
@@ -583,22 +540,18 @@ class Engine(Protocol):
             Closed: the engine is closed, or was closed meanwhile.
             StoreError: with *retry*, the database refused.
         """
-        ...
 
     async def progress(self, ref: ConversationRef) -> None:
         """Return after the next look at a conversation, whatever its outcome; errors as above."""
-        ...
 
     async def finish(self, ref: ConversationRef) -> None:
         """Settle everything of a conversation that ends, and condense its notes if the policy does.
 
         It may still go on. Errors as above.
         """
-        ...
 
     async def close(self, *, timeout_seconds: float) -> None:
         """Accept no new signals, and work off the earlier ones within the time.
 
         Calls that still wait raise `Closed`.
         """
-        ...

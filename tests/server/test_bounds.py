@@ -9,8 +9,7 @@ from tests.server.conftest import Client, Speaker, served
 
 from remanence import Memory
 from remanence.server.app import create_app
-from remanence.server.connections import PatientProtocol
-from remanence.server.run import serve
+from remanence.server.run import PatientProtocol, serve
 
 
 async def test_a_body_over_the_limit_is_refused_with_the_limit(
