@@ -11,10 +11,6 @@ FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 60.0
 
 
-class _Closing(Exception):
-    """Ends the group and its remaining tasks."""
-
-
 class Background:
     """The owner of all background tasks of an open memory; restarts tasks that fail.
 
@@ -25,7 +21,6 @@ class Background:
     def __init__(self) -> None:
         self._group = asyncio.TaskGroup()
         self._open = asyncio.Event()
-        self._closing = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -35,8 +30,8 @@ class Background:
 
     async def __aexit__(self, *_: object) -> None:
         """Cancel the remaining tasks and wait until all have ended."""
-        self._closing.set()
         if self._owner is not None:
+            self._owner.cancel()
             await asyncio.wait({self._owner})
 
     def spawn(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
@@ -48,16 +43,9 @@ class Background:
         return self._group.create_task(work, name=f"remanence-{name}")
 
     async def _own(self) -> None:
-        try:
-            async with self._group:
-                self._open.set()
-                await self._until_closing()
-        except* _Closing:
-            pass
-
-    async def _until_closing(self) -> None:
-        await self._closing.wait()
-        raise _Closing
+        async with self._group:
+            self._open.set()
+            await asyncio.Event().wait()  # until this task is cancelled
 
 
 async def _repeat(name: str, work: Callable[[], Awaitable[None]]) -> None:

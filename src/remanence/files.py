@@ -5,9 +5,10 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
+from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from remanence.errors import StoreUnavailable
 
@@ -16,6 +17,8 @@ if sys.platform == "win32":
 else:
     import fcntl
 
+P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 MAX_NAME = 120
@@ -25,19 +28,25 @@ FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
 
 
-async def run_in_thread(work: Callable[[], T], *, what: str) -> T:
-    """Read or write files in a thread; *what* names them in an error.
+def in_thread(
+    method: Callable[Concatenate[S, P], T],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """Make an async method of one that reads or writes files.
 
-    Raises:
-        StoreUnavailable: a file cannot be read or written.
+    It raises `StoreUnavailable` for an `OSError`; the message calls the files `str(self)`.
     """
-    try:
-        return await asyncio.to_thread(work)
-    except OSError as error:
-        raise StoreUnavailable(
-            f"{what} cannot be read or written: {error.strerror}: "
-            "name another directory, or fix its permissions"
-        ) from error
+
+    @wraps(method)
+    async def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await asyncio.to_thread(method, self, *args, **kwargs)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"{self} cannot be read or written: {error.strerror}: "
+                "name another directory, or fix its permissions"
+            ) from error
+
+    return run
 
 
 def safe_name(name: str, *, taken: Collection[str] = ()) -> str:

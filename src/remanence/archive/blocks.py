@@ -12,20 +12,19 @@ from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from remanence.files import (
     append_line,
+    in_thread,
     make_directory,
     remove,
-    run_in_thread,
     safe_name,
     write_whole,
 )
 from remanence.types import Segment
 
 Tier: TypeAlias = Literal["session", "cross-session"]
-T = TypeVar("T")
 
 DIRECTORY = "~/.zora/memory/observations"
 KEEP_LAST = 200
@@ -68,27 +67,44 @@ class BlockStore:
         # Otherwise a prune could write a file back without blocks appended meanwhile.
         self._writing = threading.Lock()
 
-    async def append(self, *blocks: Block) -> None:
+    def __str__(self) -> str:
+        return f"blocks in {str(self._directory)!r}"
+
+    @in_thread
+    def append(self, *blocks: Block) -> None:
         """Append blocks to their files; they are on disk when this returns."""
-        await self._run(lambda: self._append(blocks))
+        with self._writing:
+            make_directory(self._directory)
+            for block in blocks:
+                is_session = block.tier == "session"
+                file = self._session_file(block.session_id)
+                append_line(file if is_session else self._cross_session_file, _encode(block))
 
-    async def load_session(self, session_id: str) -> LoadedBlocks:
+    @in_thread
+    def load_session(self, session_id: str) -> LoadedBlocks:
         """Load the blocks of a session, also from a file with an unescaped name."""
-        return await self._run(lambda: self._load_session(session_id))
+        own, foreign = self._session_file(session_id), self._foreign_file(session_id)
+        loaded = _load(own)
+        if foreign == own:
+            return loaded
+        theirs = _load(foreign)
+        blocks = [block for block in theirs.blocks if block.session_id == session_id]
+        return LoadedBlocks((*blocks, *loaded.blocks), theirs.malformed + loaded.malformed)
 
-    async def sessions(self) -> tuple[str, ...]:
+    @in_thread
+    def sessions(self) -> tuple[str, ...]:
         """Return the names of the block files, without their suffix."""
-        return await self._run(
-            lambda: tuple(sorted(f.stem for f in self._directory.glob("*.jsonl")))
-        )
+        return tuple(sorted(file.stem for file in self._directory.glob("*.jsonl")))
 
-    async def load_cross_session(self, limit: int | None = None) -> LoadedBlocks:
+    @in_thread
+    def load_cross_session(self, limit: int | None = None) -> LoadedBlocks:
         """Load the blocks of the cross-session tier: the newest *limit*, or all."""
-        loaded = await self._run(lambda: _load(self._cross_session_file))
+        loaded = _load(self._cross_session_file)
         start = 0 if limit is None else max(0, len(loaded.blocks) - limit)
         return LoadedBlocks(loaded.blocks[start:], loaded.malformed)
 
-    async def prune(self, session_id: str, keep_last: int | None = None) -> int:
+    @in_thread
+    def prune(self, session_id: str, keep_last: int | None = None) -> int:
         """Delete all but the newest blocks of a session, and return how many were deleted.
 
         Args:
@@ -96,17 +112,37 @@ class BlockStore:
             keep_last: how many to keep; by default the store's own setting.
         """
         keep = self._keep_last if keep_last is None else keep_last
-        return await self._run(lambda: self._prune(session_id, keep))
+        own, foreign = self._session_file(session_id), self._foreign_file(session_id)
+        with self._writing:
+            pruned = _remove_blocks(own, session_id, keep_last=keep)
+            if foreign != own:
+                left = max(0, keep - len(_load(own).blocks))
+                pruned += _remove_blocks(foreign, session_id, keep_last=left)
+        return pruned
 
-    async def delete(self, session_id: str) -> bool:
+    @in_thread
+    def delete(self, session_id: str) -> bool:
         """Delete a session, also from the cross-session blocks; return false if there is none."""
-        return await self._run(lambda: self._remove(session_id))
+        files = (self._foreign_file(session_id), self._cross_session_file)
+        with self._writing:
+            is_removed = remove(self._session_file(session_id))
+            return sum(_remove_blocks(file, session_id) for file in files) > 0 or is_removed
 
-    async def forget(
+    @in_thread
+    def forget(
         self, session_id: str, seqs: AbstractSet[int], segment_ids: Sequence[str]
     ) -> tuple[str, ...]:
         """Remove the blocks of segments, and all that cover a message; return the changed files."""
-        return await self._run(lambda: self._forget(session_id, seqs, segment_ids))
+        endings = tuple(_digest(session_id, segment_id) for segment_id in segment_ids)
+
+        def goes(block: Block) -> bool:
+            first, last = block.source_message_range
+            return block.id.endswith(endings) or any(first < seq <= last for seq in seqs)
+
+        own, foreign = self._session_file(session_id), self._foreign_file(session_id)
+        files = sorted({own, foreign, self._cross_session_file})
+        with self._writing:
+            return tuple(str(file) for file in files if _remove_blocks(file, session_id, goes))
 
     @property
     def _cross_session_file(self) -> Path:
@@ -115,95 +151,33 @@ class BlockStore:
     def _session_file(self, session_id: str) -> Path:
         return self._directory / f"{safe_name(session_id, taken={CROSS_SESSION})}.jsonl"
 
-    def _foreign_file(self, session_id: str) -> Path | None:
-        """Return the file named after the session without escaping, if that is a file name.
+    def _foreign_file(self, session_id: str) -> Path:
+        """Return the file with the session's unescaped name; its own file if that is no file name.
 
         On a case-insensitive file system it may be another session's: blocks name their session.
         """
         file = self._directory / f"{session_id}.jsonl"
         is_name = file.parent == self._directory and "\0" not in session_id
-        taken = (self._session_file(session_id), self._cross_session_file)
-        return file if is_name and file not in taken else None
-
-    def _load_session(self, session_id: str) -> LoadedBlocks:
-        own = _load(self._session_file(session_id))
-        foreign = self._foreign_file(session_id)
-        if foreign is None:
-            return own
-        theirs = _load(foreign)
-        blocks = tuple(block for block in theirs.blocks if block.session_id == session_id)
-        return LoadedBlocks((*blocks, *own.blocks), theirs.malformed + own.malformed)
-
-    def _remove(self, session_id: str) -> bool:
-        with self._writing:
-            removed = int(remove(self._session_file(session_id)))
-            removed += self._forget_foreign(session_id, keep_last=0)
-            return removed + _forget(self._cross_session_file, session_id, 0) > 0
-
-    def _forget(
-        self, session_id: str, seqs: AbstractSet[int], segment_ids: Sequence[str]
-    ) -> tuple[str, ...]:
-        endings = tuple(_digest(session_id, segment_id) for segment_id in segment_ids)
-
-        def goes(block: Block | None) -> bool:
-            if block is None or block.session_id != session_id:
-                return False
-            first, last = block.source_message_range
-            return block.id.endswith(endings) or any(first < seq <= last for seq in seqs)
-
-        files = {self._session_file(session_id), self._cross_session_file}
-        with self._writing:
-            changed = [
-                file
-                for file in sorted(
-                    files | {self._foreign_file(session_id) or self._cross_session_file}
-                )
-                if _remove_lines(file, goes)
-            ]
-        return tuple(str(file) for file in changed)
-
-    def _append(self, blocks: Iterable[Block]) -> None:
-        with self._writing:
-            make_directory(self._directory)
-            for block in blocks:
-                is_session = block.tier == "session"
-                file = self._session_file(block.session_id)
-                append_line(file if is_session else self._cross_session_file, _encode(block))
-
-    def _prune(self, session_id: str, keep_last: int) -> int:
-        with self._writing:
-            own = _load(self._session_file(session_id)).blocks
-            pruned = self._forget_foreign(session_id, keep_last=max(0, keep_last - len(own)))
-            return pruned + _forget(self._session_file(session_id), session_id, keep_last)
-
-    def _forget_foreign(self, session_id: str, *, keep_last: int) -> int:
-        foreign = self._foreign_file(session_id)
-        return _forget(foreign, session_id, keep_last) if foreign is not None else 0
-
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await run_in_thread(work, what=f"blocks in {str(self._directory)!r}")
+        is_free = file != self._cross_session_file
+        return file if is_name and is_free else self._session_file(session_id)
 
 
-def _forget(file: Path, session_id: str, keep_last: int) -> int:
-    """Remove all but the newest blocks of a session from a file, and return their number."""
+def _remove_blocks(
+    file: Path,
+    session_id: str,
+    goes: Callable[[Block], bool] = lambda _: True,
+    *,
+    keep_last: int = 0,
+) -> int:
+    """Remove a session's blocks from a file but the newest *keep_last*; return their number."""
     lines = _lines(file)
-    decoded = [_decode(line) for line in lines]
-    mine = [n for n, block in enumerate(decoded) if block and block.session_id == session_id]
-    pruned = set(mine[: max(0, len(mine) - keep_last)])
-    if pruned:
-        kept = [line for number, line in enumerate(lines) if number not in pruned]
+    blocks = [(number, _decode(line)) for number, line in enumerate(lines)]
+    found = [n for n, block in blocks if block and block.session_id == session_id and goes(block)]
+    gone = set(found[: max(0, len(found) - keep_last)])
+    if gone:
+        kept = [line for number, line in enumerate(lines) if number not in gone]
         write_whole(file, b"".join(line + b"\n" for line in kept))
-    return len(pruned)
-
-
-def _remove_lines(file: Path, goes: Callable[[Block | None], bool]) -> bool:
-    """Remove the lines of blocks from a file; false if it has none of them."""
-    lines = _lines(file)
-    kept = [line for line in lines if not goes(_decode(line))]
-    if len(kept) == len(lines):
-        return False
-    write_whole(file, b"".join(line + b"\n" for line in kept))
-    return True
+    return len(gone)
 
 
 def block_of(session_id: str, segment: Segment, *, tier: Tier = "session") -> Block:

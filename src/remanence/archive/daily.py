@@ -11,35 +11,23 @@ interrupted anywhere.
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 from urllib.parse import unquote
 
 from remanence import telemetry
-from remanence.archive.daily_notes import (
-    DayNotes,
-    Signature,
-    day_heading,
-    entry,
-    fingerprint,
-    marker,
-    notes_of_day,
-    read_memory,
-    summary,
-    with_section,
-    without_markers,
-)
+from remanence.archive import daily_notes
 from remanence.clock import Clock
 from remanence.errors import InvalidMessage, InvalidPolicy, StoreUnavailable
 from remanence.files import (
     Lock,
     append_line,
+    in_thread,
     make_directory,
     move,
-    run_in_thread,
     safe_name,
     write_whole,
 )
@@ -50,8 +38,6 @@ from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, Reflector, ReflectRequest
 from remanence.types import ConversationRef, Note, Segment
 
-T = TypeVar("T")
-
 MIN_TARGET_TOKENS = 200
 """Room for a day of a few lines to stay whole, with the headings of its notes."""
 
@@ -59,6 +45,7 @@ WAIT_SECONDS = 0.1
 LOOK_SECONDS = 3_600.0
 """The interval at which a running memory looks for old days."""
 
+MEMORY_FILE = "MEMORY.md"
 _DAY_FILE = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
 
 
@@ -68,7 +55,7 @@ class ExtractFacts(Protocol):
     It may get the same notes again after an interruption.
     """
 
-    async def __call__(self, day: DayNotes, *, user: str, tenant: str) -> int: ...
+    async def __call__(self, day: daily_notes.DayNotes, *, user: str, tenant: str) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +70,7 @@ class Consolidation:
     user: str
     days: tuple[date, ...]
     facts: int
-    signature: Signature
+    signature: daily_notes.Signature
     memory_file: Path
 
 
@@ -103,67 +90,79 @@ class DailyNotes:
     clock: Clock
     extract: ExtractFacts | None = None
 
-    async def add(self, text: str, *, user: str, tenant: str) -> Path:
+    def __str__(self) -> str:
+        return f"daily notes in {str(self.directory)!r}"
+
+    @in_thread
+    def add(self, text: str, *, user: str, tenant: str) -> Path:
         """Append a note to today's file; it is on disk when this returns."""
         if not text.strip():
             raise InvalidMessage("a note is empty: write some text")
         folder, now = self._folder(user, tenant), self.clock.now()
         file = folder / f"{now:%Y-%m-%d}.md"
-        await self._run(lambda: _add(file, day_heading(now.date()), entry(text, now)))
+        make_directory(folder)
+        if not file.exists():
+            append_line(file, daily_notes.day_heading(now.date()).encode())
+        append_line(file, daily_notes.entry(text, now).encode("utf-8", "surrogateescape"))
         return file
 
-    async def curated_text(self, *, user: str, tenant: str) -> str:
+    @in_thread
+    def curated_text(self, *, user: str, tenant: str) -> str:
         """Return a user's memory file, without our markers and with secrets redacted."""
-        memory_file = self._folder(user, tenant) / "MEMORY.md"
-        body = (await self._run(lambda: read_memory(_read(memory_file)))).body
-        return redact(without_markers(_readable(body))).strip()
+        body = _read_memory(self._folder(user, tenant)).body
+        return redact(daily_notes.without_markers(_readable(body))).strip()
 
-    async def find(self, texts: Sequence[str], *, user: str, tenant: str) -> tuple[str, ...]:
+    @in_thread
+    def find(self, texts: Sequence[str], *, user: str, tenant: str) -> tuple[str, ...]:
         """Return the files of a user, archived ones too, that have one of the texts."""
-        folder = self._folder(user, tenant)
         sought = [" ".join(text.casefold().split()) for text in texts]
-
-        def has_one(file: Path) -> bool:
+        found = []
+        for file in self._files(user, tenant):
             content = " ".join((_read(file) or "").casefold().split())
-            return any(text in content for text in sought)
+            if any(text in content for text in sought):
+                found.append(str(file))
+        return tuple(found)
 
-        return await self._run(lambda: tuple(str(f) for f in _files(folder) if has_one(f)))
-
-    async def read_all(self, *, user: str, tenant: str) -> tuple[tuple[str, str], ...]:
+    @in_thread
+    def read_all(self, *, user: str, tenant: str) -> tuple[tuple[str, str], ...]:
         """Return the files of a user with their texts."""
-        folder = self._folder(user, tenant)
-        return await self._run(
-            lambda: tuple((str(f), _readable(_read(f) or "")) for f in _files(folder))
-        )
+        files = self._files(user, tenant)
+        return tuple((str(file), _readable(_read(file) or "")) for file in files)
 
     async def forget(self, *, user: str, tenant: str) -> tuple[str, ...]:
         """Delete all files of a user, and return them, after a consolidation under way."""
-        folder = self._folder(user, tenant)
-        if not await self._run(folder.is_dir):
+        if (tenant, user) not in await self.users():
             return ()
+        with contextlib.closing(await self._lock(self._folder(user, tenant))):
+            return await self._delete(user, tenant)
 
-        def delete() -> tuple[str, ...]:
-            files = tuple(_files(folder))
-            for file in files:
-                file.unlink()
-            return tuple(str(file) for file in files)
+    @in_thread
+    def _delete(self, user: str, tenant: str) -> tuple[str, ...]:
+        files = self._files(user, tenant)
+        for file in files:
+            file.unlink()
+        return tuple(str(file) for file in files)
 
-        with contextlib.closing(await self._lock(folder)):
-            return await self._run(delete)
-
-    async def check_layout(self) -> None:
+    @in_thread
+    def check_layout(self) -> None:
         """Raise `InvalidPolicy` if day files are in the directory itself: they have no user."""
-        days = await self._run(lambda: _days(self.directory, before=date.max))
-        if days:
+        if days := _days(self.directory, before=date.max):
             raise InvalidPolicy(
                 f"daily_directory={str(self.directory)!r} holds {days[0]}.md, which has no user: "
                 "move the files of days to a folder of their user, such as "
                 f"{str(self._folder('ana', 'default'))!r}"
             )
 
-    async def users(self) -> tuple[tuple[str, str], ...]:
-        """Return the tenants and users that have a folder."""
-        return await self._run(lambda: tuple(_users(self.directory)))
+    @in_thread
+    def users(self) -> tuple[tuple[str, str], ...]:
+        """Return the tenants and users that have a folder; other folders are ignored."""
+        folders = sorted(folder for folder in self.directory.glob("*/*") if folder.is_dir())
+        named = [(unquote(folder.parent.name), unquote(folder.name), folder) for folder in folders]
+        return tuple(
+            (tenant, user)
+            for tenant, user, folder in named
+            if (safe_name(tenant), safe_name(user)) == (folder.parent.name, folder.name)
+        )
 
     async def consolidate(self, *, user: str, tenant: str) -> Consolidation:
         """Summarise a user's old days into the memory file, keep their facts, archive them.
@@ -172,15 +171,13 @@ class DailyNotes:
             ObservationRejected, ModelError: a summary could not be made; that day stays.
         """
         folder = self._folder(user, tenant)
-        memory_file = folder / "MEMORY.md"
-        signature = (await self._run(lambda: read_memory(_read(memory_file)))).signature
-        first_kept = self.clock.now().date() - timedelta(days=self.keep_days - 1)
-        days = await self._run(lambda: tuple(_days(folder, before=first_kept)))
+        signature, days = await self._look(folder)
         facts = 0
         if days:
             with contextlib.closing(await self._lock(folder)):
                 for day in days:
                     facts += await self._consolidate_day(folder, day, user, tenant)
+        memory_file = folder / MEMORY_FILE
         if signature == "edited":
             telemetry.memory_file_edited(str(memory_file))
         return Consolidation(
@@ -196,65 +193,82 @@ class DailyNotes:
         """Consolidate old days until cancelled, including those that became old in between runs."""
         while True:
             try:
-                await self._check_layout_or_log()
                 for tenant, user in await self.users():
-                    await self._consolidate_or_log(user, tenant)
-            except StoreUnavailable as error:
+                    try:
+                        await self.consolidate(user=user, tenant=tenant)
+                    except Exception as error:  # noqa: BLE001 - nor must it stop those of others
+                        telemetry.daily_notes_failed(user, f"{type(error).__name__}: {error}")
+                await self.check_layout()
+            except (InvalidPolicy, StoreUnavailable) as error:
                 telemetry.daily_notes_failed("everybody", str(error))
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def _check_layout_or_log(self) -> None:
-        try:
-            await self.check_layout()
-        except InvalidPolicy as error:
-            telemetry.daily_notes_failed("everybody", str(error))
-
-    async def _consolidate_or_log(self, user: str, tenant: str) -> None:
-        try:
-            await self.consolidate(user=user, tenant=tenant)
-        except Exception as error:  # noqa: BLE001 - one user's notes must not stop the others'
-            telemetry.daily_notes_failed(user, f"{type(error).__name__}: {error}")
+    @in_thread
+    def _look(self, folder: Path) -> tuple[daily_notes.Signature, tuple[date, ...]]:
+        """Return the signature of a memory file, and the old days beside it."""
+        first_kept = self.clock.now().date() - timedelta(days=self.keep_days - 1)
+        return _read_memory(folder).signature, tuple(_days(folder, before=first_kept))
 
     async def _consolidate_day(self, folder: Path, day: date, user: str, tenant: str) -> int:
         """Do the missing steps for a day; repeat them if it was written meanwhile."""
-        file, memory_file = folder / f"{day}.md", folder / "MEMORY.md"
         facts = 0
-        while (text := await self._run(lambda: _read(file))) is not None:
-            source = fingerprint(text)
-            body = (await self._run(lambda: read_memory(_read(memory_file)))).body
-            if marker(day, source) not in body:
-                facts += await self._summarise(memory_file, day, text, user, tenant)
-            if await self._run(lambda: _read(file)) == text:
-                await self._run(lambda: _archive(file, text))
+        while found := await self._read_day(folder, day):
+            text, is_summarised = found
+            if not is_summarised:
+                section, new = await self._summarise(day, text, user, tenant)
+                await self._write_section(folder, section)
+                facts += new
+            await self._archive(folder, day, text)
         return facts
 
-    async def _summarise(
-        self, memory_file: Path, day: date, text: str, user: str, tenant: str
-    ) -> int:
+    @in_thread
+    def _read_day(self, folder: Path, day: date) -> tuple[str, bool] | None:
+        """Return the text of a day's file, and whether the memory file has its summary."""
+        text = _read(folder / f"{day}.md")
+        if text is None:
+            return None
+        summarised = daily_notes.marker(day, daily_notes.fingerprint(text))
+        return text, summarised in _read_memory(folder).body
+
+    async def _summarise(self, day: date, text: str, user: str, tenant: str) -> tuple[str, int]:
+        """Return the section for a day, and the number of its new facts, which are saved."""
         safe_text = await asyncio.to_thread(lambda: redact(_readable(text)))
-        source = fingerprint(text)
-        notes = notes_of_day(safe_text, day)
+        source = daily_notes.fingerprint(text)
+        notes = daily_notes.notes_of_day(safe_text, day)
         kept = await self._reflect(notes, safe_text, user, tenant) if notes else ()
         facts = 0
         if self.extract is not None and notes:
-            noted = DayNotes(day=day, notes=notes, source=source)
+            noted = daily_notes.DayNotes(day=day, notes=notes, source=source)
             facts = await self.extract(noted, user=user, tenant=tenant)
-        section = summary(day, source, kept, self.policy.note_format)
-        await self._run(lambda: _write_section(memory_file, section))
-        return facts
+        return daily_notes.summary(day, source, kept, self.policy.note_format), facts
 
     async def _reflect(
         self, notes: tuple[Note, ...], text: str, user: str, tenant: str
     ) -> tuple[Note, ...]:
         tokens = await asyncio.to_thread(self.count_text, text)
+        now = self.clock.now()
+        segment = Segment(
+            id=self.clock.new_id("day"),
+            generation=0,
+            first_seq=notes[0].first_seq,
+            last_seq=notes[-1].last_seq,
+            text=text,
+            notes=notes,
+            tokens=tokens,
+            source_tokens=tokens,
+            sum_tokens=tokens,
+            lost=(),
+            made_by="daily/1",
+            created_at=now,
+        )
         request = ReflectRequest(
             conversation=ConversationRef(tenant, f"daily notes of {user}"),
-            segments=(self._segment(notes, text, tokens),),
+            segments=(segment,),
             generation=1,
             target_tokens=max(MIN_TARGET_TOKENS, int(tokens * self.policy.reflect_ratio)),
             count_tokens=self.count_text,
             note_format=self.policy.note_format,
-            now=self.clock.now(),
+            now=now,
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             draft = await self.reflector.reflect(request)
@@ -269,21 +283,24 @@ class DailyNotes:
         )
         return draft.notes
 
-    def _segment(self, notes: tuple[Note, ...], text: str, tokens: int) -> Segment:
-        return Segment(
-            id=self.clock.new_id("day"),
-            generation=0,
-            first_seq=notes[0].first_seq,
-            last_seq=notes[-1].last_seq,
-            text=text,
-            notes=notes,
-            tokens=tokens,
-            source_tokens=tokens,
-            sum_tokens=tokens,
-            lost=(),
-            made_by="daily/1",
-            created_at=self.clock.now(),
-        )
+    @in_thread
+    def _write_section(self, folder: Path, section: str) -> None:
+        """Append a section to the memory file; earlier text stays, byte for byte."""
+        content = daily_notes.with_section(_read_memory(folder).body, section)
+        write_whole(folder / MEMORY_FILE, content.encode("utf-8", "surrogateescape"))
+
+    @in_thread
+    def _archive(self, folder: Path, day: date, text: str) -> None:
+        """Move a day's file to the archive, next to earlier files of that day, if unchanged."""
+        file, archive = folder / f"{day}.md", folder / "archive"
+        if _read(file) != text:
+            return
+        make_directory(archive)
+        target, number = archive / file.name, 1
+        while target.exists() and _read(target) != text:
+            number += 1
+            target = archive / f"{day}-{number}.md"
+        move(file, target)
 
     def _folder(self, user: str, tenant: str) -> Path:
         names = [safe_name(name) for name in (tenant, user) if name]
@@ -293,33 +310,20 @@ class DailyNotes:
             )
         return self.directory.joinpath(*names)
 
+    def _files(self, user: str, tenant: str) -> list[Path]:
+        """Return the Markdown files of a user, archived ones too."""
+        return sorted(self._folder(user, tenant).rglob("*.md"))
+
     async def _lock(self, folder: Path) -> Lock:
         """Acquire the right to consolidate or empty a folder; it is released when the process ends."""
         lock = Lock(folder / ".lock")
-        while not await self._run(lock.take):  # noqa: ASYNC110 - another process sends no signal
+        while not await self._take(lock):  # noqa: ASYNC110 - another process sends no signal
             await asyncio.sleep(WAIT_SECONDS)
         return lock
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await run_in_thread(work, what=f"daily notes in {str(self.directory)!r}")
-
-
-def _users(directory: Path) -> list[tuple[str, str]]:
-    """Return the tenants and users with a folder; other folders are ignored."""
-    if not directory.is_dir():
-        return []
-    folders = [f for t in sorted(directory.iterdir()) if t.is_dir() for f in sorted(t.iterdir())]
-    named = [(unquote(f.parent.name), unquote(f.name), f) for f in folders if f.is_dir()]
-    return [
-        (tenant, user)
-        for tenant, user, folder in named
-        if (safe_name(tenant), safe_name(user)) == (folder.parent.name, folder.name)
-    ]
-
-
-def _files(folder: Path) -> list[Path]:
-    """Return the Markdown files of a user, archived ones too."""
-    return sorted(folder.rglob("*.md"))
+    @in_thread
+    def _take(self, lock: Lock) -> bool:
+        return lock.take()
 
 
 def _days(folder: Path, *, before: date) -> list[date]:
@@ -341,31 +345,10 @@ def _read(file: Path) -> str | None:
         return None
 
 
+def _read_memory(folder: Path) -> daily_notes.Read:
+    return daily_notes.read_memory(_read(folder / MEMORY_FILE))
+
+
 def _readable(text: str) -> str:
     """Replace bytes that are not UTF-8, for models and the database."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _add(file: Path, heading: str, line: str) -> None:
-    make_directory(file.parent)
-    if not file.exists():
-        append_line(file, heading.encode())
-    append_line(file, line.encode("utf-8", "surrogateescape"))
-
-
-def _write_section(memory_file: Path, section: str) -> None:
-    """Append a section; earlier text stays, byte for byte."""
-    body = read_memory(_read(memory_file)).body
-    content = with_section(body, section)
-    write_whole(memory_file, content.encode("utf-8", "surrogateescape"))
-
-
-def _archive(file: Path, text: str) -> None:
-    """Move a day's file to the archive, next to earlier files of that day."""
-    archive = file.parent / "archive"
-    make_directory(archive)
-    target, number = archive / file.name, 1
-    while target.exists() and _read(target) != text:
-        number += 1
-        target = archive / f"{file.stem}-{number}{file.suffix}"
-    move(file, target)
