@@ -9,7 +9,7 @@ from remanence.context.context import Context
 from remanence.context.layout import ContextRequest, build_context, plain_context
 from remanence.engine.activation import activate_if_due
 from remanence.errors import RemanenceError, WrongUser
-from remanence.facts.conversation_facts import facts_block, owner_of
+from remanence.facts.conversation_facts import facts_block
 from remanence.facts.render import memories_text
 from remanence.pacing import give_priority
 from remanence.policy.schedule import observation_due
@@ -164,7 +164,7 @@ async def _with_facts(
 ) -> ContextRequest:
     """Return the request with the facts about the user, if there is one."""
     policy = runtime.policy
-    owner = owner_of(snapshot.state)
+    owner = snapshot.state.owner
     if owner is None or not policy.facts_tokens:
         return request
     if policy.facts_place == "prefix":
@@ -194,7 +194,7 @@ async def _with_quotes(
     runtime: Runtime, request: ContextRequest, snapshot: Snapshot, query: str | None
 ) -> ContextRequest:
     """Return the request with quotes for the query, unless the context shows the whole tape."""
-    state, owner = snapshot.state, owner_of(snapshot.state)
+    state, owner = snapshot.state, snapshot.state.owner
     whole = state.tail_seq <= 1 and state.last_sum_tokens < runtime.policy.context_tokens // 2
     if not query or not runtime.policy.recall_tokens or (whole and owner is None):
         return request

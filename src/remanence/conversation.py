@@ -30,7 +30,6 @@ from remanence.context_reader import (
 )
 from remanence.errors import ConversationNotFound, InvalidArgument
 from remanence.facts.api import Facts
-from remanence.facts.conversation_facts import owner_of
 from remanence.forgetting import find_mentions, forget_messages
 from remanence.pacing import Pacer, give_priority
 from remanence.policy.policy import Policy
@@ -119,7 +118,7 @@ class Conversation:
 
     async def owner(self) -> Owner | None:
         """Return the owner of this conversation's facts: the user whom its tape names."""
-        return owner_of(await self.state())
+        return (await self.state()).owner
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[str]:

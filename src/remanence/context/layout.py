@@ -131,7 +131,7 @@ class _Layout(NamedTuple):
         notes, hidden = self._fit_notes(notes, budget)
         tail = self._fit_tail(budget - _tokens(notes))
         stand_in = _blocks(self.count_text, ("stand_in", tail.stand_in))
-        volatile = f"{self._recalled(tail, notes)}\n\n{present}".strip()
+        volatile = f"{self._recall_block(tail, notes)}\n\n{present}".strip()
         omitted = [*self._without_notes(), *hidden, *tail.omitted]
         return Context(
             system=(*_with_breakpoints([*base, *facts, *notes]), *stand_in),
@@ -279,7 +279,7 @@ class _Layout(NamedTuple):
                 pieces.append(f"Current time: {_local_now(request.now, tail)}.{gap}")
         return "\n\n".join(pieces)
 
-    def _recalled(self, tail: FittedTail, notes: Sequence[SystemBlock]) -> str:
+    def _recall_block(self, tail: FittedTail, notes: Sequence[SystemBlock]) -> str:
         """Render the recalled passages that the context does not show already."""
         request, here = self.request, self.snapshot.state.ref.id
         cut = [gap for gap in tail.omitted if gap.reason == "excerpt"]

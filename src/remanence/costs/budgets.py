@@ -18,7 +18,7 @@ from remanence.protocols import (
     Reflector,
     ReflectRequest,
 )
-from remanence.types import Budget, BudgetState, ConversationRef, Draft, FactDraft, UsageTotal
+from remanence.types import Budget, BudgetState, ConversationRef, Draft, FactDraft
 
 Maker = TypeVar("Maker", bound=Observer | Reflector | FactExtractor)
 
@@ -56,7 +56,7 @@ class Budgets:
         states = await self.states(ref, user)
         for state in states:
             if state.level != "ok":
-                self._warn(state, _subject(state.budget, ref, user))
+                self._warn(state, ref, user)
         return next((state for state in states if state.level == "hard"), None)
 
     def renewal(self, budget: Budget) -> datetime | None:
@@ -75,9 +75,18 @@ class Budgets:
                 totals = await self._ledger.usage(tenant=ref.tenant, user=user, since=since)
             case "day":
                 totals = await self._ledger.usage(since=since)
-        return _spending(budget, totals)
+        counted = [total for total in totals if total.purpose != "chat"]
+        usd = sum(total.cost_usd or 0.0 for total in counted)
+        tokens = sum(total.input_tokens + total.output_tokens for total in counted)
+        level = budget.level(usd=usd, tokens=tokens)
+        return BudgetState(budget=budget, spent_usd=usd, spent_tokens=tokens, level=level)
 
-    def _warn(self, state: BudgetState, subject: str) -> None:
+    def _warn(self, state: BudgetState, ref: ConversationRef, user: str | None) -> None:
+        subject = {
+            "conversation": f"conversation {ref.id!r} of tenant {ref.tenant!r}",
+            "user": f"user {user!r} of tenant {ref.tenant!r}",
+            "day": "all conversations",
+        }[state.budget.scope]
         key = (state.budget, subject, state.budget.since(self._clock.now()), state.level)
         if key in self._warned:
             return
@@ -136,21 +145,3 @@ class BudgetedExtractor(_BudgetedMaker[FactExtractor]):
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
         return await (await self._choose(request)).extract(request)
-
-
-def _spending(budget: Budget, totals: Sequence[UsageTotal]) -> BudgetState:
-    counted = [total for total in totals if total.purpose != "chat"]
-    usd = sum(total.cost_usd or 0.0 for total in counted)
-    tokens = sum(total.input_tokens + total.output_tokens for total in counted)
-    level = budget.level(usd=usd, tokens=tokens)
-    return BudgetState(budget=budget, spent_usd=usd, spent_tokens=tokens, level=level)
-
-
-def _subject(budget: Budget, ref: ConversationRef, user: str | None) -> str:
-    match budget.scope:
-        case "conversation":
-            return f"conversation {ref.id!r} of tenant {ref.tenant!r}"
-        case "user":
-            return f"user {user!r} of tenant {ref.tenant!r}"
-        case "day":
-            return "all conversations"

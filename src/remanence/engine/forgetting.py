@@ -172,9 +172,8 @@ class Forgetting:
         self, state: MemoryState, buried: Mapping[int, Message], fact_ids: AbstractSet[str]
     ) -> tuple[str, ...]:
         """Return the facts from forgotten messages, and named ones with those they superseded."""
-        if state.user is None:
+        if (owner := state.owner) is None:
             return ()
-        owner = Owner(state.ref.tenant, state.user)
         facts = await self.store.facts(owner, history=True)
         named = with_superseded(facts, fact_ids)
         return tuple(

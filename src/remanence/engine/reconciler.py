@@ -23,7 +23,6 @@ from remanence.engine.steps import (
     wait,
 )
 from remanence.errors import StoreError
-from remanence.facts.conversation_facts import extract_facts
 from remanence.facts.extraction import Extraction
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
@@ -249,7 +248,7 @@ class Reconciler:
         if held_back := self._held_back("facts", look):
             return held_back
         visible = self.segment_writer.visible
-        extract = partial(extract_facts, self.extraction, look.snapshot, end, visible)
+        extract = partial(self.extraction.extract, look.snapshot, end, visible)
         return await self._run_leased("facts", state, extract)
 
     def _held_back(self, name: Literal["reflect", "facts"], look: _Look) -> Step | None:

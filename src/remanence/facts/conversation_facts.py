@@ -1,69 +1,16 @@
-"""Extract facts about the user from a conversation, and choose those that its context shows."""
+"""The facts that the contexts of a conversation show."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TypeAlias
 
-from remanence import telemetry
-from remanence.facts.extraction import Extraction
 from remanence.facts.render import facts_text, prefix_marker, render_curated
 from remanence.policy.cache_economics import is_cold
 from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, Store
 from remanence.stores.optional import write_if_possible
-from remanence.types import (
-    FactChanges,
-    FactsPin,
-    MemoryState,
-    Message,
-    Note,
-    Owner,
-    Segment,
-    Snapshot,
-)
+from remanence.types import FactsPin, Owner, Snapshot
 
 SHOWN_FACTS = 1_000
-EXTRACT_TOKENS = 8_000
-"""Tokens of messages per extraction, if the policy does not set `observe_max_tokens`."""
-
-
-Visible: TypeAlias = Callable[[MemoryState, Sequence[Message]], Awaitable[Sequence[Message]]]
-
-
-async def extract_facts(
-    extraction: Extraction, snapshot: Snapshot, end: int, visible: Visible
-) -> bool:
-    """Extract and commit the facts of the next messages of a conversation, up to *end*.
-
-    The extractor sees of them what *visible* returns.
-    Returns False if there are no messages, or if another worker committed first.
-    """
-    state, store = snapshot.state, extraction.store
-    messages = await store.messages(
-        state.ref,
-        after=state.facts_seq,
-        limit=end - state.facts_seq,
-        max_tokens=extraction.policy.observe_max_tokens or EXTRACT_TOKENS,
-    )
-    if not messages:
-        return False
-    last_seq = messages[-1].seq
-    changes = FactChanges()
-    owner = owner_of(state)
-    if owner is not None and (seen := await visible(state, messages)):
-        notes = tuple(_notes(snapshot.segments, after=state.facts_seq, last_seq=last_seq))
-        changes = await extraction.changes(owner, state.ref, messages=seen, notes=notes)
-    committed = await store.commit_facts(
-        state, changes, facts_seq=last_seq, at=extraction.clock.now()
-    )
-    if committed is not None:
-        telemetry.facts_committed(state.ref.id, len(changes.facts), len(changes.replaced))
-    return committed is not None
-
-
-def owner_of(state: MemoryState) -> Owner | None:
-    """Return the owner of the facts that a conversation may see; None if its tape has no user."""
-    return Owner(state.ref.tenant, state.user) if state.user else None
 
 
 async def facts_block(
@@ -102,10 +49,3 @@ async def facts_block(
         pin = FactsPin(marker=marker, text=text, at=now)
         await write_if_possible(store.pin_facts(state, owner, pin))
     return text
-
-
-def _notes(segments: Sequence[Segment], *, after: int, last_seq: int) -> Iterator[Note]:
-    """Yield the notes whose last message is in the range."""
-    for segment in segments:
-        if segment.last_seq > after and segment.first_seq <= last_seq:
-            yield from (note for note in segment.notes if after < note.last_seq <= last_seq)

@@ -1,17 +1,32 @@
-"""Extract facts from messages and merge them with the known ones."""
+"""Extract facts from messages, and merge them with the known ones."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from remanence import telemetry
 from remanence.clock import Clock
 from remanence.facts.merge import merge_facts
 from remanence.policy.policy import Policy
 from remanence.protocols import ExtractRequest, FactExtractor, Store
-from remanence.types import ConversationRef, FactChanges, Message, Note, Owner
+from remanence.types import (
+    ConversationRef,
+    FactChanges,
+    MemoryState,
+    Message,
+    Note,
+    Owner,
+    Snapshot,
+)
 
 KNOWN_FACTS = 2_000
 """The number of an owner's facts that new ones are compared with."""
+
+EXTRACT_TOKENS = 8_000
+"""Tokens of messages per extraction, if the policy does not set `observe_max_tokens`."""
+
+Visible: TypeAlias = Callable[[MemoryState, Sequence[Message]], Awaitable[Sequence[Message]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +37,39 @@ class Extraction:
     policy: Policy
     extractor: FactExtractor
     clock: Clock
+
+    async def extract(self, snapshot: Snapshot, end: int, visible: Visible) -> bool:
+        """Extract and commit the facts of the next messages of a conversation, up to *end*.
+
+        The extractor sees of them what *visible* returns. Returns False if there are no messages,
+        or if another worker committed first.
+        """
+        state, after = snapshot.state, snapshot.state.facts_seq
+        messages = await self.store.messages(
+            state.ref,
+            after=after,
+            limit=end - after,
+            max_tokens=self.policy.observe_max_tokens or EXTRACT_TOKENS,
+        )
+        if not messages:
+            return False
+        last_seq = messages[-1].seq
+        changes = FactChanges()
+        owner = state.owner
+        if owner is not None and (seen := await visible(state, messages)):
+            notes = [
+                note
+                for segment in snapshot.segments
+                for note in segment.notes
+                if after < note.last_seq <= last_seq
+            ]
+            changes = await self.changes(owner, state.ref, messages=seen, notes=notes)
+        committed = await self.store.commit_facts(
+            state, changes, facts_seq=last_seq, at=self.clock.now()
+        )
+        if committed is not None:
+            telemetry.facts_committed(state.ref.id, len(changes.facts), len(changes.replaced))
+        return committed is not None
 
     async def changes(
         self,

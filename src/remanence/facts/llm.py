@@ -60,7 +60,13 @@ class ModelFacts:
             user=request.user,
             stable=_prompt("extract"),
             sections=(
-                Section("known facts", tuple(_entries_of_known(request))),
+                Section(
+                    "known facts",
+                    tuple(
+                        Entry("", f"{number}. {redact(fact.summary)}")
+                        for number, fact in enumerate(request.known[:KNOWN_FACTS], start=1)
+                    ),
+                ),
                 *_source_sections(request),
             ),
             task=Template(_prompt("extract-task")).substitute(language=self._language_rule).strip(),
@@ -70,11 +76,6 @@ class ModelFacts:
 
 def _prompt(name: str) -> str:
     return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
-
-
-def _entries_of_known(request: ExtractRequest) -> Iterator[Entry]:
-    for number, fact in enumerate(request.known[:KNOWN_FACTS], start=1):
-        yield Entry("", f"{number}. {redact(fact.summary)}")
 
 
 def _source_sections(request: ExtractRequest) -> Iterator[Section]:

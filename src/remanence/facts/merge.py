@@ -1,9 +1,8 @@
 """Merge new facts with known ones: drop repetitions and supersede outdated facts."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import lru_cache
 
 from remanence.clock import Clock
@@ -54,7 +53,20 @@ def merge_facts(
     for draft in drafts:
         if not draft.summary.strip() or board.repeats(draft):
             continue
-        fact = _fact(draft, owner, source, made_by, clock.new_id("fact"), now)
+        fact = Fact(
+            id=clock.new_id("fact"),
+            tenant=owner.tenant,
+            user=owner.user,
+            summary=" ".join(draft.summary.split()),
+            type=draft.type,
+            tags=tuple(dict.fromkeys(draft.tags)),
+            conversation=source.id if source else None,
+            first_seq=draft.first_seq,
+            last_seq=draft.last_seq,
+            made_by=made_by,
+            created_at=now,
+            valid_from=draft.valid_from or now,
+        )
         if not board.is_outdated(fact):
             board.add(fact, draft)
     return FactChanges(facts=tuple(board.added.values()), replaced=board.replaced)
@@ -95,41 +107,13 @@ class _Board:
         self.added[fact.id] = fact
 
 
-def _fact(
-    draft: FactDraft,
-    owner: Owner,
-    source: ConversationRef | None,
-    made_by: str,
-    fact_id: str,
-    now: datetime,
-) -> Fact:
-    return Fact(
-        id=fact_id,
-        tenant=owner.tenant,
-        user=owner.user,
-        summary=" ".join(draft.summary.split()),
-        type=draft.type,
-        tags=tuple(dict.fromkeys(draft.tags)),
-        conversation=source.id if source else None,
-        first_seq=draft.first_seq,
-        last_seq=draft.last_seq,
-        made_by=made_by,
-        created_at=now,
-        valid_from=draft.valid_from or now,
-    )
-
-
 def _same(one: str, other: str) -> bool:
     """Return whether two summaries say the same: nearly all words match, and every number."""
     a, b = _meaning(one), _meaning(other)
     if a.numbers != b.numbers or a.speaker != b.speaker:
         return False
-    return one.casefold() == other.casefold() or _share(a.bag, b.bag) >= _ALIKE
-
-
-def _share(one: Collection[str], other: Collection[str]) -> float:
-    either = len(set(one) | set(other))
-    return len(set(one) & set(other)) / either if either else 0.0
+    shared = len(a.bag & b.bag) / (len(a.bag | b.bag) or 1)
+    return one.casefold() == other.casefold() or shared >= _ALIKE
 
 
 def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
@@ -138,7 +122,9 @@ def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
     mine, theirs = _meaning(new.summary), _meaning(old.summary)
     if mine.speaker != theirs.speaker:
         return False
-    if draft.supersedes and _takes_back(mine, _meaning(draft.supersedes).bag, theirs):
+    # A retracted value is that of the old fact if both facts are about the same thing.
+    retracted = _meaning(draft.supersedes or "").bag
+    if retracted and retracted <= theirs.bag and mine.bag & theirs.bag - retracted:
         return True
     return new.valid_from >= old.valid_from and _is_other_value(new, old)
 
@@ -153,11 +139,6 @@ def _is_other_value(new: Fact, old: Fact) -> bool:
         or _other_value(mine, theirs)
         or ("event" not in (new.type, old.type) and _other_measure(mine, theirs))
     )
-
-
-def _takes_back(mine: _Meaning, old_value: frozenset[str], theirs: _Meaning) -> bool:
-    """Return whether the old fact has the retracted value and is about the same thing."""
-    return bool(old_value) and old_value <= theirs.bag and bool(mine.bag & theirs.bag - old_value)
 
 
 def _other_value(mine: _Meaning, theirs: _Meaning) -> bool:
@@ -207,11 +188,8 @@ def _meaning(summary: str) -> _Meaning:
 
 def _terms(word: Word) -> tuple[str, ...]:
     """Return the terms of a word; names and numbers stay whole, as similar ones differ."""
-    return (
-        (word.key,)
-        if word.key.isascii() and (word.is_name or _has_digit(word))
-        else terms(word.key)
-    )
+    is_whole = word.key.isascii() and (word.is_name or _has_digit(word))
+    return (word.key,) if is_whole else terms(word.key)
 
 
 def _has_digit(word: Word) -> bool:

@@ -1,11 +1,14 @@
 """Merging the hits of several searches: fused by rank, cut to snippets and to a budget."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from remanence.protocols import CountTokens
 from remanence.types import Fact, Hit
+
+Found = TypeVar("Found")
 
 RANK_CONSTANT = 60
 """Constant k of reciprocal rank fusion (Cormack et al., 2009): the higher, the flatter."""
@@ -17,17 +20,28 @@ _MAX_QUERY = 400
 """Characters of a query that snippets are matched against."""
 
 
-def fuse(rankings: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
-    """The hits of all rankings, best first: each counts for 1 / (60 + its rank) in each of them."""
-    scores: dict[tuple[str, str, int, str], float] = {}
-    found: dict[tuple[str, str, int, str], Hit] = {}
+def by_reciprocal_rank(
+    rankings: Iterable[Iterable[Found]], key: Callable[[Found], Hashable]
+) -> list[tuple[Found, float]]:
+    """Return what rankings found, best first: each counts for 1 / (60 + its rank) in each of them.
+
+    Of those with the same key the first stays.
+    """
+    scores: dict[Hashable, float] = {}
+    first: dict[Hashable, Found] = {}
     for ranking in rankings:
-        for rank, hit in enumerate(ranking, start=1):
-            key = (hit.kind, hit.source_id, hit.first_seq, hit.text)
-            scores[key] = scores.get(key, 0.0) + 1 / (RANK_CONSTANT + rank)
-            found.setdefault(key, hit)
-    order = sorted(found, key=lambda key: -scores[key])
-    return tuple(replace(found[key], score=scores[key]) for key in order)
+        for rank, found in enumerate(ranking, start=1):
+            scores[key(found)] = scores.get(key(found), 0.0) + 1 / (RANK_CONSTANT + rank)
+            first.setdefault(key(found), found)
+    return [(first[each], scores[each]) for each in sorted(first, key=lambda each: -scores[each])]
+
+
+def fuse(rankings: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
+    """Return the hits of all rankings, best first, with their scores."""
+    fused = by_reciprocal_rank(
+        rankings, lambda hit: (hit.kind, hit.source_id, hit.first_seq, hit.text)
+    )
+    return tuple(replace(hit, score=score) for hit, score in fused)
 
 
 def fact_hit(fact: Fact) -> Hit:
@@ -84,15 +98,12 @@ def _places(text: str, query: str) -> Iterator[int]:
     for word in dict.fromkeys(_WORD.findall(query[:_MAX_QUERY])):
         if word.isascii() and len(word) < _SHORTEST_WORD:
             continue
-        for part in {word} if word.isascii() else {word, *_pairs(word)}:
+        pairs = () if word.isascii() else (word[at : at + 2] for at in range(len(word) - 1))
+        for part in {word, *pairs}:
             place = text.find(part)
             while place >= 0:
                 yield place
                 place = text.find(part, place + len(part))
-
-
-def _pairs(word: str) -> Iterator[str]:
-    yield from (word[place : place + 2] for place in range(len(word) - 1))
 
 
 def _densest(places: Sequence[int], width: int) -> int:

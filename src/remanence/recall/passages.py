@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.protocols import CountTokens
-from remanence.recall.fusion import RANK_CONSTANT, snippet
+from remanence.recall.fusion import by_reciprocal_rank, snippet
 from remanence.types import Hit
 
 PASSAGE_CHARACTERS: Final = 220
@@ -73,7 +73,12 @@ def question_of(turn: str) -> str:
     A long turn may contain a pasted page that is not part of the question.
     """
     text = turn.strip()
-    return text if len(text) <= LONG_TURN else "\n".join(_asking(text))
+    if len(text) <= LONG_TURN:
+        return text
+    sentences = [sentence for s in _SENTENCE.findall(text) if (sentence := s.strip())]
+    questions = [s for s in sentences[1:-1] if s.endswith(("?", "？"))]
+    chosen = (*sentences[:1], *questions[-QUESTIONS:], *sentences[1:][-1:])
+    return "\n".join(sentence[:LONG_TURN] for sentence in chosen)
 
 
 def telling_words(question: str) -> str:
@@ -122,14 +127,11 @@ def merge_quotes(rankings: Iterable[Sequence[Quote]]) -> tuple[Quote, ...]:
 
     A fact counts as a quote of the message that it comes from; the better of the two stays.
     """
-    scores: dict[tuple[str | None, int | str], float] = {}
-    best: dict[tuple[str | None, int | str], Quote] = {}
-    for ranking in rankings:
-        for rank, quote in enumerate(ranking, start=1):
-            source = quote.hit.conversation, quote.hit.first_seq or quote.hit.source_id
-            scores[source] = scores.get(source, 0.0) + 1 / (RANK_CONSTANT + rank)
-            best.setdefault(source, quote)
-    return tuple(best[source] for source in sorted(best, key=lambda source: -scores[source]))
+    fused = by_reciprocal_rank(
+        rankings,
+        lambda quote: (quote.hit.conversation, quote.hit.first_seq or quote.hit.source_id),
+    )
+    return tuple(quote for quote, _ in fused)
 
 
 def render_quotes(
@@ -152,13 +154,6 @@ def render_quotes(
 
 def _origin(hit: Hit) -> str:
     return f"fact {hit.source_id}" if hit.kind == "fact" else f"message {hit.first_seq}"
-
-
-def _asking(text: str) -> Iterator[str]:
-    sentences = [sentence for s in _SENTENCE.findall(text) if (sentence := s.strip())]
-    questions = [s for s in sentences[1:-1] if s.endswith(("?", "？"))]
-    for sentence in (*sentences[:1], *questions[-QUESTIONS:], *sentences[1:][-1:]):
-        yield sentence[:LONG_TURN]
 
 
 def _terms(query: str) -> Iterator[str]:
@@ -210,25 +205,23 @@ def _weights(
             counts[term] = counts.get(term, 0) + len(starts)
             upper = sum(hit.text[start : start + 1].isupper() for start in starts)
             capitals[term] = capitals.get(term, 0) + upper
-    return {
-        term: math.log1p(passages / count) * _factor(term, capitals[term] / count)
-        for term, count in counts.items()
-    }
-
-
-def _factor(term: str, capitals: float) -> float:
-    if " " in term:
-        return PAIR_WEIGHT
-    named = capitals > 0.7 or any(character.isdigit() for character in term)
-    return NAME_WEIGHT if named else 1.0
+    weights: dict[str, float] = {}
+    for term, count in counts.items():
+        is_name = capitals[term] > 0.7 * count or any(map(str.isdigit, term))
+        factor = PAIR_WEIGHT if " " in term else NAME_WEIGHT if is_name else 1.0
+        weights[term] = math.log1p(passages / count) * factor
+    return weights
 
 
 def _passage(hit: Hit, places: Mapping[str, Sequence[int]], weights: Mapping[str, float]) -> Quote:
     """Return the passage of a text that matches the query best."""
     score, first, last = _densest(places, weights)
-    start, end = _sentences(hit.text, first, last)
-    whole = _line(hit.text[start : _continuation(hit.text, start, end)])
-    return Quote(hit, whole, _line(hit.text[start:end]), score)
+    start, end = _whole_sentences(hit.text, first, last)
+    # The sentences after it that still fit.
+    high = min(len(hit.text), start + PASSAGE_CHARACTERS)
+    ends = [joint.end() for joint in _JOINT.finditer(hit.text, end, max(end, high))]
+    further = max([end, *ends, *([high] if high == len(hit.text) else [])])
+    return Quote(hit, _line(hit.text[start:further]), _line(hit.text[start:end]), score)
 
 
 def _densest(
@@ -239,7 +232,11 @@ def _densest(
     stretch: deque[_Place] = deque()
     best = score = 0.0
     first = last = 0
-    for place in merge(*(_of_term(term, starts) for term, starts in places.items())):
+    by_term = (
+        [_Place(start, start + len(term), term) for start in starts]
+        for term, starts in places.items()
+    )
+    for place in merge(*by_term):
         stretch.append(place)
         counts[place.term] = counts.get(place.term, 0) + 1
         if counts[place.term] == 1:
@@ -254,35 +251,16 @@ def _densest(
     return best, first, last
 
 
-def _of_term(term: str, starts: Iterable[int]) -> Iterator[_Place]:
-    return (_Place(start, start + len(term), term) for start in starts)
-
-
-def _sentences(text: str, first: int, last: int) -> tuple[int, int]:
+def _whole_sentences(text: str, first: int, last: int) -> tuple[int, int]:
     """Extend a stretch to whole sentences, or to whole words where sentences are long."""
     low, high = max(0, first - REACH), min(len(text), last + REACH)
     starts = [joint.end() for joint in _JOINT.finditer(text, low, first)]
-    ends = [joint.end() for joint in _JOINT.finditer(text, last, high)]
-    start = starts[-1] if starts else _word_start(text, low, first)
-    whole = [end for end in ends if end - start >= MIN_PASSAGE]
-    return start, whole[0] if whole else _word_end(text, last, high)
-
-
-def _continuation(text: str, start: int, end: int) -> int:
-    """Return the end of the sentences after a passage that still fit."""
-    high = min(len(text), start + PASSAGE_CHARACTERS)
-    ends = [joint.end() for joint in _JOINT.finditer(text, end, high)] if high > end else []
-    return max([end, *ends, *([high] if high == len(text) else [])])
-
-
-def _word_start(text: str, low: int, first: int) -> int:
     space = text.find(" ", low, first) if low else -1
-    return space + 1 if space >= 0 else low
-
-
-def _word_end(text: str, last: int, high: int) -> int:
+    start = starts[-1] if starts else max(low, space + 1)
+    ends = (joint.end() for joint in _JOINT.finditer(text, last, high))
     space = text.rfind(" ", last, high) if high < len(text) else -1
-    return space if space >= 0 else high
+    word_end = space if space >= 0 else high
+    return start, next((end for end in ends if end - start >= MIN_PASSAGE), word_end)
 
 
 def _line(text: str) -> str:

@@ -34,10 +34,14 @@ class QdrantFactVectors:
         if not vectors:
             return
         name = self._name(model)
-        await self._make(name, len(next(iter(vectors.values()))))
+        size = len(next(iter(vectors.values())))
+        async with self._making:
+            if not await self._exists(name):
+                config = models.VectorParams(size=size, distance=models.Distance.COSINE)
+                await self._client.create_collection(name, vectors_config=config)
         points = [
             models.PointStruct(
-                id=_point_id(owner, fact_id),
+                id=str(uuid.uuid5(_NAMESPACE, "\0".join((*owner, fact_id)))),
                 vector=[float(value) for value in vector],
                 payload={"tenant": owner.tenant, "user": owner.user, "fact": fact_id},
             )
@@ -54,7 +58,7 @@ class QdrantFactVectors:
         response = await self._client.query_points(
             name,
             query=[float(value) for value in vector],
-            query_filter=_of(owner),
+            query_filter=models.Filter(must=[*_conditions(owner)]),
             limit=limit,
             with_payload=True,
         )
@@ -83,23 +87,6 @@ class QdrantFactVectors:
         if name not in self._known and await self._client.collection_exists(name):
             self._known.add(name)
         return name in self._known
-
-    async def _make(self, name: str, size: int) -> None:
-        async with self._making:
-            if await self._exists(name):
-                return
-            await self._client.create_collection(
-                name,
-                vectors_config=models.VectorParams(size=size, distance=models.Distance.COSINE),
-            )
-
-
-def _point_id(owner: Owner, fact_id: str) -> str:
-    return str(uuid.uuid5(_NAMESPACE, "\0".join((*owner, fact_id))))
-
-
-def _of(owner: Owner) -> models.Filter:
-    return models.Filter(must=[*_conditions(owner)])
 
 
 def _conditions(owner: Owner) -> list[models.FieldCondition]:

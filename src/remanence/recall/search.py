@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from remanence import telemetry
 from remanence.policy.policy import Policy
@@ -29,7 +29,6 @@ QUOTED_POOL = 250
 In a long message a few common words outweigh a rare name.
 """
 
-
 LONG_TEXTS = 20_000
 """Characters of the hits from which they are scanned in a thread, off the event loop.
 
@@ -37,6 +36,8 @@ The query counts once per text, as all its words are matched against each.
 """
 
 _Found = TypeVar("_Found")
+_Meaning: TypeAlias = tuple[str, Sequence[float]]
+"""The name of an embedder, and the vector that it made of a query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +63,14 @@ class Search:
         if limit < 1 or not query.strip():
             return ()
         pool = max(MIN_POOL, POOL_FACTOR * limit)
-        vector = await self._vector(query)
+        meaning = await self._meaning(query)
         worded = await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
         question = telling_words(question_of(query))
         rankings = [await _beside_the_loop(lambda: by_passage(worded, question), worded, query)]
-        if vector is not None and self.embedder is not None:
-            name = self.embedder.name
-            rankings.append(await self.store.nearest(ref, name, vector, limit=pool, only=only))
+        if meaning is not None:
+            rankings.append(await self.store.nearest(ref, *meaning, limit=pool, only=only))
         if owner is not None:
-            for facts in await self._fact_rankings(owner, query, vector, pool):
+            for facts in await self._fact_rankings(owner, query, meaning, pool):
                 hits = [fact_hit(fact) for fact in facts if source in (None, fact.conversation)]
                 rankings.append(tuple(hit for hit in hits if only.allows(hit)))
         best = fuse(rankings)[:limit]
@@ -82,19 +82,18 @@ class Search:
         """Return passages of messages of *ref* and facts of *owner* that answer the turn."""
         question = question_of(turn)
         query = telling_words(question)
-        vector = await self._vector(question) if question else None
+        meaning = await self._meaning(question) if question else None
         worded: list[Hit] = []
         near: list[Sequence[Quote]] = []
         if ref is not None:
             only = RecallFilter(kind="message")
             if query:
                 worded += await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
-            if vector is not None and self.embedder is not None:
-                name = self.embedder.name
-                hits = await self.store.nearest(ref, name, vector, limit=MIN_POOL, only=only)
+            if meaning is not None:
+                hits = await self.store.nearest(ref, *meaning, limit=MIN_POOL, only=only)
                 near.append(near_quotes(hits, query))
         if owner is not None and question:
-            by_words, *by_meaning = await self._fact_rankings(owner, query, vector, MIN_POOL)
+            by_words, *by_meaning = await self._fact_rankings(owner, query, meaning, MIN_POOL)
             worded += map(fact_hit, by_words)
             near += [near_quotes(map(fact_hit, facts), query) for facts in by_meaning]
         found = await _beside_the_loop(lambda: quotes(worded, query), worded, query)
@@ -104,50 +103,47 @@ class Search:
         """Return the owner's best matching facts."""
         if limit < 1 or not query.strip():
             return ()
-        vector = await self._vector(query)
         pool = max(MIN_POOL, POOL_FACTOR * limit)
-        rankings = await self._fact_rankings(owner, query, vector, pool)
+        rankings = await self._fact_rankings(owner, query, await self._meaning(query), pool)
         by_id = {fact.id: fact for ranking in rankings for fact in ranking}
         best = fuse([fact_hit(fact) for fact in ranking] for ranking in rankings)
         return tuple(by_id[hit.source_id] for hit in best[:limit])
 
     async def _fact_rankings(
-        self, owner: Owner, query: str, vector: Sequence[float] | None, limit: int
+        self, owner: Owner, query: str, meaning: _Meaning | None, limit: int
     ) -> list[tuple[Fact, ...]]:
         rankings = [await self.store.search_facts(owner, query, limit=limit)]
-        if vector is not None and self.embedder is not None:
-            name = self.embedder.name
-            if self.fact_vectors is None:
-                rankings.append(await self.store.nearest_facts(owner, name, vector, limit=limit))
-            else:
-                rankings.append(await self._near(self.fact_vectors, owner, vector, limit))
+        if meaning is not None and self.fact_vectors is None:
+            rankings.append(await self.store.nearest_facts(owner, *meaning, limit=limit))
+        elif meaning is not None and self.fact_vectors is not None:
+            rankings.append(await self._near(self.fact_vectors, owner, meaning, limit))
         return rankings
 
     async def _near(
-        self, vectors: FactVectors, owner: Owner, vector: Sequence[float], limit: int
+        self, vectors: FactVectors, owner: Owner, meaning: _Meaning, limit: int
     ) -> tuple[Fact, ...]:
         """Return the nearest current facts; none while the vectors are unavailable."""
-        assert self.embedder is not None
         try:
             async with asyncio.timeout(self.policy.recall_timeout_seconds):
-                ids = await vectors.nearest(owner, self.embedder.name, vector, limit=limit)
+                ids = await vectors.nearest(owner, *meaning, limit=limit)
         except Exception as error:  # noqa: BLE001 - words alone still find something
             telemetry.embedding_failed(type(error).__name__, str(error), 1)
             return ()
         facts = [await self.store.fact(owner, fact_id) for fact_id in ids]
         return tuple(fact for fact in facts if fact is not None and fact.valid_to is None)
 
-    async def _vector(self, query: str) -> Sequence[float] | None:
+    async def _meaning(self, query: str) -> _Meaning | None:
         """Return the query's vector; None without an embedder or if it fails or times out."""
         if self.embedder is None:
             return None
         try:
             async with asyncio.timeout(self.policy.recall_timeout_seconds):
                 vectors = await self.embedder.embed([query])
-            return check_vectors(self.embedder, [query], vectors)[0]
+            vector = check_vectors(self.embedder, [query], vectors)[0]
         except Exception as error:  # noqa: BLE001 - words alone still find something
             telemetry.embedding_failed(type(error).__name__, str(error), 1)
             return None
+        return self.embedder.name, vector
 
 
 async def _beside_the_loop(look: Callable[[], _Found], hits: Sequence[Hit], query: str) -> _Found:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple, TypeAlias
 
-from remanence.types.fact import FactsPin
+from remanence.types.fact import FactsPin, Owner
 from remanence.types.segment import Segment
 from remanence.wire.message import Message
 
@@ -76,6 +76,11 @@ class MemoryState:
     look_at: datetime | None = field(default=None, compare=False)
     look_tokens: int = field(default=0, compare=False)
     erasures: int = 0
+
+    @property
+    def owner(self) -> Owner | None:
+        """The owner of the facts that the conversation may see; None if its tape has no user."""
+        return Owner(self.ref.tenant, self.user) if self.user else None
 
     @property
     def failures(self) -> int:
