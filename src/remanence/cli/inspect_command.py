@@ -76,7 +76,6 @@ async def run(
 async def _list(
     settings: Settings, *, tenant: str | None, after: str | None, limit: int, as_json: bool
 ) -> None:
-    """List the conversations of one tenant or of all, by tenant and id."""
     start = ConversationRef(tenant or DEFAULT_TENANT, after) if after is not None else None
     async with open_existing(settings) as memory:
         found = await memory.conversations(tenant=tenant, after=start, limit=limit + 1)
@@ -138,7 +137,6 @@ async def _show(chat: Conversation, *, version: int | None, flush: bool, as_json
 
 
 async def _show_segment(chat: Conversation, segment_id: str, *, as_json: bool) -> None:
-    """Show a segment, its lost literals and its source messages."""
     source = await chat.source(segment_id)
     segment = next((each for each in await live_segments(chat) if each.id == segment_id), None)
     if as_json:

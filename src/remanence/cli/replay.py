@@ -1,12 +1,12 @@
 """Replay of a transcript on a tape, turn by turn, as if it happened now."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from remanence.cli.transcripts import ID_PREFIX, Entry, Transcript
-from remanence.cli.verify import Verdict, verify
+from remanence.cli.verify import verify
 from remanence.clock import SystemClock
 from remanence.context.context import Context
 from remanence.conversation import Conversation
@@ -48,12 +48,15 @@ class TapeClock(SystemClock):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """The memory of a replayed transcript: its live segments, oldest first, and a context."""
+    """The memory of a replayed transcript: its live segments, oldest first, and a context.
+
+    `violations` are those of each promise, normally none.
+    """
 
     state: MemoryState
     segments: tuple[Segment, ...]
     context: Context
-    verdict: Verdict
+    violations: Mapping[str, Sequence[str]]
 
 
 def replay_policy(settings: Settings, *, ratio: float | None) -> Policy:
@@ -122,8 +125,8 @@ async def replay(
         context, state = await chat.context(), await chat.state()
         segments = await live_segments(chat)
         tail = await chat.messages(after=state.tail_seq - 1)
-    verdict = verify(policy, state, segments, tail, context)
-    return ReplayResult(state=state, segments=segments, context=context, verdict=verdict)
+    found = verify(policy, state, segments, tail, context)
+    return ReplayResult(state=state, segments=segments, context=context, violations=found)
 
 
 def batches(entries: Iterable[Entry]) -> Iterator[tuple[Message, ...]]:

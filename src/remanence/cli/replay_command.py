@@ -16,6 +16,7 @@ from remanence.cli.options import Database, TranscriptFile
 from remanence.cli.replay import MEMORY_URL, ReplayResult, replay, replay_policy
 from remanence.cli.settings import load
 from remanence.cli.transcripts import Transcript, open_transcript
+from remanence.cli.verify import PROMISES
 from remanence.policy.presets import Preset
 
 SHOWN_PLACES = 10
@@ -69,9 +70,10 @@ async def run(
         output.write_json(_document(replayed), json_target)
     if json_target != "-":
         _print_summary(transcript, replayed)
-    for violation in replayed.verdict.violations:
-        output.warn(f"broken promise: {violation}")
-    return FAILED if replayed.verdict.violations else 0
+    for name, violations in replayed.violations.items():
+        for violation in violations:
+            output.warn(f"broken promise: {PROMISES[name]}: {violation}")
+    return FAILED if any(replayed.violations.values()) else 0
 
 
 def _document(replayed: ReplayResult) -> dict[str, object]:
@@ -88,7 +90,7 @@ def _document(replayed: ReplayResult) -> dict[str, object]:
         "stats": {
             **stats_document(context),
             "cursors": cursors_document(state),
-            "checks": replayed.verdict,
+            "checks": replayed.violations,
         },
     }
 
@@ -107,11 +109,6 @@ def _print_summary(transcript: Transcript, replayed: ReplayResult) -> None:
     if replayed.state.last_error:
         output.line(f"The last step failed: {replayed.state.last_error}", style="yellow")
     output.heading("Checks")
-    verdict = replayed.verdict
-    for name, found in (
-        ("live segments tile the tape", verdict.tiling),
-        ("valid for Anthropic's Messages API", verdict.anthropic),
-        ("valid for OpenAI's Chat Completions", verdict.openai),
-        ("raw tail within its budget", verdict.tail),
-    ):
-        output.line(f"{'FAILED' if found else 'ok':<6} {name}", style="red" if found else None)
+    for name, promise in PROMISES.items():
+        found = replayed.violations[name]
+        output.line(f"{'FAILED' if found else 'ok':<6} {promise}", style="red" if found else None)

@@ -1,7 +1,6 @@
 """Checks of a replayed memory: coverage, valid requests and a bounded tail."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 from remanence.context.context import Context
 from remanence.policy.policy import Policy
@@ -11,26 +10,12 @@ from remanence.types import MemoryState, Message, Segment
 from remanence.wire.boundaries import groups, is_turn_open
 from remanence.wire.validate import anthropic_problems, openai_problems
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The violations of each promise, one sentence each; normally there are none."""
-
-    tiling: tuple[str, ...]
-    anthropic: tuple[str, ...]
-    openai: tuple[str, ...]
-    tail: tuple[str, ...]
-
-    @property
-    def violations(self) -> tuple[str, ...]:
-        """All violations, each with the promise that it breaks."""
-        named = {
-            "tiling": self.tiling,
-            "anthropic request": self.anthropic,
-            "openai request": self.openai,
-            "raw tail": self.tail,
-        }
-        return tuple(f"{name}: {what}" for name, found in named.items() for what in found)
+PROMISES = {
+    "tiling": "live segments tile the tape",
+    "anthropic": "valid for Anthropic's Messages API",
+    "openai": "valid for OpenAI's Chat Completions",
+    "tail": "raw tail within its budget",
+}
 
 
 def verify(
@@ -39,14 +24,14 @@ def verify(
     segments: Sequence[Segment],
     tail: Sequence[Message],
     context: Context,
-) -> Verdict:
-    """Check the live *segments*, the raw *tail* and a *context* of one conversation."""
-    return Verdict(
-        tiling=tuple(filter(None, [tiling_problem(state, segments)])),
-        anthropic=anthropic_problems(context.to_anthropic()),
-        openai=openai_problems(context.to_openai()),
-        tail=tuple(tail_problems(policy, state, tail, segments)),
-    )
+) -> Mapping[str, Sequence[str]]:
+    """Return the violations of each promise by the live *segments*, the *tail* and a *context*."""
+    return {
+        "tiling": [*filter(None, [tiling_problem(state, segments)])],
+        "anthropic": anthropic_problems(context.to_anthropic()),
+        "openai": openai_problems(context.to_openai()),
+        "tail": [*tail_problems(policy, state, tail, segments)],
+    }
 
 
 def tiling_problem(state: MemoryState, segments: Sequence[Segment]) -> str | None:

@@ -100,32 +100,21 @@ class TurnResponse(Response):
                 group.create_task(_end_at(_shutdown(self._ending), turn, pieces)),
             )
             try:
-                await (self._send_events if self._stream else self._send_reply)(
-                    pieces, scope, receive, send_named
-                )
+                await self._send(pieces, scope, receive, send_named)
             finally:
                 for task in (turn, *watches):
                     task.cancel()
 
-    async def _send_reply(
-        self, pieces: asyncio.Queue[Piece], scope: Scope, receive: Receive, send: Send
-    ) -> None:
-        while True:
-            match await pieces.get():
-                case _Left():
-                    return None
-                case Done(reply=reply):
-                    response: Response = JSONResponse(self._done_event(reply))
-                    return await response(scope, receive, send)
-                case Exception() as error:
-                    return await response_to(error)(scope, receive, send)
-
-    async def _send_events(
+    async def _send(
         self, pieces: asyncio.Queue[Piece], scope: Scope, receive: Receive, send: Send
     ) -> None:
         piece = await self._next(pieces)
         if isinstance(piece, Exception):
             return await response_to(piece)(scope, receive, send)
+        if isinstance(piece, Done) and not self._stream:
+            return await JSONResponse(self._done_event(piece.reply))(scope, receive, send)
+        if isinstance(piece, _Left):
+            return None
         headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while not isinstance(piece, _Left):
@@ -138,9 +127,9 @@ class TurnResponse(Response):
         return None
 
     async def _next(self, pieces: asyncio.Queue[Piece]) -> Piece | None:
-        """Return the next piece; None after `keep_alive_seconds` without one."""
+        """Return the next piece; None after `keep_alive_seconds` of a stream without one."""
         try:
-            async with asyncio.timeout(self._keep_alive_seconds):
+            async with asyncio.timeout(self._keep_alive_seconds if self._stream else None):
                 return await pieces.get()
         except TimeoutError:
             return None

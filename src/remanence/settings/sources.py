@@ -108,7 +108,6 @@ def variable(key: str) -> str:
 
 @cache
 def _key_types() -> Mapping[str, Any]:  # types with their ranges
-    """Return the type of each key."""
     types = {name: kind for name, kind in field_types(Settings).items() if name != "policy"}
     return types | {f"policy.{name}": kind for name, kind in field_types(Policy).items()}
 
