@@ -1,15 +1,14 @@
 """Schema migrations. Their SQL is in numbered files, one folder per backend."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import NamedTuple
 
 from remanence.errors import NewerSchema
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+class Migration(NamedTuple):
     """One numbered step; never edited after release."""
 
     number: int
@@ -20,15 +19,11 @@ class Migration:
 @cache
 def load(package: str) -> tuple[Migration, ...]:
     """Return the migrations of *package* in order of their numbers; read its files once."""
-    folder = resources.files(package) / "migrations"
-    files = (file for file in folder.iterdir() if file.name.endswith(".sql"))
-    steps = (_migration(file.name, file.read_text(encoding="utf-8")) for file in files)
-    return tuple(sorted(steps, key=lambda step: step.number))
-
-
-def _migration(file_name: str, sql: str) -> Migration:
-    number, _, name = file_name.removesuffix(".sql").partition("_")
-    return Migration(number=int(number), name=name, sql=sql)
+    files = sorted((resources.files(package) / "migrations").iterdir(), key=lambda file: file.name)
+    return tuple(
+        Migration(int(file.name[:4]), file.name[5:].removesuffix(".sql"), file.read_text("utf-8"))
+        for file in files
+    )
 
 
 def due(

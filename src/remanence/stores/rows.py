@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Generic, LiteralString, NamedTuple, TypeVar
 
@@ -165,25 +165,45 @@ class Codec(NamedTuple):
     decode: Callable[[Any], Any]
 
 
-_INSTANT = Codec(encode_instant, decode_time)
-_FAILURE = Codec(_encode_failure, _decode_failure)
-_TEXTS = Codec(encode_json, _decode_texts)
+_CODECS: Mapping[str, Codec] = {
+    "content": Codec(encode_content, decode_content),
+    "notes": Codec(encode_notes, decode_notes),
+    "dropped": Codec(_encode_dropped, _decode_dropped),
+    "failed": Codec(encode_json, decode_failed),
+    **dict.fromkeys(("lost", "tags"), Codec(encode_json, _decode_texts)),
+    **dict.fromkeys(
+        ("observe_failure", "reflect_failure", "facts_failure"),
+        Codec(_encode_failure, _decode_failure),
+    ),
+    **dict.fromkeys(
+        (
+            "at",
+            "created_at",
+            "last_message_at",
+            "last_observed_at",
+            "last_reflected_at",
+            "lease_until",
+            "look_at",
+            "valid_from",
+            "valid_to",
+        ),
+        Codec(encode_instant, decode_time),
+    ),
+}
+"""The fields that are not stored as they are, in whatever table."""
 
 
 class Rows(Generic[T]):
-    """The rows of a type: its columns, which have the names of the fields, in a fixed order.
+    """The rows of a type: its columns, which have the names of the fields, in a fixed order."""
 
-    Fields without a codec are stored as they are; None is NULL.
-    """
-
-    def __init__(self, kind: type[T], name: str, columns: LiteralString, **codecs: Codec) -> None:
+    def __init__(self, kind: type[T], name: str, columns: LiteralString) -> None:
         self.columns = columns
         self.places: LiteralString = ", ".join("?" for _ in columns.split(","))
         self._kind = kind
         self._name = name
         self._fields = [column.strip('" ') for column in columns.split(",")]
         self._codecs = [
-            (place, codecs[field]) for place, field in enumerate(self._fields) if field in codecs
+            (place, _CODECS[field]) for place, field in enumerate(self._fields) if field in _CODECS
         ]
 
     def encode(self, value: T) -> list[Any]:
@@ -215,74 +235,45 @@ class Rows(Generic[T]):
 
 
 MESSAGES = Rows(
-    Message,
-    "message",
-    "seq, id, role, kind, name, content, created_at, tokens, digest",
-    content=Codec(encode_content, decode_content),
-    created_at=Codec(encode_time, decode_time),
+    Message, "message", "seq, id, role, kind, name, content, created_at, tokens, digest"
 )
 SEGMENTS = Rows(
     Segment,
     "segment",
     "id, generation, first_seq, last_seq, text, notes, tokens, source_tokens, sum_tokens, lost, "
     "made_by, created_at, version, superseded, dropped, failed, notes_version",
-    notes=Codec(encode_notes, decode_notes),
-    lost=_TEXTS,
-    created_at=_INSTANT,
-    dropped=Codec(_encode_dropped, _decode_dropped),
-    failed=Codec(encode_json, decode_failed),
 )
 LOG = Rows(
     LogEntry,
     "log entry",
     "version, kind, at, observed_seq, active_seq, reflected_seq, tail_seq, detail, last_seq",
-    at=_INSTANT,
 )
 FACTS = Rows(
     Fact,
     "fact",
     "id, summary, type, tags, conversation, first_seq, last_seq, made_by, created_at, valid_from, "
     "valid_to, superseded_by",
-    tags=_TEXTS,
-    created_at=_INSTANT,
-    valid_from=_INSTANT,
-    valid_to=_INSTANT,
 )
 USAGES = Rows(
     Usage,
     "model call",
     "purpose, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd, "
     "duration_seconds, outcome, at",
-    at=_INSTANT,
 )
-_STEP_COLUMNS: LiteralString = (
+STEPS = Rows(
+    MemoryState,
+    "state",
     "observed_seq, active_seq, reflected_seq, tail_seq, observed_sum_tokens, active_sum_tokens, "
     "tail_sum_tokens, last_observed_at, last_reflected_at, observe_failure, reflect_failure, "
-    "facts_seq, facts_failure, lock_version"
+    "facts_seq, facts_failure, lock_version",
 )
-_STATE_CODECS = {
-    **dict.fromkeys(
-        (
-            "created_at",
-            "last_observed_at",
-            "last_reflected_at",
-            "lease_until",
-            "last_message_at",
-            "look_at",
-        ),
-        _INSTANT,
-    ),
-    **dict.fromkeys(("observe_failure", "reflect_failure", "facts_failure"), _FAILURE),
-}
-STEPS = Rows(MemoryState, "state", _STEP_COLUMNS, **_STATE_CODECS)
 """The columns of a state that the steps of background work change."""
 
 _STATES = Rows(
     MemoryState,
     "the state of conversation",
-    f'key, "user", created_at, {_STEP_COLUMNS}, lease_owner, lease_until, erasures, look_tokens, '
+    f'key, "user", created_at, {STEPS.columns}, lease_owner, lease_until, erasures, look_tokens, '
     "last_seq, last_sum_tokens, last_message_at, look_at",
-    **_STATE_CODECS,
 )
 # The columns that an append changes come last.
 STATE_COLUMNS: LiteralString = f"tenant, id, {_STATES.columns}"

@@ -55,25 +55,17 @@ def query_terms(query: str) -> tuple[str, ...]:
 
 def searchable_text(content: Sequence[Part]) -> str:
     """Return the searchable text of a message: its text, tool calls and tool results."""
-    return "\n".join(text for part in content if (text := _part_text(part)))
-
-
-def _part_text(part: Part) -> str:
-    match part:
-        case TextPart():
-            return part.text
-        case ToolCallPart():
-            return f"{part.name} {part.arguments}"
-        case ToolResultPart():
-            return part.text
-        case _:
-            return ""
+    texts = []
+    for part in content:
+        if isinstance(part, TextPart | ToolResultPart):
+            texts.append(part.text)
+        elif isinstance(part, ToolCallPart):
+            texts.append(f"{part.name} {part.arguments}")
+    return "\n".join(filter(None, texts))
 
 
 def _terms(word: str) -> list[str]:
-    if not _RUN.match(word):
-        return [word]
-    return _pairs(word) or [f"{word}*"]
+    return (_pairs(word) or [f"{word}*"]) if _RUN.match(word) else [word]
 
 
 def _pairs(run: str) -> list[str]:

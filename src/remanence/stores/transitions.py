@@ -8,7 +8,7 @@ and that would violate an invariant of the database.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from remanence.errors import StoreError
 from remanence.types import Erasure, Failure, MemoryState, Segment
@@ -23,6 +23,10 @@ class Span(NamedTuple):
     generation: int
     first_seq: int
     last_seq: int
+
+
+def _advance(current: MemoryState, **changes: Any) -> MemoryState:  # the fields' own types
+    return replace(current, lock_version=current.lock_version + 1, **changes)
 
 
 def after_observation(
@@ -44,13 +48,12 @@ def after_observation(
             f"{name} does not follow the cursor: it must start at {current.observed_seq + 1} "
             f"and end at {current.last_seq} or before"
         )
-    return replace(
+    return _advance(
         current,
         observed_seq=segment.last_seq,
         observed_sum_tokens=sum_tokens,
         last_observed_at=segment.created_at,
         observe_failure=_next_failure(current, segment),
-        lock_version=current.lock_version + 1,
     )
 
 
@@ -73,11 +76,10 @@ def after_reobservation(
             f"observation {segment.id!r} of {segment.first_seq}..{segment.last_seq} covers another "
             f"range than {replaced!r} of {span.first_seq}..{span.last_seq}, which it replaces"
         )
-    return replace(
+    return _advance(
         current,
         last_observed_at=segment.created_at,
         observe_failure=None,
-        lock_version=current.lock_version + 1,
     )
 
 
@@ -95,7 +97,8 @@ def after_reflection(
     name = f"reflection {segment.id!r} of {segment.first_seq}..{segment.last_seq}"
     if segment.generation < 1:
         raise StoreError(f"{name} has generation {segment.generation}: a reflection has 1 or more")
-    if not spans or not _tile(spans, segment.first_seq, segment.last_seq):
+    starts = [segment.first_seq, *(span.last_seq + 1 for span in spans)]
+    if not spans or starts != [*(span.first_seq for span in spans), segment.last_seq + 1]:
         raise StoreError(f"{name} covers another range than the segments that it replaces")
     if segment.last_seq > current.active_seq:
         raise StoreError(f"{name} replaces segments beyond active_seq={current.active_seq}")
@@ -103,12 +106,11 @@ def after_reflection(
         raise StoreError(
             f"{name} leaves observations before it: start at {current.reflected_seq + 1} or before"
         )
-    return replace(
+    return _advance(
         current,
         reflected_seq=max(current.reflected_seq, segment.last_seq),
         last_reflected_at=segment.created_at,
         reflect_failure=None,
-        lock_version=current.lock_version + 1,
     )
 
 
@@ -138,13 +140,12 @@ def after_activation(
         raise StoreError(
             f"tail_seq={tail_seq} leaves messages after active_seq={active_seq} out of context"
         )
-    return replace(
+    return _advance(
         current,
         active_seq=active_seq,
         tail_seq=tail_seq,
         active_sum_tokens=active_sum_tokens,
         tail_sum_tokens=tail_sum_tokens,
-        lock_version=current.lock_version + 1,
     )
 
 
@@ -159,11 +160,10 @@ def after_facts(
             f"facts_seq={facts_seq} is not between {current.facts_seq}, where it is, and "
             f"last_seq={current.last_seq}"
         )
-    return replace(
+    return _advance(
         current,
         facts_seq=facts_seq,
         facts_failure=None,
-        lock_version=current.lock_version + 1,
     )
 
 
@@ -177,24 +177,18 @@ def after_failure(
     if cursors != (expected.observed_seq, expected.reflected_seq, expected.facts_seq):
         return None
     failure = replace(failure, message=failure.message[:_MAX_ERROR])
-    version = current.lock_version + 1
-    if failure.step == "facts":
-        return replace(current, facts_failure=failure, lock_version=version)
-    if failure.step == "observe":
-        return replace(current, observe_failure=failure, lock_version=version)
-    return replace(current, reflect_failure=failure, lock_version=version)
+    return _advance(current, **{f"{failure.step}_failure": failure})
 
 
 def after_retry(current: MemoryState | None) -> MemoryState | None:
     """Return the state without failures; None if it has none."""
     if current is None or current.last_error is None:
         return None
-    return replace(
+    return _advance(
         current,
         observe_failure=None,
         reflect_failure=None,
         facts_failure=None,
-        lock_version=current.lock_version + 1,
     )
 
 
@@ -212,41 +206,23 @@ def after_forgetting(
     )
     if fault is not None:
         raise StoreError(f"the segments made anew do not cover the erased ones: {fault}")
-    return replace(current, lock_version=current.lock_version + 1)
+    return _advance(current)
 
 
 def describe(segment: Segment, source: str) -> str:
     """Return the log's description of a new segment."""
+    reasons = sorted(Counter(line.reason for line in segment.dropped).items())
+    counts = ", ".join(f"{count} {reason}" for reason, count in reasons)
+    dropped = f"{len(segment.dropped)} lines dropped ({counts}), " if reasons else ""
+    failed = "".join(
+        f"; {first_seq}..{last_seq} failed: {reason}: {message}"
+        for first_seq, last_seq, reason, message in segment.failed
+    )
     return (
         f"{segment.id}: {segment.first_seq}..{segment.last_seq}, {segment.source_tokens} tokens "
         f"of {source} became {segment.tokens}, {len(segment.lost)} literals lost, "
-        f"{_describe_dropped(segment)}by {segment.made_by}{_describe_failed(segment)}"
+        f"{dropped}by {segment.made_by}{failed}"
     )
-
-
-def _describe_failed(segment: Segment) -> str:
-    return "".join(
-        f"; {failed.first_seq}..{failed.last_seq} failed: {failed.reason}: {failed.message}"
-        for failed in segment.failed
-    )
-
-
-def _describe_dropped(segment: Segment) -> str:
-    reasons = Counter(line.reason for line in segment.dropped)
-    if not reasons:
-        return ""
-    counts = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-    return f"{len(segment.dropped)} lines dropped ({counts}), "
-
-
-def _tile(spans: Sequence[Span], first_seq: int, last_seq: int) -> bool:
-    """Return whether the spans, in order, cover the range without gap or overlap."""
-    following = first_seq
-    for span in spans:
-        if span.first_seq != following:
-            return False
-        following = span.last_seq + 1
-    return following == last_seq + 1
 
 
 def coverage_fault(live: Sequence[Span], *, reflected_seq: int, observed_seq: int) -> str | None:

@@ -14,7 +14,6 @@ class Cursor(Protocol):
     @property
     def get(self) -> Any:  # a column's type is the database's
         """The only value of the first row, or the row; None without rows."""
-        ...
 
     def fetchone(self) -> Any: ...
 
@@ -32,28 +31,22 @@ class Connection(Protocol):
 
     def changes(self) -> int:
         """Return the number of rows that the last statement changed."""
-        ...
 
     def lock(self, name: ConversationRef | Owner) -> None:
         """Wait for other writers of a conversation, or of a user's facts, until the transaction ends."""
-        ...
 
     def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:
         """Index a text by its words and by *scope*, the word that its owner's texts share."""
-        ...
 
     def remove_words(self, index: WordIndex, keys: Sequence[int]) -> None:
         """Remove texts from an index."""
-        ...
 
     def match_word(
         self, index: WordIndex, scope: str, term: str, between: tuple[int, int]
     ) -> Sequence[int]:
         """Return the keys, within inclusive bounds, of a scope's texts that have a query term."""
-        ...
 
     def count_words(
         self, index: WordIndex, scope: str, terms: Sequence[str], keys: Sequence[int]
     ) -> Sequence[Sequence[int]]:
         """Return a row for each key: the key, the words of its text, and the count of each term."""
-        ...

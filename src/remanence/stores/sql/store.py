@@ -12,7 +12,6 @@ from remanence.stores.sql import (
     forgetting,
     ledger,
     looks as looks_sql,
-    nearest as nearest_sql,
     segments as segments_sql,
     snapshots,
     states,
@@ -159,8 +158,8 @@ class SQLStore(ABC):
 
     next_vector_task = read_method(vectors.next_task)
     save_vectors = write_method(vectors.save)
-    nearest = read_method(nearest_sql.find)
-    nearest_facts = read_method(nearest_sql.find_facts)
+    nearest = read_method(vectors.nearest)
+    nearest_facts = read_method(vectors.nearest_facts)
 
     record_usage = write_method(ledger.record)
     usage = read_method(ledger.totals)

@@ -1,18 +1,23 @@
-"""Vectors of notes, messages and facts: pending tasks, and writes."""
+"""Vectors of notes, messages and facts: pending tasks, writes, and exact search with numpy."""
 
+import importlib
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import sqrt
 
+from remanence.errors import MissingExtra
+from remanence.protocols import EVERYTHING
 from remanence.stores.rows import Row, decode_content, decode_notes
+from remanence.stores.sql import facts
 from remanence.stores.sql.connection import Connection
-from remanence.stores.sql.search import MAX_NOTES, note_rowid
+from remanence.stores.sql.search import MAX_NOTES, first_hits, note_rowid
 from remanence.stores.terms import searchable_text
-from remanence.types import Owner, VectorItem, VectorTask
+from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter, VectorItem, VectorTask
 
 _MAX_CHARACTERS = 8_000  # characters of a text; embedders cut or refuse longer ones
 _FACTS = 256
+_FLOAT_BYTES = 4
 
 
 def next_task(connection: Connection, model: str) -> VectorTask | None:
@@ -28,21 +33,21 @@ def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[floa
                 "INSERT INTO fact_vectors (fact, model, vector) "
                 "SELECT key, ?, ? FROM facts WHERE key = ? AND valid_to IS NULL "
                 "ON CONFLICT (fact, model) DO UPDATE SET vector = excluded.vector",
-                (task.model, blob(vector), item.key),
+                (task.model, _blob(vector), item.key),
             )
         elif item.key > 0:
             connection.execute(
                 "INSERT INTO vectors (item, model, conversation, vector) "
                 "SELECT key, ?, conversation, ? FROM messages WHERE key = ? AND kind = 'message' "
                 "ON CONFLICT (item, model) DO UPDATE SET vector = excluded.vector",
-                (task.model, blob(vector), item.key),
+                (task.model, _blob(vector), item.key),
             )
         else:
             connection.execute(
                 "INSERT INTO vectors (item, model, conversation, vector) "
                 "SELECT ?, ?, conversation, ? FROM segments WHERE key = ? AND superseded IS NULL "
                 "ON CONFLICT (item, model) DO UPDATE SET vector = excluded.vector",
-                (item.key, task.model, blob(vector), -item.key // MAX_NOTES),
+                (item.key, task.model, _blob(vector), -item.key // MAX_NOTES),
             )
     connection.execute(
         "INSERT INTO vector_cursors (model, subject, cursor) VALUES (?, ?, ?) "
@@ -67,7 +72,53 @@ def count(connection: Connection, conversation: int) -> int:
     return counted
 
 
-def blob(vector: Sequence[float]) -> bytes:
+def nearest(
+    connection: Connection,
+    ref: ConversationRef,
+    model: str,
+    vector: Sequence[float],
+    *,
+    limit: int,
+    only: RecallFilter = EVERYTHING,
+) -> tuple[Hit, ...]:
+    """Return a conversation's notes and messages by similarity to a vector, nearest first."""
+    rows = connection.execute(
+        "SELECT item, vector FROM vectors JOIN conversations ON key = conversation "
+        "WHERE tenant = ? AND id = ? AND model = ? AND length(vector) = ?",
+        (*ref, model, _FLOAT_BYTES * len(vector)),
+    ).fetchall()
+    return first_hits(connection, ref, _rank(rows, vector), limit=limit, only=only)
+
+
+def nearest_facts(
+    connection: Connection, owner: Owner, model: str, vector: Sequence[float], *, limit: int
+) -> tuple[Fact, ...]:
+    """Return the owner's current facts by similarity to a vector, nearest first."""
+    rows = connection.execute(
+        "SELECT fact, vector FROM fact_vectors JOIN facts ON facts.key = fact "
+        "JOIN fact_owners ON fact_owners.key = owner "
+        'WHERE tenant = ? AND "user" = ? AND valid_to IS NULL AND model = ? AND length(vector) = ?',
+        (*owner, model, _FLOAT_BYTES * len(vector)),
+    ).fetchall()
+    return facts.by_rank(connection, owner, _rank(rows, vector), limit=limit)
+
+
+def _rank(rows: Sequence[Row], vector: Sequence[float]) -> Iterator[tuple[int, float]]:
+    """Yield keys by similarity to a vector; ties in the order of their keys."""
+    if not rows:
+        return
+    try:
+        numpy = importlib.import_module("numpy")
+    except ModuleNotFoundError as error:
+        raise MissingExtra("vectors", error.name or "numpy") from error
+    floats = numpy.frombuffer(b"".join(value for _, value in rows), dtype="<f4")
+    query = numpy.frombuffer(_blob(vector), dtype="<f4")
+    scores = floats.reshape(-1, len(vector)) @ query
+    for place in numpy.argsort(-scores, kind="stable"):
+        yield rows[place][0], float(scores[place])
+
+
+def _blob(vector: Sequence[float]) -> bytes:
     """Return the vector scaled to length 1, as stored."""
     length = sqrt(sum(value * value for value in vector)) or 1.0
     values = array("f", [value / length for value in vector])
