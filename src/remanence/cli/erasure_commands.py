@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -74,7 +74,7 @@ async def forget(
             if not receipt.erased:
                 texts = await _texts(chat, receipt)
     if as_json:
-        output.write_json(_document(receipt))
+        output.write_json(dataclasses.asdict(receipt))
     else:
         _print(receipt, texts)
     return 0
@@ -88,11 +88,6 @@ async def _confirm(
         async with open_conversation(settings, conversation, tenant=tenant):
             pass
     return output.confirm(f"{verb} {what} of tenant {tenant!r}?")
-
-
-def _document(receipt: Receipt) -> dict[str, Any]:  # values of many types
-    messages = [message._asdict() for message in receipt.messages]
-    return dataclasses.asdict(receipt) | {"messages": messages}
 
 
 async def _texts(chat: Conversation, found: Receipt) -> dict[str, str]:

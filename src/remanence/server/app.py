@@ -17,9 +17,17 @@ from remanence.server.middleware import (
     KnownHosts,
     RequestLog,
 )
-from remanence.server.problems import handle_problems
+from remanence.server.problems import DECLARED, handle_problems
 from remanence.server.proxy.forwarding import ANTHROPIC, OPENAI, Forwarder
-from remanence.server.routes import chat, facts, health, memory as memory_routes, proxy
+from remanence.server.routes import (
+    chat,
+    conversations,
+    facts,
+    health,
+    memory as memory_routes,
+    proxy,
+    users,
+)
 from remanence.server.turn_response import KEEP_ALIVE_SECONDS
 
 
@@ -64,6 +72,8 @@ def create_app(
         version=version("remanence"),
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
+        responses=DECLARED,
+        generate_unique_id_function=lambda route: route.name,
     )
     app.state.memory = memory
     app.state.chats = Chats(memory, model=model, system=system, identity=identity, tools=tools)
@@ -76,7 +86,7 @@ def create_app(
         app.add_middleware(KnownHosts, hosts=allowed_hosts)
     app.add_middleware(RequestLog)
     handle_problems(app)
-    for routes in (health, memory_routes, facts, chat, proxy):
+    for routes in (health, conversations, memory_routes, facts, users, chat, proxy):
         app.include_router(routes.router)
     return app
 

@@ -13,6 +13,7 @@ from remanence.errors import (
     ContextOverflow,
     ConversationNotFound,
     DuplicateMessage,
+    InvalidArgument,
     InvalidMessage,
     ModelError,
     RemanenceError,
@@ -25,9 +26,32 @@ JsonObject = dict[str, Any]  # a problem may have extension members
 
 MEDIA_TYPE: Final = "application/problem+json"
 
+DECLARED: Final[dict[int | str, JsonObject]] = {
+    status: {
+        "description": f"A problem of {whose} (RFC 9457).",
+        "content": {
+            MEDIA_TYPE: {
+                "schema": {
+                    "type": "object",
+                    "required": ["type", "title", "status", "detail"],
+                    "properties": {
+                        "type": {"type": "string"},
+                        "title": {"type": "string"},
+                        "status": {"type": "integer"},
+                        "detail": {"type": "string"},
+                    },
+                }
+            }
+        },
+    }
+    for status, whose in (("4XX", "the request"), ("5XX", "the server or a model"))
+}
+"""The errors of every route, for its documentation."""
+
 # The first match counts.
 _KINDS: Final[tuple[tuple[type[RemanenceError], int, str], ...]] = (
     (InvalidMessage, 422, "invalid_message"),
+    (InvalidArgument, 422, "invalid_argument"),
     (DuplicateMessage, 409, "duplicate_message"),
     (TurnTaken, 409, "turn_taken"),
     (WrongUser, 409, "wrong_user"),

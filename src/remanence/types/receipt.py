@@ -17,7 +17,8 @@ FORGOTTEN: Final = "[forgotten]"
 """The text of a forgotten message."""
 
 
-class ForgottenMessage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ForgottenMessage:
     """The place of a forgotten message, and the salted hash of what it said."""
 
     conversation: str

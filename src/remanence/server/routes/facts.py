@@ -36,7 +36,7 @@ class FactsDocument(BaseModel):
 
 
 @router.get("/v1/facts")
-async def facts(
+async def list_facts(
     memory: OpenMemory,
     user: str,
     tenant: str = "default",
@@ -53,7 +53,7 @@ async def facts(
 
 
 @router.delete("/v1/facts/{id}", status_code=204)
-async def forget(
+async def forget_fact(
     memory: OpenMemory,
     id: str,  # noqa: A002 - the path's name
     user: str,

@@ -69,7 +69,7 @@ class MemoryDocument(_CamelCase):
 
 @router.get("/v1/conversations/{id}/memory")
 @router.get("/conversations/{id}/memory", include_in_schema=False)
-async def diagnostics(
+async def read_memory(
     memory: OpenMemory,
     id: str,  # noqa: A002 - the path's name
     tenant: str = "default",
@@ -92,7 +92,7 @@ async def diagnostics(
 
 
 @router.delete("/v1/conversations/{id}", status_code=204)
-async def delete(
+async def delete_conversation(
     memory: OpenMemory,
     id: str,  # noqa: A002 - the path's name
     tenant: str = "default",

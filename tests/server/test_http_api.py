@@ -1,0 +1,199 @@
+"""The whole memory over HTTP: what a program in any language does with it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from tests.server.conftest import Client
+
+from remanence import Memory
+
+TRIP = "/v1/conversations/trip"
+
+
+async def fill(client: Client, turns: int = 30) -> None:
+    """A conversation of ana, long enough that a part of it is observed."""
+    messages = []
+    for turn in range(turns):
+        text = f"I live at Rua {turn} in Lisbon and my flight LH {turn} leaves on 2026-05-08."
+        messages += [
+            {"role": "user", "content": text, "id": f"m-{turn}"},
+            {"role": "assistant", "content": f"Flight LH {turn} is noted."},
+        ]
+    response = await client.post(f"{TRIP}/messages?user=ana", messages=messages)
+    assert response.status_code == 201, response.text
+
+
+async def test_the_example_of_the_page_runs(client: Client) -> None:
+    page = (Path(__file__).parents[2] / "docs/howto/http.md").read_text()
+    names: dict[str, Any] = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    request = await names["first_turn"](str(client.http.base_url))
+    assert "LH 454" in json.dumps(request["messages"])
+
+
+async def get(client: Client, path: str, **query: Any) -> Any:
+    response = await client.http.get(path, params={"user": "ana", **query})
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def test_a_conversation_begins_with_or_without_a_name(client: Client) -> None:
+    named = await client.post("/v1/conversations?user=ana", id="trip")
+    new = await client.post("/v1/conversations")
+    assert named.status_code == new.status_code == 201
+    assert named.json()["id"] == "trip"
+    assert named.json()["last_seq"] == 0
+    assert new.json()["id"].startswith("conv")
+
+
+async def test_messages_are_on_the_tape_when_it_answers(client: Client) -> None:
+    response = await client.post(
+        f"{TRIP}/messages?user=ana",
+        messages=[
+            {
+                "role": "user",
+                "content": "Hi.",
+                "id": "a",
+                "created_at": "2026-05-01T09:00:00+02:00",
+            },
+            {"role": "assistant", "content": "Hello."},
+        ],
+    )
+    assert response.status_code == 201
+    found = (await get(client, f"{TRIP}/messages"))["messages"]
+    assert found == response.json()["messages"]
+    assert [one["seq"] for one in found] == [1, 2]
+    assert (found[0]["id"], found[0]["role"], found[0]["text"]) == ("a", "user", "Hi.")
+    assert found[0]["created_at"] == "2026-05-01T09:00:00+02:00"
+    assert found[0]["rendered"] == [{"role": "user", "content": "Hi."}]
+    anthropic = await get(client, f"{TRIP}/messages", format="anthropic", limit=1)
+    assert anthropic["messages"][0]["rendered"] == [
+        {"role": "user", "content": [{"type": "text", "text": "Hi."}]}
+    ]
+
+
+async def test_a_request_that_is_repeated_changes_nothing(client: Client) -> None:
+    messages = [{"role": "user", "content": "Hi.", "id": "a"}]
+    first = await client.post(f"{TRIP}/messages", messages=messages)
+    again = await client.post(f"{TRIP}/messages", messages=messages)
+    assert again.json() == first.json()
+    other = await client.post(f"{TRIP}/messages", messages=[{**messages[0], "content": "Ho."}])
+    assert other.status_code == 409
+    assert other.json()["type"] == "urn:remanence:problem:duplicate_message"
+
+
+async def test_a_context_is_a_request_of_its_provider(client: Client) -> None:
+    await fill(client)
+    await client.post(f"{TRIP}/end?user=ana")
+    for kind, field in (("anthropic", "system"), ("openai", "messages"), ("text", "text")):
+        response = await client.post(
+            f"{TRIP}/context?user=ana", system="You help.", recall="flight LH 3", format=kind
+        )
+        context = response.json()
+        assert "You help." in json.dumps(context["request"][field])
+        assert context["stats"]["last_seq"] == 60
+        assert context["stats"]["first_raw_seq"] > 1
+
+
+async def test_notes_log_and_search_can_be_read(client: Client) -> None:
+    await fill(client)
+    state = (await client.post(f"{TRIP}/end?user=ana")).json()
+    assert state["observed_seq"] == state["last_seq"] == 60
+    segments = await get(client, f"{TRIP}/observations") + await get(client, f"{TRIP}/reflections")
+    assert {seq for s in segments for seq in range(s["first_seq"], s["last_seq"] + 1)} == set(
+        range(1, 61)
+    )
+    assert (await get(client, f"{TRIP}/log"))[0]["version"] == 1
+    hits = await get(client, f"{TRIP}/recall", query="flight LH 7", limit=3)
+    assert "LH 7 " in hits[0]["text"]
+
+
+async def test_conversations_are_listed_in_pages(client: Client) -> None:
+    for name in "abc":
+        await client.post(
+            f"/v1/conversations/{name}/messages", messages=[{"role": "user", "content": "Hi."}]
+        )
+    first = (await client.get("/v1/conversations?limit=2")).json()
+    rest = (await client.get(f"/v1/conversations?limit=2&after={first['after']}")).json()
+    assert [one["id"] for one in first["conversations"] + rest["conversations"]] == ["a", "b", "c"]
+    assert rest["after"] is None
+
+
+async def test_messages_and_users_are_forgotten_with_a_receipt(
+    client: Client, memory: Memory
+) -> None:
+    await fill(client)
+    receipt = (await client.post(f"{TRIP}/forget?user=ana", message_ids=["m-3"])).json()
+    assert receipt["erased"]
+    assert receipt["messages"][0]["id"] == "m-3"
+    assert "LH 3 leaves" not in json.dumps(await get(client, f"{TRIP}/messages"))
+    exported = await client.get("/v1/users/ana/export")
+    lines = [json.loads(line) for line in exported.text.splitlines()]
+    assert {"user", "conversation", "message"} <= {line["line"] for line in lines}
+    gone = (await client.http.delete("/v1/users/ana")).json()
+    assert gone["conversations"] == ["trip"]
+    assert await memory.conversations() == ()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", TRIP, None),
+        ("GET", f"{TRIP}/messages", None),
+        ("POST", f"{TRIP}/messages", {"messages": [{"role": "user", "content": "Hi."}]}),
+        ("POST", f"{TRIP}/context", {}),
+        ("GET", f"{TRIP}/observations", None),
+        ("GET", f"{TRIP}/reflections", None),
+        ("GET", f"{TRIP}/log", None),
+        ("GET", f"{TRIP}/recall?query=flight", None),
+        ("POST", f"{TRIP}/end", None),
+        ("POST", f"{TRIP}/forget", {"message_ids": ["m-1"]}),
+    ],
+)
+async def test_another_user_learns_nothing(
+    client: Client, method: str, path: str, body: dict[str, Any] | None
+) -> None:
+    await fill(client)
+    for user in (None, "bob"):
+        stranger = httpx2.URL(path).copy_merge_params({} if user is None else {"user": user})
+        response = await client.http.request(method, stranger, json=body)
+        assert response.status_code == 409
+        assert "ana" not in response.text
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "says"),
+    [
+        ("messages", {"messages": [{"role": "king", "content": "Hi."}]}, "role 'king' is unknown"),
+        ("messages", {"messages": [{"content": "Hi."}]}, "role"),
+        ("messages", {"messages": [{"role": "user", "content": ""}]}, "empty"),
+        ("messages", {"messages": [{"role": "user", "content": "x", "id": 3}]}, "the id 3"),
+        (
+            "messages",
+            {"messages": [{"role": "user", "content": "x", "created_at": "noon"}]},
+            "created_at 'noon'",
+        ),
+        ("messages", {"message": []}, "messages"),
+        ("context", {"system": 3}, "system"),
+        ("forget", {}, "nothing is named"),
+        ("forget", {"message_ids": ["no"]}, "no"),
+    ],
+)
+async def test_a_wrong_request_is_a_problem_that_names_it(
+    client: Client, path: str, body: dict[str, Any], says: str
+) -> None:
+    response = await client.http.post(f"{TRIP}/{path}", json=body)
+    assert 400 <= response.status_code < 500
+    assert response.headers["content-type"] == "application/problem+json"
+    assert says in response.json()["detail"]
+
+
+async def test_every_route_has_a_name_of_its_own_and_declares_its_errors(client: Client) -> None:
+    document = (await client.get("/openapi.json")).json()
+    routes = [route for path in document["paths"].values() for route in path.values()]
+    names = [route["operationId"] for route in routes]
+    assert len(set(names)) == len(names)
+    assert all({"4XX", "5XX"} <= route["responses"].keys() for route in routes)
