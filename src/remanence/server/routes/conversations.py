@@ -33,8 +33,10 @@ RequestFormat = Literal["anthropic", "openai", "openai_responses", "gemini", "te
 _READERS: Final = {"openai": Message.from_openai, "anthropic": Message.from_anthropic}
 _WRITERS: Final = {"openai": openai.render, "anthropic": anthropic.render}
 
-Tenant = Annotated[str, Query(description="The tenant of the conversation.")]
-User = Annotated[str | None, Query(description="The user of the conversation, if it has one.")]
+Tenant = Annotated[str, Query(min_length=1, description="The tenant of the conversation.")]
+User = Annotated[
+    str | None, Query(min_length=1, description="The user of the conversation, if it has one.")
+]
 
 
 def named_conversation(
