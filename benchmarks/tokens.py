@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.rows import Row, show
 from remanence.catalog import FAMILIES, Family
-from remanence.tokens import counter_named
+from remanence.tokens import counter_for
 
 COUNT_NAMES: dict[Family, str] = {
     "o200k": "o200k",
@@ -60,8 +60,8 @@ def accuracy(kinds: dict[str, Lines]) -> list[Row]:
     """Mean and worst error over kinds per family, with characters/4 as the reference."""
     rows = []
     for family in FAMILIES:
-        ours = errors_of(counter_named(family).text, kinds, family)
-        flat = errors_of(counter_named("flat").text, kinds, family)
+        ours = errors_of(counter_for(family).text, kinds, family)
+        flat = errors_of(counter_for("flat").text, kinds, family)
         worst = max(ours, key=lambda kind: ours[kind].of_texts)
         rows.append(
             Row(
@@ -104,7 +104,7 @@ def speed(kinds: dict[str, Lines]) -> list[Row]:
             rows.append(
                 Row(
                     what=f"token estimate, speed, {kind}",
-                    measured=megabytes_per_second(counter_named("claude").text, text),
+                    measured=megabytes_per_second(counter_for("claude").text, text),
                     unit="MB/s",
                     target=2.0 if kind == "en_chat" else None,
                     at_least=True,
@@ -137,7 +137,7 @@ def exact_tokenizer() -> Count | None:
 def table() -> None:
     """Print the errors of each kind."""
     kinds = read_kinds()
-    found = {family: errors_of(counter_named(family).text, kinds, family) for family in FAMILIES}
+    found = {family: errors_of(counter_for(family).text, kinds, family) for family in FAMILIES}
     print("kind", *FAMILIES, sep=" | ")
     for kind in kinds:
         cells = (found[family][kind] for family in FAMILIES)

@@ -13,7 +13,7 @@ from remanence import Memory, Message, Policy, Settings, count_tokens
 from remanence.protocols import ModelRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.models import ScriptedModel
-from remanence.tokens import counter_named
+from remanence.tokens import counter_for
 
 SMALL = Policy.zora(
     tail_tokens=3_000, observe_tokens=3_000, tail_keep_tokens=2_000, reflect_tokens=(300,)
@@ -168,8 +168,8 @@ async def test_a_models_note_has_the_time_of_its_message_and_the_day_that_it_spe
 LOADED = """
 import sys
 before = set(sys.modules)  # an environment may load its own at start
-from remanence.tokens import counter_named
-print(counter_named("split").text("x" * 35))
+from remanence.tokens import counter_for
+print(counter_for("split").text("x" * 35))
 loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
 print(sorted(loaded - set(sys.stdlib_module_names)))
 """
@@ -193,7 +193,7 @@ def test_counting_by_zoras_rule_does_as_little_for_a_long_text_as_for_a_short_on
             nonlocal made
             made += 1
 
-        count, before = counter_named("split").text, sys.getprofile()
+        count, before = counter_for("split").text, sys.getprofile()
         sys.setprofile(note)
         try:
             count(text)

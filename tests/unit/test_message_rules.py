@@ -38,7 +38,7 @@ RESULT = ToolResultPart(call_id="a", content=(HELLO,))
         (message(ImagePart(url="https://x.test", width=-1)), "-1 pixels of an image"),
         (message(ToolResultPart(call_id="a", content=[HELLO])), "use a tuple of parts"),  # type: ignore[arg-type]
         (message(TextPart(text="a", extra="b")), "is not an Extra: leave it out"),  # type: ignore[arg-type]
-        (message(text_part(dialect="openai", raw=5)), "is not text: leave it out"),
+        (message(text_part(dialect="openai", raw=5)), "raw 5 of a message is not text: use a str"),
         (message(text_part(dialect="openai", raw="{")), "is not JSON"),
         (message(text_part(dialect="openai", raw="[]")), "is not a JSON object"),
         (message(text_part(dialect="pirate", raw="{}")), "dialect 'pirate' is unknown"),

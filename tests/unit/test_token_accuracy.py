@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from remanence.catalog import FAMILIES, Family
-from remanence.tokens import counter_named
+from remanence.tokens import counter_for
 
 COUNT_NAMES: dict[Family, str] = {
     "o200k": "o200k",
@@ -86,7 +86,7 @@ KNOWN = {
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN.keys())
 def test_an_estimate_is_within_a_fifth_of_the_known_count(known: Known, family: Family) -> None:
-    estimate = counter_named(family).text(known.text)
+    estimate = counter_for(family).text(known.text)
     assert estimate == pytest.approx(getattr(known, family), rel=0.2)
 
 
@@ -113,7 +113,7 @@ def test_a_rule_of_characters_is_within_a_fifth_for_some_texts_alone(
     rule: str, family: Family
 ) -> None:
     """The presets count by these rules, as their documents ask; the rows say that it is not met."""
-    estimate = counter_named(rule).text
+    estimate = counter_for(rule).text
     errors = {
         name: abs(estimate(known.text) / getattr(known, family) - 1)
         for name, known in KNOWN.items()
@@ -125,7 +125,7 @@ def test_a_rule_of_characters_is_within_a_fifth_for_some_texts_alone(
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_errors_of_different_texts_even_out(family: Family) -> None:
-    estimate = sum(counter_named(family).text(known.text) for known in KNOWN.values())
+    estimate = sum(counter_for(family).text(known.text) for known in KNOWN.values())
     assert estimate == pytest.approx(sum(getattr(k, family) for k in KNOWN.values()), rel=0.05)
 
 
@@ -144,7 +144,7 @@ def test_over_kinds_of_text_the_mean_error_is_small_and_none_is_large(
 
 def kind_error(path: Path, family: Family) -> float:
     """The mean relative error over the texts of a kind."""
-    count = counter_named(family).text
+    count = counter_for(family).text
     with path.open(encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     true: list[int] = [line[COUNT_NAMES[family]] for line in lines]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from remanence.catalog import FAMILIES, look_up
-from remanence.tokens import count_tokens, counter_for, counter_named, text_tokens
+from remanence.tokens import count_tokens, counter_for, text_tokens
 from remanence.tokens.exact import is_at_hand
 from remanence.tokens.image_size import image_size
 from remanence.tokens.pieces import cutter
@@ -53,18 +53,18 @@ def webp(kind: bytes, body: bytes) -> bytes:
 def of_part(part: Part, *, counter: str = "claude") -> int:
     message = Message(role="user", content=(part,))
     empty = Message(role="user", content=())
-    return counter_named(counter).message(message) - counter_named(counter).message(empty)
+    return counter_for(counter).message(message) - counter_for(counter).message(empty)
 
 
 @pytest.mark.req("LS-01")
 @pytest.mark.parametrize("name", COUNTERS)
 def test_empty_text_has_no_tokens(name: str) -> None:
-    assert counter_named(name).text("") == 0
+    assert counter_for(name).text("") == 0
 
 
 @pytest.mark.parametrize("name", COUNTERS)
 def test_any_other_text_has_at_least_one_token(name: str) -> None:
-    assert [counter_named(name).text(text) for text in ("a", " ", "\n", ".")] == [1] * 4
+    assert [counter_for(name).text(text) for text in ("a", " ", "\n", ".")] == [1] * 4
 
 
 @pytest.mark.parametrize(
@@ -99,17 +99,12 @@ def test_a_model_is_counted_by_its_family(model: str, family: str) -> None:
 
 @pytest.mark.parametrize("name", COUNTERS)
 def test_a_counter_is_also_found_by_its_own_name(name: str) -> None:
-    assert counter_for(name) is counter_named(name)
-
-
-def test_an_unknown_counter_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ValueError, match=r"'quick' is unknown: use one of .*claude_3.*flat"):
-        counter_named("quick")
+    assert counter_for(name).name == name
 
 
 def test_the_default_model_is_a_claude_of_today() -> None:
     text = "The ferry leaves at seven and nobody told the captain."
-    assert count_tokens(text) == text_tokens(text) == counter_named("claude").text(text)
+    assert count_tokens(text) == text_tokens(text) == counter_for("claude").text(text)
 
 
 @pytest.mark.req("B-12", "L-48", "L-49", "LS-01", "Z-17")
@@ -131,7 +126,7 @@ def test_the_default_model_is_a_claude_of_today() -> None:
     ],
 )
 def test_a_rule_counts_by_characters(name: str, text: str, tokens: int) -> None:
-    assert counter_named(name).text(text) == tokens
+    assert counter_for(name).text(text) == tokens
 
 
 @pytest.mark.req("Z-17")
@@ -143,7 +138,7 @@ def test_the_split_rule_counts_results_of_tools_denser_than_text() -> None:
 
 @pytest.mark.req("LS-02")
 def test_the_cjk_rule_adds_four_tokens_for_the_role_and_counts_calls_and_results() -> None:
-    counter = counter_named("cjk")
+    counter = counter_for("cjk")
     call = ToolCallPart(id="c1", name="find", arguments='{"q": 1}')
     assert counter.message(Message.user("12345678")) == 2 + 4
     assert counter.message(Message.assistant(tool_calls=[call])) == 1 + 2 + 4
@@ -154,7 +149,7 @@ def test_the_cjk_rule_adds_four_tokens_for_the_role_and_counts_calls_and_results
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_message_counts_its_parts_its_name_and_a_frame(name: str) -> None:
-    counter = counter_named(name)
+    counter = counter_for(name)
     message = Message.user("See you at the harbour.", name="Ottilie")
     inside = counter.text("See you at the harbour.") + counter.text("Ottilie")
     assert inside < counter.message(message) <= inside + 8
@@ -162,7 +157,7 @@ def test_a_message_counts_its_parts_its_name_and_a_frame(name: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_tool_call_counts_its_name_and_arguments(name: str) -> None:
-    counter = counter_named(name)
+    counter = counter_for(name)
     call = ToolCallPart(id="c1", name="find_ferry", arguments='{"day": "Monday"}')
     inside = counter.text("find_ferry") + counter.text('{"day": "Monday"}')
     assert inside < of_part(call, counter=name) <= inside + 20
@@ -252,7 +247,7 @@ def test_the_data_of_images_and_files_never_counts_as_text(counter: str) -> None
 def test_a_text_file_counts_as_its_text(media_type: str | None) -> None:
     text = "Ferry timetable, winter: the 07:10 runs daily — été compris.\n" * 30
     part = FilePart(media_type=media_type, name="a.txt", data=encoded(text.encode()))
-    assert of_part(part) == counter_named("claude").text(text)
+    assert of_part(part) == counter_for("claude").text(text)
 
 
 def test_a_pdf_counts_by_its_pages() -> None:
@@ -271,7 +266,7 @@ def test_a_file_that_is_not_at_hand_counts_a_fixed_sum() -> None:
 
 def test_a_part_of_unknown_type_counts_the_texts_in_it() -> None:
     raw = json.dumps({"type": "poll", "question": "Boat or train?", "options": ["boat", "train"]})
-    counter = counter_named("claude")
+    counter = counter_for("claude")
     texts = ("Boat or train?", "boat", "train")
     assert of_part(OtherPart(dialect="openai", raw=raw)) == sum(map(counter.text, texts))
 
@@ -287,7 +282,7 @@ def test_a_part_nested_without_end_is_counted() -> None:
 
 @pytest.mark.parametrize("name", COUNTERS)
 def test_lone_surrogates_are_counted(name: str) -> None:
-    assert counter_named(name).text("a\ud800b\udfff\ud83d") > 0
+    assert counter_for(name).text("a\ud800b\udfff\ud83d") > 0
 
 
 @given(any_text)
@@ -297,12 +292,12 @@ def test_the_pieces_of_a_text_make_it_up_again(text: str) -> None:
 
 @given(counters, any_text)
 def test_counting_twice_gives_the_same(name: str, text: str) -> None:
-    assert counter_named(name).text(text) == counter_named(name).text(text) >= 0
+    assert counter_for(name).text(text) == counter_for(name).text(text) >= 0
 
 
 @given(counters, any_text, any_text)
 def test_a_longer_text_counts_hardly_less(name: str, text: str, more: str) -> None:
-    counter = counter_named(name)
+    counter = counter_for(name)
     assert counter.text(text + more) >= counter.text(text) - 4
 
 
@@ -311,7 +306,7 @@ def test_a_longer_text_counts_hardly_less(name: str, text: str, more: str) -> No
     '{"id": 42, "ok": true}\n', "🙂🚢", "https://example.org/a/b?c=1 ", "0x4f2a9c1e ",
 ]), min_size=2, max_size=12))  # fmt: skip
 def test_the_parts_of_a_text_count_as_much_as_the_whole(name: str, parts: list[str]) -> None:
-    counter = counter_named(name)
+    counter = counter_for(name)
     apart = sum(map(counter.text, parts))
     assert abs(counter.text("".join(parts)) - apart) <= 2 * len(parts)
 
@@ -319,7 +314,7 @@ def test_the_parts_of_a_text_count_as_much_as_the_whole(name: str, parts: list[s
 @pytest.mark.parametrize("name", COUNTERS)
 @pytest.mark.parametrize("unit", ["a", "Ab9+", " ", "\n", "=", "é", "漢", "\U0001f642", "a' "])
 def test_a_long_run_counts_in_proportion(name: str, unit: str) -> None:
-    counter = counter_named(name)
+    counter = counter_for(name)
     short, long = counter.text(unit * 2_000), counter.text(unit * 200_000)
     assert 95 * short <= long <= 105 * short
 
@@ -329,7 +324,7 @@ def test_without_a_vocabulary_on_disk_models_of_openai_are_estimated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    assert counter_for("gpt-4o") is counter_named("o200k")
+    assert counter_for("gpt-4o") is counter_for("o200k")
 
 
 @pytest.mark.parametrize("content", [b"", b"IQ== 0\n"])

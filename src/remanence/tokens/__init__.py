@@ -1,12 +1,11 @@
 """Token counts: estimates per tokenizer family, exact if a vocabulary is installed."""
 
-from remanence.tokens.choice import count_tokens, counter_for, counter_named, text_tokens
+from remanence.tokens.choice import count_tokens, counter_for, text_tokens
 from remanence.tokens.counter import TokenCounter
 
 __all__ = [
     "TokenCounter",
     "count_tokens",
     "counter_for",
-    "counter_named",
     "text_tokens",
 ]

@@ -12,7 +12,7 @@ from remanence.catalog import FAMILIES, Family, look_up
 from remanence.tokens.counter import Frame, TokenCounter
 from remanence.tokens.estimator import TextCount, estimator
 from remanence.tokens.exact import exact_count, is_at_hand
-from remanence.tokens.media import ImageCount, claude_image, openai_image
+from remanence.tokens.media import openai_image
 from remanence.types import Message
 
 DEFAULT_MODEL: Final = "claude-sonnet-5-5"
@@ -48,21 +48,12 @@ def counter_for(model: str) -> TokenCounter:
     """Return the best available counter for `model`, the provider's name of a model.
 
     It is exact if tiktoken and the vocabulary are on this machine, else an estimate; nothing is
-    ever downloaded. The names that `counter_named` knows are accepted as well.
+    ever downloaded. Also accepts the name of a counter: the family of an estimate, such as
+    `claude`, or the rule `flat`, `cjk` or `split`.
     """
-    if model in _COUNTERS:
-        return counter_named(model)
     family = look_up(model).tokenizer
-    return _exact(family) if is_at_hand(family) else _COUNTERS[family]
-
-
-def counter_named(name: str) -> TokenCounter:
-    """Return the counter `name`: the estimate of a family, or the rule `flat`, `cjk` or `split`."""
-    try:
-        return _COUNTERS[name]
-    except KeyError:
-        known = ", ".join(sorted(_COUNTERS))
-        raise ValueError(f"token counter {name!r} is unknown: use one of {known}") from None
+    counter = _COUNTERS.get(model)
+    return counter or (_exact(family) if is_at_hand(family) else _COUNTERS[family])
 
 
 def _characters(per_token: float) -> TextCount:
@@ -86,38 +77,28 @@ def _cjk_run() -> re.Pattern[str]:
     return re.compile(_CJK)
 
 
-def _counter(
-    name: str,
-    text: TextCount,
-    *,
-    result: TextCount | None = None,
-    image: ImageCount = claude_image,
-    frame: Frame,
-) -> TokenCounter:
-    return TokenCounter(
-        name=name, text_count=text, result_count=result or text, image_count=image, frame=frame
-    )
-
-
 def _estimating(family: Family) -> TokenCounter:
     def count(text: str) -> int:
         return estimator(family)(text)
 
     if family in ("claude", "claude_3"):
-        return _counter(family, count, frame=_CLAUDE)
-    return _counter(family, count, image=openai_image, frame=_OPENAI)
+        return TokenCounter(name=family, text=count, frame=_CLAUDE)
+    return TokenCounter(name=family, text=count, frame=_OPENAI, image=openai_image)
 
 
 @cache
 def _exact(family: Family) -> TokenCounter:
-    count = exact_count(family)
-    return replace(_COUNTERS[family], name=f"{family} exact", text_count=count, result_count=count)
+    return replace(_COUNTERS[family], name=f"{family} exact", text=exact_count(family))
 
 
-# The rules have the names that the presets use. Tool results are denser than prose.
-_COUNTERS: dict[str, TokenCounter] = {
-    **{family: _estimating(family) for family in FAMILIES},
-    "flat": _counter("flat", _characters(4), frame=Frame(message=0)),
-    "cjk": _counter("cjk", _cjk, frame=Frame(message=4)),
-    "split": _counter("split", _characters(3.5), result=_characters(3), frame=Frame(message=0)),
-}
+_RULES = (
+    TokenCounter(name="flat", text=_characters(4), frame=Frame(message=0)),
+    TokenCounter(name="cjk", text=_cjk, frame=Frame(message=4)),
+    # Tool results are denser than prose.
+    TokenCounter(
+        name="split", text=_characters(3.5), result_text=_characters(3), frame=Frame(message=0)
+    ),
+)
+"""Rules in place of a tokenizer, by the names that the presets use."""
+
+_COUNTERS = {counter.name: counter for counter in (*map(_estimating, FAMILIES), *_RULES)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from remanence.tokens.estimator import TextCount
-from remanence.tokens.media import ImageCount, file_tokens
+from remanence.tokens.media import ImageCount, claude_image, file_tokens
 from remanence.types import (
     FilePart,
     ImagePart,
@@ -33,48 +33,39 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCounter:
-    """Counts tokens of texts and messages; pure, and never raises for any text or part."""
+    """Counts tokens of texts and messages; pure, and never raises for any text or part.
+
+    `text` counts the tokens of a text, 0 if it is empty; texts of tool results are counted by
+    `result_text`, if it is set.
+    """
 
     name: str
-    text_count: TextCount
-    result_count: TextCount
-    image_count: ImageCount
+    text: TextCount
     frame: Frame
-
-    def text(self, text: str) -> int:
-        """Count the tokens of `text`, 0 if it is empty."""
-        return self.text_count(text)
+    result_text: TextCount | None = None
+    image: ImageCount = claude_image
 
     def message(self, message: Message) -> int:
         """Count the tokens that `message` adds to a request, its frame included."""
-        name = self.text_count(message.name) if message.name else 0
-        return self.frame.message + name + sum(map(self.part, message.content))
+        name = self.text(message.name) if message.name else 0
+        parts = (self._part(part, self.text) for part in message.content)
+        return self.frame.message + name + sum(parts)
 
-    def part(self, part: Part) -> int:
-        """Count the tokens of one part of a message."""
+    def _part(self, part: Part, text: TextCount) -> int:
         match part:
-            case ToolResultPart(content=content):
-                return self.frame.tool_result + sum(
-                    self._content(inner, self.result_count) for inner in content
-                )
+            case TextPart(text=content):
+                return text(content)
             case ToolCallPart(name=name, arguments=arguments):
-                call = self.text_count(name) + self.text_count(arguments)
-                return self.frame.tool_call + call
-            case _:
-                return self._content(part, self.text_count)
-
-    def _content(
-        self, part: TextPart | ImagePart | FilePart | OtherPart, text_count: TextCount
-    ) -> int:
-        match part:
-            case TextPart(text=text):
-                return text_count(text)
+                return self.frame.tool_call + text(name) + text(arguments)
+            case ToolResultPart(content=content):
+                text = self.result_text or text
+                return self.frame.tool_result + sum(self._part(inner, text) for inner in content)
             case ImagePart():
-                return self.image_count(part)
+                return self.image(part)
             case FilePart():
-                return file_tokens(part, text=text_count, image=self.image_count)
+                return file_tokens(part, text=text, image=self.image)
             case OtherPart(raw=raw):
-                return sum(map(text_count, _leaf_texts(raw)))
+                return sum(map(text, _leaf_texts(raw)))
             case _:
                 assert_never(part)
 

@@ -3,7 +3,6 @@
 import base64
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
 
@@ -26,9 +25,6 @@ MAX_BITS = 4_096
 
 MAX_DEPTH = 100
 """The deepest nesting that every parser on the way to a provider accepts."""
-
-_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)
-"""Strings, also an unterminated one, and brackets."""
 
 
 def json_object(value: object, what: str) -> JsonObject:
@@ -83,9 +79,13 @@ def loads(text: str) -> Any:  # any JSON
         ValueError: *text* is not JSON, nests deeper than `MAX_DEPTH`, or contains NaN, a number
             beyond the range of doubles, or a lone surrogate.
     """
-    if _depth(text) > MAX_DEPTH:
+    try:
+        value = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
+        depth = _depth(value)
+    except RecursionError:
+        depth = MAX_DEPTH + 1
+    if depth > MAX_DEPTH:
         raise ValueError(f"it nests deeper than {MAX_DEPTH} levels")
-    value = json.loads(text, parse_constant=_refuse_number, parse_float=_finite)
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()
     return value
@@ -130,16 +130,10 @@ def _dump(model: ClientObject, what: str) -> object:
         ) from error
 
 
-def _depth(text: str) -> int:
-    deepest = depth = 0
-    for match in _TOKENS.finditer(text):
-        mark = match[0]
-        if mark in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif mark in "]}":
-            depth -= 1
-    return deepest
+def _depth(value: Any) -> int:  # any JSON
+    if not isinstance(value, dict | list):
+        return 0
+    return 1 + max(map(_depth, value.values() if isinstance(value, dict) else value), default=0)
 
 
 def _finite(text: str) -> float:

@@ -2,8 +2,9 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -28,6 +29,16 @@ from remanence.wire.parts import (
 
 _KINDS: Final = frozenset({"message", "control", "memory"})
 _PART_TYPES: Final = (TextPart, ToolCallPart, ToolResultPart, ImagePart, FilePart, OtherPart)
+_TEXT_FIELDS: Final[Mapping[type, Mapping[str, bool]]] = {
+    kind: {
+        field.name: field.default is None
+        for field in dataclasses.fields(kind)
+        if field.type in (str, str | None, Dialect)
+    }
+    for kind in (*_PART_TYPES, Extra)
+}
+"""The fields that hold text, and whether they may be None."""
+
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*+={0,2}\s*+")
 _PARSE_PART: Final[Mapping[str, Callable[[dict[str, Any]], Part]]] = MappingProxyType(
     {
@@ -58,9 +69,10 @@ def check_message(message: Message, *, max_bytes: int) -> None:
     for part in message.content:
         _check_types(part)
     _check_roles(message)
-    size = 0
-    for place, text in _texts(message):
-        size += _size_in_bytes(place, text)
+    texts = [("id", message.id or ""), ("name", message.name or "")]
+    for part in message.content:
+        texts += _texts(part)
+    size = sum(_size_in_bytes(place, text) for place, text in texts)
     if size > max_bytes:
         raise InvalidMessage(
             f"the {message.role} message is {size:,} bytes long, more than max_message_bytes="
@@ -112,25 +124,33 @@ def _check_types(part: object) -> None:
             f"{quote(part)} is a {type(part).__name__} and not a part of a message: use TextPart, "
             "ImagePart, FilePart, ToolCallPart, ToolResultPart or Message.from_openai(...)"
         )
-    for field in dataclasses.fields(part):
-        value = getattr(part, field.name)
-        is_absent = value is None and field.default is None
-        if field.type in (str, str | None, Dialect) and not (isinstance(value, str) or is_absent):
-            raise InvalidMessage(
-                f"{field.name} {quote(value)} of a message is not text: use a str for "
-                f"{type(part).__name__}.{field.name}"
-            )
+    _check_texts(part)
     match part:
         case ImagePart(width=width, height=height):
             for pixels in (width, height):
                 if pixels is not None and (not isinstance(pixels, int) or pixels < 0):
                     raise InvalidMessage(f"{quote(pixels)} pixels of an image: use a whole number")
-        case ToolResultPart(content=content):
+        case ToolResultPart(is_error=is_error, content=content):
+            if not isinstance(is_error, bool):
+                raise InvalidMessage(f"is_error {quote(is_error)} of a tool result: use a bool")
             _check_result(part.call_id, content)
         case OtherPart():
             return
-    if part.extra is not None:
-        _check_extra(part.extra)
+    extra: object = part.extra
+    if isinstance(extra, Extra):
+        _check_texts(extra)
+    elif extra is not None:
+        raise InvalidMessage(f"extra {quote(extra)} of a part is not an Extra: leave it out")
+
+
+def _check_texts(value: Part | Extra) -> None:
+    for name, is_optional in _TEXT_FIELDS[type(value)].items():
+        text = getattr(value, name)
+        if not isinstance(text, str) and not (is_optional and text is None):
+            raise InvalidMessage(
+                f"{name} {quote(text)} of a message is not text: use a str for "
+                f"{type(value).__name__}.{name}"
+            )
 
 
 def _check_result(call_id: str, content: object) -> None:
@@ -151,15 +171,8 @@ def _check_result(call_id: str, content: object) -> None:
             )
 
 
-def _check_extra(extra: object) -> None:
-    if not isinstance(extra, Extra):
-        raise InvalidMessage(f"extra {quote(extra)} of a part is not an Extra: leave it out")
-    if not isinstance(extra.dialect, str) or not isinstance(extra.raw, str):
-        raise InvalidMessage(f"extra {quote(extra)} of a part is not text: leave it out")
-
-
 def _check_roles(message: Message) -> None:
-    if not any(_has_content(part) for part in message.content):
+    if not any(not isinstance(p, TextPart) or p.text.strip() for p in message.content):
         raise InvalidMessage(
             f"the {message.role} message is empty: append a message with text, a tool call, "
             "a tool result, an image or a file"
@@ -182,29 +195,16 @@ def _check_roles(message: Message) -> None:
         )
 
 
-def _has_content(part: Part) -> bool:
-    return not isinstance(part, TextPart) or bool(part.text.strip())
-
-
-def _texts(message: Message) -> Iterable[tuple[str, str]]:
-    for field in ("id", "name"):
-        value = getattr(message, field)
-        if value is not None:
-            yield field, value
-    for part in message.content:
-        yield from _part_texts(part)
-
-
-def _part_texts(part: Part) -> Iterable[tuple[str, str]]:
-    for field in dataclasses.fields(part):
-        value = getattr(part, field.name)
-        if isinstance(value, str):
-            yield f"{type(part).__name__}.{field.name}", value
+def _texts(part: Part) -> Iterator[tuple[str, str]]:
+    """Yield the texts in a part, each with its place."""
+    kind = type(part).__name__
+    for name in _TEXT_FIELDS[type(part)]:
+        if text := getattr(part, name):
+            yield f"{kind}.{name}", text
     if not isinstance(part, OtherPart) and part.extra is not None:
-        yield f"{type(part).__name__}.extra", part.extra.raw
+        yield f"{kind}.extra", part.extra.raw
     if isinstance(part, ToolResultPart):
-        for inner in part.content:
-            yield from _part_texts(inner)
+        yield from chain.from_iterable(map(_texts, part.content))
 
 
 def _size_in_bytes(place: str, text: str) -> int:
@@ -230,11 +230,8 @@ def _check_content(part: Part) -> None:
         case ToolResultPart():
             for inner in part.content:
                 _check_content(inner)
-        case ImagePart():
-            _check_media(part, part.data, part.url, what="image", remedy="data or a url")
-        case FilePart():
-            reference = part.url or part.file_id or part.name
-            _check_media(part, part.data, reference, what="file", remedy="data, a url or a file_id")
+        case ImagePart() | FilePart():
+            _check_media(part)
         case OtherPart():
             _check_other(part)
         case _:
@@ -243,10 +240,12 @@ def _check_content(part: Part) -> None:
         _json_object(part.extra.dialect, part.extra.raw)
 
 
-def _check_media(
-    part: ImagePart | FilePart, data: str | None, reference: str | None, *, what: str, remedy: str
-) -> None:
-    if not data and not reference:
+def _check_media(part: ImagePart | FilePart) -> None:
+    what, remedy, reference = "image", "data or a url", part.url
+    if isinstance(part, FilePart):
+        what, remedy = "file", "data, a url or a file_id"
+        reference = part.url or part.file_id or part.name
+    if not part.data and not reference:
         raise InvalidMessage(f"the {what} is empty: give it {remedy}")
     content = payload(part)
     if content is not None and (not content.data or not _BASE64.fullmatch(content.data)):
