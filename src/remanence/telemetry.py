@@ -82,24 +82,17 @@ def messages_appended(count: int) -> None:
 def segment_committed(generation: int, conversation_id: str, first_seq: int, last_seq: int) -> None:
     """Count a committed observation or reflection."""
     _committed.add(1, {"generation": generation})
-    logger.debug(
-        "committed generation %d of %r: messages %d..%d",
-        generation,
-        conversation_id,
-        first_seq,
-        last_seq,
-    )
+    text = "committed generation %d of %r: messages %d..%d"
+    logger.debug(text, generation, conversation_id, first_seq, last_seq)
 
 
 def slice_cut(conversation_id: str, first_seq: int, last_seq: int) -> None:
     """Log that messages are observed in several steps where the policy asks for one."""
-    logger.info(
+    text = (
         "conversation %r has more to observe than one observation can read: messages %d..%d are "
-        "observed now, the next ones in another step",
-        conversation_id,
-        first_seq,
-        last_seq,
+        "observed now, the next ones in another step"
     )
+    logger.info(text, conversation_id, first_seq, last_seq)
 
 
 def facts_committed(conversation_id: str, facts: int, replaced: int) -> None:
@@ -111,33 +104,22 @@ def facts_committed(conversation_id: str, facts: int, replaced: int) -> None:
 def step_failed(step: str, conversation_id: str, reason: str, message: str, failures: int) -> None:
     """Count and log a failed step."""
     _failed.add(1, {"step": step, "reason": reason})
-    logger.warning(
-        "%s of conversation %r failed (%s, %d in a row): %s; messages stay raw",
-        step,
-        conversation_id,
-        reason,
-        failures,
-        message,
-    )
+    text = "%s of conversation %r failed (%s, %d in a row): %s; messages stay raw"
+    logger.warning(text, step, conversation_id, reason, failures, message)
 
 
 def embedding_failed(reason: str, message: str, failures: int) -> None:
     """Count and log a failed call of the embedder."""
     _failed.add(1, {"step": "embed", "reason": reason})
-    logger.warning(
-        "the embedder failed (%s, %d in a row): %s; words alone are searched",
-        reason,
-        failures,
-        message,
-    )
+    text = "the embedder failed (%s, %d in a row): %s; words alone are searched"
+    logger.warning(text, reason, failures, message)
 
 
 def text_not_embedded(embedder: str, reason: str, message: str) -> None:
     """Count and log a text that the embedder refuses."""
     _failed.add(1, {"step": "embed", "reason": reason})
-    logger.warning(
-        "%s refuses a text (%s: %s); words alone find it", embedder, reason, message[:200]
-    )
+    text = "%s refuses a text (%s: %s); words alone find it"
+    logger.warning(text, embedder, reason, message[:200])
 
 
 def background_failed(
@@ -145,14 +127,8 @@ def background_failed(
 ) -> None:
     """Count and log a failure of work that belongs to no conversation."""
     _failed.add(1, {"step": name, "reason": reason})
-    logger.warning(
-        "background work %r failed (%s, %d in a row): %s; it is tried again in %g s",
-        name,
-        reason,
-        failures,
-        message,
-        retry_seconds,
-    )
+    text = "background work %r failed (%s, %d in a row): %s; it is tried again in %g s"
+    logger.warning(text, name, reason, failures, message, retry_seconds)
 
 
 def step_discarded(step: str, conversation_id: str) -> None:
@@ -175,26 +151,17 @@ def model_called(usage: Usage) -> None:
     """Count a model call with its tokens and price."""
     about = {"gen_ai.request.model": usage.model, "remanence.purpose": usage.purpose}
     _model_calls.add(1, {**about, "remanence.outcome": usage.outcome})
-    for kind, tokens in (
-        ("input", usage.input_tokens),
-        ("output", usage.output_tokens),
-        ("cache_read", usage.cache_read_tokens),
-        ("cache_write", usage.cache_write_tokens),
-    ):
+    kinds = _tokens(usage, cache_write="cache_write")
+    for kind, tokens in kinds.items():
         _model_tokens.add(tokens, {**about, "gen_ai.token.type": kind})
     _model_cost.add(usage.cost_usd or 0.0, about)
-    logger.info(
+    text = (
         "model call %s of %s: conversation %r, input %d, output %d, cache write %d, cache read %d "
-        "tokens, outcome %s",
-        usage.purpose,
-        usage.model,
-        usage.conversation.id if usage.conversation else None,
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_write_tokens,
-        usage.cache_read_tokens,
-        usage.outcome,
+        "tokens, outcome %s"
     )
+    conversation_id = usage.conversation.id if usage.conversation else None
+    counts = (*kinds.values(), usage.outcome)
+    logger.info(text, usage.purpose, usage.model, conversation_id, *counts)
 
 
 def usage_lost(calls: int, message: str) -> None:
@@ -214,13 +181,8 @@ def budget_reached(state: BudgetState, subject: str) -> None:
 def step_skipped(step: str, conversation_id: str, reason: str, message: str) -> None:
     """Count and log a step that was left out on purpose."""
     _skipped.add(1, {"step": step, "reason": reason})
-    logger.info(
-        "%s of conversation %r was skipped (%s): %s; messages stay raw",
-        step,
-        conversation_id,
-        reason,
-        message,
-    )
+    text = "%s of conversation %r was skipped (%s): %s; messages stay raw"
+    logger.info(text, step, conversation_id, reason, message)
 
 
 def daily_notes_failed(user: str, message: str) -> None:
@@ -263,27 +225,19 @@ def chat_called(
     conversation_id: str, usage: Usage, *, estimated_tokens: int, prefix_changed: bool
 ) -> None:
     """Count and log the tokens of a chat's model call, and a change of its cached prefix."""
-    kinds = {
-        "input": usage.input_tokens,
-        "output": usage.output_tokens,
-        "cache_creation": usage.cache_write_tokens,
-        "cache_read": usage.cache_read_tokens,
-    }
+    kinds = _tokens(usage, cache_write="cache_creation")
     for kind, tokens in kinds.items():
         _chat_tokens.add(tokens, {"kind": kind, "model": usage.model})
     if prefix_changed:
         _prefix_changes.add(1)
-    logger.info(
+    text = (
         "chat call of conversation %r: model=%s input=%d output=%d cache_creation=%d cache_read=%d "
-        "hit_ratio=%.2f estimated=%d prefix=%s outcome=%s",
-        conversation_id,
-        usage.model,
-        *kinds.values(),
-        usage.cache_read_tokens / max(1, usage.input_tokens),
-        estimated_tokens,
-        "changed" if prefix_changed else "kept",
-        usage.outcome,
+        "hit_ratio=%.2f estimated=%d prefix=%s outcome=%s"
     )
+    hit_ratio = usage.cache_read_tokens / max(1, usage.input_tokens)
+    prefix = "changed" if prefix_changed else "kept"
+    rest = (hit_ratio, estimated_tokens, prefix, usage.outcome)
+    logger.info(text, conversation_id, usage.model, *kinds.values(), *rest)
 
 
 def chat_failed(conversation_id: str, model: str, reason: str) -> None:
@@ -296,3 +250,13 @@ def tool_failed(name: str, error_type: str) -> None:
     """Count and log a tool whose handler raised; its text may be private and is left out."""
     _tool_failures.add(1, {"tool": name})
     logger.warning("tool %r failed with %s; the model was told", name, error_type)
+
+
+def _tokens(usage: Usage, *, cache_write: str) -> dict[str, int]:
+    """Return the tokens of a call by their kind."""
+    return {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        cache_write: usage.cache_write_tokens,
+        "cache_read": usage.cache_read_tokens,
+    }

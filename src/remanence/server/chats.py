@@ -1,10 +1,12 @@
 """A cache of chats: one for each conversation, user and channel."""
 
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeAlias
 from weakref import WeakValueDictionary
 
-from remanence.chat import Chat, ChatModel, ChatSource, open_chat_model
+from remanence.chat import Chat, ChatSource, open_chat_model
 from remanence.errors import ModelError
 from remanence.memory import Memory
 from remanence.providers import ModelOptions
@@ -29,13 +31,11 @@ class Chats:
         tools: bool,
     ) -> None:
         self._memory = memory
-        self._model: ChatModel | None = None
+        self._open: Callable[..., Chat] | None = None
         if model is not None:
-            self._model = open_chat_model(
-                model, clock=memory.clock, options=ModelOptions(connections=memory.connections)
-            )
-        self._system = system
-        self._identity = identity
+            options = ModelOptions(connections=memory.connections)
+            opened = open_chat_model(model, clock=memory.clock, options=options)
+            self._open = partial(Chat, model=opened, system=system, identity=identity)
         self._tools = tools
         self._chats: WeakValueDictionary[_Key, Chat] = WeakValueDictionary()
         self._recent: deque[Chat] = deque(maxlen=RECENT)
@@ -50,7 +50,7 @@ class Chats:
             ModelError: `no_model`; the server was started without one.
         """
         conversation = self._memory.conversation(conversation_id, user=user, tenant=tenant)
-        if self._model is None:
+        if self._open is None:
             raise ModelError(
                 "no_model", "this server has no model to chat with: start it with --model"
             )
@@ -58,14 +58,7 @@ class Chats:
         chat = self._chats.get(key)
         if chat is None:
             tools = memory_tools(conversation) if self._tools and user is not None else ()
-            chat = Chat(
-                conversation,
-                model=self._model,
-                system=self._system,
-                identity=self._identity,
-                channel=channel,
-                tools=tools,
-            )
+            chat = self._open(conversation, channel=channel, tools=tools)
             self._chats[key] = chat
         self._recent.append(chat)
         return chat
