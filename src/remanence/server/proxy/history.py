@@ -107,11 +107,15 @@ class Histories:
 
     def _tapes(self, name: Name) -> Iterator[Conversation]:
         """Yield the tape that was used last, the named one, then its branches."""
-        newest = self._newest.get(name)
-        named = (f"{name.conversation}~{number}" for number in range(1, _MAX_BRANCHES))
-        ids = dict.fromkeys([newest or name.conversation, name.conversation, *named])
-        for id_ in ids:
-            yield self._memory.conversation(id_, user=name.user, tenant=name.tenant)
+        newest = self._newest.get(name, name.conversation)
+        yield self._open(name, newest)
+        for number in range(_MAX_BRANCHES):
+            id_ = f"{name.conversation}~{number}" if number else name.conversation
+            if id_ != newest:
+                yield self._open(name, id_)
+
+    def _open(self, name: Name, id_: str) -> Conversation:
+        return self._memory.conversation(id_, user=name.user, tenant=name.tenant)
 
     def _remember(self, name: Name, id_: str) -> None:
         self._newest[name] = id_
