@@ -5,7 +5,7 @@ import pytest
 from tests.recorded.recording import FOLDER
 
 from remanence.dates.local_time import local_times
-from remanence.observers.llm.limits import length_limit
+from remanence.observers.llm.writer import length_limit
 from remanence.tokens import counter_for
 from remanence.types import Message
 

@@ -9,10 +9,9 @@ from remanence.errors import ObservationRejected
 from remanence.facts.answers import AnsweredFact, read_facts
 from remanence.notes.redact import redact
 from remanence.observers.llm.lines import format_line
-from remanence.observers.llm.note_entries import note_entries
-from remanence.observers.llm.prompt import Entry, Section, language_rule
+from remanence.observers.llm.order import note_entries
+from remanence.observers.llm.prompt import Entry, Section, TimedEntry, below_times, language_rule
 from remanence.observers.llm.request import NOTHING, Question, ask_once, is_word
-from remanence.observers.llm.time_headings import TimedEntry, below_times
 from remanence.observers.llm.transcript import transcript
 from remanence.protocols import ExtractRequest, Model
 from remanence.tokens import text_tokens

@@ -37,6 +37,11 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def day_of(at: datetime | None) -> str:
+    """Return the day of a time in ISO 8601; empty if there is none."""
+    return at.date().isoformat() if at else ""
+
+
 def usual_priority(tag: Tag) -> Priority:
     """Return the default priority of a tag, which `compact` leaves out."""
     return "NOTE" if tag in ("Fact", "NextStep") else "IMPORTANT"

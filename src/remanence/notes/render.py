@@ -21,6 +21,7 @@ from remanence.notes.marks import (
     MARK,
     PRIORITY_MARKS,
     UNDATED,
+    day_of,
     is_date_heading,
     label_heading,
     one_line,
@@ -47,7 +48,7 @@ def render_notes(notes: Sequence[Note], note_format: NoteFormat) -> str:
 def _compact(notes: Iterable[Note]) -> Iterator[str]:
     day, labels = UNDATED, ("", "")
     for note in notes:
-        if (today := _day(note)) != day:
+        if (today := day_of(note.observed_at) or UNDATED) != day:
             yield today
             day, labels = today, ("", "")
         mine = (one_line(note.speaker or ""), one_line(note.topic or ""))
@@ -58,10 +59,6 @@ def _compact(notes: Iterable[Note]) -> Iterator[str]:
         yield _indent(f"- {_marks(note, text)}{text}")
 
 
-def _day(note: Note) -> str:
-    return note.observed_at.date().isoformat() if note.observed_at else UNDATED
-
-
 def _marks(note: Note, text: str) -> str:
     mark = "" if note.priority == usual_priority(note.tag) else PRIORITY_MARKS[note.priority]
     looks_marked = bool(MARK.match(text)) or take_tag(text)[0] is not None
@@ -70,7 +67,7 @@ def _marks(note: Note, text: str) -> str:
 
 def _stamp(note: Note) -> str:
     at = note.observed_at
-    stamp = f"[{at.date().isoformat()} {at:%H:%M}] " if at else ""
+    stamp = f"[{day_of(at)} {at:%H:%M}] " if at else ""
     return f"{stamp}{note.priority} {_attribute(note)}"
 
 
@@ -84,7 +81,7 @@ def _attribute(note: Note) -> str:
 def _below_dates(notes: Iterable[Note], *, tags: bool) -> Iterator[str]:
     day = UNDATED
     for note in notes:
-        if (today := _day(note)) != day:
+        if (today := day_of(note.observed_at) or UNDATED) != day:
             yield today
             day = today
         entry = _attribute(note)

@@ -1,7 +1,5 @@
 """Checks that a draft must pass before it is stored. Pure: no clock, no database."""
 
-from collections.abc import Sequence
-
 from remanence.errors import ObservationRejected
 from remanence.types import Draft
 
@@ -34,10 +32,15 @@ def check_draft(
             f"the notes of {draft.made_by} have {tokens:,} tokens; their source or their "
             f"generation's budget has {limit_tokens:,}",
         )
+    check_repetition(text, source_text, made_by=draft.made_by)
+
+
+def check_repetition(text: str, source_text: str, *, made_by: str) -> None:
+    """Raise `ObservationRejected` for a text that repeats itself more than its source does."""
     repeated = repetition(text)
     if repeated >= REPEATED_SHARE and repeated > 2 * repetition(source_text):
         raise ObservationRejected(
-            "degenerate", f"{repeated:.0%} of the answer of {draft.made_by} repeats itself"
+            "degenerate", f"{repeated:.0%} of the answer of {made_by} repeats itself"
         )
 
 
@@ -46,10 +49,7 @@ def repetition(text: str) -> float:
     words = text.split()
     runs = [" ".join(words[i : i + RUN_WORDS]) for i in range(len(words) - RUN_WORDS + 1)]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return max(_find_repetition(lines), _find_repetition(runs))
-
-
-def _find_repetition(pieces: Sequence[str]) -> float:
-    if len(pieces) < MIN_PIECES:
-        return 0.0
-    return 1 - len(set(pieces)) / len(pieces)
+    return max(
+        1 - len(set(pieces)) / len(pieces) if len(pieces) >= MIN_PIECES else 0.0
+        for pieces in (lines, runs)
+    )

@@ -3,6 +3,7 @@
 import asyncio
 
 from remanence.errors import ObservationRejected
+from remanence.notes import day_of
 from remanence.observers.llm.lines import line_text, read_lines
 from remanence.observers.llm.order import arrange
 from remanence.observers.llm.repair import repair
@@ -87,5 +88,4 @@ def _check(answer: Answer, task: Task) -> LineNotes:
 
 def _key(note: Note) -> tuple[str | None, str, str | None, str]:
     """Return the key by which two notes of the same day count as equal."""
-    day = note.observed_at.date().isoformat() if note.observed_at else ""
-    return note.speaker, note.text.casefold(), note.supersedes, day
+    return note.speaker, note.text.casefold(), note.supersedes, day_of(note.observed_at)

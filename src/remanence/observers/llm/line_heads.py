@@ -71,8 +71,8 @@ def read_head(line: str, *, first_seq: int, last_seq: int) -> Head:
         if head.formed:
             return head
     bracketed = _with_brackets(Head(line))
-    is_all = bracketed.formed and not _has_more(bracketed.rest)
-    return bracketed if is_all else _in_any_order(line, seqs)
+    has_more = _ANY_SOURCE.match(bracketed.rest) or _STAMP.match(bracketed.rest)
+    return bracketed if bracketed.formed and not has_more else _in_any_order(line, seqs)
 
 
 def begins_with_head(text: str) -> bool:
@@ -109,10 +109,6 @@ def _words(text: str) -> tuple[Priority | None, Tag | None] | None:
     if len(priorities) + len(tags) != len(words) or len(priorities) > 1 or len(tags) > 1:
         return None
     return next(iter(priorities), None), next(iter(tags), None)
-
-
-def _has_more(text: str) -> bool:
-    return bool(_ANY_SOURCE.match(text) or _STAMP.match(text))
 
 
 def _numbers(plain: str | None, braced: str | None, seqs: range) -> tuple[int, ...]:

@@ -8,11 +8,12 @@ changed, except that secrets are redacted.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 from remanence.dates import find_dates, iso_date
-from remanence.notes import one_line, usual_priority
+from remanence.notes import day_of, one_line, usual_priority
+from remanence.notes.marks import moment
 from remanence.notes.redact import redact
 from remanence.observers.llm.line_heads import Head, begins_with_head, read_head
 from remanence.types import DroppedLine, Note
@@ -91,24 +92,20 @@ def read_lines(text: str, origin: Origin) -> LineReading:
     kept: dict[tuple[str | None, str, str], ReadLine] = {}
     dropped: list[DroppedLine] = []
     for index, line in enumerate(lines):
-        key = (line.note.speaker, line.note.text, _day(line.note.observed_at))
+        key = (line.note.speaker, line.note.text, day_of(line.note.observed_at))
         if index < first and line.note.text.endswith(":"):
             dropped.append(DroppedLine(text=line_text(line.note), reason="introduction"))
         elif key in kept:
             dropped.append(DroppedLine(text=line_text(line.note), reason="repeated"))
         else:
             kept[key] = line
-    in_time = sorted(kept.values(), key=lambda line: _day(line.note.observed_at))
+    in_time = sorted(kept.values(), key=lambda line: day_of(line.note.observed_at))
     return LineReading(tuple(in_time), tuple(dropped))
 
 
 def in_order(notes: Iterable[Note]) -> tuple[Note, ...]:
     """Return the notes sorted by the day of their observation; the sort is stable."""
-    return tuple(sorted(notes, key=lambda note: _day(note.observed_at)))
-
-
-def _day(at: datetime | None) -> str:
-    return at.date().isoformat() if at else ""
+    return tuple(sorted(notes, key=lambda note: day_of(note.observed_at)))
 
 
 def _lines(text: str, origin: Origin) -> Iterator[ReadLine]:
@@ -120,16 +117,12 @@ def _lines(text: str, origin: Origin) -> Iterator[ReadLine]:
         if _DAY_HEADING.fullmatch(line):
             topic = None
         elif heading := _TOPIC.fullmatch(line):
-            topic = _topic(heading[1] or heading[2], origin)
+            # A title that only repeats a speaker or a generic word is no topic.
+            name = one_line(redact(heading[1] or heading[2]))
+            is_plain = name.lower() in _PLAIN_TITLES or name.casefold() in origin.speakers
+            topic = None if is_plain else name
         elif (read := _read(line, origin, topic)).note.text:
             yield read
-
-
-def _topic(title: str, origin: Origin) -> str | None:
-    """Return the title of a topic; None if it only repeats a speaker or a generic word."""
-    name = one_line(redact(title))
-    is_plain = name.lower() in _PLAIN_TITLES or name.casefold() in origin.speakers
-    return None if is_plain else name
 
 
 def _read(line: str, origin: Origin, topic: str | None) -> ReadLine:
@@ -137,10 +130,15 @@ def _read(line: str, origin: Origin, topic: str | None) -> ReadLine:
     head = read_head(
         line[item.end() :] if item else line, first_seq=origin.first_seq, last_seq=origin.last_seq
     )
-    first, last = _range(head.numbers, origin)
+    valid = [number for number in head.numbers if origin.first_seq <= number <= origin.last_seq]
+    first, last = min(valid, default=origin.first_seq), max(valid, default=origin.last_seq)
     observed_at, misplaced = _observed_at(head, origin, first, last)
-    speaker, text = _who(redact(head.rest), origin)
-    text, supersedes = _was(text)
+    text = redact(head.rest)
+    who = _WHO.fullmatch(text)
+    speaker = origin.speakers.get(who[2].strip().casefold()) if who else None
+    text = who[3] if who and speaker else text
+    was = _WAS.fullmatch(text)
+    text, supersedes = (was[1], was[2]) if was else (text, None)
     tag = head.tag or "Fact"
     note = Note(
         text=f"{misplaced} {text}" if misplaced and text else text,
@@ -156,11 +154,6 @@ def _read(line: str, origin: Origin, topic: str | None) -> ReadLine:
     return ReadLine(replace(note, referenced_at=_referenced_at(note)), head.formed)
 
 
-def _range(numbers: tuple[int, ...], origin: Origin) -> tuple[int, int]:
-    valid = [number for number in numbers if origin.first_seq <= number <= origin.last_seq]
-    return (min(valid), max(valid)) if valid else (origin.first_seq, origin.last_seq)
-
-
 def _observed_at(head: Head, origin: Origin, first: int, last: int) -> tuple[datetime | None, str]:
     """Return the time from the messages, and the stamp, for the text, if they contradict it."""
     said = sorted(at for seq, at in origin.times.items() if first <= seq <= last)
@@ -171,7 +164,7 @@ def _observed_at(head: Head, origin: Origin, first: int, last: int) -> tuple[dat
     stamped = _moment(head)
     if not said or stamped is None or head.stamp is None:
         return (said[0] if said else stamped), ""
-    if head.stamp.day not in {_day(at) for at in said}:
+    if head.stamp.day not in {day_of(at) for at in said}:
         return said[0], head.stamp.text
     return (said[0] if head.numbers else stamped.replace(tzinfo=said[0].tzinfo)), ""
 
@@ -179,21 +172,7 @@ def _observed_at(head: Head, origin: Origin, first: int, last: int) -> tuple[dat
 def _moment(head: Head) -> datetime | None:
     if head.stamp is None:
         return None
-    try:
-        return datetime.fromisoformat(f"{head.stamp.day}T{(head.stamp.time or '0:00').zfill(5)}Z")
-    except ValueError:
-        return None
-
-
-def _who(text: str, origin: Origin) -> tuple[str | None, str]:
-    match = _WHO.fullmatch(text)
-    speaker = origin.speakers.get(match[2].strip().casefold()) if match else None
-    return (speaker, match[3]) if match and speaker else (None, text)
-
-
-def _was(text: str) -> tuple[str, str | None]:
-    match = _WAS.fullmatch(text)
-    return (match[1], match[2]) if match else (text, None)
+    return moment(head.stamp.day, (head.stamp.time or "0:00").zfill(5))
 
 
 def _referenced_at(note: Note) -> str | None:
@@ -201,19 +180,11 @@ def _referenced_at(note: Note) -> str | None:
 
     Relative dates left by the model are resolved from the time of the observation.
     """
-    said = _day(note.observed_at)
+    said = day_of(note.observed_at)
     for match in _ISO_DATE.finditer(note.text):
-        if match[0] != said and _is_date(match[0]):
+        if match[0] != said and moment(f"{match[0]}-01"[:10]) is not None:
             return match[0]
     if note.observed_at is None:
         return None
     found = (iso_date(mention) for mention in find_dates(note.text, note.observed_at))
     return next((day for day in found if day != said), None)
-
-
-def _is_date(text: str) -> bool:
-    try:
-        date.fromisoformat(text if len(text) > len("2026-05") else f"{text}-01")
-    except ValueError:
-        return False
-    return True

@@ -9,23 +9,23 @@ from remanence.notes import render_notes
 from remanence.notes.excerpts import beginning
 from remanence.notes.redact import redact
 from remanence.observers.llm.draft import write_notes
-from remanence.observers.llm.limits import length_limit, output_limit
 from remanence.observers.llm.lines import Origin
 from remanence.observers.llm.prompt import (
     CONTINUED_VERSION,
     OBSERVE_VERSION,
     Entry,
     Section,
+    TimedEntry,
+    below_times,
     fill_prompt,
     prompt,
 )
 from remanence.observers.llm.request import Question
 from remanence.observers.llm.task import Task
-from remanence.observers.llm.time_headings import TimedEntry, below_times
 from remanence.observers.llm.transcript import Shown, transcript
 from remanence.observers.llm.trim import Limits
 from remanence.observers.llm.values import Piece
-from remanence.observers.llm.writer import ModelWriter
+from remanence.observers.llm.writer import ModelWriter, length_limit, output_limit
 from remanence.protocols import LivePrompt, ObserveRequest
 from remanence.types import ROLES, Draft, Message, Note
 
@@ -79,8 +79,9 @@ class ModelObserver(ModelWriter):
         task = await asyncio.to_thread(self._task, request)
         return await write_notes(self._model, task)
 
-    def _instruction(self, request: ObserveRequest) -> str:
-        return fill_prompt(
+    def _task(self, request: ObserveRequest) -> Task:
+        known = _render_known(request)
+        instruction = fill_prompt(
             "observe-task",
             first=request.messages[0].seq,
             last=request.messages[-1].seq,
@@ -92,10 +93,6 @@ class ModelObserver(ModelWriter):
             ),
             language=self._language_rule,
         )
-
-    def _task(self, request: ObserveRequest) -> Task:
-        known = _render_known(request)
-        instruction = self._instruction(request)
         fixed = sum(map(request.count_tokens, (prompt("observe"), known, instruction)))
         shown = transcript(
             request.messages,
@@ -135,7 +132,8 @@ class ModelObserver(ModelWriter):
             note_format=request.note_format,
             count_tokens=request.count_tokens,
             repair=self._repair,
-            shown_text=_live_text(live),
+            # All that a model sees of the prompt that it continues.
+            shown_text=json.dumps(live.to_anthropic(), ensure_ascii=False) if live else "",
         )
 
 
@@ -145,11 +143,6 @@ def _shows(live: LivePrompt | None, messages: Sequence[Message]) -> bool:
         return False
     shown = {message.seq: message.content for message in live.messages}
     return all(shown.get(message.seq) == message.content for message in messages)
-
-
-def _live_text(live: LivePrompt | None) -> str:
-    """Return all that a model sees of the prompt that it continues."""
-    return json.dumps(live.to_anthropic(), ensure_ascii=False) if live else ""
 
 
 def _beginning(shown: Shown) -> Entry:

@@ -1,10 +1,14 @@
-"""Order a model's notes and group them under shared headings."""
+"""Order notes and group them under shared headings, for a segment or as data of a request."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from remanence.notes import day_of, one_line
+from remanence.notes.redact import redact
+from remanence.observers.llm.lines import format_line
+from remanence.observers.llm.prompt import Entry, TimedEntry, below_days
 from remanence.types import Note, NoteFormat
 
 MAX_TOPICS = 5
@@ -12,6 +16,9 @@ MAX_TOPICS = 5
 
 MIN_LINES = 2
 """A single line needs no heading."""
+
+NO_TOPIC = "other"
+"""Heading for lines without a topic that follow those of one."""
 
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
@@ -32,11 +39,24 @@ def arrange(notes: Sequence[Note], note_format: NoteFormat) -> tuple[Note, ...]:
     )
 
 
-def by_topic(notes: Sequence[Note]) -> tuple[Note, ...]:
-    """Return the notes sorted by day, then by topic, then by message."""
+def note_entries(notes: Sequence[Note]) -> tuple[Entry, ...]:
+    """Return the notes by day, topic and message as data, a line each, without secrets."""
     headed = _with_few_topics(notes)
     topics = _places(note.topic for note in headed)
-    return tuple(sorted(headed, key=lambda note: (_day(note), topics[note.topic], note.first_seq)))
+    headed.sort(key=lambda note: (_day(note), topics[note.topic], note.first_seq))
+    return tuple(below_days(_with_topics(headed)))
+
+
+def _with_topics(notes: Iterable[Note]) -> Iterator[TimedEntry]:
+    day, topic = "", ""
+    for note in notes:
+        today = _day(note) or day
+        if today != day:
+            day, topic = today, ""
+        if (mine := one_line(note.topic or "")) != topic:
+            topic = mine
+            yield TimedEntry(note.observed_at, Entry(f"## {redact(topic) or NO_TOPIC}", ""))
+        yield TimedEntry(note.observed_at, Entry("", redact(format_line(note))))
 
 
 def _with_few_topics(notes: Sequence[Note]) -> list[Note]:
@@ -59,4 +79,4 @@ def _places(labels: Iterable[str | None]) -> dict[str | None, int]:
 
 
 def _day(note: Note) -> str:
-    return note.observed_at.date().isoformat() if note.observed_at else ""
+    return day_of(note.observed_at)

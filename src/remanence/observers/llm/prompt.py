@@ -1,8 +1,10 @@
-"""Requests as text: the prompts of this package, and data in fences that it cannot close."""
+"""Requests as text: prompts, and data in fences that it cannot close, under times and days."""
 
 import functools
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from importlib.resources import files
 from string import Template
 from typing import NamedTuple
@@ -12,6 +14,8 @@ CONTINUED_VERSION = "observe-continued/2"
 REFLECT_VERSION = "reflect/2"
 """Change the version with the prompt: each segment records the version that made it."""
 
+PAUSE_SECONDS = 900.0
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MARKS = re.compile(r"data-([0-9]{1,9})", re.IGNORECASE)
 
 
@@ -64,22 +68,56 @@ def request_text(sections: Sequence[Section], task: str) -> str:
     that no text can close it and the same data always yield the same text.
     """
     shown = [section for section in sections if section.entries]
-    mark = _free_mark(text for section in shown for entry in section.entries for text in entry)
-    return "\n\n".join([*(_fence(section, mark) for section in shown), task])
-
-
-def _free_mark(texts: Iterable[str]) -> str:
     taken: set[str] = set()
-    for text in texts:
-        for match in _MARKS.finditer(text):
-            digits = match[1]
+    for text in (text for section in shown for entry in section.entries for text in entry):
+        for digits in _MARKS.findall(text):
             taken.update(digits[:length] for length in range(1, len(digits) + 1))
-    number = 1
-    while str(number) in taken:
-        number += 1
-    return f"data-{number}"
+    mark = next(f"data-{number}" for number in itertools.count(1) if str(number) not in taken)
+    fenced = (
+        "\n".join(
+            [f"<{mark} {section.kind}>", *(entry.text for entry in section.entries), f"</{mark}>"]
+        )
+        for section in shown
+    )
+    return "\n\n".join([*fenced, task])
 
 
-def _fence(section: Section, mark: str) -> str:
-    texts = (entry.text for entry in section.entries)
-    return "\n".join([f"<{mark} {section.kind}>", *texts, f"</{mark}>"])
+class TimedEntry(NamedTuple):
+    """A piece of data and its time in the user's time zone."""
+
+    at: datetime | None
+    entry: Entry
+
+
+def below_times(items: Iterable[TimedEntry]) -> Iterator[Entry]:
+    """Yield the entries with a heading at the start of each day and after each longer pause.
+
+    The first heading has the UTC offset, and so has each one where it changes.
+    """
+    earlier: datetime | None = None
+    for at, entry in items:
+        if at is not None:
+            is_new_zone = earlier is None or earlier.utcoffset() != at.utcoffset()
+            if earlier is None or is_new_zone or earlier.date() != at.date():
+                offset = at.isoformat(timespec="minutes")[-6:] if at.utcoffset() else "UTC"
+                zone = f" {offset}" if is_new_zone else ""
+                yield Entry(f"{day_heading(at)} {at:%H:%M}{zone}", "")
+            elif (at - earlier).total_seconds() >= PAUSE_SECONDS:
+                yield Entry(f"{at:%H:%M}", "")
+            earlier = at
+        yield entry
+
+
+def below_days(items: Iterable[TimedEntry]) -> Iterator[Entry]:
+    """Yield the entries with a heading at the start of each day."""
+    day = ""
+    for at, entry in items:
+        if at is not None and (today := day_heading(at)) != day:
+            day = today
+            yield Entry(day, "")
+        yield entry
+
+
+def day_heading(at: datetime) -> str:
+    """Return a heading such as `Fri 2026-05-08`."""
+    return f"{_WEEKDAYS[at.weekday()]} {at.date().isoformat()}"

@@ -9,9 +9,8 @@ from remanence.errors import ObservationRejected
 from remanence.notes import parse_notes, render_notes
 from remanence.notes.redact import redact
 from remanence.observers.llm.draft import write_notes
-from remanence.observers.llm.limits import length_limit, output_limit
 from remanence.observers.llm.lines import Origin, format_line, in_order
-from remanence.observers.llm.note_entries import note_entries
+from remanence.observers.llm.order import note_entries
 from remanence.observers.llm.prompt import (
     REFLECT_VERSION,
     Entry,
@@ -23,7 +22,7 @@ from remanence.observers.llm.request import Question
 from remanence.observers.llm.task import Task
 from remanence.observers.llm.trim import Limits
 from remanence.observers.llm.values import Piece
-from remanence.observers.llm.writer import ModelWriter
+from remanence.observers.llm.writer import ModelWriter, length_limit, output_limit
 from remanence.protocols import ReflectRequest
 from remanence.types import Draft, Note
 
@@ -44,7 +43,9 @@ class ModelReflector(ModelWriter):
     """
 
     async def reflect(self, request: ReflectRequest) -> Draft:
-        tasks = await asyncio.to_thread(self._tasks, request)
+        tasks = await asyncio.to_thread(
+            lambda: [self._task(request, notes) for notes in self._portions(request)]
+        )
         drafts = [await write_notes(self._model, task) for task in tasks]
         if not drafts:
             raise ObservationRejected("empty", "the segments have no notes to be condensed")
@@ -54,9 +55,6 @@ class ModelReflector(ModelWriter):
             complete=all(draft.complete for draft in drafts),
             dropped=tuple(line for draft in drafts for line in draft.dropped),
         )
-
-    def _tasks(self, request: ReflectRequest) -> list[Task]:
-        return [self._task(request, notes) for notes in self._portions(request)]
 
     def _portions(self, request: ReflectRequest) -> Iterator[tuple[Note, ...]]:
         """Yield the notes of the segments in portions that fit the input limit."""
@@ -152,12 +150,9 @@ def _source_notes(request: ReflectRequest) -> Iterator[Note]:
             first_seq=segment.first_seq,
             last_seq=segment.last_seq,
         )
-        yield from (_redact(note) for note in sorted(notes, key=lambda note: note.first_seq))
-
-
-def _redact(note: Note) -> Note:
-    old = redact(note.supersedes) if note.supersedes else None
-    return replace(note, text=redact(note.text), supersedes=old)
+        for note in sorted(notes, key=lambda note: note.first_seq):
+            old = redact(note.supersedes) if note.supersedes else None
+            yield replace(note, text=redact(note.text), supersedes=old)
 
 
 def _piece(note: Note, later: Sequence[Note]) -> Piece:

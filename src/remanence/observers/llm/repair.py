@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from remanence.errors import ModelError
 from remanence.notes import render_notes
-from remanence.observers.llm.limits import output_limit
 from remanence.observers.llm.lines import format_line, line_text, read_lines
 from remanence.observers.llm.order import arrange
 from remanence.observers.llm.prompt import Entry, Section, fill_prompt
 from remanence.observers.llm.request import SKIP, Answer, Question, ask_once, is_word
 from remanence.observers.llm.task import TOKENS_A_VALUE, LineNotes, Task, fit
 from remanence.observers.llm.values import passages, values_note, without_invented
+from remanence.observers.llm.writer import output_limit
 from remanence.protocols import Model
 from remanence.types import DroppedLine, Note
 

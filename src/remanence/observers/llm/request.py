@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from remanence.errors import ObservationRejected
 from remanence.notes.redact import redact
-from remanence.observers.draft_check import REPEATED_SHARE, repetition
+from remanence.observers.draft_check import check_repetition
 from remanence.observers.llm.prompt import Entry, Section, prompt, request_text
 from remanence.protocols import LivePrompt, Model, ModelRequest
 from remanence.types import ConversationRef, Purpose
@@ -87,9 +87,12 @@ async def ask(model: Model, question: Question) -> Answer:
 
 async def ask_once(model: Model, question: Question) -> Answer:
     """Call the model once."""
+    stable = question.stable
+    if question.live is not None:
+        stable = f"{prompt('continuation').strip()}\n\n{stable}"
     answer = await model.complete(
         ModelRequest(
-            stable=_instructions(question),
+            stable=stable,
             prompt=request_text(question.sections, question.task),
             max_output_tokens=question.max_output_tokens,
             purpose=question.purpose,
@@ -98,14 +101,10 @@ async def ask_once(model: Model, question: Question) -> Answer:
             live=question.live,
         )
     )
-    text = _THOUGHTS.sub("", _storable(answer.text)).strip()
+    # Stores cannot write NUL and lone surrogates.
+    text = answer.text.replace("\0", "").encode(errors="replace").decode()
+    text = _THOUGHTS.sub("", text).strip()
     return Answer(text, answer.complete, answer.usage.model or model.name)
-
-
-def _instructions(question: Question) -> str:
-    if question.live is None:
-        return question.stable
-    return f"{prompt('continuation').strip()}\n\n{question.stable}"
 
 
 def is_word(text: str, word: str) -> bool:
@@ -124,18 +123,9 @@ def check_answer(answer: Answer, *, source_text: str, lines: int) -> None:
         raise ObservationRejected("empty", f"{answer.model} gave an empty answer")
     if not lines and len(text) <= _REFUSAL_CHARACTERS and _REFUSALS.match(text):
         raise ObservationRejected("refused", f"{answer.model} refused: {text[:200]!r}")
-    repeated = repetition(text)
-    if repeated >= REPEATED_SHARE and repeated > 2 * repetition(source_text):
-        raise ObservationRejected(
-            "degenerate", f"{repeated:.0%} of the answer of {answer.model} repeats itself"
-        )
+    check_repetition(text, source_text, made_by=answer.model)
     if _compression(text) < min(MIN_COMPRESSED, _compression(source_text) / 2):
         raise ObservationRejected("degenerate", f"the answer of {answer.model} says one thing only")
-
-
-def _storable(text: str) -> str:
-    """Return the text without NUL and lone surrogates, which stores cannot write."""
-    return text.replace("\0", "").encode(errors="replace").decode()
 
 
 def _compression(text: str) -> float:

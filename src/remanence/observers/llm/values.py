@@ -2,16 +2,16 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import NamedTuple
 
 from remanence.notes.excerpts import beginning, ending, parts
 from remanence.notes.literals import Literal, LossReport, find_literals
 from remanence.notes.redact import MARK
 from remanence.observers.llm.lines import line_text
-from remanence.observers.llm.prompt import Entry
-from remanence.observers.llm.time_headings import TimedEntry, below_times
+from remanence.observers.llm.prompt import Entry, TimedEntry, below_times
 from remanence.types import DroppedLine, Note
 
 MIN_DIGITS = 3
@@ -57,9 +57,18 @@ def missing_values(
 
     *names* never count as missing.
     """
-    values = _missing((piece.text for piece in pieces if piece.values_required), noted_text)
-    known = {name.casefold() for name in names}
-    return tuple(value for value in values if value.casefold() not in known)[:limit]
+    report = LossReport(noted_text)
+    for piece in pieces:
+        for part in parts(piece.text if piece.values_required else "", SLICE_CHARACTERS):
+            report.add(part)
+    noted, known = noted_text.casefold(), {name.casefold() for name in names}
+    values = (literal.text for literal in report.missing() if _matters(literal))
+    missing = (
+        value
+        for value in values
+        if value.casefold() not in known and not _contains(value.casefold(), noted)
+    )
+    return tuple(islice(missing, limit))
 
 
 def passages(pieces: Sequence[Piece], values: Sequence[str]) -> tuple[Entry, ...]:
@@ -101,7 +110,8 @@ def without_invented(
     kept: list[Note] = []
     dropped: list[DroppedLine] = []
     for note in notes:
-        value = next(_invented_values(note, shown), None)
+        literals = find_literals(text_of([note]))
+        value = next((lit.text for lit in literals if _is_invented(lit, shown)), None)
         if value is None:
             kept.append(note)
         else:
@@ -117,29 +127,13 @@ def text_of(notes: Iterable[Note]) -> str:
     )
 
 
-def _invented_values(note: Note, shown: str) -> Iterator[str]:
-    for literal in find_literals(text_of([note])):
-        if literal.kind not in _KINDS or _PRODUCT.fullmatch(literal.text):
-            continue
-        squeezed = _squeeze(literal.text)
-        if literal.kind in ("id", "number") and _digits(_YEARS.sub("", squeezed)) < MIN_DIGITS:
-            continue
-        if squeezed not in shown and _squeeze(_NO_CENTS.sub("", literal.text)) not in shown:
-            yield literal.text
-
-
-def _missing(texts: Iterable[str], noted_text: str) -> tuple[str, ...]:
-    """Return the values of the texts that look important and are missing from *noted_text*."""
-    report = LossReport(noted_text)
-    for text in texts:
-        for part in parts(text, SLICE_CHARACTERS):
-            report.add(part)
-    noted = noted_text.casefold()
-    return tuple(
-        literal.text
-        for literal in report.missing()
-        if _matters(literal) and not _contains(literal.text.casefold(), noted)
-    )
+def _is_invented(literal: Literal, shown: str) -> bool:
+    if literal.kind not in _KINDS or _PRODUCT.fullmatch(literal.text):
+        return False
+    squeezed = _squeeze(literal.text)
+    if literal.kind in ("id", "number") and _digits(_YEARS.sub("", squeezed)) < MIN_DIGITS:
+        return False
+    return squeezed not in shown and _squeeze(_NO_CENTS.sub("", literal.text)) not in shown
 
 
 def _contains(value: str, text: str) -> bool:
