@@ -144,14 +144,12 @@ class Chat:
                     return event.reply
         raise AssertionError("a turn ends with its reply or an error")
 
-    async def stream(self, text: str | Message | None = None) -> AsyncGenerator[ChatEvent, None]:
+    def stream(self, text: str | Message | None = None) -> AsyncGenerator[ChatEvent, None]:
         """Like `send`, but yield text, tool calls and results as they arrive, and `Done` last.
 
         Closing the stream ends the turn, and discards the answer in progress.
         """
-        async with aclosing(self._turn(text, streaming=True)) as events:
-            async for event in events:
-                yield event
+        return self._turn(text, streaming=True)
 
     async def _turn(
         self, text: str | Message | None, *, streaming: bool

@@ -1,6 +1,6 @@
 """The models of a chat: a call and its answer, adapters for each kind of model, opening by name."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
@@ -67,19 +67,27 @@ class ChatModel(Protocol):
         ...
 
 
-class ContextModel(Layer[ChatRequest, ChatAnswer]):
+class ChatLayer(Layer[ChatRequest, ChatAnswer]):
+    """A layer that is a `ChatModel` itself."""
+
+    def stream(self, request: ChatRequest) -> Pieces[ChatAnswer]:
+        return self.pieces(request, streaming=True)
+
+
+class ChatChain(ChatLayer, FallbackModel[ChatRequest, ChatAnswer]):
+    """Models of a chat that are tried in order."""
+
+
+class ContextModel(ChatLayer):
     """Calls a provider's model with the context block by block, and with tools."""
 
     def __init__(
         self, model: "ProviderModel", *, attempts: int, max_output_tokens: int | None
     ) -> None:
+        self.name = model.name
         self.attempts = attempts
         self._model = model
         self._max_output_tokens = max_output_tokens
-
-    @property
-    def name(self) -> str:
-        return self._model.name
 
     def pieces(self, request: ChatRequest, *, streaming: bool) -> Pieces[ChatAnswer]:
         context = request.context
@@ -96,22 +104,16 @@ class ContextModel(Layer[ChatRequest, ChatAnswer]):
         )
         return self._model.pieces(rendered, streaming=streaming)
 
-    def stream(self, request: ChatRequest) -> Pieces[ChatAnswer]:
-        return self.pieces(request, streaming=True)
 
-
-class PromptedModel:
+class PromptedModel(ChatLayer):
     """Calls a model that takes text, without tools; a stream has its answer in one piece."""
 
     def __init__(self, model: Model, *, max_output_tokens: int | None) -> None:
+        self.name = model.name
         self._model = model
         self._max_output_tokens = max_output_tokens or OUTPUT_TOKENS
 
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    async def complete(self, request: ChatRequest) -> ChatAnswer:
+    async def pieces(self, request: ChatRequest, *, streaming: bool) -> Pieces[ChatAnswer]:
         if request.tools:
             raise ModelError(
                 "bad_request",
@@ -129,22 +131,10 @@ class PromptedModel:
                 user=request.user,
             )
         )
+        if streaming:
+            yield answer.text
         content = (TextPart(text=answer.text),)
-        return ChatAnswer(content=content, complete=answer.complete, usage=answer.usage)
-
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
-        answer = await self.complete(request)
-        for part in answer.content:
-            if isinstance(part, TextPart):
-                yield part.text
-        yield answer
-
-
-class ChatChain(FallbackModel[ChatRequest, ChatAnswer]):
-    """Models of a chat that are tried in order; a `ChatModel` itself."""
-
-    def stream(self, request: ChatRequest) -> Pieces[ChatAnswer]:
-        return self.pieces(request, streaming=True)
+        yield ChatAnswer(content=content, complete=answer.complete, usage=answer.usage)
 
 
 def attempts_of(model: Link[ChatRequest, ChatAnswer]) -> int:
@@ -212,11 +202,5 @@ def open_chat_model(
         if len(links) == 1:
             return links[0]
         return ChatChain(links, clock=clock, cooldown_seconds=options.cooldown_seconds)
-    elif not callable(source) and not hasattr(source, "complete"):
-        raise ModelError(
-            "unknown_model",
-            f"a {type(source).__name__} is not a model of a chat: pass a name such as "
-            "anthropic:claude-haiku-4-5, an async function or a Model",
-        )
     texts = open_model(source, options=options, clock=clock)
     return PromptedModel(texts, max_output_tokens=max_output_tokens)

@@ -35,14 +35,11 @@ class FallbackModel(Layer[RequestT, AnswerT]):
     ) -> None:
         if not models:
             raise InvalidArgument("model=[] is impossible: name at least one model")
+        self.name = " > ".join(model.name for model in models)
         self._models = tuple(models)
         self._clock = clock
         self._cooldown_seconds = cooldown_seconds
         self._cool_at: dict[int, datetime] = {}
-
-    @property
-    def name(self) -> str:
-        return " > ".join(model.name for model in self._models)
 
     def wrap(self, wrap: Callable[[Link[RequestT, AnswerT]], Link[RequestT, AnswerT]]) -> Self:
         """Return the chain with each model wrapped; the two share their cooldowns."""

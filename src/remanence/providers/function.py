@@ -29,13 +29,10 @@ class FunctionModel:
         clock: Clock,
         timeout_seconds: float,
     ) -> None:
+        self.name = _name(function)
         self._function = function
         self._clock = clock
         self._timeout_seconds = timeout_seconds
-
-    @property
-    def name(self) -> str:
-        return _name(self._function)
 
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         call = Call(self.name, request, self._clock)
@@ -83,11 +80,8 @@ class FunctionEmbedder:
     dimensions = None
 
     def __init__(self, function: EmbedFunction) -> None:
+        self.name = _name(function)
         self._function = function
-
-    @property
-    def name(self) -> str:
-        return _name(self._function)
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         return await self._function(texts)

@@ -49,9 +49,7 @@ class Link(Protocol[RequestContraT, AnswerCoT]):
 class Layer(ABC, Generic[RequestT, AnswerT]):
     """A part of a model's call; `pieces` is the call, of which `complete` returns the answer."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str: ...
+    name: str
 
     @abstractmethod
     def pieces(self, request: RequestT, *, streaming: bool) -> Pieces[AnswerT]: ...
@@ -70,11 +68,8 @@ class Wrapper(Layer[RequestT, AnswerT]):
     """A layer around one model, whose name it has."""
 
     def __init__(self, model: Link[RequestT, AnswerT]) -> None:
+        self.name = model.name
         self._model = model
-
-    @property
-    def name(self) -> str:
-        return self._model.name
 
 
 async def pieces_of(

@@ -122,7 +122,7 @@ class ResponseParts:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
-        self._calls: dict[int, dict[str, str]] = {}
+        self._calls: dict[int, ToolCallPart] = {}
         self._ending: Ending = "unreadable"
         self._usage: CompletionUsage | None = None
 
@@ -139,15 +139,9 @@ class ResponseParts:
 
     def response(self) -> ProviderResponse:
         """The whole answer."""
-        calls = [
-            ToolCallPart(id=call["id"], name=call["name"], arguments=call["arguments"])
-            for _, call in sorted(self._calls.items())
-        ]
-        return ProviderResponse(
-            content=_content("".join(self._texts), calls),
-            ending=self._ending,
-            tokens=_tokens(self._usage),
-        )
+        calls = [call for _, call in sorted(self._calls.items())]
+        content = _content("".join(self._texts), calls)
+        return ProviderResponse(content=content, ending=self._ending, tokens=_tokens(self._usage))
 
     def _add_choice(self, choice: Choice) -> str:
         if choice.finish_reason is not None:
@@ -162,11 +156,14 @@ class ResponseParts:
         return choice.delta.content or ""
 
     def _add_call(self, piece: ChoiceDeltaToolCall) -> None:
-        call = self._calls.setdefault(piece.index, {"id": "", "name": "", "arguments": ""})
-        call["id"] = piece.id or call["id"]
-        if piece.function is not None:
-            call["name"] += piece.function.name or ""
-            call["arguments"] += piece.function.arguments or ""
+        call = self._calls.get(piece.index, ToolCallPart(id="", name="", arguments=""))
+        name = piece.function.name if piece.function else None
+        arguments = piece.function.arguments if piece.function else None
+        self._calls[piece.index] = ToolCallPart(
+            id=piece.id or call.id,
+            name=call.name + (name or ""),
+            arguments=call.arguments + (arguments or ""),
+        )
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from remanence.providers.requests import (
     Adapter,
     EmbeddingAdapter,
     Ending,
-    Form,
     ProviderAnswer,
     ProviderRequest,
     ProviderResponse,
@@ -39,22 +38,15 @@ class ProviderModel(Layer[ProviderRequest, ProviderAnswer]):
     def __init__(
         self, adapter: Adapter, spec: ModelSpec, *, clock: Clock, options: ModelOptions
     ) -> None:
+        self.name = spec.name
         self.spec = spec
+        self.form = adapter.form
         self._adapter = adapter
         self._clock = clock
         self._timeout_seconds = options.call_seconds
         self._reasons = (*adapter.reasons, *TRANSPORT)
         self._failures = tuple(kind for kind, _ in self._reasons)
         adapter.check()
-
-    @property
-    def name(self) -> str:
-        return self.spec.name
-
-    @property
-    def form(self) -> Form:
-        """The form of the prompts that it takes."""
-        return self._adapter.form
 
     async def pieces(self, request: ProviderRequest, *, streaming: bool) -> Pieces[ProviderAnswer]:
         call, known, failure = Call(self.name, request, self._clock), Tokens(), None
@@ -121,15 +113,12 @@ class ProviderEmbedder:
     def __init__(
         self, adapter: EmbeddingAdapter, spec: ModelSpec, *, options: ModelOptions
     ) -> None:
+        self.name = spec.name
         self._adapter = adapter
         self._spec = spec
         self._timeout_seconds = options.call_seconds
         self._reasons = (*adapter.reasons, *TRANSPORT)
         adapter.check()
-
-    @property
-    def name(self) -> str:
-        return self._spec.name
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         try:

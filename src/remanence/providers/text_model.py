@@ -29,13 +29,10 @@ class TextModel(Layer[ModelRequest, ModelAnswer]):
     """Calls a provider's model without tools, for short, repeatable answers."""
 
     def __init__(self, model: ProviderModel, *, stream: bool) -> None:
+        self.name = model.name
         self._model = model
         self._stream = stream
         self._settings = repeatable_settings(model.spec, model.form)
-
-    @property
-    def name(self) -> str:
-        return self._model.name
 
     async def pieces(self, request: ModelRequest, *, streaming: bool) -> Pieces[ModelAnswer]:
         """Yield the answer; before it, if `stream` is set, the usage of the call so far."""
