@@ -21,13 +21,7 @@ from remanence.arguments import (
 from remanence.context.context import Context
 from remanence.context.history import snapshot_at, state_at
 from remanence.context.layout import ContextRequest
-from remanence.context_reader import (
-    current_context,
-    empty_state,
-    read_snapshot,
-    render_context,
-    require_user,
-)
+from remanence.context_reader import ContextReader
 from remanence.errors import ConversationNotFound, InvalidArgument
 from remanence.facts.api import Facts
 from remanence.forgetting import find_mentions, forget_messages
@@ -98,6 +92,7 @@ class Conversation:
         self._timezone = timezone
         self.ref = ref
         self.user = user
+        self._reader = ContextReader(runtime=runtime, ref=ref, user=user)
         self.clock = runtime.clock
         self.connections = runtime.connections
 
@@ -203,8 +198,7 @@ class Conversation:
             WrongUser: the conversation is another user's.
             InvalidArgument: a value is not of its type.
         """
-        runtime = self._runtime
-        runtime.check_open()
+        self._runtime.check_open()
         require_text(system=system, identity=identity)
         require_texts(knowledge=knowledge)
         require_text(recall=recall, channel=channel, model=model, optional=True)
@@ -216,9 +210,7 @@ class Conversation:
             knowledge=tuple(knowledge),
             channel=channel,
         )
-        return await current_context(
-            runtime, self.ref, request, user=self.user, query=recall, model=model
-        )
+        return await self._reader.current(request, query=recall, model=model)
 
     async def messages(self, *, after: int = 0, limit: int | None = None) -> tuple[Message, ...]:
         """Return messages with a seq above *after*, in order, at most *limit*; None is no limit."""
@@ -238,11 +230,7 @@ class Conversation:
     async def state(self) -> MemoryState:
         """Return the cursors, token accounts and failures; all zero before the first message."""
         self._runtime.check_open()
-        state = await self._store.state(self.ref)
-        if state is None:
-            return empty_state(self._runtime, self.ref, self.user)
-        require_user(self._runtime, state, self.user)
-        return state
+        return await self._reader.state()
 
     async def snapshot(self, version: int | None = None) -> Snapshot:
         """Return state, live segments and raw tail as of one instant, for inspection.
@@ -257,7 +245,7 @@ class Conversation:
         self._runtime.check_open()
         require_count(version=version, optional=True)
         if version is None:
-            return await read_snapshot(self._runtime, self.ref, user=self.user)
+            return await self._reader.snapshot()
         state = state_at(await self.state(), await self._store.log(self.ref), version)
         first, last = state.tail_seq, state.last_seq
         tail = await self._store.messages(self.ref, after=first - 1, limit=last - first + 1)
@@ -281,7 +269,7 @@ class Conversation:
         snapshot = await self.snapshot(version)
         now = snapshot.state.last_message_at or self.clock.now()
         request = ContextRequest(now=now, system=system, knowledge=tuple(knowledge))
-        return await render_context(self._runtime, snapshot, request)
+        return await self._reader.render(snapshot, request)
 
     async def diagnostics(self) -> Diagnostics:
         """Return the memory in a few numbers: state, size and version of its notes."""
