@@ -75,7 +75,10 @@ class Forgetting:
     async def _plan(
         self, state: MemoryState, messages: Sequence[Message], fact_ids: AbstractSet[str]
     ) -> Erasure:
-        buried = {message.seq: self._tombstone(message) for message in messages}
+        buried = {}
+        for message in messages:
+            bare = tombstone(message, self.salt)
+            buried[message.seq] = bare.replace(tokens=self.count(bare))
         segments = await self.store.segments(state.ref, live=False)
         values = {
             literal.text.casefold()
@@ -101,10 +104,6 @@ class Forgetting:
             remade=tuple(remade),
             facts=await self._facts(state, buried, fact_ids),
         )
-
-    def _tombstone(self, message: Message) -> Message:
-        buried = tombstone(message, self.salt)
-        return buried.replace(tokens=self.count(buried))
 
     async def _repeats(
         self,
@@ -204,7 +203,13 @@ def _pieces(
     segment: Segment, segments: Sequence[Segment], gone: AbstractSet[str]
 ) -> Iterator[Segment | tuple[int, int]]:
     """Yield the segments that a reflection was made of, and the range of each that has to go."""
-    sources = [s for s in segments if s.superseded == segment.version and _within(s, segment)]
+    sources = [
+        inner
+        for inner in segments
+        if inner.superseded == segment.version
+        and segment.first_seq <= inner.first_seq
+        and inner.last_seq <= segment.last_seq
+    ]
     length = segment.last_seq - segment.first_seq + 1
     if not segment.generation or sum(s.last_seq - s.first_seq + 1 for s in sources) != length:
         yield segment.first_seq, segment.last_seq
@@ -214,10 +219,6 @@ def _pieces(
             yield from _pieces(source, segments, gone)
         else:
             yield source
-
-
-def _within(inner: Segment, outer: Segment) -> bool:
-    return outer.first_seq <= inner.first_seq and inner.last_seq <= outer.last_seq
 
 
 def _everything(segment: Segment) -> str:

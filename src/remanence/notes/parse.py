@@ -21,7 +21,7 @@ from remanence.notes.marks import (
     usual_priority,
     without_item_mark,
 )
-from remanence.types import Note, NoteFormat, Priority
+from remanence.types import Note, NoteFormat, Priority, Tag
 
 _PRIORITIES: dict[str, Priority] = {name.lower(): name for name in get_args(Priority)}
 _STAMPED = re.compile(
@@ -44,21 +44,24 @@ def parse_notes(
             return tuple(_compact(entries, base))
         case "dated_priority":
             return tuple(_parse_stamp(entry, base) for entry in entries)
-        case "tagged":
-            return tuple(_below_dates(entries, base, tags=True))
-        case "prose":
-            return tuple(_below_dates(entries, base, tags=False))
+        case "tagged" | "prose":
+            return tuple(_below_dates(entries, base, tags=note_format == "tagged"))
 
 
 def _entries(text: str) -> Sequence[str]:
     """Return the lines that are not blank, each with its indented continuation lines."""
-    entries: list[list[str]] = []
+    entries: list[str] = []
     for line in text.split("\n"):
         if entries and line.startswith(INDENT):
-            entries[-1].append(line.removeprefix(INDENT))
+            entries[-1] += f"\n{line.removeprefix(INDENT)}"
         elif line.strip():
-            entries.append([line])
-    return ["\n".join(lines) for lines in entries]
+            entries.append(line)
+    return entries
+
+
+def _note(base: Note, text: str, *, tag: Tag = "Fact", priority: Priority = "NOTE") -> Note:
+    text, supersedes = take_was(text)
+    return replace(base, text=text, tag=tag, priority=priority, supersedes=supersedes)
 
 
 def _compact(entries: Sequence[str], base: Note) -> Iterator[Note]:
@@ -78,25 +81,21 @@ def _compact(entries: Sequence[str], base: Note) -> Iterator[Note]:
 
 def _parse_marks(text: str, base: Note) -> Note:
     mark = MARK.match(text)
-    found, text = take_tag(text[mark.end() :] if mark else text)
-    tag = found or "Fact"
-    priority = MARKED_PRIORITIES[mark[0]] if mark else usual_priority(tag)
-    text, supersedes = take_was(text)
-    return replace(base, text=text, priority=priority, tag=tag, supersedes=supersedes)
+    tag, text = take_tag(text[mark.end() :] if mark else text)
+    priority = MARKED_PRIORITIES[mark[0]] if mark else usual_priority(tag or "Fact")
+    return _note(base, text, tag=tag or "Fact", priority=priority)
 
 
 def _parse_stamp(entry: str, base: Note) -> Note:
     head, _, rest = entry.partition(" ")
     if head in get_args(Priority):
-        text, supersedes = take_was(rest)
-        return replace(base, text=text, priority=_PRIORITIES[head.lower()], supersedes=supersedes)
+        return _note(base, rest, priority=_PRIORITIES[head.lower()])
     match = _STAMPED.fullmatch(without_item_mark(entry))
     at = moment(match[1], match[2]) if match else None
     if match is None or at is None:
         return replace(base, text=entry)
-    text, supersedes = take_was(match[4])
-    priority = _PRIORITIES[match[3].lower()] if match[3] else "NOTE"
-    return replace(base, text=text, observed_at=at, priority=priority, supersedes=supersedes)
+    note = _note(base, match[4], priority=_PRIORITIES[match[3].lower()] if match[3] else "NOTE")
+    return replace(note, observed_at=at)
 
 
 def _below_dates(entries: Sequence[str], base: Note, *, tags: bool) -> Iterator[Note]:
@@ -105,10 +104,9 @@ def _below_dates(entries: Sequence[str], base: Note, *, tags: bool) -> Iterator[
         if is_date_heading(entry):
             at = date_of(entry)
             continue
+        tag: Tag | None = None
         if tags:
-            found, text = take_tag(without_item_mark(entry))
-            tag = found or "Fact"
+            tag, text = take_tag(without_item_mark(entry))
         else:
-            tag, text = "Fact", entry.removeprefix(ESCAPE)
-        text, supersedes = take_was(text)
-        yield replace(base, text=text, observed_at=at, tag=tag, supersedes=supersedes)
+            text = entry.removeprefix(ESCAPE)
+        yield replace(_note(base, text, tag=tag or "Fact"), observed_at=at)

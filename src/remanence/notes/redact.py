@@ -3,9 +3,8 @@
 import re
 from itertools import pairwise
 
-from remanence.notes.secret_mark import MARK
 from remanence.notes.secret_numbers import without_numbers
-from remanence.notes.substitution import Rule, apply_rules
+from remanence.notes.substitution import MARK, Rule, apply_rules
 
 __all__ = ["MARK", "redact"]
 
@@ -69,14 +68,6 @@ def redact(text: str) -> str:
     return without_numbers(apply_rules(_RULES, text))
 
 
-def _mark(_match: re.Match[str]) -> str:
-    return MARK
-
-
-def _mark_behind(match: re.Match[str]) -> str:
-    return match[1] + MARK
-
-
 def _without_password(match: re.Match[str]) -> str:
     """Redact a value with letters and digits or symbols that is not an address."""
     value = match[2]
@@ -103,11 +94,11 @@ def _without_value(match: re.Match[str]) -> str:
 
 
 _RULES = (
-    Rule(_KNOWN_FORMS, _mark),
+    Rule(_KNOWN_FORMS, lambda _match: MARK),
     Rule(_HEADER, lambda match: f"{match[1]}{match[2]}{MARK}", ("bearer", "basic")),
-    Rule(_URL_PASSWORD, _mark_behind, ("://",)),
+    Rule(_URL_PASSWORD, lambda match: match[1] + MARK, ("://",)),
     Rule(_NAMED, _without_value, _NAMING),
     Rule(_LOGIN, _without_password, _LOGINS),
     Rule(_AWS_SECRET, _without_random),
-    Rule(_NAMED_CJK, _mark_behind, _NAMING_CJK),
+    Rule(_NAMED_CJK, lambda match: match[1] + MARK, _NAMING_CJK),
 )

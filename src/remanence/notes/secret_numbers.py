@@ -1,10 +1,8 @@
 """Redact secret numbers: payment cards, bank accounts, PINs and one-time codes."""
 
 import re
-from collections.abc import Iterator
 
-from remanence.notes.secret_mark import MARK
-from remanence.notes.substitution import Rule, apply_rules
+from remanence.notes.substitution import MARK, Rule, apply_rules
 
 _CARD = re.compile(r"(?<![\w.-])[2-6]\d(?:[ -]?\d){12,17}(?![\w-])")
 _CARD_LENGTHS = {"2": {16}, "3": {14, 15, 16}, "4": {16, 19}, "5": {16}, "6": {16, 19}}
@@ -67,26 +65,13 @@ def _luhn(digits: list[int]) -> bool:
 
 def _iban(match: re.Match[str]) -> str:
     """Redact the longest prefix with a valid checksum, as a word in capitals may follow."""
-    groups = list(_ends(match[0]))
-    for end in reversed(groups):
-        number = match[0][:end].replace(" ", "")
-        if len(number) in _IBAN_LENGTHS and _is_iban(number):
-            return MARK + match[0][end:]
+    words = match[0].split(" ")
+    for count in range(len(words), 0, -1):
+        number = "".join(words[:count])
+        digits = "".join(str(int(character, 36)) for character in number[4:] + number[:4])
+        if len(number) in _IBAN_LENGTHS and int(digits) % 97 == 1:  # ISO 13616
+            return " ".join([MARK, *words[count:]])
     return match[0]
-
-
-def _ends(text: str) -> Iterator[int]:
-    yield from (place for place, character in enumerate(text) if character == " ")
-    yield len(text)
-
-
-def _is_iban(number: str) -> bool:
-    """Return whether the checksum of an account number is right (ISO 13616)."""
-    return int("".join(str(int(c, 36)) for c in number[4:] + number[:4])) % 97 == 1
-
-
-def _last_digits(match: re.Match[str]) -> str:
-    return match[0].rstrip("0123456789-") + MARK
 
 
 def _without_code(match: re.Match[str]) -> str:
@@ -96,7 +81,11 @@ def _without_code(match: re.Match[str]) -> str:
 _RULES = (
     Rule(_CARD, _card),
     Rule(_IBAN, _iban),
-    Rule(_SOCIAL_SECURITY, _last_digits, ("-", "ssn", "social")),
+    Rule(
+        _SOCIAL_SECURITY,
+        lambda match: match[0].rstrip("0123456789-") + MARK,
+        ("-", "ssn", "social"),
+    ),
     Rule(_CARD_CODE, _without_code, ("cvv", "cvc", "csc", "card", "prüfziffer")),
     Rule(_CODE, _without_code, _CODE_NAMES),
     Rule(_CODE_FIRST, _without_code, _CODE_NAMES),

@@ -10,6 +10,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 Replacement: TypeAlias = Callable[[re.Match[str]], str]
 
+MARK: Final = "[secret]"
+"""Replaces a secret."""
+
 WINDOW: Final = 8_000
 REACH: Final = 1_000
 MAX_RUN: Final = 16_000
@@ -51,7 +54,8 @@ def substitute(pattern: re.Pattern[str], replacement: Replacement, text: str) ->
 def _pieces(pattern: re.Pattern[str], replacement: Replacement, text: str) -> Iterator[str]:
     start = done = 0
     while start < len(text):
-        end = _run_end(text, start + WINDOW)
+        run = _RUN_END.search(text, start + WINDOW, start + WINDOW + MAX_RUN)
+        end = run.start() if run else start + WINDOW + MAX_RUN
         limit = min(len(text), end + REACH)
         for match in pattern.finditer(text, start, limit):
             if match.start() >= end:
@@ -63,9 +67,3 @@ def _pieces(pattern: re.Pattern[str], replacement: Replacement, text: str) -> It
                 done = found.end()
         start = max(end, done)
     yield text[done:]
-
-
-def _run_end(text: str, place: int) -> int:
-    """Return the end of the run at *place*, at most `MAX_RUN` after it."""
-    end = _RUN_END.search(text, place, place + MAX_RUN)
-    return end.start() if end else place + MAX_RUN

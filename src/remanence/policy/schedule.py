@@ -10,7 +10,7 @@ from remanence.types import Failure, MemoryState, Message, Segment, Snapshot
 from remanence.wire.boundaries import ends_turn, groups, safe_ends
 
 UNREACHABLE = frozenset(
-    {
+    [
         "auth",
         "connection",
         "cooling",
@@ -20,7 +20,7 @@ UNREACHABLE = frozenset(
         "server",
         "timeout",
         "unknown_model",
-    }
+    ]
 )
 """Failures of an observer that a reflector would most likely meet too."""
 
@@ -108,7 +108,8 @@ def observation_slice(
     leaves `keep_last` messages unobserved unless *everything* is set. A slice up to a budget ends
     with a turn unless that makes it too small. It fits a request of *request_tokens*.
     """
-    newest = state.last_seq if everything else _newest_observable(policy, state)
+    kept = 0 if everything or policy.observe_slice == "all" else policy.keep_last
+    newest = state.last_seq - kept
     final = everything and bool(messages) and messages[-1].seq == state.last_seq
     ends = [end for end in safe_ends(messages, final=final) if messages[end].seq <= newest]
     chosen: int | None = None
@@ -189,12 +190,6 @@ def is_single_run(messages: Sequence[Message]) -> bool:
     return len(safe_ends(messages, final=True)) == 1
 
 
-def _newest_observable(policy: Policy, state: MemoryState) -> int:
-    if policy.observe_slice == "all":
-        return state.last_seq
-    return state.last_seq - policy.keep_last
-
-
 def _is_full(policy: Policy, messages: int) -> bool:
     return policy.observe_slice == "oldest_n" and messages > policy.observe_slice_messages
 
@@ -229,27 +224,26 @@ def activation(
     """
     state = snapshot.state
     ready = [segment for segment in snapshot.segments if segment.last_seq > state.active_seq]
+    over = state.tail_tokens > policy.tail_tokens
     if not ready:
-        return state.active_seq if _may_shrink(policy, snapshot) else None
+        may_shrink = over and snapshot.tail
+        start = tail_start(policy, snapshot.tail, state.active_seq)
+        return state.active_seq if may_shrink and start > state.tail_seq else None
     if policy.activate == "when_observed":
         return ready[-1].last_seq
-    over = state.tail_tokens > policy.tail_tokens
     lifetime = policy.cache_lifetime_seconds
     cold = model_changed or is_cold(snapshot.tail, lifetime=lifetime, now=now)
     if not over and not cold:
         return None
-    leaving = [segment.last_seq for segment in ready if _leaves_enough(policy, state, segment)]
+    leaving = [
+        segment.last_seq
+        for segment in ready
+        if state.last_sum_tokens - segment.sum_tokens >= policy.tail_keep_tokens
+        and state.last_seq - segment.last_seq >= policy.keep_last
+    ]
     if leaving:
         return leaving[-1]
     return ready[0].last_seq if over else None
-
-
-def _may_shrink(policy: Policy, snapshot: Snapshot) -> bool:
-    """Return whether a tail over its budget has raw messages that notes can replace already."""
-    state = snapshot.state
-    if state.tail_tokens <= policy.tail_tokens or not snapshot.tail:
-        return False
-    return tail_start(policy, snapshot.tail, state.active_seq) > state.tail_seq
 
 
 def tail_start(policy: Policy, tail: Sequence[Message], active_seq: int) -> int:
@@ -272,12 +266,6 @@ def tail_start(policy: Policy, tail: Sequence[Message], active_seq: int) -> int:
         count += len(run)
         start = min(start, run[0].seq)
     return start
-
-
-def _leaves_enough(policy: Policy, state: MemoryState, segment: Segment) -> bool:
-    tokens_left = state.last_sum_tokens - segment.sum_tokens
-    messages_left = state.last_seq - segment.last_seq
-    return tokens_left >= policy.tail_keep_tokens and messages_left >= policy.keep_last
 
 
 def facts_end(policy: Policy, state: MemoryState, *, everything: bool = False) -> int | None:
@@ -352,7 +340,9 @@ def reflection_target(policy: Policy, sources: Sequence[Segment], *, final: bool
     """
     tokens = sum(segment.tokens for segment in sources)
     budget = _reflection_budget(policy, sources)
-    if not (final or _is_top(policy, sources)):
+    oldest = min(segment.generation for segment in sources)
+    into_itself = oldest == reflection_generation(policy, sources)
+    if not (final or (policy.reflect_scope == "generation" and into_itself)):
         tokens = int(tokens * policy.reflect_ratio)
     return max(1, int(min(tokens, budget * 0.75, policy.max_output_tokens)))
 
@@ -361,12 +351,6 @@ def reflection_limit(policy: Policy, sources: Sequence[Segment]) -> int:
     """Return the token limit of a reflection of *sources*; above it, it would be due again."""
     tokens = sum(segment.tokens for segment in sources)
     return min(tokens, _reflection_budget(policy, sources))
-
-
-def _is_top(policy: Policy, sources: Sequence[Segment]) -> bool:
-    """Return whether *sources* condense into their own generation."""
-    oldest = min(segment.generation for segment in sources)
-    return policy.reflect_scope == "generation" and oldest == reflection_generation(policy, sources)
 
 
 def _reflection_budget(policy: Policy, sources: Sequence[Segment]) -> int:

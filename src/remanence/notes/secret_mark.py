@@ -1,3 +1,0 @@
-"""The mark that replaces a secret."""
-
-MARK = "[secret]"
