@@ -18,30 +18,20 @@ if TYPE_CHECKING:
     from remanence.types import Budget, Fact, MemoryState, Message, Note, Receipt, Segment, Tool
 
 _HOMES = {
-    "Budget": "types",
-    "Chat": "chat",
-    "Context": "context.context",
-    "Conversation": "conversation",
-    "Embedder": "protocols",
-    "Fact": "types",
-    "Hooks": "engine.hooks",
-    "Memory": "memory",
-    "MemoryState": "types",
-    "Message": "types",
-    "Note": "types",
-    "Observer": "protocols",
-    "Policy": "policy.policy",
-    "Receipt": "types",
-    "Reflector": "protocols",
-    "RemanenceError": "errors",
-    "Reply": "chat",
-    "Segment": "types",
-    "Settings": "settings",
-    "Tool": "types",
-    "count_tokens": "tokens",
-    "memory_tools": "tools",
+    "chat": ("Chat", "Reply"),
+    "context.context": ("Context",),
+    "conversation": ("Conversation",),
+    "engine.hooks": ("Hooks",),
+    "errors": ("RemanenceError",),
+    "memory": ("Memory",),
+    "policy.policy": ("Policy",),
+    "protocols": ("Embedder", "Observer", "Reflector"),
+    "settings": ("Settings",),
+    "tokens": ("count_tokens",),
+    "tools": ("memory_tools",),
+    "types": ("Budget", "Fact", "MemoryState", "Message", "Note", "Receipt", "Segment", "Tool"),
 }
-"""Module of each public name. They are imported on first use, so that a command line that only
+"""Public names of each module. They are imported on first use, so that a command line that only
 prints its help does not wait for the database and telemetry packages."""
 
 __all__ = [
@@ -71,9 +61,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'remanence' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"remanence.{_HOMES[name]}"), name)
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"remanence.{module}"), name)
+    raise AttributeError(f"module 'remanence' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

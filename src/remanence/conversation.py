@@ -395,7 +395,9 @@ class Conversation:
         """
         await self._require_ours()
         await self._runtime.engine.settle(self.ref, everything=everything, retry=retry)
-        return await self._settle_vectors()
+        if self._runtime.indexer is not None:
+            await self._runtime.indexer.settle()
+        return await self.state()
 
     async def end(self) -> MemoryState:
         """Close the conversation's accounts; it may still go on.
@@ -407,7 +409,8 @@ class Conversation:
         """
         await self._require_ours()
         await self._runtime.engine.finish(self.ref)
-        await self._settle_vectors()
+        if self._runtime.indexer is not None:
+            await self._runtime.indexer.settle()
         if (blocks := self._runtime.blocks(self.ref.tenant)) is not None:
             await self.export_blocks(blocks)
             if self._runtime.policy.reflect_at_end:
@@ -508,15 +511,14 @@ class Conversation:
         the ledger, under their user, and no longer name it. Returns false if there is no such
         conversation.
         """
-        await self._require_ours()
-        self._runtime.live_prompts.forget(self.ref)
         owner, vectors = await self.owner(), self._runtime.fact_vectors
-        mine: list[str] = []
-        if vectors is not None and owner is not None:
-            facts = await self._store.facts(owner, history=True)
-            mine = [fact.id for fact in facts if fact.conversation == self.id]
+        self._runtime.live_prompts.forget(self.ref)
+        facts = (
+            await self._store.facts(owner, history=True) if owner and vectors is not None else ()
+        )
         deleted = await self._store.delete(self.ref)
-        if vectors is not None and owner is not None and deleted:
+        if deleted and owner and vectors is not None:
+            mine = [fact.id for fact in facts if fact.conversation == self.id]
             await vectors.forget(owner, mine)
         if (blocks := self._runtime.blocks(self.ref.tenant)) is not None:
             await blocks.delete(self.id)
@@ -552,11 +554,6 @@ class Conversation:
                 await asyncio.sleep(0)
                 pacer = Pacer()
         return counted
-
-    async def _settle_vectors(self) -> MemoryState:
-        if self._runtime.indexer is not None:
-            await self._runtime.indexer.settle()
-        return await self.state()
 
     async def _segments(self) -> tuple[Segment, ...]:
         await self._require_ours()
