@@ -5,6 +5,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 MUTATE_ARGS ?=
 KILLS ?= 2000
+SEEDS ?= 100
 WORKERS ?= auto
 
 VENV := .venv
@@ -18,7 +19,7 @@ PACKAGE_FILES := find remanence -type f ! -path '*/__pycache__/*' | LC_ALL=C sor
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test requirements check format lint layers types docs wheel crash fuzz mutate bench fmt coverage constraints clean
+.PHONY: help demo test requirements check format lint layers types docs wheel crash chaos fuzz mutate bench fmt coverage constraints clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +82,9 @@ wheel: $(STAMP) ## Build the wheel and use it in a clean environment
 
 crash: $(STAMP) ## Kill, race and replay over many seeds (a quarter of an hour); KILLS says how many
 	@REMANENCE_CRASH_KILLS=$(KILLS) HYPOTHESIS_PROFILE=long $(PYTEST) --timeout 1800 -m "not live" tests/crash tests/property $(PYTEST_ARGS)
+
+chaos: $(STAMP) ## Kill and stop workers on PostgreSQL at random over SEEDS seeds, five seconds each
+	@REMANENCE_CHAOS_SEEDS=$(SEEDS) $(PYTEST) -m postgres tests/crash/test_job_workers.py $(PYTEST_ARGS)
 
 fuzz: $(STAMP) ## Read, append and send more than 10,000 generated messages of all providers
 	@HYPOTHESIS_PROFILE=long $(PYTEST) -s --timeout 1800 tests/property/test_wire_fuzz.py $(PYTEST_ARGS)
