@@ -15,6 +15,7 @@ from remanence.errors import InvalidMessage, StoreError, StoreUnavailable
 from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.testing.store_contract import OpenStore, StoreContract
+from remanence.testing.store_contract.samples import expect_state, observation, tape
 from remanence.types import ConversationRef, Message
 
 pytestmark = pytest.mark.postgres
@@ -153,6 +154,35 @@ async def test_a_look_that_is_planned_during_an_append_is_kept(
     after = await store.state(REF)
     assert after is not None
     assert (was_planned, after.look_at) in [(True, look_at), (False, None)]
+
+
+async def index_next(store: Store) -> int | None:
+    """Store the vectors of the next task; return the key that it ends at."""
+    task = await store.next_vector_task("one")
+    if task is None:
+        return None
+    await store.save_vectors(task, [[1.0]] * len(task.items))
+    return task.cursor
+
+
+async def test_a_segment_that_commits_after_later_ones_gets_its_vectors(
+    store: Store, server: psycopg.Connection
+) -> None:
+    state = expect_state(await store.commit_observation(await tape(store, 2), observation(1, 1)))
+    first = await index_next(store)
+    with server.transaction():
+        server.execute(
+            "INSERT INTO segments (conversation, id, generation, first_seq, last_seq, text, notes, "
+            "tokens, source_tokens, sum_tokens, lost, made_by, created_at, version, superseded) "
+            "SELECT conversation, 'late', 0, 1, 1, text, notes, 0, 0, 0, '[]', '', created_at, 1, 1 "
+            "FROM segments"
+        )
+        await store.commit_observation(state, observation(2, 2))
+        indexing = asyncio.create_task(index_next(store))
+        await until(lambda: indexing.done() or waiting(server) == 1)
+    keys = [first, await indexing, await index_next(store), await index_next(store)]
+
+    assert keys == [1, 2, 3, None]
 
 
 async def test_a_name_that_is_not_unicode_is_refused(store: Store) -> None:

@@ -14,11 +14,11 @@ from remanence.clock import Clock
 from remanence.errors import Closed, StoreUnavailable
 from remanence.stores.postgres.connection import Connection
 from remanence.stores.postgres.errors import RETRIED, translate_error
-from remanence.stores.sql import search, tape
+from remanence.stores.sql import search, tape, vectors
 from remanence.stores.sql.connection import Connection as SQLConnection
 from remanence.stores.sql.consistency import inconsistencies
-from remanence.stores.sql.store import SQLStore, Work, read_method
-from remanence.types import Problem
+from remanence.stores.sql.store import SQLStore, Work, read_method, write_method
+from remanence.types import Problem, VectorTask
 
 T = TypeVar("T")
 
@@ -31,6 +31,15 @@ _VACUUM = (
     "facts_index, facts_pins, vectors, fact_vectors, model_calls, turns"
 )
 """Without names it would take up tables of other applications, too."""
+
+_KEY_LOCK = 1919249762
+"""Shared by those who take keys of segments and facts: see the migration `key_order`."""
+
+
+def _next_vector_task(connection: SQLConnection, model: str) -> VectorTask | None:
+    """Return the next task after the commits of all who took smaller keys."""
+    connection.execute("SELECT pg_advisory_xact_lock(?)", (_KEY_LOCK,))
+    return vectors.next_task(connection, model)
 
 
 class PostgresStore(SQLStore):
@@ -53,6 +62,7 @@ class PostgresStore(SQLStore):
         self._closed = False
 
     search = read_method(search.find)
+    next_vector_task = write_method(_next_vector_task)
 
     async def check(self) -> tuple[Problem, ...]:
         return await self._read(lambda connection: tuple(inconsistencies(connection)))
