@@ -46,8 +46,8 @@ demo: $(CORE_STAMP) ## Replay a conversation and show what memory keeps of it
 test: $(STAMP) ## Run the everyday tests on all cores; WORKERS says on how many, PYTEST_ARGS passes options on
 	@$(PYTEST) -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
-test-postgres: $(STAMP) ## Run the contract of stores on a PostgreSQL server, which is started for it
-	@$(PYTEST) -m postgres tests/contract $(PYTEST_ARGS)
+test-postgres: $(STAMP) ## Run the tests on a PostgreSQL server alone, which is started for them
+	@$(PYTEST) -n $(WORKERS) --dist worksteal -m "postgres and not slow" $(PYTEST_ARGS)
 
 requirements: $(STAMP) ## Show each requirement with its tests and their result
 	@$(BIN)/python tools/requirements.py $(PYTEST_ARGS)

@@ -11,6 +11,7 @@ from subprocess import CompletedProcess
 
 import pytest
 from hypothesis import settings
+from tests.postgres import running_server
 
 from remanence import telemetry
 from remanence.cli import main
@@ -112,6 +113,13 @@ def cli(
         return CompletedProcess(texts, code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server, one for each process that runs tests."""
+    with running_server() as url:
+        yield url
 
 
 class PrefixWatch:

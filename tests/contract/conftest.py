@@ -1,18 +1,18 @@
-"""A PostgreSQL database for the tests of a process; its server starts in a second."""
+"""A PostgreSQL database for the tests of a process, and a store on it."""
 
 from collections.abc import AsyncIterator, Iterator
 
 import psycopg
 import pytest
-from tests.postgres import empty, new_database, running_server
+from tests.postgres import empty, new_database
 
 from remanence.protocols import Store
 from remanence.stores import open_store
 
 
 @pytest.fixture(scope="session")
-def database() -> Iterator[str]:
-    with running_server() as server, new_database(server) as url:
+def database(postgres: str) -> Iterator[str]:
+    with new_database(postgres) as url:
         yield url
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.crash.job_worker import POLICY
-from tests.postgres import empty, new_database, running_server, until
+from tests.postgres import empty, new_database, until
 
 from remanence import Memory, Message, Settings
 from remanence.conversation import Conversation
@@ -23,15 +23,15 @@ from remanence.testing import ScriptedObserver, check_coverage, check_tiling
 pytestmark = pytest.mark.postgres
 
 CHILD = Path(__file__).with_name("job_worker.py")
-SEEDS = int(os.environ.get("REMANENCE_CHAOS_SEEDS", "3"))
+SEEDS = int(os.environ.get("REMANENCE_CHAOS_SEEDS", "2"))
 WORKERS = 2
 ROUNDS = 40
 PAUSE_SECONDS = 0.1
 
 
-@pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    with running_server() as server, new_database(server) as url:
+@pytest.fixture
+def database(postgres: str) -> Iterator[str]:
+    with new_database(postgres) as url:
         yield url
 
 

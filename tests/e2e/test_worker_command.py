@@ -13,7 +13,7 @@ from subprocess import CompletedProcess
 import httpx2
 import psycopg
 import pytest
-from tests.postgres import new_database, running_server, until
+from tests.postgres import new_database, until
 
 from remanence import Memory, Message, Policy, Settings
 
@@ -22,15 +22,9 @@ Cli = Callable[..., CompletedProcess[str]]
 WORDS = "the quick brown fox jumps over a lazy dog near the old river bank at dawn "
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with running_server() as url:
-        yield url
-
-
 @pytest.fixture
-def database(server: str) -> Iterator[str]:
-    with new_database(server) as url:
+def database(postgres: str) -> Iterator[str]:
+    with new_database(postgres) as url:
         yield url
 
 
@@ -131,9 +125,9 @@ def test_a_worker_says_what_is_not_there(cli: Cli, database: str, changes: dict[
 
 
 @pytest.mark.postgres
-def test_a_worker_with_a_wrong_password_says_so(cli: Cli, server: str, database: str) -> None:
+def test_a_worker_with_a_wrong_password_says_so(cli: Cli, postgres: str, database: str) -> None:
     url = url_of(database, user="ana", password="wrong")
-    with psycopg.connect(server, autocommit=True) as connection:
+    with psycopg.connect(postgres, autocommit=True) as connection:
         (file,) = connection.execute("SHOW hba_file").fetchone() or ("",)
         rules = Path(file).read_text()
         connection.execute("CREATE ROLE ana LOGIN PASSWORD 'right'")
