@@ -11,7 +11,6 @@ from subprocess import CompletedProcess
 
 import pytest
 from hypothesis import settings
-from tests.postgres import running_server
 
 from remanence import telemetry
 from remanence.cli import main
@@ -118,6 +117,8 @@ def cli(
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of a PostgreSQL server, one for each process that runs tests."""
+    from tests.postgres import running_server  # noqa: PLC0415 - test_guards copies this file alone
+
     with running_server() as url:
         yield url
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -14,6 +15,8 @@ from tests.postgres import empty, until
 from remanence.errors import InvalidMessage, StoreError, StoreUnavailable
 from remanence.protocols import Store
 from remanence.stores import open_store
+from remanence.stores.sql.connection import Connection
+from remanence.stores.sql.store import SQLStore, write_method
 from remanence.testing.store_contract import OpenStore, StoreContract
 from remanence.testing.store_contract.samples import expect_state, observation, tape
 from remanence.types import ConversationRef, Message
@@ -115,6 +118,29 @@ async def test_a_server_that_cuts_all_connections_is_used_again(
 
     appended = await store.append(REF, [hello()], user=None)
 
+    assert appended.state.last_seq == 2
+
+
+async def test_a_process_that_stops_in_a_transaction_holds_up_others_for_a_while_only(
+    store: Store, server: psycopg.Connection, database: str
+) -> None:
+    await store.append(REF, [hello()], user=None)
+    goes_on = threading.Event()
+
+    def hold(connection: Connection) -> bool:
+        connection.lock(REF)
+        return goes_on.wait()
+
+    assert isinstance(store, SQLStore)
+    stopped = asyncio.create_task(write_method(hold)(store))
+    idle = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle in transaction'"
+    await until(lambda: bool(server.execute(idle).fetchall()))
+    other = await open_store(database)
+    appended = await other.append(REF, [hello()], user=None)
+    await other.close()
+    goes_on.set()
+
+    assert await stopped
     assert appended.state.last_seq == 2
 
 

@@ -5,13 +5,13 @@ with its id.
 """
 
 import asyncio
+import importlib
 import os
 import random
 import signal
 import sys
 
 from remanence import Memory, Policy, Settings
-from remanence.engine.procrastinate import make_engine
 from remanence.errors import ModelError
 from remanence.protocols import ObserveRequest
 from remanence.testing import ScriptedObserver, ScriptedReflector
@@ -64,7 +64,7 @@ def fork(url: str) -> int:
 
 
 if __name__ == "__main__":
-    assert make_engine  # what a process needs is imported by now
+    importlib.import_module("remanence.engine.procrastinate")  # once, not in each process
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the killed need no one who waits for them
     for _ in sys.stdin:
         os.write(1, b"%d\n" % fork(sys.argv[1]))

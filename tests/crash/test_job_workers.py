@@ -6,10 +6,10 @@ import os
 import random
 import signal
 import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import LiteralString
 
 import psycopg
 import pytest
@@ -27,31 +27,47 @@ SEEDS = int(os.environ.get("REMANENCE_CHAOS_SEEDS", "2"))
 WORKERS = 2
 ROUNDS = 40
 PAUSE_SECONDS = 0.1
+LEFT: LiteralString = (
+    "SELECT 1 FROM procrastinate_jobs UNION ALL SELECT 1 FROM states WHERE look_at IS NOT NULL"
+)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def database(postgres: str) -> Iterator[str]:
     with new_database(postgres) as url:
         yield url
 
 
+@pytest.fixture(scope="module")
+def server(database: str) -> Iterator[Popen[str]]:
+    """Yield the process that forks workers; they end with it."""
+    command = (sys.executable, CHILD, database)
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with Popen(
+        command, env=variables, start_new_session=True, stdin=PIPE, stdout=PIPE, text=True
+    ) as server:
+        yield server
+        os.killpg(server.pid, signal.SIGKILL)
+
+
 class Workers:
     """Two working processes, some of which are stopped for a while."""
 
-    def __init__(self, server: Process, chance: random.Random) -> None:
+    def __init__(self, server: Popen[str], chance: random.Random) -> None:
         self._server = server
         self._chance = chance
         self._alive: list[int] = []
         self._stopped: list[int] = []
 
-    async def fill_up(self) -> None:
+    def fill_up(self) -> None:
         assert self._server.stdin is not None
         assert self._server.stdout is not None
         while len(self._alive) < WORKERS:
-            self._server.stdin.write(b"\n")
-            self._alive.append(int(await self._server.stdout.readline()))
+            self._server.stdin.write("\n")
+            self._server.stdin.flush()
+            self._alive.append(int(self._server.stdout.readline()))
 
-    async def disturb(self) -> None:
+    def disturb(self) -> None:
         """Kill a process, stop one, or let one that was stopped go on."""
         act = self._chance.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT))
         if act == signal.SIGCONT:
@@ -62,7 +78,7 @@ class Workers:
         if act == signal.SIGSTOP:
             self._stopped.append(process)
         if self._chance.random() < 0.7 or not self._alive:
-            await self.fill_up()
+            self.fill_up()
 
     def go_on(self) -> None:
         for process in self._stopped:
@@ -78,22 +94,6 @@ class Workers:
         self._stopped.clear()
 
 
-@asynccontextmanager
-async def server_of_workers(database: str) -> AsyncIterator[Process]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, CHILD, database),
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        start_new_session=True,
-        stdin=PIPE,
-        stdout=PIPE,
-    )
-    try:
-        yield process
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-
-
 async def check(chat: Conversation, said: list[str]) -> None:
     """What was acknowledged is there, and each message was observed once."""
     assert [message.text for message in await chat.messages()] == said
@@ -105,22 +105,19 @@ async def check(chat: Conversation, said: list[str]) -> None:
     assert ends == sorted(set(ends))
 
 
-@pytest.mark.timeout(60 + 60 * SEEDS)
-async def test_workers_that_are_killed_and_stopped_lose_nothing(database: str) -> None:
-    async with server_of_workers(database) as server:
-        for seed in range(SEEDS):
-            empty(database)
-            await survive(database, server, random.Random(seed))
-
-
-async def survive(database: str, server: Process, chance: random.Random) -> None:
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_workers_that_are_killed_and_stopped_lose_nothing(
+    database: str, server: Popen[str], seed: int
+) -> None:
+    empty(database)
+    chance = random.Random(seed)
     workers = Workers(server, chance)
-    said: dict[str, list[str]] = {name: [] for name in "abcde"}
     observer = ScriptedObserver()
+    said: dict[str, list[str]] = {name: [] for name in "abcde"}
     async with Memory.open(
         database, policy=POLICY, observer=observer, settings=Settings(workers=0)
     ) as memory:
-        await workers.fill_up()
+        workers.fill_up()
         for number in range(ROUNDS):
             name = chance.choice(list(said))
             texts = [f"{number} {'and so on ' * chance.randint(0, 60)}", f"{number} noted"]
@@ -131,13 +128,12 @@ async def survive(database: str, server: Process, chance: random.Random) -> None
             if chance.random() < 0.3:
                 await memory.conversation(name).context(system="You help.")
             if chance.random() < 0.25:
-                await workers.disturb()
+                workers.disturb()
             await asyncio.sleep(PAUSE_SECONDS * chance.random())
         workers.go_on()
-        await workers.fill_up()
+        workers.fill_up()
         with psycopg.connect(database, autocommit=True) as connection:
-            left = "SELECT 1 FROM procrastinate_jobs UNION ALL SELECT 1 FROM states WHERE look_at IS NOT NULL"
-            await until(lambda: not connection.execute(left).fetchall())
+            await until(lambda: not connection.execute(LEFT).fetchall())
         workers.kill()
         for name, texts in said.items():
             await check(memory.conversation(name), texts)

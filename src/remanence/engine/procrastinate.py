@@ -9,10 +9,11 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
+from psycopg import AsyncConnection
 
 from remanence.background import Pauses
 from remanence.engine.local import LocalEngine, LookAt
@@ -70,7 +71,11 @@ class ProcrastinateJobs:
     async def run(self, look_at: LookAt, *, concurrency: int) -> None:
         await self._reconciler.use_rules()
         background, seconds = self._reconciler.leases.background, self._reconciler.leases.seconds
-        app = App(connector=PsycopgConnector(conninfo=self._url, max_size=CONNECTIONS, timeout=10))
+        app = App(
+            connector=PsycopgConnector(
+                conninfo=self._url, max_size=CONNECTIONS, timeout=10, configure=_commit_at_once
+            )
+        )
 
         @app.task(name="remanence.look", queue=QUEUE)
         async def look(tenant: str, id: str) -> None:  # noqa: A002 - as in the database
@@ -121,6 +126,11 @@ class ProcrastinateJobs:
             beyond=encode_instant(now + longest_wait(reconciler.policy)),
             lease_until=encode_instant(now + timedelta(seconds=seconds)),
         )
+
+
+async def _commit_at_once(connection: AsyncConnection[Any]) -> None:
+    """Keep a process that is stopped from holding locks on jobs between two messages."""
+    await connection.set_autocommit(True)
 
 
 def make_engine(

@@ -19,6 +19,7 @@ __all__ = ["PostgresStore", "open_postgres"]
 
 _MIGRATIONS = "remanence.stores.postgres"
 _LOCK = 0x72656D61  # "rema"
+_IDLE_SECONDS = 5
 
 
 async def open_postgres(
@@ -36,10 +37,18 @@ def _open(url: str, clock: Clock, *, size: int, read_only: bool) -> PostgresStor
                 _require_newest(connection, name)
             else:
                 _migrate(connection, name, clock)
-        pool = ConnectionPool(url, min_size=1, max_size=size, open=True, timeout=30)
+        pool = ConnectionPool(
+            url, min_size=1, max_size=size, open=True, timeout=30, configure=_limit_transactions
+        )
     except psycopg.Error as error:
         raise translate_error(error, name) from error
     return PostgresStore(pool, name=name, clock=clock, size=size, read_only=read_only)
+
+
+def _limit_transactions(connection: psycopg.Connection) -> None:
+    """Have the server end the transactions of a process that was stopped, as they hold locks."""
+    connection.execute(f"SET idle_in_transaction_session_timeout = '{_IDLE_SECONDS}s'")
+    connection.commit()
 
 
 def _require_newest(connection: psycopg.Connection, name: str) -> None:

@@ -5,7 +5,12 @@ from psycopg import errors
 
 from remanence.errors import RemanenceError, StoreError, StoreUnavailable
 
-RETRIED = (errors.SerializationFailure, errors.DeadlockDetected, psycopg.OperationalError)
+RETRIED = (
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.IdleInTransactionSessionTimeout,
+    psycopg.OperationalError,
+)
 """Errors after which the same transaction may succeed."""
 
 
