@@ -65,20 +65,17 @@ class Limits:
     async def slot(self, tokens: int) -> AsyncIterator[None]:
         """Wait until one call of about *tokens* is within the limits, and count it as running."""
         async with self._parallel:
-            await self._wait(tokens)
+            now = self._clock.now()
+            waits = [self._requests.take(1, now)] if self._requests else []
+            waits += [self._tokens.take(tokens, now)] if self._tokens else []
+            if any(waits):
+                await self._sleep(max(waits))
             yield
 
     def settle(self, expected_tokens: int, used_tokens: int) -> None:
         """Replace the expected tokens of a call by those it used."""
         if self._tokens:
             self._tokens.correct(expected_tokens, used_tokens, self._clock.now())
-
-    async def _wait(self, tokens: int) -> None:
-        now = self._clock.now()
-        waits = [self._requests.take(1, now)] if self._requests else []
-        waits += [self._tokens.take(tokens, now)] if self._tokens else []
-        if any(waits):
-            await self._sleep(max(waits))
 
 
 class LimitedModel(Wrapper[ModelRequest, ModelAnswer]):

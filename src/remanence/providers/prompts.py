@@ -32,7 +32,12 @@ def render_question(request: ModelRequest, form: Form, spec: ModelSpec) -> JsonO
             text = {"type": "text", "text": request.stable, "cache_control": CACHE_CONTROL}
             prompt = {"system": [text], "messages": []} if request.stable else {"messages": []}
         case "openai":
-            prompt = {"messages": _openai_system(request.stable, spec)}
+            content: str | list[JsonObject] = request.stable
+            if takes_breakpoints(spec):
+                mark = {"prompt_cache_breakpoint": OPENAI_BREAKPOINT}
+                content = [{"type": "text", "text": request.stable, **mark}]
+            system = [{"role": "system", "content": content}] if request.stable else []
+            prompt = {"messages": system}
         case _:
             assert_never(form)
     return _append(prompt, request.prompt, form)
@@ -61,12 +66,3 @@ def _append(prompt: JsonObject, question: str, form: Form) -> JsonObject:
         last = messages[-1]
         messages, blocks = messages[:-1], [*last["content"], *blocks]
     return {**prompt, "messages": [*messages, {"role": "user", "content": blocks}]}
-
-
-def _openai_system(text: str, spec: ModelSpec) -> list[JsonObject]:
-    if not text:
-        return []
-    if not takes_breakpoints(spec):
-        return [{"role": "system", "content": text}]
-    part = {"type": "text", "text": text, "prompt_cache_breakpoint": OPENAI_BREAKPOINT}
-    return [{"role": "system", "content": [part]}]

@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 import httpx2
@@ -33,10 +34,9 @@ _ENDINGS: Final[dict[str | None, Ending]] = {
 }
 
 
-class PydanticAI:
-    """Calls a model with settings for short, repeatable answers, and without retries but ours."""
+class _Access(ABC):
+    """Access to a provider through pydantic-ai, whose own client it opens for each call."""
 
-    form: Final[Form] = "text"
     reasons: Final[tuple[tuple[type[Exception], str | None], ...]] = (
         (wire.ModelAuthenticationError, "auth"),
         (wire.ModelNotFoundError, "unknown_model"),
@@ -57,7 +57,53 @@ class PydanticAI:
         self._options = options
 
     def check(self) -> None:
-        _check(self._spec, self._options, self._model)
+        spec = self._spec
+        try:
+            self._model(http_client(self._options.call_seconds))
+        except (wire.UserError, ValueError) as error:
+            if variable := _KEY_VARIABLE.search(str(error)):
+                failure = ModelError("auth", f"{spec.name} needs a key: set {variable[0]}")
+            else:
+                text = without_secrets(str(error), spec)
+                failure = ModelError("unknown_model", f"{spec.name}: {text}")
+        except ImportError as error:
+            group = _GROUP.search(str(error))
+            failure = ModelError(
+                "missing_package",
+                f"model {spec.name!r} needs the package of its provider: pip install "
+                f"'pydantic-ai-slim[{group[1] if group else spec.provider}]'",
+            )
+        else:
+            return
+        raise failure
+
+    @abstractmethod
+    def _model(self, client: httpx2.AsyncClient) -> object: ...
+
+    def _provider(self, name: str, client: httpx2.AsyncClient) -> Provider[object]:
+        """Return pydantic-ai's access to a provider, with our client, address and key."""
+        spec, kind = self._spec, infer_provider_class(name)
+        parameters = inspect.signature(kind).parameters
+        arguments: dict[str, object] = (
+            {"http_client": client} if "http_client" in parameters else {}
+        )
+        if spec.base_url:
+            arguments["base_url"] = spec.base_url
+        if key := own_key(spec):
+            arguments["api_key"] = key
+            if "api_key" not in parameters:
+                raise ModelError(
+                    "auth",
+                    f"{spec.name} takes no key: leave {spec.key_variable} out of the "
+                    "settings, and use the variables of its provider",
+                )
+        return kind(**arguments)
+
+
+class PydanticAI(_Access):
+    """Calls a model with settings for short, repeatable answers, and without retries but ours."""
+
+    form: Final[Form] = "text"
 
     async def complete(self, request: ProviderRequest) -> ProviderResponse:
         async with call_client(self._options) as client:
@@ -80,20 +126,11 @@ class PydanticAI:
         yield parse_response(stream.get(), streamed=True)
 
     def _model(self, client: httpx2.AsyncClient) -> WireModel:
-        return infer_model(self._spec.name, lambda name: _provider(self._spec, name, client))
+        return infer_model(self._spec.name, lambda name: self._provider(name, client))
 
 
-class PydanticAIEmbeddings:
+class PydanticAIEmbeddings(_Access):
     """Makes vectors of texts."""
-
-    reasons = PydanticAI.reasons
-
-    def __init__(self, spec: ModelSpec, options: ModelOptions) -> None:
-        self._spec = spec
-        self._options = options
-
-    def check(self) -> None:
-        _check(self._spec, self._options, self._model)
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         async with call_client(self._options) as client:
@@ -102,50 +139,8 @@ class PydanticAIEmbeddings:
 
     def _model(self, client: httpx2.AsyncClient) -> EmbeddingModel:
         return infer_embedding_model(
-            self._spec.name, provider_factory=lambda name: _provider(self._spec, name, client)
+            self._spec.name, provider_factory=lambda name: self._provider(name, client)
         )
-
-
-def _provider(spec: ModelSpec, name: str, client: httpx2.AsyncClient) -> Provider[object]:
-    """Return pydantic-ai's access to a provider, with our client, address and key."""
-    kind = infer_provider_class(name)
-    parameters = inspect.signature(kind).parameters
-    arguments: dict[str, object] = {"http_client": client} if "http_client" in parameters else {}
-    if spec.base_url:
-        arguments["base_url"] = spec.base_url
-    if key := own_key(spec):
-        arguments["api_key"] = key
-        if "api_key" not in parameters:
-            raise ModelError(
-                "auth",
-                f"{spec.name} takes no key: leave {spec.key_variable} out of the "
-                "settings, and use the variables of its provider",
-            )
-    return kind(**arguments)
-
-
-def _check(
-    spec: ModelSpec, options: ModelOptions, open_model: Callable[[httpx2.AsyncClient], object]
-) -> None:
-    try:
-        open_model(http_client(options.call_seconds))
-    except (wire.UserError, ValueError) as error:
-        variable = _KEY_VARIABLE.search(str(error))
-        failure = (
-            ModelError("auth", f"{spec.name} needs a key: set {variable[0]}")
-            if variable
-            else ModelError("unknown_model", f"{spec.name}: {without_secrets(str(error), spec)}")
-        )
-    except ImportError as error:
-        group = _GROUP.search(str(error))
-        failure = ModelError(
-            "missing_package",
-            f"model {spec.name!r} needs the package of its provider: pip install "
-            f"'pydantic-ai-slim[{group[1] if group else spec.provider}]'",
-        )
-    else:
-        return
-    raise failure
 
 
 def parse_response(response: ModelResponse, *, streamed: bool = False) -> ProviderResponse:

@@ -4,9 +4,9 @@ The rules are those of the references of Anthropic's Messages API and OpenAI's C
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from itertools import chain, starmap
 
-JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
+from remanence.wire.json_value import JsonObject
 
 MAX_CACHE_BREAKPOINTS = 4
 _OPENAI_ROLES = {"system", "developer", "user", "assistant", "tool"}
@@ -15,17 +15,22 @@ _OPENAI_ROLES = {"system", "developer", "user", "assistant", "tool"}
 def anthropic_problems(request: JsonObject) -> tuple[str, ...]:
     """List the problems for which the Messages API would reject or silently change *request*."""
     messages = request.get("messages") or []
-    system = request.get("system") or []
+    contents = [_blocks(message.get("content")) for message in messages]
+    system = _blocks(request.get("system"))
+    marked = sum("cache_control" in block for block in chain(system, *contents))
     return (
         *_turn_problems(messages),
-        *_block_problems("system", _blocks(system)),
-        *(
-            problem
-            for number, message in enumerate(messages, start=1)
-            for problem in _block_problems(f"message {number}", _blocks(message.get("content")))
+        *_block_problems("system", system),
+        *chain.from_iterable(
+            _block_problems(f"message {number}", blocks)
+            for number, blocks in enumerate(contents, start=1)
         ),
-        *_tool_use_problems(messages),
-        *_breakpoint_problems(system, messages),
+        *_tool_use_problems(messages, contents),
+        *(
+            [f"{marked} blocks have cache_control; {MAX_CACHE_BREAKPOINTS} are allowed"]
+            if marked > MAX_CACHE_BREAKPOINTS
+            else []
+        ),
     )
 
 
@@ -34,14 +39,8 @@ def openai_problems(request: JsonObject) -> tuple[str, ...]:
     messages = request.get("messages") or []
     if not messages:
         return ("there is no message",)
-    return (
-        *(
-            problem
-            for number, message in enumerate(messages, start=1)
-            for problem in _openai_content_problems(number, message)
-        ),
-        *_tool_call_problems(messages),
-    )
+    of_contents = starmap(_openai_content_problems, enumerate(messages, start=1))
+    return (*chain.from_iterable(of_contents), *_tool_call_problems(messages))
 
 
 def _turn_problems(messages: Sequence[JsonObject]) -> Iterator[str]:
@@ -73,12 +72,17 @@ def _block_problems(place: str, blocks: Sequence[JsonObject]) -> Iterator[str]:
             yield f"block {number} of {place} is an empty text"
 
 
-def _tool_use_problems(messages: Sequence[JsonObject]) -> Iterator[str]:
+def _tool_use_problems(
+    messages: Sequence[JsonObject], contents: Sequence[Sequence[JsonObject]]
+) -> Iterator[str]:
+    """Yield breaches of the rule that all results begin the turn after their calls, once each."""
     seen: set[str] = set()
     open_ids: list[str] = []
-    for number, message in enumerate(messages, start=1):
-        blocks = _blocks(message.get("content"))
-        yield from _result_problems(number, blocks, open_ids)
+    for number, (message, blocks) in enumerate(zip(messages, contents, strict=True), start=1):
+        results = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
+        if any(block.get("type") != "tool_result" for block in blocks[: len(results)]):
+            yield f"message {number} has a tool result after other content"
+        yield from _pair_problems(number, results, open_ids)
         open_ids = [block["id"] for block in blocks if block.get("type") == "tool_use"]
         if open_ids and message.get("role") != "assistant":
             yield f"message {number} is the user's and calls a tool"
@@ -90,16 +94,6 @@ def _tool_use_problems(messages: Sequence[JsonObject]) -> Iterator[str]:
         yield f"tool call {id_!r} of the last message has no result"
 
 
-def _result_problems(
-    number: int, blocks: Sequence[JsonObject], open_ids: Sequence[str]
-) -> Iterator[str]:
-    """Yield breaches of the rule that all results begin the turn after their calls, once each."""
-    results = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
-    if any(block.get("type") != "tool_result" for block in blocks[: len(results)]):
-        yield f"message {number} has a tool result after other content"
-    yield from _pair_problems(number, results, open_ids)
-
-
 def _pair_problems(number: int, results: Sequence[str], open_ids: Sequence[str]) -> Iterator[str]:
     for id_ in sorted(set(open_ids) - set(results)):
         yield f"tool call {id_!r} has no result in message {number}, right after it"
@@ -107,13 +101,6 @@ def _pair_problems(number: int, results: Sequence[str], open_ids: Sequence[str])
         yield f"message {number} has a result of {id_!r}, which the turn before does not call"
     for id_ in sorted({id_ for id_ in results if results.count(id_) > 1}):
         yield f"message {number} has more than one result of {id_!r}"
-
-
-def _breakpoint_problems(system: object, messages: Sequence[JsonObject]) -> Iterator[str]:
-    blocks = _blocks(system) + [b for m in messages for b in _blocks(m.get("content"))]
-    marked = sum("cache_control" in block for block in blocks)
-    if marked > MAX_CACHE_BREAKPOINTS:
-        yield f"{marked} blocks have cache_control; {MAX_CACHE_BREAKPOINTS} are allowed"
 
 
 def _openai_content_problems(number: int, message: JsonObject) -> Iterator[str]:
