@@ -67,6 +67,9 @@ encode_json = json.JSONEncoder(
 ).encode
 
 
+_decode_json = json.JSONDecoder().decode
+
+
 def encode_content(content: Sequence[Part]) -> str:
     """Parts as JSON; equal parts give equal text. A lone text part is a JSON string."""
     if len(content) == 1 and isinstance(content[0], TextPart) and content[0].extra is None:
@@ -76,7 +79,7 @@ def encode_content(content: Sequence[Part]) -> str:
 
 def decode_content(text: str) -> tuple[Part, ...]:
     """Return the parts that `encode_content` encoded."""
-    value = json.loads(text)
+    value = _decode_json(text)
     if isinstance(value, str):
         return (TextPart(text=value),)
     return tuple(_part_from_json(item) for item in value)
@@ -120,7 +123,7 @@ def encode_notes(notes: Sequence[Note]) -> str:
 
 def decode_notes(text: str) -> tuple[Note, ...]:
     """Return the notes that `encode_notes` encoded."""
-    return tuple(Note(**_restore_times(item, "observed_at")) for item in json.loads(text))
+    return tuple(Note(**_restore_times(item, "observed_at")) for item in _decode_json(text))
 
 
 def _without_nulls(value: Note | Failure) -> JsonObject:
@@ -134,7 +137,7 @@ def _restore_times(data: JsonObject, *names: str) -> JsonObject:
 
 def decode_failed(text: str) -> tuple[FailedStretch, ...]:
     """Return the stretches of a segment's column `failed`."""
-    return tuple(FailedStretch(*row) for row in json.loads(text))
+    return tuple(FailedStretch(*row) for row in _decode_json(text))
 
 
 def _encode_dropped(dropped: Sequence[DroppedLine]) -> str:
@@ -142,7 +145,7 @@ def _encode_dropped(dropped: Sequence[DroppedLine]) -> str:
 
 
 def _decode_dropped(text: str) -> tuple[DroppedLine, ...]:
-    rows = json.loads(text)
+    rows = _decode_json(text)
     return tuple(DroppedLine(text=line, reason=why, detail=detail) for line, why, detail in rows)
 
 
@@ -151,11 +154,11 @@ def _encode_failure(failure: Failure) -> str:
 
 
 def _decode_failure(text: str) -> Failure:
-    return Failure(**_restore_times(json.loads(text), "at", "next_attempt_at"))
+    return Failure(**_restore_times(_decode_json(text), "at", "next_attempt_at"))
 
 
 def _decode_texts(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text))
+    return tuple(_decode_json(text))
 
 
 class Codec(NamedTuple):
@@ -202,16 +205,16 @@ class Rows(Generic[T]):
         self._kind = kind
         self._name = name
         self._fields = [column.strip('" ') for column in columns.split(",")]
-        self._codecs = [
-            (place, _CODECS[field]) for place, field in enumerate(self._fields) if field in _CODECS
-        ]
+        codecs = [(n, _CODECS[name]) for n, name in enumerate(self._fields) if name in _CODECS]
+        self._encoders = [(place, codec.encode) for place, codec in codecs]
+        self._decoders = [(place, codec.decode) for place, codec in codecs]
 
     def encode(self, value: T) -> list[Any]:
         """Return the columns of a value."""
         row = [getattr(value, field) for field in self._fields]
-        for place, codec in self._codecs:
+        for place, encode in self._encoders:
             if row[place] is not None:
-                row[place] = codec.encode(row[place])
+                row[place] = encode(row[place])
         return row
 
     def decode(self, row: Row, *, name: object = None, **others: object) -> T:
@@ -222,10 +225,11 @@ class Rows(Generic[T]):
         """
         try:
             values = list(row)
-            for place, codec in self._codecs:
+            for place, decode in self._decoders:
                 if values[place] is not None:
-                    values[place] = codec.decode(values[place])
-            return self._kind(**dict(zip(self._fields, values, strict=True)), **others)
+                    values[place] = decode(values[place])
+            others.update(zip(self._fields, values, strict=True))
+            return self._kind(**others)
         except Exception as error:
             raise StoreError(
                 f"{self._name} {row[0] if name is None else name!r} cannot be read: "

@@ -94,7 +94,9 @@ class SQLStore(ABC):
 
         written = await self._write(write)
         stored = (
-            place if isinstance(place, Message) else item.message.replace(seq=place)
+            place
+            if isinstance(place, Message)
+            else item.message.replace(id=item.id, created_at=item.created_at, seq=place)
             for item, place in zip(entries, written.places, strict=True)
         )
         return Appended(tuple(stored), state_from_row(written.state))

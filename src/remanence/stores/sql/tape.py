@@ -24,17 +24,25 @@ _SELECT: LiteralString = f"SELECT {MESSAGES.columns} FROM messages "  # noqa: S6
 OF_REF: LiteralString = (
     "WHERE conversation = (SELECT key FROM conversations WHERE tenant = ? AND id = ?) "
 )
+_INSERT: LiteralString = (
+    "INSERT INTO messages (conversation, seq, tokens, sum_tokens, id, role, kind, name, content, "
+    "calls, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_SELECT_STATE: LiteralString = (
+    f'SELECT key, "user", indexed_seq, {STATE_COLUMNS} '  # noqa: S608 - a constant
+    "FROM conversations JOIN states ON conversation = key "
+    "WHERE tenant = ? AND conversations.id = ?"
+)
 _IDENTITY = ("role", "kind", "name", "content")
 
 
 class Entry(NamedTuple):
-    """A message with id and time, and its texts for the database; made outside the writer's thread."""
+    """A message encoded for writing; made outside of the writer's thread."""
 
     message: Message
-    id_is_new: bool
-    content: str
-    calls: str | None
-    created_at: str
+    id: str
+    created_at: datetime
+    texts: tuple[str | None, ...]  # of the columns in `_INSERT`
 
 
 class Access(NamedTuple):
@@ -56,16 +64,11 @@ class TapeWrite(NamedTuple):
 
 def entry(message: Message, clock: Clock, now: datetime) -> Entry:
     """Return the entry of a message, with a new id and the time *now* if it has none."""
+    id_ = clock.new_id("msg") if message.id is None else message.id
     created_at = message.created_at or now
-    return Entry(
-        message.replace(
-            id=clock.new_id("msg") if message.id is None else message.id, created_at=created_at
-        ),
-        message.id is None,
-        encode_content(message.content),
-        encode_call_ids(message.content),
-        encode_time(created_at),
-    )
+    content, calls = encode_content(message.content), encode_call_ids(message.content)
+    texts = (id_, message.role, message.kind, message.name, content, calls, encode_time(created_at))
+    return Entry(message, id_, created_at, texts)
 
 
 def append(
@@ -85,18 +88,13 @@ def append(
     key, _, indexed_seq, *state, look_tokens, seq, sum_tokens, last_message_at, look_at = row
     places: list[int | Message] = []
     for item in entries:
-        stored = None if item.id_is_new else _existing_message(connection, ref, key, item.message)
+        message = item.message
+        stored = None if message.id is None else _existing_message(connection, ref, key, message)
         if stored is None:
-            message = item.message
             _require_calls(connection, ref, key, message)
             seq, sum_tokens = seq + 1, sum_tokens + message.tokens
-            last_message_at = encode_instant(message.created_at or now)
-            texts = (message.role, message.kind, message.name, item.content, item.calls)
-            connection.execute(
-                "INSERT INTO messages (conversation, seq, id, role, kind, name, content, calls, "
-                "created_at, tokens, sum_tokens) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (key, seq, message.id, *texts, item.created_at, message.tokens, sum_tokens),
-            )
+            last_message_at = encode_instant(item.created_at)
+            connection.execute(_INSERT, (key, seq, message.tokens, sum_tokens, *item.texts))
         places.append(stored or seq)
     look_now = encode_instant(now)
     if sum_tokens > look_tokens and (look_at is None or look_at > look_now):
@@ -111,12 +109,7 @@ def append(
 
 
 def _state(connection: Connection, ref: ConversationRef) -> tuple[Any, ...] | None:
-    row: tuple[Any, ...] | None = connection.execute(
-        f'SELECT key, "user", indexed_seq, {STATE_COLUMNS} '  # noqa: S608 - a constant
-        "FROM conversations JOIN states ON conversation = key "
-        "WHERE tenant = ? AND conversations.id = ?",
-        ref,
-    ).fetchone()
+    row: tuple[Any, ...] | None = connection.execute(_SELECT_STATE, ref).fetchone()
     return row
 
 
