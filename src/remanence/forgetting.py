@@ -6,14 +6,7 @@ from collections.abc import AsyncIterator, Sequence, Set as AbstractSet
 from remanence.engine.forgetting import Forgetting, with_superseded
 from remanence.errors import InvalidArgument
 from remanence.runtime import Runtime
-from remanence.types import (
-    ConversationRef,
-    Fact,
-    ForgottenMessage,
-    Message,
-    Owner,
-    Receipt,
-)
+from remanence.types import ConversationRef, ForgottenMessage, Message, Owner, Receipt
 from remanence.types.receipt import chain, digest
 
 PAGE = 500
@@ -67,12 +60,15 @@ async def forget_messages(
     erasure = outcome.erasure
     if owner and erasure.facts and runtime.fact_vectors is not None:
         await runtime.fact_vectors.forget(owner, erasure.facts)
-    files: list[str] = []
+    files: tuple[str, ...] = ()
     if (blocks := runtime.blocks(ref.tenant)) is not None:
         seqs = {message.seq for message in messages}
-        files += await blocks.forget(ref.id, seqs, erasure.segments)
-    gone = [*(m.text for m in messages), *(f.summary for f in known if f.id in erasure.facts)]
-    still_in = await _traces(runtime, owner, gone)
+        files = await blocks.forget(ref.id, seqs, erasure.segments)
+    still_in: tuple[str, ...] = ()
+    if owner is not None and runtime.daily is not None:  # files of people, which are left alone
+        gone = [*(m.text for m in messages), *(f.summary for f in known if f.id in erasure.facts)]
+        sought = [text for text in gone if len(text) >= MIN_TRACE]
+        still_in = await runtime.daily.find(sought, user=owner.user, tenant=owner.tenant)
     await runtime.store.scrub()
     runtime.engine.signal(ref)
     if runtime.indexer is not None:
@@ -84,7 +80,7 @@ async def forget_messages(
         segments=erasure.segments,
         facts=erasure.facts,
         vectors=outcome.vectors,
-        files=tuple(files),
+        files=files,
         still_in=still_in,
         salt=salt,
         kept=chain([message async for message in read_tape(runtime, ref)]),
@@ -129,7 +125,7 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
         async for message in read_tape(runtime, ref)
         if message.kind != "forgotten"
     ]
-    facts: tuple[Fact, ...] = await runtime.store.facts(owner, history=True)
+    facts = await runtime.store.facts(owner, history=True)
     for ref in refs:
         runtime.live_prompts.forget(ref)
     await runtime.store.forget_user(owner)
@@ -158,15 +154,6 @@ async def conversations_of(runtime: Runtime, owner: Owner) -> AsyncIterator[Conv
             if state.user == owner.user:
                 yield state.ref
         after = page[-1].ref
-
-
-async def _traces(runtime: Runtime, owner: Owner | None, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the user's daily notes that have one of the texts; people wrote them."""
-    if owner is None or runtime.daily is None:
-        return ()
-    return await runtime.daily.find(
-        [text for text in texts if len(text) >= MIN_TRACE], user=owner.user, tenant=owner.tenant
-    )
 
 
 def _forgotten(ref: ConversationRef, message: Message, salt: str) -> ForgottenMessage:

@@ -1,9 +1,10 @@
 """Saving the facts of a day's notes."""
 
+import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import time
 
 from remanence.archive.daily_notes import DayNotes
 from remanence.errors import StoreError
@@ -32,43 +33,31 @@ class DayFacts:
             return 0
         owner = Owner(tenant, user)
         source = ConversationRef(tenant, f"daily notes {day.day.isoformat()} {day.source}")
+        messages = tuple(self._message(note) for note in day.notes)
+        store = self.extraction.store
         for _ in range(TRIES):
-            history = await self.extraction.store.facts(owner, history=True)
+            history = await store.facts(owner, history=True)
             if any(fact.conversation == source.id for fact in history):
                 return 0
-            kept = await self._keep(day, owner, source)
-            if kept is not None:
-                return kept
+            changes = await self.extraction.changes(
+                owner, source, messages=messages, notes=day.notes
+            )
+            if not changes.facts:
+                return 0
+            saved = await store.save_facts(changes)
+            if saved is not None:
+                self.changed()
+                return len(saved)
         raise StoreError(
             f"the facts of user {user!r} changed {TRIES} times meanwhile: consolidate again"
         )
 
-    async def _keep(self, day: DayNotes, owner: Owner, source: ConversationRef) -> int | None:
-        """Return how many facts are new; None if others changed the facts meanwhile."""
-        messages = tuple(self._messages(day))
-        changes = await self.extraction.changes(owner, source, messages=messages, notes=day.notes)
-        if not changes.facts:
-            return 0
-        saved = await self.extraction.store.save_facts(changes)
-        if saved is None:
-            return None
-        self.changed()
-        return len(saved)
-
-    def _messages(self, day: DayNotes) -> Iterator[Message]:
-        """Yield each line as a message of its user, at the time that it begins with."""
-        for note in day.notes:
-            text, at = _with_time(note)
-            tokens = self.count_text(text)
-            yield Message.user(text).replace(seq=note.first_seq, created_at=at, tokens=tokens)
-
-
-def _with_time(note: Note) -> tuple[str, datetime | None]:
-    found = _TIMED.fullmatch(note.text)
-    if found is None or note.observed_at is None:
-        return note.text, note.observed_at
-    try:
-        at = time.fromisoformat(found[1])
-    except ValueError:  # such as 27:80
-        return note.text, note.observed_at
-    return found[2], note.observed_at.replace(hour=at.hour, minute=at.minute)
+    def _message(self, note: Note) -> Message:
+        """Return a line as a message of its user, at the time that it begins with."""
+        text, at = note.text, note.observed_at
+        if at is not None and (found := _TIMED.fullmatch(text)):
+            with contextlib.suppress(ValueError):  # such as 27:80
+                clock = time.fromisoformat(found[1])
+                text, at = found[2], at.replace(hour=clock.hour, minute=clock.minute)
+        tokens = self.count_text(text)
+        return Message.user(text).replace(seq=note.first_seq, created_at=at, tokens=tokens)

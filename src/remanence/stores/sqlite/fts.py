@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import apsw
 
 from remanence.stores.sql.connection import WordIndex
-from remanence.stores.terms import index_terms, query_terms
+from remanence.stores.terms import index_terms
 from remanence.types import ConversationRef, Owner
 
 _MERGED_PAGES = 16
@@ -37,7 +37,7 @@ class Connection(apsw.Connection):
     ) -> Sequence[int]:
         rows = self.execute(
             f"SELECT rowid FROM {index} WHERE {index} MATCH ? AND rowid BETWEEN ? AND ?",  # noqa: S608 - a literal
-            (_in_scope(scope, quote_term(term)), *between),
+            (_in_scope(scope, _quote(term)), *between),
         )
         keys: list[int] = [rowid for (rowid,) in rows]
         return keys
@@ -45,22 +45,20 @@ class Connection(apsw.Connection):
     def count_words(
         self, index: WordIndex, scope: str, terms: Sequence[str], keys: Sequence[int]
     ) -> Sequence[Sequence[int]]:
-        expression = _in_scope(scope, " OR ".join(map(quote_term, terms)))
         rows = self.execute(
             f"SELECT rowid, word_counts({index}) FROM {index} WHERE {index} MATCH ? "  # noqa: S608 - a literal
             "AND +rowid IN (SELECT value FROM json_each(?))",
-            (expression, f"[{','.join(map(str, keys))}]"),
+            (_in_scope(scope, expression(terms)), f"[{','.join(map(str, keys))}]"),
         )
         return [(rowid, *map(int, counts.split())) for rowid, counts in rows]
 
 
-def expression(query: str) -> str:
-    """Return a query in FTS5 syntax."""
-    return " OR ".join(map(quote_term, query_terms(query)))
+def expression(terms: Sequence[str]) -> str:
+    """Return a query for any of the terms in FTS5 syntax."""
+    return " OR ".join(map(_quote, terms))
 
 
-def quote_term(term: str) -> str:
-    """Return a term in FTS5 syntax, quoted so that it is not an operator."""
+def _quote(term: str) -> str:
     return f'"{term[:-1]}" *' if term.endswith("*") else f'"{term}"'
 
 

@@ -9,7 +9,7 @@ import apsw
 from remanence.stores.rows import Row, decode_content
 from remanence.stores.sql import search
 from remanence.stores.sqlite import fts
-from remanence.stores.terms import index_terms, searchable_text
+from remanence.stores.terms import index_terms, query_terms, searchable_text
 from remanence.types import ConversationRef, Hit, RecallFilter
 
 _MAX_MESSAGES: Final = 1_000  # the newest; each search indexes them anew
@@ -24,7 +24,7 @@ def find(
     only: RecallFilter,
 ) -> tuple[Hit, ...]:
     """Return messages outside the index with a word of the query, best first."""
-    words = fts.expression(query)
+    words = fts.expression(query_terms(query))
     rows: Sequence[Row] = connection.execute(
         "SELECT messages.key, content FROM conversations "
         "JOIN states ON states.conversation = conversations.key "

@@ -5,6 +5,7 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias, TypeVar
 
@@ -19,17 +20,15 @@ _MAX_JOBS = 512  # in one transaction: limits what a crash interrupts and the fi
 _QUIET_SECONDS = 0.01  # without a job before each idle step, which the next job would wait for
 
 
+@dataclass(slots=True, eq=False)
 class _Job:
     """Work, which may be run again after a rollback, and the future of its result."""
 
-    __slots__ = ("alone", "error", "future", "result", "work")
-
-    def __init__(self, work: Work[Any], future: asyncio.Future[Any], *, alone: bool) -> None:
-        self.work = work
-        self.alone = alone
-        self.future = future
-        self.result: object = None
-        self.error: Exception | None = None
+    work: Work[Any]  # of any type, as is the future
+    future: asyncio.Future[Any]
+    alone: bool
+    result: object = None
+    error: Exception | None = None
 
 
 class Worker:
@@ -75,7 +74,7 @@ class Worker:
         """
         self.require_open()
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._jobs.put(_Job(work, future, alone=alone))
+        self._jobs.put(_Job(work, future, alone))
         return future
 
     async def close(self) -> None:
@@ -150,16 +149,22 @@ class Worker:
 
     def _commit(self, connection: Connection, jobs: Sequence[_Job]) -> None:
         try:
-            if not _commit_all(connection, jobs):
-                self._commit_apart(connection, jobs)
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                for job in jobs:
+                    job.result = job.work(connection)
+            except Exception:  # noqa: BLE001 - each job keeps its own error
+                _roll_back(connection)
+                connection.execute("BEGIN IMMEDIATE")
+                self._run_apart(connection, jobs)
+            connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - handed to the tasks that wait
             _roll_back(connection)
             for job in jobs:
                 job.error = translate_error(error, self._path)
 
-    def _commit_apart(self, connection: Connection, jobs: Sequence[_Job]) -> None:
+    def _run_apart(self, connection: Connection, jobs: Sequence[_Job]) -> None:
         """Run each job in a savepoint, so that a failed one rolls back only its own changes."""
-        connection.execute("BEGIN IMMEDIATE")
         for job in jobs:
             connection.execute("SAVEPOINT job")
             try:
@@ -170,20 +175,6 @@ class Worker:
                 job.error = translate_error(error, self._path)
                 connection.execute("ROLLBACK TO job")
             connection.execute("RELEASE job")
-        connection.execute("COMMIT")
-
-
-def _commit_all(connection: Connection, jobs: Sequence[_Job]) -> bool:
-    """Run the jobs without a savepoint each; false when one failed and all are rolled back."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for job in jobs:
-            job.result = job.work(connection)
-    except Exception:  # noqa: BLE001 - the jobs are run again, apart, and each keeps its error
-        _roll_back(connection)
-        return False
-    connection.execute("COMMIT")
-    return True
 
 
 def _roll_back(connection: Connection) -> None:
