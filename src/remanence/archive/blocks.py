@@ -5,6 +5,7 @@ The shape is zora's: `{"id": "obs_{timestamp}_{random}", "sessionId", "createdAt
 0 and ends before `to`.
 """
 
+import dataclasses
 import hashlib
 import json
 import threading
@@ -12,7 +13,9 @@ from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from pydantic.alias_generators import to_camel
 
 from remanence.files import (
     append_line,
@@ -227,47 +230,29 @@ def _lines(file: Path) -> list[bytes]:
 
 
 def _encode(block: Block) -> bytes:
-    return json.dumps(
-        {
-            "id": block.id,
-            "sessionId": block.session_id,
-            "createdAt": block.created_at.astimezone(UTC).isoformat(),
-            "tier": block.tier,
-            "observations": block.observations,
-            "sourceMessageRange": list(block.source_message_range),
-            "estimatedTokens": block.estimated_tokens,
-        },
-        ensure_ascii=False,
-    ).encode("utf-8", "backslashreplace")
+    data = {to_camel(name): value for name, value in dataclasses.asdict(block).items()}
+    data["createdAt"] = block.created_at.astimezone(UTC).isoformat()
+    return json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def _decode(line: bytes) -> Block | None:
-    """Parse a line as a block; None if it is not one."""
+    """Parse a line as a block; None if it is not one: any program may have written the file."""
     try:
-        data: Any = json.loads(line)  # any program may have written the file
-        first, last = (_whole(number) for number in data["sourceMessageRange"])
-        created_at = datetime.fromisoformat(data["createdAt"])
-        block = Block(
-            id=_text(data["id"]),
-            session_id=_text(data["sessionId"]),
-            created_at=created_at if created_at.tzinfo else created_at.replace(tzinfo=UTC),
-            tier=data["tier"],
-            observations=_text(data["observations"]),
-            source_message_range=(first, last),
-            estimated_tokens=_whole(data["estimatedTokens"]),
-        )
+        data = json.loads(line)
+        fields = {field.name: data[to_camel(field.name)] for field in dataclasses.fields(Block)}
+        first, last = fields["source_message_range"]
+        created_at = datetime.fromisoformat(fields["created_at"])
     except (ValueError, KeyError, TypeError):
         return None
-    return block if block.tier in get_args(Tier) and first <= last else None
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a text")
-    return value
-
-
-def _whole(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError(f"{value!r} is not a count")
-    return value
+    texts = (fields["id"], fields["session_id"], fields["observations"])
+    counts = (first, last, fields["estimated_tokens"])
+    if not (
+        all(isinstance(text, str) for text in texts)
+        and all(type(count) is int and count >= 0 for count in counts)
+        and fields["tier"] in get_args(Tier)
+        and first <= last
+    ):
+        return None
+    fields["created_at"] = created_at if created_at.tzinfo else created_at.replace(tzinfo=UTC)
+    fields["source_message_range"] = (first, last)
+    return Block(**fields)

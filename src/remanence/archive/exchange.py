@@ -6,7 +6,7 @@ from remanence.archive.blocks import Block, BlockStore, Tier, block_of, live_blo
 from remanence.engine.segment_writer import SegmentWriter
 from remanence.errors import ObservationRejected
 from remanence.notes import parse_notes
-from remanence.types import ConversationRef, Draft, MemoryState, Segment
+from remanence.types import ConversationRef, Draft, Segment
 from remanence.wire.boundaries import safe_ends
 
 MADE_BY = "imported/1"
@@ -39,15 +39,12 @@ async def import_blocks(
     """Import blocks as observations, from the observed cursor on, until one does not fit."""
     loaded = await store.load_session(ref.id)
     conflicts: list[str] = []
-    imported = 0
     if not loaded.blocks and not loaded.malformed:
         files = ", ".join(await store.sessions()) or "none"
         conflicts.append(f"there are no blocks of {ref.id!r}: the directory has files of {files}")
+    imported = 0
     for block in live_blocks(loaded.blocks):
-        state = await segment_writer.store.state(ref)
-        conflict = await _conflict(segment_writer, state, ref, block)
-        if state is not None and conflict is None:
-            conflict = await _adopt(segment_writer, state, block)
+        conflict = await _import(segment_writer, ref, block)
         if conflict is None:
             imported += 1
         else:
@@ -55,38 +52,29 @@ async def import_blocks(
     return ImportReport(imported=imported, malformed=loaded.malformed, conflicts=tuple(conflicts))
 
 
-async def _conflict(
-    segment_writer: SegmentWriter, state: MemoryState | None, ref: ConversationRef, block: Block
-) -> str | None:
-    """Return why a block cannot be an observation of this tape; None if it can."""
+async def _import(segment_writer: SegmentWriter, ref: ConversationRef, block: Block) -> str | None:
+    """Import a block; return why it cannot be an observation of this tape, or None if it can."""
+    store = segment_writer.store
+    state = await store.state(ref)
     first_seq, last_seq = block.source_message_range[0] + 1, block.source_message_range[1]
     name = f"its messages {first_seq}..{last_seq}"
     if state is None or last_seq > state.last_seq:
         end = state.last_seq if state else 0
         return f"{name} are not on the tape, which ends at {end}: append the messages first"
     if last_seq <= state.observed_seq:
-        live = await segment_writer.store.segments(ref, live=True)
+        live = await store.segments(ref, live=True)
         same = any(block_of(ref.id, segment).id == block.id for segment in live)
         what = "in this block" if same else "in other words, which are kept"
         return f"{name} are observed already, {what}"
     if first_seq != state.observed_seq + 1:
         return f"{name} do not follow message {state.observed_seq}, the last that is observed"
-    messages = await segment_writer.store.messages(
+    messages = await store.messages(
         ref, after=state.observed_seq, limit=last_seq - state.observed_seq
     )
     if len(messages) - 1 not in set(safe_ends(messages, final=last_seq == state.last_seq)):
         return f"{name} end between a tool call and its result"
-    return None
-
-
-async def _adopt(segment_writer: SegmentWriter, state: MemoryState, block: Block) -> str | None:
-    first_seq, last_seq = block.source_message_range[0] + 1, block.source_message_range[1]
-    notes = parse_notes(
-        block.observations,
-        segment_writer.policy.note_format,
-        first_seq=first_seq,
-        last_seq=last_seq,
-    )
+    note_format = segment_writer.policy.note_format
+    notes = parse_notes(block.observations, note_format, first_seq=first_seq, last_seq=last_seq)
     draft = Draft(notes=notes, made_by=MADE_BY, nothing=not notes)
     try:
         committed = await segment_writer.adopt(
