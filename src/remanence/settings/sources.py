@@ -80,7 +80,12 @@ def load_settings(
     try:
         policy_of(settings)
     except InvalidSetting as error:
-        raise _explain(error, entries) from error
+        # Of values that contradict each other, one that a source has is named.
+        words = (error.name, *re.findall(r"\w+", error.remedy))
+        key = next((f"policy.{word}" for word in words if f"policy.{word}" in entries), None)
+        if key is None:
+            raise
+        raise _refusal(key, entries[key], error) from error
     origins = {key: entry.origin for key, entry in entries.items()}
     return LoadedSettings(settings=settings, origins=origins, file=file)
 
@@ -193,13 +198,6 @@ def _convert(value: Any, hint: Any, *, is_text: bool) -> Any:  # of any type, as
         with suppress(ValidationError):
             return TypeAdapter(hint).validate_python(value)
     return whole_number(value, hint)
-
-
-def _explain(error: InvalidSetting, entries: Mapping[str, Entry]) -> InvalidPolicy:
-    """Return the error of values that contradict each other, for the one that a source has."""
-    names = (f"policy.{word}" for word in (error.name, *re.findall(r"\w+", error.remedy)))
-    key = next((name for name in names if name in entries), None)
-    return error if key is None else _refusal(key, entries[key], error)
 
 
 def _refusal(key: str, entry: Entry, error: InvalidSetting) -> InvalidPolicy:
