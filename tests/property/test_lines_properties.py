@@ -70,8 +70,8 @@ _LINES = _TEXTS.filter(lambda text: text and redact(text) == text)
 
 
 def _read(line: str) -> Note:
-    (read,) = read_lines(line, _ORIGIN).lines
-    return read.note
+    (note,) = read_lines(line, _ORIGIN).notes
+    return note
 
 
 def _whole(note: Note) -> str:
@@ -114,14 +114,14 @@ def test_each_line_of_an_answer_becomes_a_note_or_is_listed_as_dropped(
 ) -> None:
     answer = "\n".join(f"#{n} [{usual_priority(tag)} {tag}] {t}" for n, t in enumerate(texts, 1))
     read = read_lines(answer, _ORIGIN)
-    found = [_whole(line.note) for line in read.lines] + [line.text for line in read.dropped]
+    found = [_whole(note) for note in read.notes] + [line.text for line in read.dropped]
 
     assert sorted(found) == sorted(texts)
 
 
 @given(st.text())
 def test_any_answer_can_be_read(text: str) -> None:
-    for line in read_lines(text, _ORIGIN).lines:
-        assert line.note.text
-        assert "\n" not in line.note.text
-        assert 1 <= line.note.first_seq <= line.note.last_seq <= 9
+    for note in read_lines(text, _ORIGIN).notes:
+        assert note.text
+        assert "\n" not in note.text
+        assert 1 <= note.first_seq <= note.last_seq <= 9

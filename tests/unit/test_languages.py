@@ -4,8 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from remanence.errors import ObservationRejected
 from remanence.facts import merge_facts
 from remanence.languages.vocabulary import LANGUAGES, vocabulary, vocabulary_of
+from remanence.observers.llm.request import Answer, check_answer
 from remanence.testing import FixedClock
 from remanence.types import FactDraft, Owner
 
@@ -43,6 +45,17 @@ def test_without_its_phrase_a_fact_is_not_replaced(language: str, phrase: str, p
     earlier, later = (without(sentence, phrase) for sentence in pair.split(" => "))
 
     assert not _is_replaced(earlier, later)
+
+
+@pytest.mark.parametrize(("language", "phrase", "sentence"), sentences("refusal"))
+def test_an_answer_that_begins_with_a_refusal_is_rejected(
+    language: str, phrase: str, sentence: str
+) -> None:
+    with pytest.raises(ObservationRejected, match="refused"):
+        check_answer(Answer(f"**{sentence}**", True, "model"), source_text="", lines=0)
+
+    later = f"Ana: {sentence}"
+    check_answer(Answer(later, True, "model"), source_text="", lines=0)
 
 
 def test_a_text_of_no_known_language_has_no_cue() -> None:

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from remanence.observers.llm.lines import LineReading, Origin, read_lines
+from remanence.observers.llm.lines import LineNotes, Origin, read_lines
 from remanence.types import DroppedLine, Note
 
 _AT = datetime(2026, 5, 8, 13, 56, tzinfo=UTC)  # a Friday
@@ -14,12 +14,12 @@ _ORIGIN = Origin(
 )
 
 
-def _read(text: str) -> LineReading:
+def _read(text: str) -> LineNotes:
     return read_lines(text, _ORIGIN)
 
 
 def _notes(text: str) -> list[Note]:
-    return [line.note for line in _read(text).lines]
+    return list(_read(text).notes)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_topic_that_only_names_a_speaker_is_none() -> None:
 def test_introductions_and_repetitions_are_listed_as_dropped() -> None:
     read = _read("Here are the notes:\n#1 Ana: one\n#2 Ana: one\n#30 Ana: one")
 
-    assert [(line.note.text, line.note.first_seq) for line in read.lines] == [
+    assert [(note.text, note.first_seq) for note in read.notes] == [
         ("one", 1),
         ("one", 30),
     ]

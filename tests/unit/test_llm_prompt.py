@@ -75,20 +75,20 @@ def test_the_observer_is_asked_for(asked: str) -> None:
 def test_the_form_that_a_prompt_shows_is_the_form_that_is_read(name: str) -> None:
     shown = re.findall(r"^#12-14 .*$", prompt(name), re.MULTILINE)
     origin = Origin(first_seq=1, last_seq=20, times={}, speakers={"ana": "Ana"})
-    (line,) = read_lines(shown[0], origin).lines
+    (note,), _, formed = read_lines(shown[0], origin)
 
-    assert line.formed
-    assert (line.note.first_seq, line.note.last_seq, line.note.tag) == (12, 14, "Decision")
-    assert (line.note.speaker, line.note.text) == ("Ana", "text")
+    assert formed
+    assert (note.first_seq, note.last_seq, note.tag) == (12, 14, "Decision")
+    assert (note.speaker, note.text) == ("Ana", "text")
 
 
 @pytest.mark.parametrize("head", re.findall(r"`(\[[A-Z][A-Za-z ]+\])`", prompt("observe")))
 def test_each_head_that_the_prompt_shows_is_read(head: str) -> None:
     origin = Origin(first_seq=1, last_seq=20, times={}, speakers={})
-    (line,) = read_lines(f"#12 {head} rent is due", origin).lines
+    (note,) = read_lines(f"#12 {head} rent is due", origin).notes
 
-    assert line.note.text == "rent is due"
-    assert {line.note.priority, line.note.tag} >= set(head.strip("[]").split())
+    assert note.text == "rent is due"
+    assert {note.priority, note.tag} >= set(head.strip("[]").split())
 
 
 @pytest.mark.req("B-56", "B-57", "X-25", "Z-57")

@@ -25,7 +25,7 @@ LANGUAGES = (*_ALPHABETIC, *_SCRIPTS)
 _GLUED = ("ja", "ko", "zh")
 """Languages that write particles or other words directly beside a phrase."""
 
-_CUES = ("lasting", "home", "preferred", "single")
+_CUES = ("lasting", "home", "preferred", "single", "refusal")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SAMPLE_CHARS = 2000
 
@@ -48,7 +48,7 @@ class Vocabulary:
         slight: `glue` and `weak` together.
         cues: Phrases by the use that they have, each with its test sentences: `lasting` ones make a
             sentence hold from now on; a person has one `home`, one thing `preferred` of a kind, and
-            one value of each `single` thing, such as a birthday.
+            one value of each `single` thing, such as a birthday; a `refusal` begins with its phrase.
     """
 
     language: str
@@ -74,6 +74,7 @@ class Cue(NamedTuple):
 
     use: str
     phrase: str
+    start: int
 
 
 NO_VOCABULARY = Vocabulary(language="", cues={})
@@ -117,7 +118,7 @@ def find_cues(text: str, *uses: str, languages: tuple[str, ...] = LANGUAGES) -> 
     """Return the cue phrases of a text that have one of the uses, in order."""
     plain = text.replace("’", "'").casefold()
     found = _pattern(uses, languages).finditer(plain)
-    return tuple(Cue(match.lastgroup or "", match[0]) for match in found)
+    return tuple(Cue(match.lastgroup or "", match[0], match.start()) for match in found)
 
 
 @cache

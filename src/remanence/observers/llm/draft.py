@@ -4,11 +4,11 @@ import asyncio
 
 from remanence.errors import ObservationRejected
 from remanence.notes import day_of
-from remanence.observers.llm.lines import line_text, read_lines
+from remanence.observers.llm.lines import LineNotes, line_text, read_lines
 from remanence.observers.llm.order import arrange
 from remanence.observers.llm.repair import repair
 from remanence.observers.llm.request import NOTHING, Answer, ask, check_answer, is_word
-from remanence.observers.llm.task import LineNotes, Task, fit, values_to_ask_for
+from remanence.observers.llm.task import Task, fit, values_to_ask_for
 from remanence.observers.llm.values import text_of, without_invented
 from remanence.protocols import Model
 from remanence.types import Draft, DroppedLine, Note
@@ -57,16 +57,13 @@ def _read(answer: Answer, task: Task) -> tuple[LineNotes, tuple[str, ...]]:
 
 def _check(answer: Answer, task: Task) -> LineNotes:
     """Return the notes of an answer; none if it says that nothing is worth noting."""
-    if task.allows_nothing and is_word(answer.text, NOTHING):
+    if task.question.purpose == "observe" and is_word(answer.text, NOTHING):
         return LineNotes((), ())
     read = read_lines(answer.text, task.origin)
     source_text = task.question.text
-    formed = sum(line.formed for line in read.lines)
-    check_answer(answer, source_text=source_text, lines=formed)
-    valid, invented = without_invented(
-        (line.note for line in read.lines), f"{source_text}\n{task.shown_text}"
-    )
-    if read.lines and not valid:
+    check_answer(answer, source_text=source_text, lines=read.formed)
+    valid, invented = without_invented(read.notes, f"{source_text}\n{task.shown_text}")
+    if read.notes and not valid:
         raise ObservationRejected(
             "invented", f"every line of {answer.model} names values that its source does not have"
         )

@@ -45,18 +45,12 @@ class Origin:
     speakers: Mapping[str, str]
 
 
-class ReadLine(NamedTuple):
-    """A note, and whether its line had a head (`formed`)."""
+class LineNotes(NamedTuple):
+    """The notes parsed from an answer, its dropped lines, and how many lines had a head."""
 
-    note: Note
-    formed: bool
-
-
-class LineReading(NamedTuple):
-    """The notes parsed from an answer, and the dropped lines."""
-
-    lines: tuple[ReadLine, ...]
+    notes: tuple[Note, ...]
     dropped: tuple[DroppedLine, ...]
+    formed: int = 0
 
 
 def line_text(note: Note) -> str:
@@ -81,26 +75,26 @@ def format_line(note: Note) -> str:
     return f"{numbers} {tag}{text}"
 
 
-def read_lines(text: str, origin: Origin) -> LineReading:
+def read_lines(text: str, origin: Origin) -> LineNotes:
     """Parse the notes of an answer, sorted by day; never fails.
 
     A line without a head becomes a note on the whole range, except for an introduction (`Here are
     the notes:`) before the first line with a head. Repeated lines of the same day are dropped.
     """
     lines = list(_lines(text, origin))
-    first = next((index for index, line in enumerate(lines) if line.formed), len(lines))
-    kept: dict[tuple[str | None, str, str], ReadLine] = {}
+    first = next((index for index, (_, formed) in enumerate(lines) if formed), len(lines))
+    kept: dict[tuple[str | None, str, str], Note] = {}
     dropped: list[DroppedLine] = []
-    for index, line in enumerate(lines):
-        key = (line.note.speaker, line.note.text, day_of(line.note.observed_at))
-        if index < first and line.note.text.endswith(":"):
-            dropped.append(DroppedLine(text=line_text(line.note), reason="introduction"))
+    for index, (note, _) in enumerate(lines):
+        key = (note.speaker, note.text, day_of(note.observed_at))
+        if index < first and note.text.endswith(":"):
+            dropped.append(DroppedLine(text=line_text(note), reason="introduction"))
         elif key in kept:
-            dropped.append(DroppedLine(text=line_text(line.note), reason="repeated"))
+            dropped.append(DroppedLine(text=line_text(note), reason="repeated"))
         else:
-            kept[key] = line
-    in_time = sorted(kept.values(), key=lambda line: day_of(line.note.observed_at))
-    return LineReading(tuple(in_time), tuple(dropped))
+            kept[key] = note
+    formed = sum(formed for _, formed in lines)
+    return LineNotes(in_order(kept.values()), tuple(dropped), formed)
 
 
 def in_order(notes: Iterable[Note]) -> tuple[Note, ...]:
@@ -108,7 +102,8 @@ def in_order(notes: Iterable[Note]) -> tuple[Note, ...]:
     return tuple(sorted(notes, key=lambda note: day_of(note.observed_at)))
 
 
-def _lines(text: str, origin: Origin) -> Iterator[ReadLine]:
+def _lines(text: str, origin: Origin) -> Iterator[tuple[Note, bool]]:
+    """Yield the notes, and whether their lines have a head."""
     topic: str | None = None
     for raw in _BREAKS.split(text):
         line = raw.strip()
@@ -121,11 +116,13 @@ def _lines(text: str, origin: Origin) -> Iterator[ReadLine]:
             name = one_line(redact(heading[1] or heading[2]))
             is_plain = name.lower() in _PLAIN_TITLES or name.casefold() in origin.speakers
             topic = None if is_plain else name
-        elif (read := _read(line, origin, topic)).note.text:
-            yield read
+        else:
+            note, formed = _read(line, origin, topic)
+            if note.text:
+                yield note, formed
 
 
-def _read(line: str, origin: Origin, topic: str | None) -> ReadLine:
+def _read(line: str, origin: Origin, topic: str | None) -> tuple[Note, bool]:
     item = _ITEM.match(line)
     head = read_head(
         line[item.end() :] if item else line, first_seq=origin.first_seq, last_seq=origin.last_seq
@@ -151,7 +148,7 @@ def _read(line: str, origin: Origin, topic: str | None) -> ReadLine:
         topic=topic,
         supersedes=supersedes,
     )
-    return ReadLine(replace(note, referenced_at=_referenced_at(note)), head.formed)
+    return replace(note, referenced_at=_referenced_at(note)), head.formed
 
 
 def _observed_at(head: Head, origin: Origin, first: int, last: int) -> tuple[datetime | None, str]:

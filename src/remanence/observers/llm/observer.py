@@ -125,7 +125,6 @@ class ModelObserver(ModelWriter):
             origin=_origin(shown),
             pieces=tuple(map(_piece, shown)),
             known=request.known,
-            allows_nothing=True,
             language_rule=self._language_rule,
             target_tokens=request.target_tokens,
             limits=_limits(request),

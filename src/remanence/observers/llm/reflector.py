@@ -100,7 +100,6 @@ class ModelReflector(ModelWriter):
             origin=_origin(notes),
             pieces=pieces,
             known=(),
-            allows_nothing=False,
             language_rule=self._language_rule,
             target_tokens=target_tokens,
             limits=Limits(ordinary=limit_tokens, lasting=limit_tokens, critical=limit_tokens),

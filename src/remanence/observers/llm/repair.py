@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from remanence.errors import ModelError
 from remanence.notes import render_notes
-from remanence.observers.llm.lines import format_line, line_text, read_lines
+from remanence.observers.llm.lines import LineNotes, format_line, line_text, read_lines
 from remanence.observers.llm.order import arrange
 from remanence.observers.llm.prompt import Entry, Section, fill_prompt
 from remanence.observers.llm.request import SKIP, Answer, Question, ask_once, is_word
-from remanence.observers.llm.task import TOKENS_A_VALUE, LineNotes, Task, fit
+from remanence.observers.llm.task import TOKENS_A_VALUE, Task, fit
 from remanence.observers.llm.values import passages, values_note, without_invented
 from remanence.observers.llm.writer import output_limit
 from remanence.protocols import Model
@@ -42,10 +42,11 @@ def _add_lines(
     """Return the notes with those lines of the answer that have one of the values."""
     whole = answer.text if answer.complete else answer.text.rpartition("\n")[0]
     read = read_lines(whole, task.origin)
-    lines = [line.note for line in read.lines]
-    asked = [note for note in lines if any(value in note.text for value in values)]
+    asked = [note for note in read.notes if any(value in note.text for value in values)]
     others = (
-        DroppedLine(text=line_text(note), reason="unasked") for note in lines if note not in asked
+        DroppedLine(text=line_text(note), reason="unasked")
+        for note in read.notes
+        if note not in asked
     )
     found, invented = without_invented(
         asked, f"{task.question.text}\n{task.shown_text}\n{question.text}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from remanence.errors import ObservationRejected
+from remanence.languages.vocabulary import find_cues
 from remanence.notes.redact import redact
 from remanence.observers.draft_check import check_repetition
 from remanence.observers.llm.prompt import Entry, Section, prompt, request_text
@@ -20,18 +21,8 @@ MIN_COMPRESSED = 0.04
 
 _THOUGHTS = re.compile(r"<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _WORD = re.compile(r"[\W_]*(\w+)[\W_]*")
+_NO_WORD = re.compile(r"^\W+")
 _REFUSAL_CHARACTERS = 800
-_REFUSALS = re.compile(
-    r"""\W*(?:
-        i(?:['’]m|\ am)\ (?:really\ |very\ |so\ )?(?:sorry|unable|not\ able|not\ allowed)
-      | (?:sorry,\ (?:but\ )?)?i\ (?:can(?:['’]t|not|\ not)|won['’]t|must\ decline|refuse)
-      | sorry\b | as\ an\ ai\b | my\ apologies | i\ apologi[sz]e | unfortunately,\ i\b
-      | es\ tut\ mir\ leid | ich\ kann\ (?:dir|ihnen|dabei|das|diese)\b | tut\ mir\ leid
-      | je\ suis\ désolée? | désolée?\b | je\ ne\ peux\ pas | lo\ siento | no\ puedo\b
-      | 很?抱歉 | 对不起 | 我(?:无法|不能) | 申し訳 | 죄송
-    )""",
-    re.VERBOSE | re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,11 +112,16 @@ def check_answer(answer: Answer, *, source_text: str, lines: int) -> None:
     text = answer.text
     if not text:
         raise ObservationRejected("empty", f"{answer.model} gave an empty answer")
-    if not lines and len(text) <= _REFUSAL_CHARACTERS and _REFUSALS.match(text):
+    if not lines and len(text) <= _REFUSAL_CHARACTERS and _is_refusal(text):
         raise ObservationRejected("refused", f"{answer.model} refused: {text[:200]!r}")
     check_repetition(text, source_text, made_by=answer.model)
     if _compression(text) < min(MIN_COMPRESSED, _compression(source_text) / 2):
         raise ObservationRejected("degenerate", f"the answer of {answer.model} says one thing only")
+
+
+def _is_refusal(text: str) -> bool:
+    cues = find_cues(_NO_WORD.sub("", text), "refusal")
+    return bool(cues) and cues[0].start == 0
 
 
 def _compression(text: str) -> float:

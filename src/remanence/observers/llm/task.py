@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from remanence.observers.llm.lines import Origin, line_text
+from remanence.observers.llm.lines import LineNotes, Origin, line_text
 from remanence.observers.llm.request import Question
 from remanence.observers.llm.trim import Limits, trim
 from remanence.observers.llm.values import Piece, missing_values, text_of
@@ -20,8 +19,7 @@ class Task:
     """A question, and the criteria for its answer.
 
     `shown_text` is what the model saw besides the data of the question. `known` are earlier notes,
-    not to be repeated. `allows_nothing` permits an answer without notes. `keep` restores the notes
-    that must not be lost.
+    not to be repeated. `keep` restores the notes that must not be lost.
     """
 
     question: Question
@@ -29,7 +27,6 @@ class Task:
     origin: Origin
     pieces: tuple[Piece, ...]
     known: tuple[Note, ...]
-    allows_nothing: bool
     language_rule: str
     target_tokens: int
     limits: Limits
@@ -38,13 +35,6 @@ class Task:
     repair: bool
     shown_text: str = ""
     keep: Callable[[tuple[Note, ...]], tuple[Note, ...]] = tuple
-
-
-class LineNotes(NamedTuple):
-    """The notes made from an answer, and its dropped lines."""
-
-    notes: tuple[Note, ...]
-    dropped: tuple[DroppedLine, ...]
 
 
 def fit(task: Task, made: LineNotes, wanted: Collection[Note] = ()) -> LineNotes:
