@@ -58,17 +58,16 @@ def safe_name(name: str, *, taken: Collection[str] = ()) -> str:
     """
     if not name:
         raise ValueError("name='' is not a name: use at least one character")
-    encoded = _UNSAFE.sub(_escape, name)
+    encoded = _UNSAFE.sub(
+        lambda found: "".join(f"%{byte:02x}" for byte in found[0].encode("utf-8", "surrogatepass")),
+        name,
+    )
     if encoded in taken or _DEVICES.fullmatch(encoded):
         encoded = f"%{ord(encoded[0]):02x}{encoded[1:]}"
     if len(encoded) > MAX_NAME:
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
         return f"{encoded[: MAX_NAME - 41]}~{digest[:40]}"
     return encoded
-
-
-def _escape(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02x}" for byte in found[0].encode("utf-8", "surrogatepass"))
 
 
 def make_directory(directory: Path) -> None:

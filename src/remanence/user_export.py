@@ -39,10 +39,4 @@ def _message(message: Message) -> dict[str, Any]:  # values of many types
 
 
 def _line(kind: str, values: dict[str, Any]) -> str:  # as above
-    return json.dumps({"line": kind, **values}, ensure_ascii=False, default=_encode)
-
-
-def _encode(value: object) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(f"{value!r} is not of a kind that is exported")
+    return json.dumps({"line": kind, **values}, ensure_ascii=False, default=datetime.isoformat)

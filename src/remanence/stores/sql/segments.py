@@ -44,11 +44,7 @@ def commit_observation(
         segment,
         sum_tokens=tape.sum_tokens_at(connection, state.key, segment.last_seq),
     )
-    if after is not None:
-        added = _add(connection, after, segment)
-        detail = transitions.describe(added, "messages")
-        states.write(connection, after, "observed", segment.created_at, detail)
-    return after
+    return _commit(connection, after, segment, "messages")
 
 
 def replace_observation(
@@ -58,12 +54,7 @@ def replace_observation(
     current = states.current(connection, state)
     live_spans = spans(connection, state.key)
     after = transitions.after_reobservation(current, segment, replaced, live=live_spans)
-    if after is not None:
-        _supersede(connection, after, [replaced])
-        added = _add(connection, after, segment)
-        detail = f"in the place of {replaced}: {transitions.describe(added, 'messages')}"
-        states.write(connection, after, "observed", segment.created_at, detail)
-    return after
+    return _commit(connection, after, segment, "messages", replaced=[replaced])
 
 
 def commit_reflection(
@@ -78,17 +69,14 @@ def commit_reflection(
     current = states.current(connection, state)
     live_spans = spans(connection, state.key)
     after = transitions.after_reflection(current, segment, replaced, live=live_spans)
-    if after is not None:
-        _supersede(connection, after, replaced)
-        added = _add(connection, after, segment)
-        if purge:
-            connection.execute(
-                "DELETE FROM segments WHERE conversation = ? AND superseded = ?",
-                (after.key, after.lock_version),
-            )
-        detail = transitions.describe(added, f"messages in {len(replaced)} segments")
-        states.write(connection, after, "reflected", segment.created_at, detail)
-    return after
+    source = f"messages in {len(replaced)} segments"
+    committed = _commit(connection, after, segment, source, replaced=replaced)
+    if purge and committed is not None:
+        connection.execute(
+            "DELETE FROM segments WHERE conversation = ? AND superseded = ?",
+            (committed.key, committed.lock_version),
+        )
+    return committed
 
 
 def activate(
@@ -198,13 +186,29 @@ def _add(connection: Connection, state: MemoryState, segment: Segment) -> Segmen
     return segment
 
 
-def _supersede(connection: Connection, state: MemoryState, replaced: Sequence[str]) -> None:
+def _commit(
+    connection: Connection,
+    after: MemoryState | None,
+    segment: Segment,
+    source: str,
+    *,
+    replaced: Sequence[str] = (),
+) -> MemoryState | None:
+    """Write a segment made from *source*, in the place of others, and the state that it leads to."""
+    if after is None:
+        return None
     for segment_id in replaced:
         key: int = connection.execute(
             "UPDATE segments SET superseded = ? WHERE conversation = ? AND id = ? RETURNING key",
-            (state.lock_version, state.key, segment_id),
+            (after.lock_version, after.key, segment_id),
         ).get
         _remove_from_indexes(connection, key)
+    detail = transitions.describe(_add(connection, after, segment), source)
+    if replaced and not segment.generation:
+        detail = f"in the place of {replaced[0]}: {detail}"
+    kind: LogKind = "reflected" if segment.generation else "observed"
+    states.write(connection, after, kind, segment.created_at, detail)
+    return after
 
 
 def _remove_from_indexes(connection: Connection, key: int) -> None:

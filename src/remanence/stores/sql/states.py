@@ -10,7 +10,6 @@ from remanence.types import ConversationRef, LogEntry, LogKind, MemoryState
 _SELECT: LiteralString = (
     f"SELECT {STATE_COLUMNS} FROM conversations JOIN states ON conversation = key "  # noqa: S608 - a constant
 )
-_BEFORE_ALL = ConversationRef("", "")  # names are not empty
 
 
 def by_ref(connection: Connection, ref: ConversationRef) -> MemoryState | None:
@@ -43,7 +42,7 @@ def page(
     if tenant is None:
         rows = connection.execute(
             _SELECT + "WHERE (tenant, id) > (?, ?) ORDER BY tenant, id LIMIT ?",
-            (*(after or _BEFORE_ALL), limit),
+            (*(after or ("", "")), limit),
         )
     else:
         start = after.id if after is not None and after.tenant == tenant else ""

@@ -14,7 +14,12 @@ def check(connection: Connection) -> tuple[Problem, ...]:
     """Return the problems of the database, by conversation; empty if it is sound."""
     if damage := tuple(_damage(connection)):
         return damage  # further findings in a damaged file mean nothing
-    return (*_orphans(connection), *inconsistencies(connection), *_index(connection))
+    rows = connection.execute("PRAGMA foreign_key_check")
+    orphans = [
+        problem(None, f"row {rowid} of {table} belongs to no row of {parent}")
+        for table, rowid, parent, _ in rows
+    ]
+    return (*orphans, *inconsistencies(connection), *_index(connection))
 
 
 def _damage(connection: Connection) -> Iterator[Problem]:
@@ -24,11 +29,6 @@ def _damage(connection: Connection) -> Iterator[Problem]:
                 yield problem(None, f"the file is damaged: {answer}")
     except apsw.CorruptError as error:
         yield problem(None, f"the file is damaged: {error}")
-
-
-def _orphans(connection: Connection) -> Iterator[Problem]:
-    for table, rowid, parent, _ in connection.execute("PRAGMA foreign_key_check"):
-        yield problem(None, f"row {rowid} of {table} belongs to no row of {parent}")
 
 
 def _index(connection: Connection) -> Iterator[Problem]:
