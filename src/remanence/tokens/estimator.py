@@ -46,7 +46,13 @@ class PieceTokens(dict[str, float]):
 @cache
 def estimator(family: Family) -> TextCount:
     """Return the estimator of `family`, which counts 0 for empty text and otherwise at least 1."""
-    piece_tokens = PieceTokens(load_weights(family)).__getitem__
+    table = _table()
+    column = table.families.index(family)
+    weights = {
+        kind: {detail: row[column] * table.unit for detail, row in details.items()}
+        for kind, details in table.weights.items()
+    }
+    piece_tokens = PieceTokens(weights).__getitem__
     cut = cutter()
 
     def count(text: str) -> int:
@@ -58,16 +64,6 @@ def estimator(family: Family) -> TextCount:
         return max(1, round(tokens))
 
     return count
-
-
-def load_weights(family: Family) -> Weights:
-    """Return the weights of `family`, in tokens."""
-    table = _table()
-    column = table.families.index(family)
-    return {
-        kind: {detail: row[column] * table.unit for detail, row in details.items()}
-        for kind, details in table.weights.items()
-    }
 
 
 class _Table(NamedTuple):

@@ -30,9 +30,7 @@ MAX_DEPTH = 100
 def json_object(value: object, what: str) -> JsonObject:
     """Convert an SDK's object, or a mapping with such objects in it, to plain JSON.
 
-    Args:
-        value: the object.
-        what: its name in error messages.
+    *what* is its name in error messages.
 
     Raises:
         InvalidMessage: *value* is neither, or contains a value that JSON cannot express.

@@ -91,8 +91,7 @@ class Message:
     def from_openai(cls, data: Mapping[str, Any] | ClientObject) -> Self:
         """Read a message of OpenAI's Chat Completions.
 
-        Args:
-            data: a dict, the SDK's object such as `completion.choices[0].message`, or its dump.
+        *data* is a dict, the SDK's object such as `completion.choices[0].message`, or its dump.
 
         Raises:
             InvalidMessage: the text names what is wrong.
@@ -103,9 +102,8 @@ class Message:
     def from_anthropic(cls, data: Mapping[str, Any] | ClientObject) -> Self:
         """Read a message of Anthropic's Messages API.
 
-        Args:
-            data: a dict, the SDK's object such as a response, or its dump; the content of a dict
-                may hold the SDK's objects.
+        *data* is a dict, the SDK's object such as a response, or its dump; the content of a dict
+        may hold the SDK's objects.
 
         Raises:
             InvalidMessage: the text names what is wrong.
@@ -116,11 +114,9 @@ class Message:
     def from_openai_responses(cls, items: object) -> tuple[Self, ...]:
         """Read items of OpenAI's Responses API: an output, an input, or a part of one.
 
-        Reasoning, calls and texts of the model that follow each other become one message.
-
-        Args:
-            items: a response, a list of items, one item, or text of the user; as dicts, the SDK's
-                objects, or their dumps.
+        *items* are a response, a list of items, one item, or text of the user; as dicts, the SDK's
+        objects, or their dumps. Reasoning, calls and texts of the model that follow each other
+        become one message.
 
         Raises:
             InvalidMessage: the text names what is wrong.
@@ -131,8 +127,7 @@ class Message:
     def from_gemini(cls, data: Mapping[str, Any] | ClientObject) -> Self:
         """Read a content of Gemini's `generateContent`.
 
-        Args:
-            data: a dict, the SDK's object such as `response.candidates[0].content`, or its dump.
+        *data* is a dict, the SDK's object such as `response.candidates[0].content`, or its dump.
 
         Raises:
             InvalidMessage: the text names what is wrong.
