@@ -103,7 +103,7 @@ class _Stalled:
     async def stream(
         self, request: ProviderRequest
     ) -> AsyncGenerator[str | Tokens | ProviderResponse, None]:
-        yield Tokens(input=12, output=0)
+        yield Tokens(input_tokens=12, output_tokens=0)
         self.reported.set()
         await asyncio.Event().wait()
 

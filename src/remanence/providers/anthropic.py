@@ -138,10 +138,10 @@ def _tokens(usage: WireUsage) -> Tokens:
     read = usage.cache_read_input_tokens or 0
     written = usage.cache_creation_input_tokens or 0
     return Tokens(
-        input=usage.input_tokens + read + written,
-        output=usage.output_tokens,
-        cache_read=read,
-        cache_write=written,
+        input_tokens=usage.input_tokens + read + written,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
     )
 
 

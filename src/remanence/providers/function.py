@@ -38,7 +38,7 @@ class FunctionModel:
         call = Call(self.name, request, self._clock)
         text = await self._call(request)
         stable, prompt = text_tokens(request.stable), text_tokens(request.prompt)
-        tokens = Tokens(input=stable + prompt, output=text_tokens(text))
+        tokens = Tokens(input_tokens=stable + prompt, output_tokens=text_tokens(text))
         if not text.strip():
             failure = ModelError("empty", f"{self.name} returned no text")
             raise UnusableAnswer(failure, call.usage("empty", tokens, estimated=True))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TypeAlias
 
 from remanence.clock import Clock
@@ -41,11 +41,7 @@ class Call:
             user=self.request.user,
             purpose=self.request.purpose,
             model=self.model,
-            input_tokens=tokens.input,
-            output_tokens=tokens.output,
-            cache_read_tokens=tokens.cache_read,
-            cache_write_tokens=tokens.cache_write,
-            cost_usd=tokens.cost_usd,
+            **asdict(tokens),
             duration_seconds=asyncio.get_running_loop().time() - self.started,
             outcome=outcome,
             at=self.clock.now(),

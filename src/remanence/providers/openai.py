@@ -213,9 +213,9 @@ def _tokens(usage: CompletionUsage | None) -> Tokens | None:
         return None
     details = usage.prompt_tokens_details
     return Tokens(
-        input=usage.prompt_tokens,
-        output=usage.completion_tokens,
-        cache_read=(details.cached_tokens if details else None) or 0,
+        input_tokens=usage.prompt_tokens,
+        output_tokens=usage.completion_tokens,
+        cache_read_tokens=(details.cached_tokens if details else None) or 0,
     )
 
 

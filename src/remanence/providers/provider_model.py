@@ -92,7 +92,7 @@ class ProviderModel(Layer[ProviderRequest, ProviderAnswer]):
             raise UnusableAnswer(unusable(reason, self.spec), usage)
         if tokens is None:
             output = count_tokens(Message(role="assistant", content=content))
-            tokens = Tokens(input=request.estimate(), output=output)
+            tokens = Tokens(input_tokens=request.estimate(), output_tokens=output)
         complete = response.ending == "complete"
         usage = self._usage(call, "ok" if complete else "cut_off", tokens)
         usage = replace(usage, estimated=response.tokens is None)

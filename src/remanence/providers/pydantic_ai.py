@@ -159,10 +159,10 @@ def parse_response(response: ModelResponse, *, streamed: bool = False) -> Provid
         ),
         ending=ending,
         tokens=Tokens(
-            input=usage.input_tokens,  # with cache reads and writes
-            output=usage.output_tokens,
-            cache_read=usage.cache_read_tokens,
-            cache_write=usage.cache_write_tokens,
+            input_tokens=usage.input_tokens,  # with cache reads and writes
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
             cost_usd=None if usage.cost is None else float(usage.cost),
         ),
     )

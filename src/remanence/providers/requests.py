@@ -43,15 +43,12 @@ class ProviderAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Tokens of a call; `input` includes those read from and written to the cache.
+    """Tokens of a call, as in `Usage`; `cost_usd` is the price if the provider reports it."""
 
-    `cost_usd` is the price if the provider reports it.
-    """
-
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
     cost_usd: float | None = None
 
 

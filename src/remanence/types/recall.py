@@ -61,14 +61,10 @@ class RecallFilter:
 
     def allows(self, hit: Hit) -> bool:
         """Return whether *hit* meets all conditions."""
-        conditions = (
-            (self.kind, hit.kind),
-            (self.tag, hit.tag),
-            (self.priority, hit.priority),
-            (self.role, hit.role),
-        )
-        if any(value is not None and value != actual for value, actual in conditions):
-            return False
+        for name in ("kind", "tag", "priority", "role"):
+            wanted = getattr(self, name)
+            if wanted is not None and wanted != getattr(hit, name):
+                return False
         if self.since is not None and (hit.at is None or hit.at < self.since):
             return False
         return self.until is None or (hit.at is not None and hit.at < self.until)
