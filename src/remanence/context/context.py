@@ -182,7 +182,7 @@ class Context:
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         request: JsonObject = {"input": responses_items(messages, volatile=self.volatile)}
         if self.system:
-            request["instructions"] = "\n\n".join(block.text for block in self.system)
+            request["instructions"] = _text(self.system)
         return request
 
     def to_gemini(self, *, keep_open_calls: bool = False) -> JsonObject:
@@ -194,8 +194,7 @@ class Context:
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         request: JsonObject = {"contents": gemini_contents(messages, volatile=self.volatile)}
         if self.system:
-            text = "\n\n".join(block.text for block in self.system)
-            request["systemInstruction"] = {"parts": [{"text": text}]}
+            request["systemInstruction"] = {"parts": [{"text": _text(self.system)}]}
         return request
 
     def to_text(self) -> str:
@@ -219,15 +218,18 @@ def _openai_system(blocks: Sequence[SystemBlock], most: int) -> str | list[JsonO
     """Render the blocks as one text, or as one text part up to each breakpoint."""
     marked = [index for index, block in enumerate(blocks) if block.cache][-most:] if most else []
     if not marked:
-        return "\n\n".join(block.text for block in blocks)
+        return _text(blocks)
     parts: list[JsonObject] = []
     start = 0
     for end in sorted({*(index + 1 for index in marked), len(blocks)}):
-        text = "\n\n".join(block.text for block in blocks[start:end])
         mark = {"prompt_cache_breakpoint": OPENAI_BREAKPOINT} if end - 1 in marked else {}
-        parts.append({"type": "text", "text": text, **mark})
+        parts.append({"type": "text", "text": _text(blocks[start:end]), **mark})
         start = end
     return parts
+
+
+def _text(blocks: Sequence[SystemBlock]) -> str:
+    return "\n\n".join(block.text for block in blocks)
 
 
 def _plain(turn: JsonObject) -> str:

@@ -58,7 +58,13 @@ def snapshot_at(
     """
     version = state.lock_version
     live = sorted(
-        (segment for segment in segments if _was_live(segment, version)), key=lambda s: s.first_seq
+        (
+            segment
+            for segment in segments
+            if segment.version <= version
+            and (segment.superseded is None or segment.superseded > version)
+        ),
+        key=lambda segment: segment.first_seq,
     )
     if sum(segment.last_seq - segment.first_seq + 1 for segment in live) != state.observed_seq:
         raise ConversationNotFound(
@@ -77,11 +83,6 @@ def snapshot_at(
         last_message_at=tail[-1].created_at if tail else state.last_message_at,
     )
     return Snapshot(state=counted, segments=tuple(live), tail=tuple(tail))
-
-
-def _was_live(segment: Segment, version: int) -> bool:
-    superseded = segment.superseded
-    return segment.version <= version and (superseded is None or superseded > version)
 
 
 def _last(log: Sequence[LogEntry], kind: LogKind, version: int) -> datetime | None:

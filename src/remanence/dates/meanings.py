@@ -271,9 +271,9 @@ def _by_tense(reading: DateReading, candidates: list[Period]) -> Period | None:
         return next((found for found in reversed(candidates) if found.first <= today), None)
     if clause.tense == "future":
         return next((found for found in candidates if found.last >= today), None)
-    return min(candidates, key=lambda found: _distance(found, today))
 
+    def distance(found: Period) -> float:
+        days = (found.first - today).days
+        return days if days >= 0 else -days * _RATHER_AHEAD
 
-def _distance(found: Period, today: date) -> float:
-    days = (found.first - today).days
-    return days if days >= 0 else -days * _RATHER_AHEAD
+    return min(candidates, key=distance)

@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from remanence.notes.redact import redact
 from remanence.types import FactType
@@ -62,10 +63,9 @@ def _fact(item: Mapping[str, object]) -> AnsweredFact | None:
     summary = item.get("summary")
     if not isinstance(summary, str) or not summary.strip():
         return None
-    kind = str(item.get("type", "")).strip().lower()
     return AnsweredFact(
         summary=redact(" ".join(summary.split()))[:_MAX_SUMMARY_CHARACTERS],
-        type=_type(kind),
+        type=_type(str(item.get("type", "")).strip().lower()),
         tags=_tags(item.get("tags")),
         source=_numbers(item.get("source")),
         replaces=next(iter(_numbers(item.get("replaces"))), None),
@@ -73,21 +73,15 @@ def _fact(item: Mapping[str, object]) -> AnsweredFact | None:
 
 
 def _type(kind: str) -> FactType:
-    match kind:
-        case "behavior" | "event" | "skill" | "profile":
-            return kind
-        case "behaviour" | "preference":
-            return "behavior"
-        case _:
-            return "knowledge"
+    if kind in ("behaviour", "preference"):
+        return "behavior"
+    return next((known for known in get_args(FactType) if known == kind), "knowledge")
 
 
 def _tags(value: object) -> tuple[str, ...]:
-    items: Sequence[object] = ()
-    if isinstance(value, str):
-        items = value.split(",")
-    elif isinstance(value, list):
-        items = value
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list):
+        return ()
     tags = (" ".join(item.split()).lower() for item in items if isinstance(item, str))
     return tuple(dict.fromkeys(tag for tag in tags if tag))[:_MAX_TAGS]
 

@@ -35,12 +35,8 @@ def facts_text(
         (fact for fact in facts if fact.conversation != conversation),
         key=lambda fact: _ORDER.index(fact.type),
     )
-    lines = _fit_lines(
-        [f"- [{fact.type}] {fact.summary} ({fact.valid_from:%Y-%m-%d})" for fact in chosen],
-        max_tokens - count_text(f"{HEADING}\n{PREAMBLE}\n"),
-        count_text,
-    )
-    return "\n".join([HEADING, PREAMBLE, *lines]) if lines else ""
+    lines = [f"- [{fact.type}] {fact.summary} ({fact.valid_from:%Y-%m-%d})" for fact in chosen]
+    return _fit_lines([HEADING, PREAMBLE], lines, max_tokens, count_text)
 
 
 def render_curated(text: str, *, max_tokens: int, count_text: CountTokens) -> str:
@@ -63,14 +59,8 @@ def render_curated(text: str, *, max_tokens: int, count_text: CountTokens) -> st
 
 def memories_text(facts: Sequence[Fact], *, max_tokens: int, count_text: CountTokens) -> str:
     """Return retrieved facts in the given order, each with its id; empty if there are none."""
-    lines = _fit_lines(
-        [f"- [{fact.type}] {fact.summary} (id: {fact.id})" for fact in facts],
-        max_tokens - count_text(f"{MEMORIES_HEADING}\n{MEMORIES_PREAMBLE}\n\n"),
-        count_text,
-    )
-    if not lines:
-        return ""
-    return "\n".join([MEMORIES_HEADING, MEMORIES_PREAMBLE, "", *lines])
+    lines = [f"- [{fact.type}] {fact.summary} (id: {fact.id})" for fact in facts]
+    return _fit_lines([MEMORIES_HEADING, MEMORIES_PREAMBLE, ""], lines, max_tokens, count_text)
 
 
 def prefix_marker(state: MemoryState, segments: Sequence[Segment]) -> str:
@@ -83,12 +73,15 @@ def prefix_marker(state: MemoryState, segments: Sequence[Segment]) -> str:
     return hashlib.sha256("\n".join(shown).encode()).hexdigest()[:16]
 
 
-def _fit_lines(lines: Sequence[str], room: int, count_text: CountTokens) -> list[str]:
-    """Return the lines that fit, in order; a line that is too long is skipped."""
+def _fit_lines(
+    head: Sequence[str], lines: Sequence[str], max_tokens: int, count_text: CountTokens
+) -> str:
+    """Return the lines that fit below a head; empty if none does. One that is too long is skipped."""
+    room = max_tokens - count_text("".join(f"{line}\n" for line in head))
     kept: list[str] = []
     for line in lines:
         tokens = count_text(line) + 1
         if tokens <= room:
             kept.append(line)
             room -= tokens
-    return kept
+    return "\n".join([*head, *kept]) if kept else ""

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from remanence.notes.elements import replace_elements
@@ -32,16 +32,14 @@ async def observable_messages(messages: Sequence[Message]) -> tuple[Message, ...
 
 def observable(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return the messages of people, models and tools without memory, reminders and secrets."""
-    return tuple(_observable(messages))
-
-
-def _observable(messages: Sequence[Message]) -> Iterator[Message]:
+    seen: list[Message] = []
     for message in messages:
         if message.kind != "message" or message.role == "system":
             continue
         content = tuple(_clean_part(part) for part in message.content)
         if any(not isinstance(part, TextPart) or part.text.strip() for part in content):
-            yield message if content == message.content else message.replace(content=content)
+            seen.append(message if content == message.content else message.replace(content=content))
+    return tuple(seen)
 
 
 def _clean_part(part: Part) -> Part:
@@ -60,5 +58,4 @@ def _clean_part(part: Part) -> Part:
 
 
 def _clean_text(part: TextPart) -> TextPart:
-    text = replace_elements(part.text, _CONTROL, "")
-    return TextPart(text=redact(text))
+    return TextPart(text=redact(replace_elements(part.text, _CONTROL, "")))

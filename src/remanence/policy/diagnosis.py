@@ -16,9 +16,7 @@ def diagnose(
     Due work is judged by the plan stored in the state, and by *policy* if there is no plan yet.
     """
     for failure in (state.observe_failure, state.reflect_failure, state.facts_failure):
-        if failure is not None and failure.skips:
-            yield _skipped_problem(state, failure)
-        elif failure is not None:
+        if failure is not None:
             yield _failing(policy, state, failure)
     if (lease := _lease_problem(state, now, lease_seconds)) is not None:
         yield lease
@@ -80,26 +78,22 @@ def diagnose_budget(ref: ConversationRef, state: BudgetState) -> Iterator[Proble
     )
 
 
-def _skipped_problem(state: MemoryState, failure: Failure) -> Problem:
-    return Problem(
-        conversation=state.ref,
-        level="info",
-        what=f"{failure.step} was left out {failure.skips} times: "
-        f"{failure.reason}: {failure.message}",
-        remedy="messages stay raw meanwhile; the next look is at "
-        f"{failure.next_attempt_at:%Y-%m-%d %H:%M} UTC",
-    )
-
-
 def _failing(policy: Policy, state: MemoryState, failure: Failure) -> Problem:
+    next_at = f"at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC"
+    cause = f"{failure.reason}: {failure.message}"
+    if failure.skips:
+        return Problem(
+            conversation=state.ref,
+            level="info",
+            what=f"{failure.step} was left out {failure.skips} times: {cause}",
+            remedy=f"messages stay raw meanwhile; the next look is {next_at}",
+        )
     latched = is_latched(policy, state, failure)
-    when = (
-        "with the next message" if latched else f"at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC"
-    )
     return Problem(
         conversation=state.ref,
         level="error" if latched else "warning",
-        what=f"{failure.step} failed {failure.failures} times: {failure.reason}: {failure.message}",
-        remedy=f"messages stay raw meanwhile; the next try is {when}: check the model's access; "
+        what=f"{failure.step} failed {failure.failures} times: {cause}",
+        remedy="messages stay raw meanwhile; the next try is "
+        f"{'with the next message' if latched else next_at}: check the model's access; "
         "flush(retry=True) tries at once",
     )

@@ -88,19 +88,15 @@ def shorten(text: str, most_tokens: int, count: CountTokens) -> str:
             return text
         characters = max(1, len(text) * most_tokens // tokens)
     while True:
-        short = _head_and_tail(head, tail, len(text), characters)
+        first = beginning(head, characters * 2 // 3)
+        last = ending(tail, characters - characters * 2 // 3)
+        left_out = len(text) - len(first) - len(last)
+        short = f"{first}\n[… {left_out:,} characters left out …]\n{last}"
         tokens = count(short)
         if tokens <= most_tokens or characters <= _MIN_CHARACTERS:
             return short
         shrunk = int(characters * min(0.8, most_tokens / tokens))
         characters = max(_MIN_CHARACTERS, shrunk)
-
-
-def _head_and_tail(head: str, tail: str, length: int, characters: int) -> str:
-    first = beginning(head, characters * 2 // 3)
-    last = ending(tail, characters - characters * 2 // 3)
-    left_out = length - len(first) - len(last)
-    return f"{first}\n[… {left_out:,} characters left out …]\n{last}"
 
 
 def _heads(messages: Sequence[Message]) -> Iterator[str]:
