@@ -1,7 +1,8 @@
-"""`remanence doctor`, `backup` and `migrate`: the upkeep of a database."""
+"""`remanence doctor`, `backup`, `copy` and `migrate`: the upkeep of a database."""
 
 import re
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -13,7 +14,8 @@ from remanence.cli import FAILED, output
 from remanence.cli.options import AsJson, Database
 from remanence.cli.settings import load, open_existing
 from remanence.memory import Memory
-from remanence.stores import mask_password, migrate as migrations
+from remanence.stores import mask_password, migrate as migrations, open_store
+from remanence.stores.copy import Copied, copy_store
 from remanence.types import Problem
 
 SHOWN_EXAMPLES = 3
@@ -28,6 +30,35 @@ async def backup(
     async with open_existing(load(url=db).settings) as memory:
         await memory.backup(file)
     output.line(f"copied to {file}")
+
+
+async def copy(
+    *,
+    source: Annotated[str, typer.Argument(help="The URL of the database to copy.")],
+    target: Annotated[str, typer.Argument(help="The URL of an empty database, of either kind.")],
+    as_json: AsJson = False,
+) -> int:
+    """Copy a memory to an empty database, of either kind, and compare the two.
+
+    No program may write to either meanwhile.
+    """
+    async with AsyncExitStack() as stack:
+        reading = await open_store(source, read_only=True)
+        stack.push_async_callback(reading.close)
+        writing = await open_store(target)
+        stack.push_async_callback(writing.close)
+        tables = await copy_store(reading, writing)
+    if as_json:
+        output.write_json({"tables": [_table_document(table) for table in tables]})
+    else:
+        for sent, received in tables:
+            verdict = "equal" if sent == received else f"DIFFERS: {received.rows:,} rows"
+            output.line(f"{sent.table}: {sent.rows:,} rows, {sent.sha256[:12]}, {verdict}")
+    return FAILED if any(sent != received for sent, received in tables) else 0
+
+
+def _table_document(table: Copied) -> dict[str, object]:
+    return {"source": table.source._asdict(), "target": table.target._asdict()}
 
 
 async def migrate(*, db: Database = None, as_json: AsJson = False) -> None:

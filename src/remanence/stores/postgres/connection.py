@@ -73,6 +73,10 @@ class Connection:
         if is_conversation:  # another writer may have begun it meanwhile
             self.execute(_LOCK_STATE, name)
 
+    def continue_keys(self, table: LiteralString) -> None:
+        statement = "SELECT setval(pg_get_serial_sequence(%s, 'key'), max(key)) FROM {}"
+        self._connection.execute(sql.SQL(statement).format(sql.Identifier(table)), (table,))
+
     def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:
         words = [word[:_WORD_CHARACTERS] for word in index_words(text)]
         for part in range(0, max(1, len(words)), _PART_WORDS):

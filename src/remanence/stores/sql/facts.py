@@ -54,7 +54,7 @@ def find(connection: Connection, owner: Owner, query: str, *, limit: int) -> tup
     texts: int = connection.execute(
         "SELECT count(*) FROM facts WHERE owner = ? AND valid_to IS NULL", (key,)
     ).get
-    matches = ranking.rank(connection, "facts_index", _scope(key), query, texts=texts)
+    matches = ranking.rank(connection, "facts_index", scope(key), query, texts=texts)
     return by_rank(connection, owner, matches, limit=limit)
 
 
@@ -161,7 +161,7 @@ def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
             (owner_key, fact_id),
         ).fetchall()
         for revived_key, summary in revived:
-            connection.add_words("facts_index", revived_key, _scope(owner_key), summary)
+            connection.add_words("facts_index", revived_key, scope(owner_key), summary)
             connection.execute(  # so that this fact gets a vector again
                 "UPDATE vector_cursors SET cursor = ? WHERE subject = 'fact' AND cursor >= ?",
                 (revived_key - 1, revived_key),
@@ -201,7 +201,7 @@ def _insert(connection: Connection, owner_key: int, fact: Fact) -> Fact:
         "RETURNING key",
         (owner_key, plain, *FACTS.encode(fact)),
     ).get
-    connection.add_words("facts_index", key, _scope(owner_key), fact.summary)
+    connection.add_words("facts_index", key, scope(owner_key), fact.summary)
     return fact
 
 
@@ -246,5 +246,6 @@ def _create_key(connection: Connection, owner: Owner) -> int:
     return key
 
 
-def _scope(owner_key: int) -> str:
+def scope(owner_key: int) -> str:
+    """Return the word that a user's facts share in their index."""
     return f"u{owner_key}"

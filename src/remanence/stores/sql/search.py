@@ -13,7 +13,7 @@ from remanence.stores.rows import Row, decode_content, decode_notes, decode_time
 from remanence.stores.sql import ranking
 from remanence.stores.sql.connection import Connection
 from remanence.stores.terms import searchable_text
-from remanence.types import ConversationRef, Hit, HitKind, RecallFilter, Segment
+from remanence.types import ConversationRef, Hit, HitKind, Note, RecallFilter
 
 _STEP_MESSAGES = 16
 _STEP_CHARACTERS = 16_000
@@ -27,14 +27,14 @@ _ROWIDS: Mapping[HitKind | None, tuple[int, int]] = {
 MAX_NOTES = 65_536  # of a segment: the rowids of its notes lie between those of two segments
 
 
-def add_segment(
-    connection: Connection, conversation: int, segment_key: int, segment: Segment
+def add_notes(
+    connection: Connection, conversation: int, segment_key: int, notes: Sequence[Note], text: str
 ) -> None:
-    """Index the segment's notes, or its text if it has no notes."""
-    texts = [note.text for note in segment.notes] or [segment.text]
-    for place, text in enumerate(texts[:MAX_NOTES]):
+    """Index a segment's notes, or its text if it has no notes."""
+    texts = [note.text for note in notes] or [text]
+    for place, note_text in enumerate(texts[:MAX_NOTES]):
         rowid = note_rowid(segment_key, place)
-        connection.add_words("text_index", rowid, scope(conversation), text)
+        connection.add_words("text_index", rowid, scope(conversation), note_text)
 
 
 def remove_segment(connection: Connection, segment_key: int) -> None:

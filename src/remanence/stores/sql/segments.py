@@ -182,7 +182,7 @@ def _add(connection: Connection, state: MemoryState, segment: Segment) -> Segmen
     ).get
     if key is None:
         raise StoreError(f"segment id {segment.id!r} is taken: take a new id from the clock")
-    search.add_segment(connection, state.key, key, segment)
+    search.add_notes(connection, state.key, key, segment.notes, segment.text)
     return segment
 
 

@@ -1,6 +1,7 @@
 """The indexes of words that SQLite's FTS5 keeps, and the connection that uses them."""
 
 from collections.abc import Sequence
+from typing import LiteralString
 
 import apsw
 
@@ -21,6 +22,9 @@ class Connection(apsw.Connection):
 
     def lock(self, name: ConversationRef | Owner) -> None:
         """Nothing to wait for: the writer of a file is alone in its transaction."""
+
+    def continue_keys(self, table: LiteralString) -> None:
+        """Nothing to do: a new key is greater than all others."""
 
     def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:
         self.execute(

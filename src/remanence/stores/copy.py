@@ -1,0 +1,177 @@
+"""Copying a memory to another database, of either kind."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import LiteralString, NamedTuple
+
+from remanence.errors import InvalidArgument
+from remanence.protocols import Store
+from remanence.stores.rows import LOG, SEGMENTS, STEPS, USAGES, Row, decode_notes
+from remanence.stores.sql import facts, search
+from remanence.stores.sql.connection import Connection
+from remanence.stores.sql.store import SQLStore, read_method, write_method
+
+PAGE = 500
+
+
+class Table(NamedTuple):
+    """A table with the columns of its key, and the others that are copied."""
+
+    name: LiteralString
+    key: LiteralString
+    columns: LiteralString
+
+
+TABLES = (
+    Table("conversations", "key", 'tenant, id, "user", created_at'),
+    Table(
+        "states",
+        "conversation",
+        f"{STEPS.columns}, erasures, look_tokens, last_seq, last_sum_tokens, last_message_at, look_at",
+    ),
+    Table(
+        "messages",
+        "key",
+        "conversation, seq, id, role, kind, name, content, calls, created_at, tokens, sum_tokens, "
+        "digest",
+    ),
+    Table("segments", "key", f"conversation, {SEGMENTS.columns}"),
+    Table("journal", "conversation, version", LOG.columns.removeprefix("version, ")),
+    Table("model_calls", "key", f'conversation, tenant, "user", {USAGES.columns}'),
+    Table("fact_owners", "key", 'tenant, "user"'),
+    Table(
+        "facts",
+        "key",
+        "owner, id, summary, plain, type, tags, conversation, first_seq, last_seq, made_by, "
+        "created_at, valid_from, valid_to, superseded_by",
+    ),
+    Table("facts_pins", "conversation", "owner, marker, text, at"),
+    Table("vectors", "item, model", "conversation, vector"),
+    Table("fact_vectors", "fact, model", "vector"),
+    Table("vector_cursors", "model, subject", "cursor"),
+)
+"""In the order of their references. Leases and turns end with the copy; words are indexed anew."""
+
+
+class TableSum(NamedTuple):
+    """The rows of a table and their checksum."""
+
+    table: str
+    rows: int
+    sha256: str
+
+
+class Copied(NamedTuple):
+    """A table of the source, as it was read, and of the target, as it is afterwards."""
+
+    source: TableSum
+    target: TableSum
+
+
+async def copy_store(source: Store, target: Store) -> tuple[Copied, ...]:
+    """Copy all that a database holds, as of one instant, to an empty one, and compare.
+
+    Raises:
+        InvalidArgument: the target is not empty, or one of them is not a SQL database.
+    """
+    if not isinstance(source, SQLStore) or not isinstance(target, SQLStore):
+        raise InvalidArgument("only databases of SQLite and PostgreSQL can be copied")
+    if any(table.rows for table in await read_method(_sums)(target)):
+        raise InvalidArgument("the database to copy to is not empty: name a new one")
+    loop, insert = asyncio.get_running_loop(), write_method(_insert)
+
+    def send(table: Table, rows: Sequence[Row]) -> None:
+        """Have a page inserted, from the thread that reads the source."""
+        asyncio.run_coroutine_threadsafe(insert(target, table, rows), loop).result()
+
+    sent = await read_method(partial(_sums, each=send))(source)
+    await write_method(_continue_keys)(target)
+    await _index(target)
+    return tuple(map(Copied, sent, await read_method(_sums)(target)))
+
+
+def _sums(
+    connection: Connection, *, each: Callable[[Table, Sequence[Row]], None] = lambda *_: None
+) -> tuple[TableSum, ...]:
+    """Return the checksums of all tables; *each* is called with each page of rows."""
+    sums = []
+    for table in TABLES:
+        count, checksum = 0, hashlib.sha256()
+        for rows in _pages(connection, table):
+            each(table, rows)
+            count += len(rows)
+            for row in rows:
+                checksum.update(json.dumps(row, default=bytes.hex).encode() + b"\n")
+        sums.append(TableSum(table.name, count, checksum.hexdigest()))
+    return tuple(sums)
+
+
+def _pages(connection: Connection, table: Table) -> Iterator[Sequence[Row]]:
+    columns = f"SELECT {table.key}, {table.columns} FROM {table.name} "  # noqa: S608 - constants
+    order = f"ORDER BY {table.key} LIMIT {PAGE}"
+    width = table.key.count(",") + 1
+    rows: Sequence[Row] = connection.execute(columns + order).fetchall()
+    after = f"WHERE ({table.key}) > ({_places(width)}) "
+    while rows:
+        yield rows
+        rows = connection.execute(columns + after + order, rows[-1][:width]).fetchall()
+
+
+def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    insert = f"INSERT INTO {table.name} ({table.key}, {table.columns}) "
+    for row in rows:
+        connection.execute(f"{insert} VALUES ({_places(len(row))})", row)
+
+
+def _places(count: int) -> LiteralString:
+    return ", ".join(["?"] * count)
+
+
+def _continue_keys(connection: Connection) -> None:
+    for table in TABLES:
+        if table.key == "key":
+            connection.continue_keys(table.name)
+
+
+async def _index(store: SQLStore) -> None:
+    """Index the words of messages, live notes and facts."""
+    index_messages = write_method(search.index_some)
+    for (key,) in await read_method(_conversations)(store):
+        while await index_messages(store, key):
+            pass
+    for index in (write_method(_index_notes), write_method(_index_facts)):
+        after: int | None = 0
+        while after is not None:
+            after = await index(store, after)
+
+
+def _conversations(connection: Connection) -> Sequence[Row]:
+    rows: Sequence[Row] = connection.execute("SELECT key FROM conversations").fetchall()
+    return rows
+
+
+def _index_notes(connection: Connection, after: int) -> int | None:
+    """Index a page of segments; return the last key, or None where no segment is left."""
+    rows = connection.execute(
+        "SELECT key, conversation, notes, text FROM segments WHERE key > ? AND superseded IS NULL "
+        "ORDER BY key LIMIT ?",
+        (after, PAGE),
+    ).fetchall()
+    for key, conversation, notes, text in rows:
+        search.add_notes(connection, conversation, key, decode_notes(notes), text)
+    return rows[-1][0] if rows else None
+
+
+def _index_facts(connection: Connection, after: int) -> int | None:
+    """Index a page of facts that hold, as above."""
+    rows = connection.execute(
+        "SELECT key, owner, summary FROM facts WHERE key > ? AND valid_to IS NULL "
+        "ORDER BY key LIMIT ?",
+        (after, PAGE),
+    ).fetchall()
+    for key, owner, summary in rows:
+        connection.add_words("facts_index", key, facts.scope(owner), summary)
+    return rows[-1][0] if rows else None

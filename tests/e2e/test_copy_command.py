@@ -1,0 +1,121 @@
+"""`remanence copy`: a memory moves from SQLite to PostgreSQL and back."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import psycopg
+import pytest
+from tests.postgres import new_database
+
+from remanence import Memory, Message, Policy
+from remanence.memory import Opening
+from remanence.stores.copy import TABLES
+
+pytestmark = pytest.mark.postgres
+
+Cli = Callable[..., CompletedProcess[str]]
+
+WORDS = "the quick brown fox jumps over a lazy dog near the old river bank at dawn "
+NOT_COPIED = {"states": {"lease_owner", "lease_until", "indexed_seq"}}
+WITHOUT_COPY = {"facts_index", "look_rules", "schema_migrations", "text_index", "turns"}
+
+
+@pytest.fixture
+def database(postgres: str) -> Iterator[str]:
+    with new_database(postgres) as url:
+        yield url
+
+
+async def embed(texts: Sequence[str]) -> list[list[float]]:
+    return [[float(len(text)), 1.0] for text in texts]
+
+
+def open_memory(url: str) -> Opening[Memory]:
+    policy = Policy(
+        observe_tokens=100,
+        tail_tokens=200,
+        tail_keep_tokens=50,
+        keep_last=1,
+        reflect_tokens=(100, 200),
+    )
+    return Memory.open(url, policy=policy, embedder=embed)
+
+
+async def fill(url: str) -> None:
+    async with open_memory(url) as memory:
+        chat = memory.conversation("a", user="ana")
+        for number in range(20):
+            await chat.append(
+                Message.user(f"{number} {WORDS * 2}"), Message.assistant(f"noted {number} ✓")
+            )
+            await chat.context(system="You help.")
+            await chat.flush()
+        await memory.conversation("b").append(Message.user("I moved to Lisbon in spring."))
+        await memory.facts.save("Ana likes rye bread.", user="ana")
+
+
+async def remembered(url: str) -> object:
+    """All that a user sees of a memory."""
+    async with open_memory(url) as memory:
+        chat = memory.conversation("a", user="ana")
+        return (
+            await chat.messages(),
+            await chat.snapshot(),
+            await chat.log(),
+            [(hit.kind, hit.text) for hit in await chat.recall("lazy fox", limit=20)],
+            [hit.text for hit in await memory.conversation("b").recall("Lisbon", limit=5)],
+            await memory.facts.search("rye bread", user="ana"),
+            await memory.check(),
+        )
+
+
+async def test_a_memory_moves_to_postgresql_and_back(
+    cli: Cli, database: str, tmp_path: Path
+) -> None:
+    here, back = f"sqlite:///{tmp_path}/here.db", f"sqlite:///{tmp_path}/back.db"
+    await fill(here)
+    seen = await remembered(here)
+
+    for source, target in ((here, database), (database, back)):
+        result = await asyncio.to_thread(cli, "copy", source, target, "--json")
+        assert result.returncode == 0, result.stderr
+        for table in json.loads(result.stdout)["tables"]:
+            assert table["source"] == table["target"]
+            assert table["source"]["rows"] or table["source"]["table"] == "model_calls"
+        assert await remembered(target) == seen
+
+    await fill(database)  # new rows have new keys
+
+
+async def test_a_database_that_is_not_empty_is_not_copied_to(
+    cli: Cli, database: str, tmp_path: Path
+) -> None:
+    here = f"sqlite:///{tmp_path}/here.db"
+    await fill(here)
+    await fill(database)
+
+    result = await asyncio.to_thread(cli, "copy", here, database)
+
+    assert result.returncode == 1
+    assert "is not empty" in result.stderr
+
+
+async def test_every_column_is_copied(database: str) -> None:
+    async with Memory.open(database):
+        pass
+    with psycopg.connect(database) as connection:
+        found = connection.execute(
+            "SELECT table_name, column_name FROM information_schema.columns "
+            "WHERE table_schema = 'public' AND table_name NOT LIKE 'procrastinate%'"
+        ).fetchall()
+    copied = {
+        (table.name, column.strip().strip('"'))
+        for table in TABLES
+        for column in f"{table.key}, {table.columns}".split(",")
+    }
+    left_out = {(table, column) for table, columns in NOT_COPIED.items() for column in columns}
+
+    assert {row for row in found if row[0] not in WITHOUT_COPY} == copied | left_out
