@@ -204,11 +204,7 @@ class Memory:
         return Conversation(self._runtime, ConversationRef(tenant, id), user, timezone)
 
     async def conversations(
-        self,
-        *,
-        tenant: str | None = None,
-        after: ConversationRef | None = None,
-        limit: int = 100,
+        self, *, tenant: str | None = None, after: ConversationRef | None = None, limit: int = 100
     ) -> tuple[MemoryState, ...]:
         """Return the states of up to *limit* conversations by (tenant, id); page with *after*."""
         self._runtime.check_open()

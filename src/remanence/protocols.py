@@ -299,12 +299,7 @@ class Segments(Protocol):
         """
 
     async def commit_reflection(
-        self,
-        state: MemoryState,
-        segment: Segment,
-        replaced: Sequence[str],
-        *,
-        purge: bool = False,
+        self, state: MemoryState, segment: Segment, replaced: Sequence[str], *, purge: bool = False
     ) -> MemoryState | None:
         """Replace segments, if all are still live, and move `reflected_seq` where needed.
 

@@ -57,8 +57,7 @@ async def import_notes(
     *,
     conversation: ConversationId,
     source: Annotated[
-        Path,
-        typer.Option("--from", metavar="DIRECTORY", exists=True, help="Where the blocks are."),
+        Path, typer.Option("--from", metavar="DIRECTORY", exists=True, help="Where the blocks are.")
     ],
     db: Database = None,
     tenant: Tenant = "default",

@@ -63,10 +63,7 @@ def run(
             chat = memory.conversation(conversation, user=user)
             with_tools = tools and user is not None and calls_tools(*model)
             yield Chat(
-                chat,
-                model=answering,
-                system=system,
-                tools=memory_tools(chat) if with_tools else (),
+                chat, model=answering, system=system, tools=memory_tools(chat) if with_tools else ()
             )
 
     # The loop runs in its own thread, so that memory works while the prompt waits for a line.

@@ -41,8 +41,7 @@ async def run(
         typer.Option(metavar="ID", help="Show this segment, what it lost, and its messages."),
     ] = None,
     version: Annotated[
-        int | None,
-        typer.Option(min=0, help="Show it as it was until the version after this one."),
+        int | None, typer.Option(min=0, help="Show it as it was until the version after this one.")
     ] = None,
     flush: Annotated[bool, typer.Option("--flush", help="First do the work that is due.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="List at most so many conversations.")] = 100,

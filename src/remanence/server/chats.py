@@ -22,13 +22,7 @@ class Chats:
     """Returns the same chat for a conversation while it is in use or recently used."""
 
     def __init__(
-        self,
-        memory: Memory,
-        *,
-        model: "ChatSource | None",
-        system: str,
-        identity: str,
-        tools: bool,
+        self, memory: Memory, *, model: "ChatSource | None", system: str, identity: str, tools: bool
     ) -> None:
         self._memory = memory
         self._open: Callable[..., Chat] | None = None
