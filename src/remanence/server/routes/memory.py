@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from remanence.errors import WrongUser
 from remanence.server.problems import problem
-from remanence.server.routes import OpenMemory
+from remanence.server.routes.conversations import Named
 from remanence.types import Diagnostics
 
 router = APIRouter(tags=["memory"])
@@ -69,18 +69,13 @@ class MemoryDocument(_CamelCase):
 
 @router.get("/v1/conversations/{id}/memory")
 @router.get("/conversations/{id}/memory", include_in_schema=False)
-async def read_memory(
-    memory: OpenMemory,
-    id: str,  # noqa: A002 - the path's name
-    tenant: str = "default",
-    user: str | None = None,
-) -> MemoryDocument:
+async def read_memory(conversation: Named) -> MemoryDocument:
     """State, size and version of a conversation's notes; nulls before its first message.
 
     A conversation of another user than *user* looks as if it had no messages.
     """
     try:
-        found = await memory.conversation(id, user=user, tenant=tenant).diagnostics()
+        found = await conversation.diagnostics()
     except WrongUser:
         found = NOTHING
     document = MemoryDocument.model_validate(found, from_attributes=True)
@@ -92,20 +87,17 @@ async def read_memory(
 
 
 @router.delete("/v1/conversations/{id}", status_code=204)
-async def delete_conversation(
-    memory: OpenMemory,
-    id: str,  # noqa: A002 - the path's name
-    tenant: str = "default",
-    user: str | None = None,
-) -> Response:
+async def delete_conversation(conversation: Named) -> Response:
     """Erase a conversation with its messages, notes, log and facts; a turn in progress ends.
 
     A conversation of another user than *user* looks as if it did not exist.
     """
     try:
-        deleted = await memory.conversation(id, user=user, tenant=tenant).delete()
+        deleted = await conversation.delete()
     except WrongUser:
         deleted = False
     if deleted:
         return Response(status_code=204)
-    return problem(404, "not_found", f"there is no conversation {id!r:.80} of this user")
+    return problem(
+        404, "not_found", f"there is no conversation {conversation.id!r:.80} of this user"
+    )
