@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mappi
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
@@ -139,18 +140,18 @@ class Memory:
             )
         time = SystemClock() if clock is None else clock
 
-        async def open_memory() -> Self:
+        async def open_memory(settings: Settings) -> Self:
             _require_parts(time, model_options, budgets, hooks)
             async with AsyncExitStack() as stack:
-                where = chosen.url if url is None else url
-                engine = choose_engine(chosen, where)
+                where = settings.url if url is None else url
+                engine = choose_engine(settings, where)
                 store = await open_store(
-                    where, clock=time, durability=chosen.durability, read_only=read_only
+                    where, clock=time, durability=settings.durability, read_only=read_only
                 )
                 stack.push_async_callback(store.close)
                 runtime = await assemble(
                     store,
-                    settings=chosen,
+                    settings=settings,
                     policy=plan,
                     clock=time,
                     background=await stack.enter_async_context(Background()),
@@ -171,7 +172,7 @@ class Memory:
                 stack.push_async_callback(runtime.stop)
                 return cls(runtime, opened=stack.pop_all())
 
-        return Opening(open_memory)
+        return Opening(partial(open_memory, chosen))
 
     async def close(self) -> None:
         """Finish work in progress within `shutdown_timeout_seconds`, and close the tape.
