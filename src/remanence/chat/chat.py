@@ -20,7 +20,6 @@ from remanence.chat.models import (
     ChatChain,
     ChatRequest,
     ChatSource,
-    attempts_of,
     open_chat_model,
 )
 from remanence.chat.tool_calls import run_tool
@@ -121,7 +120,7 @@ class Chat:
         metered = MeteredModel(model, record=self._note_call, clock=self.conversation.clock)
         return RetryingModel(
             metered,
-            attempts=attempts_of(model),
+            attempts=getattr(model, "attempts", 1),  # a host's own model does its own retries
             first_wait_seconds=FIRST_WAIT_SECONDS,
             max_wait_seconds=MAX_WAIT_SECONDS,
         )

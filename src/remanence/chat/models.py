@@ -10,7 +10,7 @@ from remanence.errors import ModelError
 from remanence.protocols import Model, ModelRequest
 from remanence.providers import ModelOptions, open_model, open_provider_model
 from remanence.providers.fallback import FallbackModel
-from remanence.providers.layer import Layer, Link, Pieces
+from remanence.providers.layer import Layer, Pieces
 from remanence.providers.prompts import cache_key, render_context
 from remanence.providers.requests import ProviderAnswer, ProviderRequest
 from remanence.providers.spec import first_provider, parse_spec, split_names
@@ -135,12 +135,6 @@ class PromptedModel(ChatLayer):
             yield answer.text
         content = (TextPart(text=answer.text),)
         yield ChatAnswer(content=content, complete=answer.complete, usage=answer.usage)
-
-
-def attempts_of(model: Link[ChatRequest, ChatAnswer]) -> int:
-    """Return the attempts of a model's call; a host's own model does its own retries."""
-    attempts: int = getattr(model, "attempts", 1)
-    return attempts
 
 
 ChatSource: TypeAlias = (
