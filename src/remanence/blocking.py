@@ -18,7 +18,11 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanag
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
 
-from remanence import conversation as awaited_conversation, memory as awaited
+from remanence import (
+    api_keys as awaited_keys,
+    conversation as awaited_conversation,
+    memory as awaited,
+)
 from remanence.errors import Closed, InvalidArgument, NotOpen
 from remanence.facts import api as awaited_facts
 from remanence.policy.policy import Policy
@@ -155,6 +159,15 @@ def _opening(
     return open_memory
 
 
+class APIKeys(_Handle[awaited_keys.APIKeys]):
+    """As `remanence.api_keys.APIKeys`, without `await`."""
+
+    create = _blocking(awaited_keys.APIKeys.create)
+    verify = _blocking(awaited_keys.APIKeys.verify)
+    list = _blocking(awaited_keys.APIKeys.list)
+    revoke = _blocking(awaited_keys.APIKeys.revoke)
+
+
 class Facts(_Handle[awaited_facts.Facts]):
     """As `remanence.facts.api.Facts`, without `await`."""
 
@@ -238,6 +251,7 @@ class Memory(_Handle[awaited.Memory]):
         self.policy = memory.policy
         self.clock = memory.clock
         self.facts = Facts(memory.facts, portal)
+        self.keys = APIKeys(memory.keys, portal)
 
     open = classmethod(_opening(awaited.Memory.open))
 

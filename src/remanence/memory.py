@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
+from remanence.api_keys import APIKeys
 from remanence.archive.daily import Consolidation, DailyNotes
 from remanence.arguments import (
     require_count,
@@ -69,6 +70,7 @@ class Memory:
         self.clock = runtime.clock
         self.connections = runtime.connections
         self.facts = runtime.facts
+        self.keys = APIKeys(runtime.store, runtime.clock)
         self._runtime = runtime
         self._store = runtime.store
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from remanence.background import Background
 from remanence.types import (
+    APIKey,
     Appended,
     ConversationRef,
     Draft,
@@ -469,6 +470,22 @@ class UsageLog(Protocol):
         """Return the matching calls, summed by purpose and model, in the order of their names."""
 
 
+class KeyStore(Protocol):
+    """The keys of clients of the service."""
+
+    async def save_key(self, key: APIKey) -> None:
+        """Add a key."""
+
+    async def key(self, key_id: str) -> APIKey | None:
+        """Return the key with an id, also a revoked or expired one."""
+
+    async def keys(self) -> tuple[APIKey, ...]:
+        """Return all keys, oldest first."""
+
+    async def revoke_key(self, key_id: str, *, at: datetime) -> bool:
+        """Revoke a key; return false if there is none that was not revoked."""
+
+
 @runtime_checkable
 class BackupStore(Protocol):
     """A store that can copy itself to a file."""
@@ -482,7 +499,16 @@ class BackupStore(Protocol):
 
 
 class Store(
-    Tape, Segments, WorkQueue, TurnLeases, SearchIndex, FactStore, VectorIndex, UsageLog, Protocol
+    Tape,
+    Segments,
+    WorkQueue,
+    TurnLeases,
+    SearchIndex,
+    FactStore,
+    VectorIndex,
+    UsageLog,
+    KeyStore,
+    Protocol,
 ):
     """The durable tape and the data derived from it.
 

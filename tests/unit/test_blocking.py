@@ -7,7 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from remanence import blocking, conversation as awaited_conversation, memory as awaited
+from remanence import (
+    api_keys as awaited_keys,
+    blocking,
+    conversation as awaited_conversation,
+    memory as awaited,
+)
 from remanence.blocking import Memory, Portal
 from remanence.errors import Closed, InvalidMessage, StoreUnavailable
 from remanence.facts import api as awaited_facts
@@ -61,6 +66,7 @@ PAIRS = [
     (awaited.Memory, blocking.Memory),
     (awaited_conversation.Conversation, blocking.Conversation),
     (awaited_facts.Facts, blocking.Facts),
+    (awaited_keys.APIKeys, blocking.APIKeys),
 ]
 
 

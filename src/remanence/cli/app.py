@@ -30,6 +30,9 @@ COMMANDS = {
     "backup": "Copy the database to a new file while programs use it.",
     "copy": "Copy a memory to an empty database, of either kind, and compare the two.",
     "migrate": "Create the tables of a database, or bring them up to date.",
+    "keys create": "Create a key for a client of the service, and print its token.",
+    "keys list": "List the keys of clients, without their tokens.",
+    "keys revoke": "Revoke a key at once.",
     "config show": "Show each setting: value, source and meaning.",
     "config path": "Show which file the settings are read from.",
     "config cache": "Show what an activation costs and saves.",
@@ -41,6 +44,9 @@ _GROUPED = {
     "export": "archive_commands:export_notes",
     "import": "archive_commands:import_notes",
     "consolidate": "archive_commands:consolidate",
+    "keys create": "keys_commands:create",
+    "keys list": "keys_commands:list_keys",
+    "keys revoke": "keys_commands:revoke",
     "config show": "config_commands:show",
     "config path": "config_commands:path",
     "config cache": "config_commands:cache_economics",
@@ -92,10 +98,18 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 config_app = typer.Typer(cls=CommandGroup, help="Show the settings.", rich_markup_mode=None)
-app.add_typer(config_app, name="config")
+keys_app = typer.Typer(
+    cls=CommandGroup,
+    help="The keys of clients of the service.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+_GROUPS = {"config": config_app, "keys": keys_app}
+for _name, _group in _GROUPS.items():
+    app.add_typer(_group, name=_name)
 for _name, _summary in COMMANDS.items():
-    _group = config_app if _name.startswith("config ") else app
-    _group.command(_name.removeprefix("config "), help=_summary)(lambda: None)
+    _group_name, _, _last = _name.rpartition(" ")
+    _GROUPS.get(_group_name, app).command(_last, help=_summary)(lambda: None)
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - typer passes it by position

@@ -1,5 +1,6 @@
 """`remanence serve`: the memory over HTTP, for this machine."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -41,6 +42,12 @@ async def run(
         str, typer.Option(metavar="TEXT", help="A block of its own before the system prompt.")
     ] = "",
     tools: AgentTools = True,
+    keys: Annotated[
+        bool | None,
+        typer.Option(
+            help="Whether clients need a key of `remanence keys`; must be said for other machines."
+        ),
+    ] = None,
     openai_url: Annotated[
         str, typer.Option(metavar="URL", help="Where requests to /openai/v1 are sent on to.")
     ] = "https://api.openai.com",
@@ -49,6 +56,7 @@ async def run(
     ] = "https://api.anthropic.com",
 ) -> None:
     """Serve the memory over HTTP, by default to this machine alone."""
+    from remanence.server.access import by_key
     from remanence.server.app import create_app
     from remanence.server.middleware import LOCAL_HOSTS
     from remanence.server.run import is_loopback, serve
@@ -56,11 +64,11 @@ async def run(
     settings, models = load(url=db).settings, tuple(model or ())
     if models:
         settings = with_agent(settings, *models)
-    if not allowed_host and not is_loopback(host):
+    if not is_loopback(host) and (not allowed_host or keys is None):
         raise InvalidArgument(
             f"--host {host} is not this machine alone: name with --allowed-host each host "
-            "name that requests may be sent to, such as --allowed-host memory.example.com, and put "
-            "a login in front, for the server has no accounts"
+            "name that requests may be sent to, such as --allowed-host memory.example.com, and say "
+            "--keys, so that clients need a key, or --no-keys, where a login stands in front"
         )
     log_service()
     # A model that cannot be opened must fail before a database is created.
@@ -76,6 +84,9 @@ async def run(
                 system=system,
                 identity=identity,
                 tools=tools and calls_tools(*models),
+                auth=by_key(memory.keys) if keys else None,
+                openai_key=os.environ.get("OPENAI_API_KEY") if keys else None,
+                anthropic_key=os.environ.get("ANTHROPIC_API_KEY") if keys else None,
                 openai_url=openai_url,
                 anthropic_url=anthropic_url,
                 allowed_hosts=LOCAL_HOSTS.union(allowed_host or ()),

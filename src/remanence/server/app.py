@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from remanence.chat import ChatSource
 from remanence.memory import Memory
+from remanence.server.access import Access, Authenticate
 from remanence.server.chats import Chats
 from remanence.server.middleware import (
     BODY_SECONDS,
@@ -18,7 +19,7 @@ from remanence.server.middleware import (
     RequestLog,
 )
 from remanence.server.problems import DECLARED, handle_problems
-from remanence.server.proxy.forwarding import ANTHROPIC, OPENAI, Forwarder
+from remanence.server.proxy.forwarding import ANTHROPIC, OPENAI, Forwarder, api_key, bearer
 from remanence.server.routes import (
     chat,
     conversations,
@@ -38,9 +39,12 @@ def create_app(
     system: str = "",
     identity: str = "",
     tools: bool = False,
+    auth: Authenticate | None = None,
     allowed_hosts: Collection[str] | None = LOCAL_HOSTS,
     openai_url: str = OPENAI,
     anthropic_url: str = ANTHROPIC,
+    openai_key: str | None = None,
+    anthropic_key: str | None = None,
     ending: asyncio.Event | None = None,
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
     max_body_bytes: int = MAX_BODY_BYTES,
@@ -54,10 +58,13 @@ def create_app(
         system: the base system prompt of a chat.
         identity: a separate block before the system prompt, which some kinds of access require.
         tools: whether the model may search and keep facts of the user, where a turn names one.
-        allowed_hosts: accepted host names, without a port; None accepts any, for a program with its
-            own login. The server has no accounts: a client may act for any user.
+        auth: recognises the caller of a request and its tenant, such as `by_key(memory.keys)` or the
+            login of a host program; without it a client may act for any tenant.
+        allowed_hosts: accepted host names, without a port; None accepts any.
         openai_url: where requests to `/openai/v1` are sent on to, without `/v1`.
         anthropic_url: where those to `/anthropic/v1` are sent on to.
+        openai_key: for OpenAI, where a client sends a key of this server alone.
+        anthropic_key: the same for Anthropic.
         ending: set when the server begins to shut down; open turns then end with an error event.
         keep_alive_seconds: the silence of a stream after which a comment is sent.
         max_body_bytes: the maximum size of a request body; a larger one gets status 413.
@@ -77,11 +84,13 @@ def create_app(
     )
     app.state.memory = memory
     app.state.chats = Chats(memory, model=model, system=system, identity=identity, tools=tools)
-    app.state.openai = Forwarder(memory, openai_url)
-    app.state.anthropic = Forwarder(memory, anthropic_url)
+    app.state.openai = Forwarder(memory, openai_url, bearer(openai_key))
+    app.state.anthropic = Forwarder(memory, anthropic_url, api_key(anthropic_key))
     app.state.ending = ending or asyncio.Event()
     app.state.keep_alive_seconds = keep_alive_seconds
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes, seconds=body_seconds)
+    if auth is not None:
+        app.add_middleware(Access, authenticate=auth)
     if allowed_hosts is not None:
         app.add_middleware(KnownHosts, hosts=allowed_hosts)
     app.add_middleware(RequestLog)

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HOST: Final = "127.0.0.1"
-"""The server has no accounts, so by default only this machine can connect."""
+"""By default the server asks for no key, so only this machine can connect."""
 
 REQUEST_SECONDS: Final = 5
 """Timeout for requests in progress at shutdown; turns end at once."""

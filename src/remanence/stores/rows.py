@@ -8,6 +8,7 @@ from typing import Any, Generic, LiteralString, NamedTuple, TypeVar
 
 from remanence.errors import StoreError
 from remanence.types import (
+    APIKey,
     ConversationRef,
     DroppedLine,
     Extra,
@@ -173,7 +174,7 @@ _CODECS: Mapping[str, Codec] = {
     "notes": Codec(encode_notes, decode_notes),
     "dropped": Codec(_encode_dropped, _decode_dropped),
     "failed": Codec(encode_json, decode_failed),
-    **dict.fromkeys(("lost", "tags"), Codec(encode_json, _decode_texts)),
+    **dict.fromkeys(("lost", "tags", "scopes"), Codec(encode_json, _decode_texts)),
     **dict.fromkeys(
         ("observe_failure", "reflect_failure", "facts_failure"),
         Codec(_encode_failure, _decode_failure),
@@ -182,6 +183,8 @@ _CODECS: Mapping[str, Codec] = {
         (
             "at",
             "created_at",
+            "expires_at",
+            "revoked_at",
             "last_message_at",
             "last_observed_at",
             "last_reflected_at",
@@ -263,6 +266,9 @@ USAGES = Rows(
     "model call",
     "purpose, model, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd, "
     "duration_seconds, outcome, at",
+)
+API_KEYS = Rows(
+    APIKey, "key", "id, name, tenant, scopes, created_at, expires_at, revoked_at, digest"
 )
 STEPS = Rows(
     MemoryState,

@@ -1,5 +1,6 @@
 """Value types that all other packages share."""
 
+from remanence.types.api_key import APIKey, Scope
 from remanence.types.budget import Budget, BudgetLevel, BudgetScope, BudgetState
 from remanence.types.fact import Fact, FactChanges, FactDraft, FactsPin, FactType, Owner
 from remanence.types.recall import Hit, HitKind, RecallFilter, VectorItem, VectorTask
@@ -53,6 +54,7 @@ from remanence.wire.parts import (
 __all__ = [
     "ROLES",
     "STAND_IN",
+    "APIKey",
     "Appended",
     "Budget",
     "BudgetLevel",
@@ -98,6 +100,7 @@ __all__ = [
     "Receipt",
     "ResultPart",
     "Role",
+    "Scope",
     "Segment",
     "Snapshot",
     "Tag",

@@ -4,7 +4,7 @@ import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 import httpx2
 from fastapi import Request, Response
@@ -12,9 +12,10 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from remanence.errors import RemanenceError
 from remanence.memory import Memory
+from remanence.server.access import KEY_HEADER, KEY_PREFIX, Caller
 from remanence.server.proxy.api import ProxiedAPI
 from remanence.server.proxy.events import EventReader
-from remanence.server.proxy.naming import CONVERSATION, MEMORY, USER
+from remanence.server.proxy.naming import CONVERSATION, CREDENTIALS, MEMORY, USER
 from remanence.server.proxy.requests import Prepared, Requests
 
 _log = logging.getLogger(__name__)
@@ -28,14 +29,40 @@ _KEPT: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=100
 _HOP: Final = frozenset(
     ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection")
 ) | frozenset(("te", "trailer", "transfer-encoding", "upgrade", "content-length"))
-_NOT_SENT: Final = _HOP | {"host", "accept-encoding", "expect", CONVERSATION, USER, MEMORY}
+_NOT_SENT: Final = _HOP | {
+    "host",
+    "accept-encoding",
+    "expect",
+    CONVERSATION,
+    USER,
+    MEMORY,
+    KEY_HEADER,
+}
+
+
+Credential: TypeAlias = tuple[str, str]
+"""A header with the server's own key for a provider."""
+
+
+def bearer(key: str | None) -> Credential | None:
+    """Return the header of a key for OpenAI."""
+    return ("authorization", f"Bearer {key}") if key else None
+
+
+def api_key(key: str | None) -> Credential | None:
+    """Return the header of a key for Anthropic."""
+    return ("x-api-key", key) if key else None
 
 
 class Forwarder:
-    """Sends requests to the provider at *url*, those of conversations with their memory."""
+    """Sends requests to the provider at *url*, those of conversations with their memory.
 
-    def __init__(self, memory: Memory, url: str) -> None:
+    A client's own credential is sent on; *credential* is for those that send none but ours.
+    """
+
+    def __init__(self, memory: Memory, url: str, credential: Credential | None = None) -> None:
         self._memory = memory
+        self._credential = credential
         self._url = url.rstrip("/")
         self._requests = Requests(memory)
 
@@ -43,13 +70,17 @@ class Forwarder:
         """Send a request on; with *api* it is a turn of a conversation."""
         prepared = Prepared(content=await request.body(), reason="not a turn of a conversation")
         if api is not None:
-            prepared = await self._requests.prepare(api, request.headers, prepared.content)
+            caller: Caller | None = getattr(request.state, "caller", None)
+            tenant = caller.tenant if caller else None
+            prepared = await self._requests.prepare(
+                api, request.headers, prepared.content, tenant=tenant
+            )
         client = self._memory.connections.client(_READ_SECONDS, _open_client)
         sent = client.build_request(
             request.method,
             f"{self._url}/{path}",
             params=request.url.query or None,
-            headers=_headers_to_send(request),
+            headers=_headers_to_send(request, self._credential),
             content=prepared.content,
         )
         try:
@@ -125,8 +156,16 @@ def _open_client(seconds: float) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(timeout=timeout, limits=_KEPT, follow_redirects=False)
 
 
-def _headers_to_send(request: Request) -> list[tuple[str, str]]:
-    kept = [(name, value) for name, value in request.headers.items() if name not in _NOT_SENT]
+def _headers_to_send(request: Request, credential: Credential | None) -> list[tuple[str, str]]:
+    """Return the client's headers for the provider, without keys of ours."""
+    kept = [
+        (name, value)
+        for name, value in request.headers.items()
+        if name not in _NOT_SENT
+        and not (name in CREDENTIALS and value.removeprefix("Bearer ").startswith(KEY_PREFIX))
+    ]
+    if credential is not None and not any(name in CREDENTIALS for name, _ in kept):
+        kept.append(credential)
     return [*kept, ("accept-encoding", "identity")]
 
 

@@ -24,14 +24,15 @@ _SESSION_HEADERS: Final = (
 _AGENT_HEADER: Final = "x-claude-code-agent-id"
 _ANY_SESSION: Final = re.compile(r"x-[a-z0-9-]+-session-id")
 _METADATA: Final = ("conversation_id", "session_id", "thread_id")
-_CREDENTIALS: Final = ("authorization", "x-api-key")
+CREDENTIALS: Final = ("authorization", "x-api-key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
     """A conversation as its client names it.
 
-    The tenant stands for the client's credential, so that no other credential reaches its memory.
+    Without keys of the server, the tenant stands for the client's credential, so that no other
+    credential reaches its memory.
     """
 
     tenant: str
@@ -39,7 +40,9 @@ class Name:
     user: str | None = None
 
 
-def name_of(headers: Mapping[str, str], body: JsonObject) -> Name | None:
+def name_of(
+    headers: Mapping[str, str], body: JsonObject, *, tenant: str | None = None
+) -> Name | None:
     """Return the name of the conversation that a request belongs to; None if it has none.
 
     Our own header comes first, then those of known clients, then fields of the body. A field that
@@ -49,7 +52,7 @@ def name_of(headers: Mapping[str, str], body: JsonObject) -> Name | None:
     if found is None:
         return None
     user = headers.get(USER)
-    return Name(tenant=_tenant(headers), conversation=found, user=user or None)
+    return Name(tenant=tenant or _tenant(headers), conversation=found, user=user or None)
 
 
 def _in_headers(headers: Mapping[str, str]) -> str | None:
@@ -86,5 +89,5 @@ def _session_of_user_id(value: object) -> str | None:
 
 
 def _tenant(headers: Mapping[str, str]) -> str:
-    credential = next((headers[name] for name in _CREDENTIALS if headers.get(name)), "")
+    credential = next((headers[name] for name in CREDENTIALS if headers.get(name)), "")
     return f"credential-{hashlib.sha256(credential.encode()).hexdigest()[:32]}"

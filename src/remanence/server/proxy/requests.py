@@ -46,13 +46,18 @@ class Requests:
         self._volatile: OrderedDict[ConversationRef, tuple[int, str]] = OrderedDict()
 
     async def prepare(
-        self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes
+        self,
+        api: ProxiedAPI,
+        headers: Mapping[str, str],
+        content: bytes,
+        *,
+        tenant: str | None = None,
     ) -> Prepared:
         """Return the request with old messages told by notes; as it came if that is impossible."""
         body = _json_object(content)
         if body is None or headers.get(MEMORY, "").lower() == "off":
             return Prepared(content=content, reason="not asked for")
-        name = name_of(headers, body)
+        name = name_of(headers, body, tenant=tenant)
         if name is None:
             return Prepared(content=content, reason="the request names no conversation")
         try:

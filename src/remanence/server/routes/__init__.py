@@ -2,9 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, HTTPException, Path, Query, Request
 
+from remanence.conversation import Conversation
 from remanence.memory import Memory
+from remanence.runtime import DEFAULT_TENANT
+from remanence.server.access import Caller
 
 
 def open_memory(request: Request) -> Memory:
@@ -13,4 +16,46 @@ def open_memory(request: Request) -> Memory:
     return memory
 
 
+def allowed_tenant(request: Request, tenant: str | None) -> str:
+    """Return the tenant of a request: that of its caller, where there are callers.
+
+    Raises:
+        HTTPException: 403; the request names another tenant.
+    """
+    caller: Caller | None = getattr(request.state, "caller", None)
+    if caller is None:
+        return DEFAULT_TENANT if tenant is None else tenant
+    if tenant not in (None, caller.tenant):
+        raise HTTPException(403, "this key is for another tenant: leave the tenant out")
+    return caller.tenant
+
+
+def tenant_in_query(
+    request: Request,
+    tenant: Annotated[
+        str | None,
+        Query(min_length=1, description="The tenant; by default `default`, or that of the key."),
+    ] = None,
+) -> str:
+    """Return the tenant of a request."""
+    return allowed_tenant(request, tenant)
+
+
 OpenMemory = Annotated[Memory, Depends(open_memory)]
+Tenant = Annotated[str, Depends(tenant_in_query)]
+User = Annotated[
+    str | None, Query(min_length=1, description="The user of the conversation, if it has one.")
+]
+
+
+def named_conversation(
+    memory: OpenMemory,
+    tenant: Tenant,
+    id: Annotated[str, Path(description="The name of the conversation.")],  # noqa: A002 - in paths
+    user: User = None,
+) -> Conversation:
+    """Return the conversation of a path."""
+    return memory.conversation(id, tenant=tenant, user=user)
+
+
+Named = Annotated[Conversation, Depends(named_conversation)]

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from remanence.chat import Chat, ChatEvent, Done
 from remanence.server.chats import Chats
-from remanence.server.routes import OpenMemory
+from remanence.server.routes import OpenMemory, allowed_tenant
 from remanence.server.turn_response import ReplyDocument, TurnResponse
 
 router = APIRouter(tags=["chat"])
@@ -26,7 +26,9 @@ class ChatBody(BaseModel):
     text: str | None = Field(default=None, description="What the user says.")
     stream: bool = Field(default=False, description="Answer as server-sent events.")
     user: str | None = Field(default=None, description="The user of the conversation.")
-    tenant: str = Field(default="default", description="The tenant of the conversation.")
+    tenant: str | None = Field(
+        default=None, description="The tenant; by default `default`, or that of the key."
+    )
     channel: str | None = Field(
         default=None,
         max_length=100,
@@ -57,7 +59,12 @@ async def chat(
 def _turn(request: Request, conversation_id: str, body: ChatBody) -> TurnResponse:
     state = request.app.state
     chats: Chats = state.chats
-    talk = chats.get(conversation_id, tenant=body.tenant, user=body.user, channel=body.channel)
+    talk = chats.get(
+        conversation_id,
+        tenant=allowed_tenant(request, body.tenant),
+        user=body.user,
+        channel=body.channel,
+    )
     return TurnResponse(
         talk.stream(body.text) if body.stream else _whole(talk, body.text),
         conversation_id=conversation_id,

@@ -3,13 +3,12 @@
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from remanence.context.context import Context, ContextStats, Omitted
-from remanence.conversation import Conversation
 from remanence.errors import InvalidMessage
-from remanence.server.routes import OpenMemory
+from remanence.server.routes import Named, OpenMemory, Tenant, User
 from remanence.types import (
     ConversationRef,
     Hit,
@@ -32,24 +31,6 @@ RequestFormat = Literal["anthropic", "openai", "openai_responses", "gemini", "te
 
 _READERS: Final = {"openai": Message.from_openai, "anthropic": Message.from_anthropic}
 _WRITERS: Final = {"openai": openai.render, "anthropic": anthropic.render}
-
-Tenant = Annotated[str, Query(min_length=1, description="The tenant of the conversation.")]
-User = Annotated[
-    str | None, Query(min_length=1, description="The user of the conversation, if it has one.")
-]
-
-
-def named_conversation(
-    memory: OpenMemory,
-    id: Annotated[str, Path(description="The name of the conversation.")],  # noqa: A002
-    tenant: Tenant = "default",
-    user: User = None,
-) -> Conversation:
-    """Return the conversation of a path."""
-    return memory.conversation(id, tenant=tenant, user=user)
-
-
-Named = Annotated[Conversation, Depends(named_conversation)]
 
 
 class _Body(BaseModel):
@@ -152,7 +133,7 @@ class ForgetBody(_Body):
 @router.get("")
 async def list_conversations(
     memory: OpenMemory,
-    tenant: Tenant = "default",
+    tenant: Tenant,
     after: Annotated[str | None, Query(description="An id: only those that follow it.")] = None,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> ConversationsDocument:
@@ -167,7 +148,7 @@ async def list_conversations(
 
 @router.post("", status_code=201)
 async def begin_conversation(
-    memory: OpenMemory, body: NewConversation, tenant: Tenant = "default", user: User = None
+    memory: OpenMemory, tenant: Tenant, body: NewConversation, user: User = None
 ) -> ConversationDocument:
     """Return a conversation, by its id or with a new one; its first message writes it."""
     id_ = memory.clock.new_id("conv") if body.id is None else body.id

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
 from remanence.server.problems import problem
-from remanence.server.routes import OpenMemory
+from remanence.server.routes import OpenMemory, Tenant
 from remanence.types import FactType
 
 router = APIRouter(tags=["facts"])
@@ -38,8 +38,8 @@ class FactsDocument(BaseModel):
 @router.get("/v1/facts")
 async def list_facts(
     memory: OpenMemory,
+    tenant: Tenant,
     user: str,
-    tenant: str = "default",
     query: Annotated[str | None, Query(description="Only facts that match, best first.")] = None,
     history: Annotated[bool, Query(description="Include expired facts.")] = False,  # noqa: FBT002 - a query
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
@@ -56,8 +56,8 @@ async def list_facts(
 async def forget_fact(
     memory: OpenMemory,
     id: str,  # noqa: A002 - the path's name
+    tenant: Tenant,
     user: str,
-    tenant: str = "default",
 ) -> Response:
     """Erase a fact of the user, and the earlier ones that it superseded.
 

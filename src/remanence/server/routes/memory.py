@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from remanence.errors import WrongUser
 from remanence.server.problems import problem
-from remanence.server.routes.conversations import Named
+from remanence.server.routes import Named
 from remanence.types import Diagnostics
 
 router = APIRouter(tags=["memory"])
@@ -69,7 +69,9 @@ class MemoryDocument(_CamelCase):
 
 @router.get("/v1/conversations/{id}/memory")
 @router.get("/conversations/{id}/memory", include_in_schema=False)
-async def read_memory(conversation: Named) -> MemoryDocument:
+async def read_memory(
+    conversation: Named,
+) -> MemoryDocument:
     """State, size and version of a conversation's notes; nulls before its first message.
 
     A conversation of another user than *user* looks as if it had no messages.
@@ -87,7 +89,9 @@ async def read_memory(conversation: Named) -> MemoryDocument:
 
 
 @router.delete("/v1/conversations/{id}", status_code=204)
-async def delete_conversation(conversation: Named) -> Response:
+async def delete_conversation(
+    conversation: Named,
+) -> Response:
     """Erase a conversation with its messages, notes, log and facts; a turn in progress ends.
 
     A conversation of another user than *user* looks as if it did not exist.

@@ -8,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from remanence.clock import Clock
 from remanence.stores.rows import state_from_row
 from remanence.stores.sql import (
+    api_keys,
     facts as facts_sql,
     forgetting,
     ledger,
@@ -162,6 +163,11 @@ class SQLStore(ABC):
     save_vectors = write_method(vectors.save)
     nearest = read_method(vectors.nearest)
     nearest_facts = read_method(vectors.nearest_facts)
+
+    save_key = write_method(api_keys.save)
+    key = read_method(api_keys.one)
+    keys = read_method(api_keys.every)
+    revoke_key = write_method(api_keys.revoke)
 
     record_usage = write_method(ledger.record)
     usage = read_method(ledger.totals)

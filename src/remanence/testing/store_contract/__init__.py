@@ -19,6 +19,7 @@ except ModuleNotFoundError as error:
     raise MissingExtra("testing", error.name or "pytest-asyncio") from error
 
 from remanence.testing.store_contract.activation import ActivationContract
+from remanence.testing.store_contract.api_keys import APIKeyContract
 from remanence.testing.store_contract.erasure import ErasureContract
 from remanence.testing.store_contract.facts import FactContract
 from remanence.testing.store_contract.failures import FailureContract
@@ -52,6 +53,7 @@ class StoreContract(
     ForgettingContract,
     LedgerContract,
     HandleContract,
+    APIKeyContract,
     TurnContract,
 ):
     """The whole contract of `remanence.protocols.Store`."""

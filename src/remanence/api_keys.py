@@ -1,0 +1,88 @@
+"""Keys for clients of the service: tokens that open the memory of one tenant."""
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, NamedTuple, get_args
+
+from remanence.arguments import require_moment, require_name, require_text
+from remanence.clock import Clock
+from remanence.errors import InvalidArgument
+from remanence.protocols import KeyStore
+from remanence.types import APIKey, Scope
+
+_TOKEN: Final = re.compile(r"rk_([0-9a-f]{12})_[\w-]{43}", re.ASCII)
+
+
+class NewKey(NamedTuple):
+    """A new key, and the token that its client sends: it is shown once and kept nowhere."""
+
+    key: APIKey
+    token: str
+
+
+class APIKeys:
+    """The keys of a memory."""
+
+    def __init__(self, store: KeyStore, clock: Clock) -> None:
+        """Use `memory.keys`."""
+        self._store = store
+        self._clock = clock
+
+    async def create(
+        self,
+        name: str,
+        *,
+        tenant: str = "default",
+        scopes: Sequence[Scope] = ("read", "write"),
+        expires_at: datetime | None = None,
+    ) -> NewKey:
+        """Create a key for a client that is called *name*.
+
+        Raises:
+            InvalidArgument: a scope is unknown, or another value is not of its type.
+        """
+        require_name("key name", name)
+        require_name("key tenant", tenant)
+        require_moment(expires_at=expires_at)
+        if not scopes or not set(scopes) <= set(get_args(Scope)):
+            raise InvalidArgument(
+                f"scopes={scopes!r:.80}: use some of {', '.join(get_args(Scope))}"
+            )
+        token = f"rk_{secrets.token_hex(6)}_{secrets.token_urlsafe(32)}"
+        key = APIKey(
+            id=token.split("_")[1],
+            name=name,
+            tenant=tenant,
+            scopes=tuple(scope for scope in get_args(Scope) if scope in scopes),
+            created_at=self._clock.now(),
+            expires_at=expires_at,
+            digest=_digest(token),
+        )
+        await self._store.save_key(key)
+        return NewKey(key, token)
+
+    async def verify(self, token: str) -> APIKey | None:
+        """Return the key of a token; None if it is unknown, revoked or expired."""
+        found = _TOKEN.fullmatch(token)
+        key = await self._store.key(found[1]) if found else None
+        if key is None or not hmac.compare_digest(key.digest, _digest(token)):
+            return None
+        return key if key.is_valid(self._clock.now()) else None
+
+    async def list(self) -> tuple[APIKey, ...]:
+        """Return all keys, oldest first, also revoked and expired ones."""
+        return await self._store.keys()
+
+    async def revoke(self, key_id: str) -> bool:
+        """Revoke a key at once; return false if there is none, or it was revoked before."""
+        require_text(key_id=key_id)
+        return await self._store.revoke_key(key_id, at=self._clock.now())
+
+
+def _digest(token: str) -> str:
+    """Return the SHA-256; a token has 256 random bits, so nothing slower is needed."""
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,74 @@
+"""`remanence keys`: the keys of clients of the service."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated, cast
+
+import typer
+
+from remanence.cli import FAILED, output
+from remanence.cli.options import AsJson, Database, Tenant
+from remanence.cli.settings import load, open_existing
+from remanence.memory import Memory
+from remanence.settings import Settings
+from remanence.types import APIKey, Scope
+
+_COLUMNS: Mapping[str, Callable[[APIKey], object]] = {
+    "id": lambda key: key.id,
+    "name": lambda key: key.name,
+    "tenant": lambda key: key.tenant,
+    "may": lambda key: ", ".join(key.scopes),
+    "expires": lambda key: key.expires_at or "",
+    "revoked": lambda key: key.revoked_at or "",
+}
+
+
+async def create(
+    *,
+    name: Annotated[str, typer.Argument(help="What the client is called.")],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(help="What it may do; may be repeated. By default read and write."),
+    ] = None,
+    days: Annotated[int | None, typer.Option(min=1, help="After so many days it expires.")] = None,
+    db: Database = None,
+    tenant: Tenant = "default",
+) -> None:
+    """Create a key for a client of the service, and print its token."""
+    chosen = cast("Sequence[Scope]", scope or ("read", "write"))  # `create` checks them
+    url = load(url=db).settings.url
+    async with Memory.open(settings=Settings(url=url, workers=0)) as memory:
+        expires_at = None if days is None else memory.clock.now() + timedelta(days=days)
+        key, token = await memory.keys.create(
+            name, tenant=tenant, scopes=chosen, expires_at=expires_at
+        )
+    output.warn(f"key {key.id} of tenant {key.tenant} may {', '.join(key.scopes)}; keep its token:")
+    output.line(token)
+
+
+async def list_keys(*, db: Database = None, as_json: AsJson = False) -> None:
+    """List the keys of clients, without their tokens."""
+    async with open_existing(load(url=db).settings) as memory:
+        keys = await memory.keys.list()
+    if as_json:
+        output.write_json([_document(key) for key in keys])
+    else:
+        output.table(keys, _COLUMNS)
+
+
+async def revoke(
+    *, key: Annotated[str, typer.Argument(help="Its id.")], db: Database = None
+) -> int:
+    """Revoke a key at once."""
+    async with open_existing(load(url=db).settings, access="write") as memory:
+        revoked = await memory.keys.revoke(key)
+    if not revoked:
+        output.warn(f"there is no key {key!r} to revoke: remanence keys list shows them")
+        return FAILED
+    output.line(f"revoked {key}")
+    return 0
+
+
+def _document(key: APIKey) -> dict[str, object]:
+    return {name: value for name, value in asdict(key).items() if name != "digest"}

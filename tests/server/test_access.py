@@ -1,0 +1,181 @@
+"""Keys: each client reaches the memory of its tenant alone, and may do what its key says."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.conftest import POLICY, Client, served
+from tests.wire.servers import ModelServer
+
+from remanence import Memory, Message
+from remanence.api_keys import NewKey
+from remanence.server.access import by_key
+from remanence.server.app import create_app
+from remanence.testing import FixedClock
+from remanence.types import Scope
+
+ALL: tuple[Scope, ...] = ("read", "write", "erase")
+CONVERSATION = "/v1/conversations/trip"
+SECRET = "The safe is behind the blue painting."
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[ModelServer]:
+    async with ModelServer().running() as server:
+        yield server
+
+
+@pytest.fixture
+async def memory() -> AsyncIterator[Memory]:
+    clock = FixedClock()
+    async with Memory.open("sqlite:///:memory:", policy=POLICY, clock=clock) as memory:
+        chat = memory.conversation("trip", tenant="acme", user="ana")
+        await chat.append(Message.user(SECRET, id="m-1"))
+        await memory.facts.save("Ana lives in Lisbon.", user="ana", tenant="acme")
+        yield memory
+
+
+@pytest.fixture
+async def client(memory: Memory, upstream: ModelServer) -> AsyncIterator[Client]:
+    app = create_app(
+        memory,
+        auth=by_key(memory.keys),
+        openai_url=upstream.url,
+        anthropic_url=upstream.url,
+        openai_key="key-of-the-server",
+    )
+    async with served(app) as client:
+        yield client
+
+
+def header(key: NewKey) -> dict[str, str]:
+    return {"authorization": f"Bearer {key.token}"}
+
+
+async def routes(client: Client) -> list[tuple[str, str]]:
+    """Each method and path of the service that needs a key, for the conversation `trip`."""
+    document = (await client.get("/openapi.json")).json()
+    names = {"{id}": "trip", "{user}": "ana"}
+    found = []
+    for path, methods in document["paths"].items():
+        for name, value in names.items():
+            path = path.replace(name, value)  # noqa: PLW2901 - the path in the making
+        found += [(method.upper(), path) for method in methods]
+    return [(method, path) for method, path in found if path not in ("/healthz", "/readyz")]
+
+
+BODIES: dict[str, Any] = {
+    "messages": {"messages": [{"role": "user", "content": "Hi."}]},
+    "context": {},
+    "forget": {"message_ids": ["m-1"]},
+    "chat": {"text": "Hi."},
+}
+
+
+async def call(
+    client: Client, method: str, path: str, headers: dict[str, str], **query: str
+) -> Any:
+    body = BODIES.get(path.rsplit("/", 1)[-1], {}) if method == "POST" else None
+    query = {"user": "ana", "query": "safe", **query}
+    return await client.http.request(method, path, json=body, params=query, headers=headers)
+
+
+async def test_every_route_needs_a_valid_key(client: Client, memory: Memory) -> None:
+    revoked = await memory.keys.create("old", tenant="acme", scopes=ALL)
+    await memory.keys.revoke(revoked.key.id)
+    past = memory.clock.now() - timedelta(seconds=1)
+    expired = await memory.keys.create("late", tenant="acme", scopes=ALL, expires_at=past)
+    good = await memory.keys.create("app", tenant="acme", scopes=ALL)
+    wrong = f"{good.token[:-1]}{'a' if good.token[-1] != 'a' else 'b'}"
+    bad = [{}, {"authorization": "Bearer x"}, {"x-api-key": "rk_"}, {"x-remanence-key": wrong}]
+    for method, path in await routes(client):
+        for headers in (*bad, header(revoked), header(expired)):
+            response = await call(client, method, path, headers)
+            assert response.status_code == 401, (method, path)
+            assert response.headers["www-authenticate"] == "Bearer"
+    chat = memory.conversation("trip", tenant="acme", user="ana")
+    assert [message.text for message in await chat.messages()] == [SECRET]
+
+
+async def test_no_route_shows_another_tenant_anything(client: Client, memory: Memory) -> None:
+    stranger = header(await memory.keys.create("other", tenant="rival", scopes=ALL))
+    before = await memory.conversation("trip", tenant="acme", user="ana").state()
+    for method, path in await routes(client):
+        named = await call(client, method, path, stranger, tenant="acme")
+        unnamed = await call(client, method, path, stranger)
+        for response in (named, unnamed):
+            assert SECRET not in response.text, (method, path)
+            assert "Lisbon" not in response.text, (method, path)
+            assert "acme" not in response.text, (method, path)
+    assert await memory.conversation("trip", tenant="acme", user="ana").state() == before
+    assert await memory.facts.list(user="ana", tenant="acme")
+
+
+async def test_a_key_opens_its_tenant_without_naming_it(client: Client, memory: Memory) -> None:
+    key = header(await memory.keys.create("app", tenant="acme"))
+    response = await call(client, "GET", f"{CONVERSATION}/messages", key)
+    assert response.json()["messages"][0]["text"] == SECRET
+    named = await call(client, "GET", f"{CONVERSATION}/messages", key, tenant="acme")
+    assert named.json() == response.json()
+
+
+@pytest.mark.parametrize(
+    ("scope", "method", "path"),
+    [
+        ("read", "GET", f"{CONVERSATION}/messages"),
+        ("read", "POST", f"{CONVERSATION}/context"),
+        ("write", "POST", f"{CONVERSATION}/messages"),
+        ("write", "POST", f"{CONVERSATION}/end"),
+        ("erase", "POST", f"{CONVERSATION}/forget"),
+        ("erase", "DELETE", CONVERSATION),
+        ("erase", "GET", "/v1/users/ana/export"),
+        ("erase", "DELETE", "/v1/users/ana"),
+    ],
+)
+async def test_a_key_may_do_what_its_scopes_say(
+    client: Client, memory: Memory, scope: str, method: str, path: str
+) -> None:
+    others: Any = [name for name in ALL if name != scope]
+    without = header(await memory.keys.create("no", tenant="acme", scopes=others))
+    only: Any = [scope]
+    granted = header(await memory.keys.create("yes", tenant="acme", scopes=only))
+    refused = await call(client, method, path, without)
+    assert refused.status_code == 403
+    assert f"may not {scope}" in refused.json()["detail"]
+    assert (await call(client, method, path, granted)).is_success
+
+
+async def test_the_proxy_sends_no_key_of_ours_on(
+    client: Client, memory: Memory, upstream: ModelServer
+) -> None:
+    key = await memory.keys.create("app", tenant="acme")
+    path, body = "openai/v1/chat/completions", {"model": "m"}
+    messages = [{"role": "user", "content": "Which gate?"}]
+    named = {"x-remanence-conversation": "proxied"}
+    for headers in (header(key), {"x-remanence-key": key.token, "authorization": "Bearer own"}):
+        response = await client.http.post(
+            path, json={**body, "messages": messages}, headers={**headers, **named}
+        )
+        assert response.status_code == 200
+    assert [received.headers["authorization"] for received in upstream.received] == [
+        "Bearer key-of-the-server",
+        "Bearer own",
+    ]
+    assert all(key.token not in str(received.headers) for received in upstream.received)
+    assert (await memory.conversation("proxied", tenant="acme").state()).last_seq
+
+
+async def test_health_needs_no_key(client: Client) -> None:
+    for path in ("/healthz", "/readyz", "/openapi.json"):
+        assert (await client.get(path)).status_code == 200
+
+
+async def test_a_token_is_in_no_file(tmp_path: Path) -> None:
+    async with Memory.open(f"sqlite:///{tmp_path}/memory.db") as memory:
+        key = await memory.keys.create("app")
+        assert await memory.keys.verify(key.token) == key.key
+        assert key.token.split("_")[2] not in repr(key.key)
+    secret = key.token.split("_", 2)[2].encode()
+    assert secret not in (tmp_path / "memory.db").read_bytes()
