@@ -116,7 +116,7 @@ async def test_the_command_serves_until_it_is_asked_to_end(tmp_path: Path) -> No
 async def test_the_command_listens_on_another_address_for_the_names_that_it_is_told(
     tmp_path: Path,
 ) -> None:
-    everywhere = ("--host", "0.0.0.0", "--allowed-host", "memory.example.com")
+    everywhere = ("--host", "0.0.0.0", "--allowed-host", "memory.example.com", "--no-keys")
     async with asyncio.timeout(60), service(tmp_path, *everywhere) as running:
         statuses = [
             (await running.http.get("/healthz", headers={"host": host})).status_code
@@ -131,7 +131,8 @@ async def test_the_command_listens_on_another_address_for_the_names_that_it_is_t
     [
         (["--host", "0.0.0.0"], "--allowed-host memory.example.com"),
         (["--host", "192.0.2.7"], "--allowed-host"),
-        (["--host", "192.0.2.7", "--allowed-host", "a.example"], "192.0.2.7:0: "),
+        (["--host", "192.0.2.7", "--allowed-host", "a.example"], "--no-keys"),
+        (["--host", "192.0.2.7", "--allowed-host", "a.example", "--keys"], "192.0.2.7:0: "),
     ],
 )
 def test_an_address_for_others_is_refused_until_it_has_a_name_and_is_ours(
