@@ -28,7 +28,7 @@ _STATUS = "SELECT pg_xact_status(%s::xid8)"
 _POLL_SECONDS = 0.1
 _VACUUM = (
     "VACUUM conversations, states, messages, segments, journal, text_index, fact_owners, facts, "
-    "facts_index, facts_pins, vectors, fact_vectors, model_calls, turns"
+    "facts_index, facts_pins, vectors, fact_vectors, model_calls, turns, procrastinate_jobs"
 )
 """Without names it would take up tables of other applications, too."""
 
