@@ -34,6 +34,13 @@ def test_what_is_not_applied_is_due_in_order(applied: tuple[int, ...], numbers: 
     assert [step.number for step in due(STEPS, applied, database="x")] == numbers
 
 
+@pytest.mark.parametrize("backend", ["sqlite", "postgres"])
+def test_each_step_has_a_number_of_its_own(backend: str) -> None:
+    steps = load(f"remanence.stores.{backend}")
+
+    assert [step.number for step in steps] == list(range(1, len(steps) + 1))
+
+
 def test_a_later_schema_names_both_versions_and_a_remedy() -> None:
     with pytest.raises(NewerSchema, match=r"'memory\.db'.* 7.* 3: install a newer remanence"):
         due(STEPS, (1, 2, 3, 7), database="'memory.db'")

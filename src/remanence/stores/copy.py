@@ -9,7 +9,7 @@ from typing import LiteralString, NamedTuple
 
 from remanence.errors import InvalidArgument
 from remanence.protocols import Store
-from remanence.stores.rows import LOG, SEGMENTS, STEPS, USAGES, Row, decode_notes
+from remanence.stores.rows import API_KEYS, LOG, SEGMENTS, STEPS, USAGES, Row, decode_notes
 from remanence.stores.sql import facts, search
 from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.store import SQLStore, read_method, write_method
@@ -52,6 +52,7 @@ TABLES = (
     Table("vectors", "item, model", "conversation, vector"),
     Table("fact_vectors", "fact, model", "vector"),
     Table("vector_cursors", "model, subject", "cursor"),
+    Table("api_keys", "id", API_KEYS.columns.removeprefix("id, ")),
 )
 """In the order of their references. Leases and turns end with the copy; words are indexed anew."""
 
