@@ -21,11 +21,8 @@ Windows = list[tuple[int, int]]
 def windows_to_read(text: str) -> Iterator[tuple[Language, Windows]]:
     """Yield the languages of possible dates in `text`, each with the windows to search."""
     yield from _near_words(text)
-    for language in _without_spaces():
-        # Without a pattern of its characters, a language may be in any script.
-        if (language.needs.pattern and text.isascii()) or not language.may_be(text):
-            continue
-        if first := language.trigger.search(text):
+    for language in _without_spaces(in_ascii=text.isascii()):
+        if language.may_be(text) and (first := language.trigger.search(text)):
             found = language.trigger.finditer(text, first.start())
             yield language, _windows(trigger.start() for trigger in found)
 
@@ -47,20 +44,27 @@ def _near_words(text: str) -> Iterator[tuple[Language, Windows]]:
     for found in WORD.finditer(text):
         if (places := positions.get(fold(found[0]))) is not None:
             places.append(found.start())
-    for language in languages():
+    for language in _with_spaces():
         own = [positions[word] for word in language.trigger_words & triggers]
         if own:
             yield language, _windows(sorted(chain.from_iterable(own)))
 
 
 @cache
-def _without_spaces() -> tuple[Language, ...]:
-    return tuple(language for language in languages() if not language.triggers)
+def _with_spaces() -> tuple[Language, ...]:
+    return tuple(language for language in languages() if language.triggers)
+
+
+@cache
+def _without_spaces(*, in_ascii: bool) -> tuple[Language, ...]:
+    """Return the languages without spaces; in ASCII only those that need no characters of theirs."""
+    unspaced = (language for language in languages() if not language.triggers)
+    return tuple(each for each in unspaced if not (in_ascii and each.needs.pattern))
 
 
 @cache
 def _all_trigger_words() -> frozenset[str]:
-    return frozenset().union(*(language.trigger_words for language in languages()))
+    return frozenset().union(*(language.trigger_words for language in _with_spaces()))
 
 
 def _windows(positions: Iterable[int]) -> Windows:
