@@ -9,25 +9,24 @@ from tools import notes_corpus
 
 from benchmarks.rows import Row, show
 from remanence import count_tokens
-from remanence.observers.learned.features import Line, Role, Start
+from remanence.observers.learned.features import Line
 from remanence.observers.learned.score import Scorer
 from remanence.observers.learned.weights import load
 
 TOKENS = 30_000
 TARGET_MS = 300.0
-SPEAKERS: dict[str, Role] = {"u": "user", "a": "assistant", "t": "tool"}
-STARTS: dict[str, Start] = {"+": "sentence", "/": "line"}
 
 
 def measure(*, count: int = 5) -> list[Row]:
     """Medians over *count* runs, each with a scorer that has seen no word before."""
     parts = list(conversations())
-    texts = [line.text for lines in parts for line in lines]
+    lines = [line for part in parts for line in part]
+    texts = [line.text for line in lines]
     load()
     counting = median(lambda: [count_tokens(text) for text in texts], count)
-    scoring = median(lambda: list(map(Scorer(load()).score, parts)), count)
+    scoring = median(lambda: list(map(Scorer(load()).score, lines)), count)
     known = Scorer(load())
-    again = median(lambda: list(map(known.score, parts)), count)
+    again = median(lambda: list(map(known.score, lines)), count)
     detail = f"{len(texts):,} sentences in {len(parts)} conversations of all languages"
     reference = "counting the tokens"
     return [
@@ -52,19 +51,16 @@ def conversations() -> Iterator[list[Line]]:
         tokens += sum(count_tokens(sentence.text) for sentence in unit)
         if tokens > TOKENS:
             return
-        yield [
-            Line(text=s.text, role=SPEAKERS[s.speaker], start=STARTS.get(s.kind, "message"))
-            for s in unit
-        ]
+        yield notes_corpus.lines_of(unit)
 
 
 def median(work: Callable[[], object], count: int) -> float:
-    """Milliseconds of the median run."""
+    """Milliseconds of this process in the median run."""
     runs = []
     for _ in range(count):
-        began = time.perf_counter()
+        began = time.process_time()
         work()
-        runs.append((time.perf_counter() - began) * 1_000)
+        runs.append((time.process_time() - began) * 1_000)
     return statistics.median(runs)
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from remanence.observers.learned.features import Line, Role, lines
+
 ROOT = Path(__file__).parents[1] / "data" / "notes"
 REGISTERS = ("friend", "assistant", "coding", "support", "family", "study", "business")
 UNSEEN_REGISTERS = ("care", "leisure")
@@ -65,6 +67,7 @@ SLOTS = frozenset(
         "other",
     ]
 )
+SPEAKERS: dict[str, Role] = {"u": "user", "a": "assistant", "t": "tool"}
 _LINE = re.compile(r"([uat+/]) ([0-3]) ([a-z: -]+) \| (.+)")
 
 
@@ -208,6 +211,16 @@ def unit(sentence: Sentence) -> str:
 
 def _hash(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()
+
+
+def lines_of(unit: Sequence[Sentence]) -> list[Line]:
+    """Lines of a unit, as the learned scores read them."""
+    messages: list[tuple[Role, list[str]]] = []
+    for sentence in unit:
+        if sentence.kind in SPEAKERS or not messages:
+            messages.append((SPEAKERS[sentence.speaker], []))
+        messages[-1][1].append(sentence.text)
+    return list(lines(messages))
 
 
 def check() -> int:

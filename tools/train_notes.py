@@ -27,18 +27,16 @@ import notes_corpus
 import notes_figures
 
 from remanence.observers.learned import weights as stored
-from remanence.observers.learned.features import Line, Role, Start, features, word_grams
-from remanence.observers.learned.score import ABSENT, NEIGHBOURS, STEPS, Scorer, neighbours_of
+from remanence.observers.learned.features import features, word_grams
+from remanence.observers.learned.score import Scorer
 
 TARGET = Path(stored.__file__).with_name(stored.FILE)
 BUCKETS = 1 << 16
-OUTER, INNER = 5, 4
-TEXT_C, CONTEXT_C = 5.0, 0.002
+FOLDS = 5
+C = 5.0
 LATER = 0.3
 """Weight of a sentence for its worth, in a register where the worths are not as frequent as in
 conversations."""
-OWN = 10.0
-"""How much less a head's own first score is regularised than the others, by its root."""
 MIN_FOUND = 10
 """Sentences above a strict cutoff, for it to be believed."""
 
@@ -46,8 +44,6 @@ Corpus = list[list[notes_corpus.Sentence]]
 Matrix: TypeAlias = Any  # a `scipy.sparse.csr_matrix`, which has no types
 Floats = NDArray[np.float64]
 Truth = Callable[[notes_corpus.Sentence], bool]
-SPEAKERS: dict[str, Role] = {"u": "user", "a": "assistant", "t": "tool"}
-STARTS: dict[str, Start] = {"+": "sentence", "/": "line"}
 
 
 def labelled(*names: str) -> Truth:
@@ -70,16 +66,17 @@ def in_slot(*names: str) -> Truth:
     return lambda sentence: sentence.slot in names
 
 
+LASTING = labelled("inst", "pref", "con", "dec", "remember")
 HEADS: dict[str, Truth] = {
     "worth": lambda sentence: sentence.worth >= 2,
-    "vital": lambda sentence: sentence.worth == 3,
+    "lasting": lambda s: s.worth >= 2 and (s.slot is not None or LASTING(s)),
     "personal": lambda sentence: sentence.slot is not None,
     "quoted": labelled("quote", "trans", "fiction"),
     **{
         name: labelled(name)
-        for name in (*notes_corpus.TAGS, "person", "advice", "world", *notes_corpus.FLAGS)
+        for name in ("dec", "pref", "issue", "next", "out", "world", "fut", "habit")
     },
-    **{name: labelled(name) for name in notes_corpus.TIMES},
+    **{name: labelled(name) for name in notes_corpus.FLAGS},
     **{f"fact:{name}": in_slot(*slots) for name, slots in SLOTS.items()},
 }
 
@@ -92,13 +89,6 @@ def conversations(*, held: bool) -> Corpus:
     return [unit for unit in units if (notes_corpus.unit(unit[0]) in apart) == held]
 
 
-def lines_of(unit: Sequence[notes_corpus.Sentence]) -> list[Line]:
-    return [
-        Line(text=s.text, role=SPEAKERS[s.speaker], start=STARTS.get(s.kind, "message"))
-        for s in unit
-    ]
-
-
 def truth_of(units: Corpus) -> NDArray[np.bool_]:
     return np.array([[is_true(s) for is_true in HEADS.values()] for unit in units for s in unit])
 
@@ -107,10 +97,10 @@ def matrix_of(units: Corpus) -> Matrix:
     """A row per sentence, a column per bucket; each group of features divided as in `Scorer`."""
     buckets: dict[str, int] = {}
     rows, columns, values = [], [], []
-    found = (one for unit in units for one in features(lines_of(unit)))
+    found = (features(line) for unit in units for line in notes_corpus.lines_of(unit))
     for row, one in enumerate(found):
-        grams = [*one.edges, *(gram for word in one.words for gram in word_grams(word))]
-        for group in (grams, one.grammar, one.place):
+        grams = [gram for word in one.words for gram in word_grams(word)]
+        for group in (grams, one.grammar, one.shape):
             for name in group:
                 if name not in buckets:
                     buckets[name] = stored.bucket(name, BUCKETS)
@@ -126,7 +116,7 @@ def weights_of(units: Corpus) -> Floats:
     """The weight of each sentence in a fit, a column per head."""
     later = is_later(units)
     weights = np.ones((len(later), len(HEADS)))
-    for head in ("worth", "vital"):
+    for head in ("worth", "lasting"):
         weights[later, list(HEADS).index(head)] = LATER
     return weights
 
@@ -136,114 +126,59 @@ def is_later(units: Corpus) -> NDArray[np.bool_]:
     return np.array([sentence.register in later for unit in units for sentence in unit])
 
 
-def logistic(
-    inputs: Matrix | Floats, truth: NDArray[np.bool_], *, weights: Floats, c: float
-) -> LogisticRegression:
-    if sparse.issparse(inputs):
-        model = LogisticRegression(
-            C=c, solver="liblinear", dual=True, tol=0.01, max_iter=300, random_state=0
-        )
-    else:
-        model = LogisticRegression(C=c, solver="newton-cholesky")
-    return model.fit(inputs, truth, sample_weight=weights)
-
-
-def fit_text(inputs: Matrix, truth: NDArray[np.bool_], weights: Floats) -> stored.Layer:
-    columns = zip(truth.T, weights.T, strict=True)
-    return layer_of([logistic(inputs, column, weights=w, c=TEXT_C) for column, w in columns])
-
-
-def fit_context(inputs: Floats, truth: NDArray[np.bool_], weights: Floats) -> stored.Layer:
-    """Weights of the second scores, drawn towards the first score of the same head, not to zero."""
-    models = []
-    for at, column in enumerate(truth.T):
-        eased = inputs.copy()
-        eased[:, at] *= OWN
-        model = logistic(eased, column, weights=weights[:, at], c=CONTEXT_C)
-        model.coef_[0, at] *= OWN
-        models.append(model)
-    return layer_of(models)
-
-
-def layer_of(models: Sequence[LogisticRegression]) -> stored.Layer:
-    """Coefficients of a model per head, rounded to signed bytes."""
+def fit(inputs: Matrix, truth: NDArray[np.bool_], weights: Floats) -> stored.Weights:
+    """A logistic regression per head, its coefficients rounded to signed bytes."""
+    models = [
+        LogisticRegression(
+            C=C, solver="liblinear", dual=True, tol=0.01, max_iter=300, random_state=0
+        ).fit(inputs, column, sample_weight=weight)
+        for column, weight in zip(truth.T, weights.T, strict=True)
+    ]
     scales = [float(np.abs(model.coef_).max()) / 127 or 1.0 for model in models]
     columns = [
         np.rint(model.coef_[0] / scale).astype(np.int8)
         for model, scale in zip(models, scales, strict=True)
     ]
-    return stored.Layer(
+    return stored.Weights(
+        heads=tuple(HEADS),
         rows=np.stack(columns, axis=1).tobytes(),
         scales=tuple(scales),
         biases=tuple(float(model.intercept_[0]) for model in models),
     )
 
 
-def text_steps(layer: stored.Layer, inputs: Matrix) -> Floats:
-    """First scores in the steps of `Scorer`."""
-    numbers = np.frombuffer(layer.rows, dtype=np.int8).reshape(len(layer), -1).astype(float)
-    scores = (inputs @ numbers) * np.array(layer.scales) + np.array(layer.biases)
-    steps: Floats = np.clip(np.rint(scores * STEPS), -127, 127)
-    return steps
+def predict(weights: stored.Weights, inputs: Matrix) -> Floats:
+    """Scores of the rows of a matrix, a column per head."""
+    numbers = np.frombuffer(weights.rows, dtype=np.int8).reshape(weights.buckets, -1).astype(float)
+    scores: Floats = (inputs @ numbers) * np.array(weights.scales) + np.array(weights.biases)
+    return scores
 
 
-def context_inputs(units: Corpus, steps: Floats) -> Floats:
-    """First scores of each sentence and its neighbours, side by side."""
-    padded = np.vstack([steps, np.full(steps.shape[1], ABSENT)])
-    places, start = [], 0
-    for unit in units:
-        places += [
-            [start + at if at >= 0 else len(steps) for at in around]
-            for around in neighbours_of(lines_of(unit))
-        ]
-        start += len(unit)
-    places_of = np.array(places)
-    return np.hstack([padded[places_of[:, part]] for part in range(len(NEIGHBOURS))])
-
-
-def fit(units: Corpus, inputs: Matrix) -> stored.Weights:
-    """Weights of both layers; the second sees scores of sentences that the first was not fitted to."""
-    truth, weights = truth_of(units), weights_of(units)
-    folds = np.repeat([fold(unit, INNER, "inner") for unit in units], list(map(len, units)))
-    steps = np.zeros(truth.shape)
-    for number in range(INNER):
-        rest = folds != number
-        layer = fit_text(inputs[rest], truth[rest], weights[rest])
-        steps[~rest] = text_steps(layer, inputs[~rest])
-    context = fit_context(context_inputs(units, steps) / STEPS, truth, weights)
-    return stored.Weights(
-        heads=tuple(HEADS),
-        text=fit_text(inputs, truth, weights),
-        context=replace(context, scales=tuple(scale / STEPS for scale in context.scales)),
-    )
-
-
-def fold(unit: Sequence[notes_corpus.Sentence], count: int, salt: str) -> int:
-    name = f"{salt} {notes_corpus.unit(unit[0])}"
-    return hashlib.sha256(name.encode()).digest()[0] % count
+def fold(unit: Sequence[notes_corpus.Sentence]) -> int:
+    name = f"outer {notes_corpus.unit(unit[0])}"
+    return hashlib.sha256(name.encode()).digest()[0] % FOLDS
 
 
 def scores_of(weights: stored.Weights, units: Corpus) -> Floats:
     """Scores by the code that ships, a column per head."""
     scorer = Scorer(weights)
-    scores = [score for unit in units for score in scorer.score(lines_of(unit))]
+    scores = [scorer.score(line) for unit in units for line in notes_corpus.lines_of(unit)]
     return np.array([[score[head] for head in HEADS] for score in scores])
 
 
-def cross_validate(units: Corpus, key: Callable[[list[notes_corpus.Sentence]], object]) -> Floats:
+def cross_validate(
+    units: Corpus, inputs: Matrix, key: Callable[[list[notes_corpus.Sentence]], object]
+) -> Floats:
     """Scores of each unit under weights fitted to units with another key."""
-    inputs = matrix_of(units)
-    keys = [key(unit) for unit in units]
-    by_unit: dict[int, Floats] = {}
-    for left_out in sorted(set(keys), key=str):
-        rest = [unit for unit, k in zip(units, keys, strict=True) if k != left_out]
-        rows = np.repeat([k != left_out for k in keys], list(map(len, units)))
-        weights = fit(rest, inputs[rows])
-        for at, unit in enumerate(units):
-            if keys[at] == left_out:
-                by_unit[at] = scores_of(weights, [unit])
+    truth, weights = truth_of(units), weights_of(units)
+    keys = np.repeat([str(key(unit)) for unit in units], list(map(len, units)))
+    scores = np.zeros(truth.shape)
+    for left_out in sorted(set(keys)):
+        rest = keys != left_out
+        fitted = fit(inputs[rest], truth[rest], weights[rest])
+        scores[~rest] = predict(fitted, inputs[~rest])
         print(f"fitted without {left_out}", file=sys.stderr)
-    return np.vstack([by_unit[at] for at in range(len(units))])
+    return scores
 
 
 def cutoffs(truth: NDArray[np.bool_], scores: Floats) -> tuple[dict[str, float], dict[str, float]]:
@@ -293,17 +228,17 @@ def main() -> int:
         report_set_aside(stored.load())
         return 0
     units = conversations(held=False)
-    if options.by_register:
-        scores = cross_validate(units, lambda unit: unit[0].register)
-    else:
-        scores = cross_validate(units, lambda unit: fold(unit, OUTER, "outer"))
+    inputs = matrix_of(units)
+    scores = cross_validate(
+        units, inputs, (lambda unit: unit[0].register) if options.by_register else fold
+    )
     truth = truth_of(units)
     later = is_later(units)
     balanced, strict = cutoffs(truth[~later], scores[~later])
     for title, rows in (("conversations", ~later), ("later registers", later)):
         print_figures(f"cross-validated, {title}", units, rows, truth, scores, balanced)
     if options.write:
-        weights = replace(fit(units, matrix_of(units)), cutoffs=balanced, strict=strict)
+        weights = replace(fit(inputs, truth, weights_of(units)), cutoffs=balanced, strict=strict)
         TARGET.write_bytes(stored.dump(weights))
         print(f"\n{TARGET.name}: {TARGET.stat().st_size:,} bytes")
     return 0

@@ -314,7 +314,7 @@ def test_what_a_change_should_bring_is_not_what_it_brought() -> None:
         "From now on give me dates with their weekday.",
         "You must never mention the roof.",
         "これからは日付に曜日を付けてください。",
-        "앞으로는 날짜에 요일을 붙여 줘.",
+        "앞으로는 항상 한국어로 답해 줘.",
     ],
 )
 def test_a_standing_instruction_comes_before_figures(said: str) -> None:

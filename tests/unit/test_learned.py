@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from remanence.observers.learned.features import Line, features, word_grams
+from remanence.observers.learned.features import Line, lines, word_grams
 from remanence.observers.learned.function_words import WORD, language_of, languages, parse
-from remanence.observers.learned.score import Scorer, neighbours_of, scorer
+from remanence.observers.learned.score import Scorer, Scores, scorer
 from remanence.observers.learned.weights import (
     FILE,
-    Layer,
     Weights,
     dump,
     load,
@@ -21,19 +20,18 @@ from remanence.observers.learned.weights import (
     unpack,
 )
 
-
-def said(text: str, role: str = "user", start: str = "message") -> Line:
-    return Line(text=text, role=role, start=start)  # type: ignore[arg-type]
-
-
 CONVERSATION = [
-    said("Good morning!"),
-    said("How can I help?", "assistant"),
-    said("I moved from Lisbon to Porto in January."),
-    said("From now on always answer in Portuguese.", start="line"),
-    said("$ make test", "tool"),
-    said("Noted.", "assistant"),
+    Line("Good morning!", "user"),
+    Line("How can I help?", "assistant"),
+    Line("I moved from Lisbon to Porto in January.", "user"),
+    Line("From now on always answer in Portuguese.", "user"),
+    Line("$ make test", "tool"),
+    Line("Noted.", "assistant"),
 ]
+
+
+def score(text: str) -> Scores:
+    return scorer().score(Line(text, "user"))
 
 
 def test_rows_survive_being_packed_added_and_unpacked() -> None:
@@ -44,15 +42,19 @@ def test_rows_survive_being_packed_added_and_unpacked() -> None:
 
 
 def test_weights_survive_being_written_and_read() -> None:
-    text = Layer(rows=bytes(range(256)), scales=(0.5, 0.25), biases=(-1.0, 2.0))
-    context = Layer(rows=bytes(24), scales=(0.1, 0.2), biases=(0.0, 0.0))
     weights = Weights(
-        heads=("a", "b"), text=text, context=context, cutoffs={"a": 0.5}, strict={"b": 1.5}
+        heads=("a", "b"),
+        rows=bytes(range(256)),
+        scales=(0.5, 0.25),
+        biases=(-1.0, 2.0),
+        cutoffs={"a": 0.5},
+        strict={"b": 1.5},
     )
 
     read = parse_weights(dump(weights))
 
-    assert (read.heads, read.text, read.context) == (weights.heads, text, context)
+    assert (read.heads, read.rows) == (weights.heads, weights.rows)
+    assert (read.scales, read.biases) == (weights.scales, weights.biases)
     assert (read.cutoffs, read.strict) == (weights.cutoffs, weights.strict)
 
 
@@ -60,13 +62,12 @@ def test_weights_take_at_most_a_megabyte_and_a_half() -> None:
     path = Path(sys.modules[Scorer.__module__].__file__ or "").with_name(FILE)
 
     assert path.stat().st_size <= 1_500_000
-    assert len(load().context) == 6 * len(load().heads)
 
 
 def test_a_conversation_scores_alike_in_every_process() -> None:
     program = (
         "from tests.unit.test_learned import CONVERSATION, scorer;"
-        "print(scorer().score(CONVERSATION))"
+        "print([scorer().score(line) for line in CONVERSATION])"
     )
     runs = {
         subprocess.run(
@@ -81,29 +82,29 @@ def test_a_conversation_scores_alike_in_every_process() -> None:
     }
 
     assert len(runs) == 1
-    assert runs.pop().decode().strip() == str(scorer().score(CONVERSATION))
+    assert runs.pop().decode().strip() == str([scorer().score(line) for line in CONVERSATION])
 
 
 @pytest.mark.parametrize(
     ("text", "worth", "personal", "inst", "forget"),
     [
-        ("I moved from Lisbon to Porto in January.", 2.206, 1.543, -3.931, -4.867),
-        ("ab jetzt bitte immer auf Deutsch antworten", 2.899, -0.391, 3.319, -5.299),
-        ("我对花生过敏", 0.632, 2.026, -6.963, -5.692),
-        ("olvida mi dirección antigua, por favor", 0.93, -2.081, -3.709, 6.183),
+        ("I moved from Lisbon to Porto in January.", 1.927, 1.32, -3.724, -5.008),
+        ("ab jetzt bitte immer auf Deutsch antworten", 4.494, -0.619, 1.717, -5.152),
+        ("我对花生过敏", 0.112, 1.986, -6.184, -4.826),
+        ("olvida mi dirección antigua, por favor", 2.045, -1.896, -3.873, 3.612),
     ],
 )
 def test_a_sentence_has_the_scores_that_the_shipped_weights_give_it_everywhere(
     text: str, worth: float, personal: float, inst: float, forget: float
 ) -> None:
-    (scores,) = scorer().score([said(text)])
+    scores = score(text)
 
     assert (scores["worth"], scores["personal"]) == (worth, personal)
     assert (scores["inst"], scores["forget"]) == (inst, forget)
 
 
 def test_scores_tell_what_is_worth_noting_from_courtesy() -> None:
-    scores = scorer().score(CONVERSATION)
+    scores = [scorer().score(line) for line in CONVERSATION]
     worth = [one["worth"] for one in scores]
 
     assert min(worth[2], worth[3]) > max(worth[0], worth[1], worth[4], worth[5])
@@ -112,59 +113,56 @@ def test_scores_tell_what_is_worth_noting_from_courtesy() -> None:
 
 
 def test_an_explanation_names_the_strongest_features_first() -> None:
-    first, *_ = scorer().explain(CONVERSATION[2:3], head="worth", limit=5)
+    first = scorer().explain(CONVERSATION[2], head="worth", limit=5)
 
     amounts = [abs(part.amount) for part in first.strongest]
     assert len(amounts) == 5
     assert amounts == sorted(amounts, reverse=True)
-    assert first.scores == scorer().score(CONVERSATION[2:3])[0]
+    assert first.scores == scorer().score(CONVERSATION[2])
 
 
 def test_the_parts_of_an_explanation_add_up_to_the_difference_of_two_scores() -> None:
     def explain(line: Line) -> tuple[float, float]:
-        (one,) = scorer().explain([line], head="worth", limit=100_000)
+        one = scorer().explain(line, head="worth", limit=100_000)
         return one.scores["worth"], sum(part.amount for part in one.strongest)
 
     (score, parts), (low_score, low_parts) = map(explain, (CONVERSATION[2], CONVERSATION[0]))
 
-    rounding = 0.3  # first scores are rounded to sixteenths
-    assert score - low_score == pytest.approx(parts - low_parts, abs=rounding)
+    assert score - low_score == pytest.approx(parts - low_parts, abs=0.05)
 
 
 def test_an_unknown_head_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="'mood' is not a head: choose one of worth, "):
-        scorer().explain(CONVERSATION, head="mood", limit=3)
-
-
-def test_no_lines_have_no_scores() -> None:
-    assert scorer().score([]) == []
-    assert features([]) == []
+        scorer().explain(CONVERSATION[0], head="mood", limit=3)
 
 
 @pytest.mark.parametrize("text", ["", " ", "\ud800", "_", "'", "?" * 10_000, "ab" * 10_000])
 def test_any_text_has_scores(text: str) -> None:
-    assert scorer().score([said(text)])[0].keys() == set(load().heads)
+    assert score(text).keys() == set(load().heads)
 
 
-def test_a_neighbour_changes_the_score_of_a_sentence() -> None:
-    alone = scorer().score([said("The 14th.")])
-    asked = scorer().score([said("When do you fly to Abuja?", "assistant"), said("The 14th.")])
+def test_a_sentence_scores_alike_whatever_else_its_message_says() -> None:
+    said = "I am allergic to penicillin."
+    alone = lines([("assistant", ["Hello."]), ("user", [said])])
+    beside = lines([("assistant", ["Hello."]), ("user", ["Can you look at parser.py?", said])])
 
-    assert alone[0] != asked[1]
+    assert scorer().score(list(alone)[-1]) == scorer().score(list(beside)[-1])
 
 
-def test_a_line_has_six_neighbours_within_its_message_and_beyond() -> None:
-    lines = [said("a"), said("b", start="line"), said("c", "assistant")]
+def test_the_message_that_it_answers_changes_the_score_of_a_sentence() -> None:
+    asked = lines([("assistant", ["When do you fly to Abuja?"]), ("user", ["The 14th."])])
 
-    assert list(neighbours_of(lines)) == [
-        (0, -1, 1, 0, -1, 2),
-        (1, 0, 2, 0, -1, 2),
-        (2, 1, -1, 2, 1, -1),
-    ]
+    assert scorer().score(list(asked)[-1]) != score("The 14th.")
+
+
+def test_a_message_without_text_leaves_the_one_before_to_be_answered() -> None:
+    said = lines([("assistant", ["Where to?"]), ("tool", []), ("user", ["Porto."])])
+
+    assert [line.reply_to and line.reply_to.text for line in said] == [None, "Where to?"]
 
 
 def test_n_grams_keep_the_bounds_of_words_where_a_script_has_them() -> None:
-    assert word_grams("ab") == {" ab", "ab ", " ab ", "word ab"}
+    assert word_grams("ab") == {" ab ", "word ab"}
     assert word_grams("東京") == {"東", "京", "東京", "word 東京"}
     assert word_grams("2024") == set()
 
@@ -183,7 +181,7 @@ def test_n_grams_keep_the_bounds_of_words_where_a_script_has_them() -> None:
 def test_the_language_of_a_text_is_that_of_its_script_or_its_small_words(
     text: str, code: str
 ) -> None:
-    assert language_of([text]).code == code
+    assert language_of(text, WORD.findall(text.lower())).code == code
 
 
 def test_a_language_is_a_file_of_classes() -> None:

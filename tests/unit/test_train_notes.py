@@ -4,7 +4,6 @@ import pytest
 
 pytest.importorskip("sklearn", reason="needs remanence[dev]")
 
-import numpy as np
 from tools import notes_corpus, train_notes
 
 from remanence.observers.learned.weights import load
@@ -13,10 +12,7 @@ from remanence.observers.learned.weights import load
 def test_the_script_computes_the_scores_that_the_package_gives() -> None:
     units, weights = train_notes.conversations(held=False)[:6], load()
 
-    steps = train_notes.text_steps(weights.text, train_notes.matrix_of(units))
-    inputs = train_notes.context_inputs(units, steps)
-    rows = np.frombuffer(weights.context.rows, dtype=np.int8).reshape(len(weights.context), -1)
-    expected = inputs @ rows * np.array(weights.context.scales) + np.array(weights.context.biases)
+    expected = train_notes.predict(weights, train_notes.matrix_of(units))
 
     assert train_notes.scores_of(weights, units) == pytest.approx(expected, abs=0.001)
 

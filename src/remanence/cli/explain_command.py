@@ -10,7 +10,7 @@ from remanence.cli.options import AsJson, TranscriptFile
 from remanence.cli.transcripts import open_transcript
 from remanence.observers.extractive import Explanation, explain
 from remanence.observers.learned.score import Explanation as ScoreExplanation, scorer
-from remanence.observers.spoken import lines_of
+from remanence.observers.spoken import spoken_lines
 
 WRONG_USE = 2
 _OTHERS = 3
@@ -38,8 +38,10 @@ def run(
     if score not in heads:
         output.warn(f"--score: {score!r} is not a score: choose one of {', '.join(heads)}")
         return WRONG_USE
-    lines = [line for entry in open_transcript(file).entries() for line in lines_of(entry.message)]
-    explanations = scorer().explain(lines, head=score, limit=strongest)
+    messages = [entry.message for entry in open_transcript(file).entries()]
+    explanations = [
+        scorer().explain(line, head=score, limit=strongest) for line, _ in spoken_lines(messages)
+    ]
     if as_json:
         output.write_json({"sentences": [_score_document(one) for one in explanations]})
     else:

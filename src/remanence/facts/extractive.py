@@ -8,7 +8,7 @@ from remanence.dates import find_dates, resolve_dates
 from remanence.facts.slots import slot_tags
 from remanence.notes.redact import redact
 from remanence.observers.learned.score import scorer
-from remanence.observers.spoken import lines_of
+from remanence.observers.spoken import spoken_lines
 from remanence.pacing import in_slices
 from remanence.protocols import ExtractRequest
 from remanence.types import FactDraft, FactType, Message
@@ -26,13 +26,13 @@ _REASONS: dict[str, tuple[FactType, str]] = {
 """Type and tag of a fact by the score for which it is kept, the highest above its cutoff."""
 _REFUSED = {"forget": 1.0, "world": 0.0}
 """Scores that refuse a sentence, by how far below its cutoff each already does."""
-_HIGH_WORTH, _NEARLY = 2.0, -0.75
-"""A worth with which a reason may be that far below its cutoff."""
-_DATED_WORTH, _DATED_REFUSED = 1.5, 0.5
+_NEARLY = -0.75
+"""How far below its cutoff a reason may be where the sentence is likely to be lasting."""
+_DATED_WORTH, _DATED_REFUSED = 0.0, 0.5
 """How far above its cutoff the worth of a dated event is, and a score that refuses it."""
-_BEATS_QUOTED = 1.5
+_BEATS_QUOTED = 1.0
 """How far a reason to keep a sentence must be above the score for quoted text, if that is high."""
-_MIN_WORTH = -1.0
+_MIN_WORTH = -1.9
 """How far below its cutoff the worth of a short statement may be."""
 _MAX_CHARACTERS = 300
 _SPEAKERS_OF_THEMSELVES = frozenset({"user", ""})
@@ -56,17 +56,11 @@ class ExtractiveFacts:
 
 
 def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, ...]]:
-    lines, sources = [], []
-    for message in request.messages:
-        for line in lines_of(message):
-            lines.append(line)
-            sources.append(message)
-            yield
-    scores = yield from scorer().scoring(lines)
     drafts: list[FactDraft] = []
-    for line, source, found in zip(lines, sources, scores, strict=True):
-        if line.role == "user" and (draft := _draft(line.text, source, found)) is not None:
-            drafts.append(draft)
+    for line, source in spoken_lines(request.messages):
+        if line.role == "user":
+            draft = _draft(line.text, source, scorer().score(line))
+            drafts += [draft] if draft else []
         yield
     return tuple(drafts)
 
@@ -118,7 +112,7 @@ def _kind(text: str, scores: Scores) -> tuple[FactType, tuple[str, ...]] | None:
     cutoffs = scorer().weights.cutoffs
     over = {head: score - cutoffs[head] for head, score in scores.items()}
     reason = max(_REASONS, key=over.__getitem__)
-    at_least = _NEARLY if over["worth"] >= _HIGH_WORTH else 0.0
+    at_least = _NEARLY if over["lasting"] >= 0 else 0.0
     if over[reason] < at_least or over["worth"] < _MIN_WORTH:
         return None
     if over["quoted"] >= max(0.0, over[reason] - _BEATS_QUOTED):

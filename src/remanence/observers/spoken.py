@@ -1,32 +1,40 @@
 """The sentences of messages, as the learned scores read them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from remanence.observers.extractive.sentences import sentences
-from remanence.observers.learned.features import Line, Role, Start
+from remanence.observers.learned.features import Line, Role, lines
 from remanence.types import Message, TextPart, ToolResultPart
 
 
-def lines_of(message: Message) -> Iterator[Line]:
-    """Yield the sentences of a message and of its tool results; a system message has none."""
+class Spoken(NamedTuple):
+    """A line and the message that it belongs to."""
+
+    line: Line
+    message: Message
+
+
+def spoken_lines(messages: Sequence[Message]) -> Iterator[Spoken]:
+    """Yield the sentences of messages and of their tool results; a system message has none."""
+    sources: list[Message] = []
+
+    def texts() -> Iterator[tuple[Role, list[str]]]:
+        for message in messages:
+            for role, text in _parts(message):
+                found = [text[span.start : span.end] for span in sentences(text)]
+                sources.extend([message] * len(found))
+                yield role, found
+
+    for number, line in enumerate(lines(texts())):
+        yield Spoken(line, sources[number])
+
+
+def _parts(message: Message) -> Iterator[tuple[Role, str]]:
     if message.role == "system":
         return
     for part in message.content:
         if isinstance(part, TextPart):
-            yield from _split(part.text, _role(message.role))
+            yield message.role, part.text
         elif isinstance(part, ToolResultPart):
-            yield from _split(part.text, "tool")
-
-
-def _role(role: str) -> Role:
-    return "assistant" if role == "assistant" else "tool" if role == "tool" else "user"
-
-
-def _split(text: str, role: Role) -> Iterator[Line]:
-    start: Start = "message"
-    end = 0
-    for span in sentences(text):
-        if start != "message":
-            start = "line" if "\n" in text[end : span.start] else "sentence"
-        yield Line(text=text[span.start : span.end], role=role, start=start)
-        start, end = "sentence", span.end
+            yield "tool", part.text

@@ -74,7 +74,7 @@ FEATURES: tuple[Feature, ...] = (
 
 _CODE_DIGITS = 3
 _YEAR_DIGITS = 5
-_RARITY = 0.25
+_RARITY = 0.6
 _PART_OF_RUN = 0.5
 _NOT_TAKEN_UP = 0.3
 _SHARE_RANGE = (0.5, 2.5)

@@ -14,14 +14,13 @@ from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
 from remanence.observers.extractive.sentence_scores import (
-    Scores,
     is_constraint,
     is_standing,
-    score_lines,
     tag_of,
 )
 from remanence.observers.extractive.sentences import ITEM, Span, clauses, sentences
-from remanence.observers.learned.features import Line, Role, Start
+from remanence.observers.learned.features import Line, Role
+from remanence.observers.learned.score import Scores, scorer
 from remanence.types import Message
 
 _AFTER_TEXT = 10_000
@@ -40,16 +39,8 @@ class _Text:
 
     message: Message
     text: str
-    spans: list[Span]
+    spans: list[Span] = field(default_factory=list)
     scores: list[Scores] = field(default_factory=list)
-
-    def lines(self) -> Iterator[Line]:
-        """Yield the sentences as lines to be scored."""
-        role: Role = "assistant" if self.message.role == "assistant" else "user"
-        for number, span in enumerate(self.spans):
-            start: Start = "line" if self.opens_line(span) else "sentence"
-            text = self.text[span.start : span.end]
-            yield Line(text=text, role=role, start=start if number else "message")
 
     def opens_line(self, span: Span) -> bool:
         start = span.start - len(ITEM) * self.is_item(span)
@@ -109,25 +100,21 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
 def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
     """Return the readable texts of observable messages, scored."""
     texts: list[_Text] = []
+    before: Line | None = None
     for message in messages:
         if message.kind == "message" and message.role != "system":
             readable = yield from readable_text(message.text)
-            spans = []
+            whole = _Text(message=message, text=readable)
+            role: Role = "assistant" if message.role == "assistant" else "user"
+            last = before
             for span in sentences(readable):
-                spans.append(span)
+                last = Line(readable[span.start : span.end], role)
+                whole.spans.append(span)
+                whole.scores.append(scorer().score(last._replace(reply_to=before)))
                 yield
-            texts.append(_Text(message=message, text=readable, spans=spans))
+            texts.append(whole)
+            before = last
         yield
-    lines = []
-    for text in texts:
-        for line in text.lines():
-            lines.append(line)
-            yield
-    scores = yield from score_lines(lines)
-    first = 0
-    for text in texts:
-        last = first + len(text.spans)
-        text.scores, first = scores[first:last], last
     return texts
 
 
@@ -141,24 +128,29 @@ def _language(text: str, speaker: str, languages: dict[str, Vocabulary]) -> Voca
     return own
 
 
+def _own(text: str, around: Vocabulary) -> Vocabulary:
+    own = vocabulary_of(text)
+    return own if own.small or around == NO_VOCABULARY else around
+
+
 def _passages_of_text(
-    whole: _Text, names: frozenset[str], vocabulary: Vocabulary, *, is_user: bool
+    whole: _Text, names: frozenset[str], message_vocabulary: Vocabulary, *, is_user: bool
 ) -> Generator[Passage | None, None, None]:
     """Yield the passages of a text, None between steps."""
     text, at, speaker = whole.text, whole.message.created_at, whole.message.speaker
     dates = yield from _dates(text, at, Span(0, min(len(text), _DATED_AT_ONCE)))
-    scored = zip(whole.spans, whole.scores, whole.leads(vocabulary), strict=True)
+    scored = zip(whole.spans, whole.scores, whole.leads(message_vocabulary), strict=True)
     for number, (sentence, scores, lead) in enumerate(scored):
         if sentence.end > _DATED_AT_ONCE:
             dates = yield from _dates(text, at, sentence)
         caption, quoted = whole.is_caption(sentence), whole.is_quoted(sentence)
         asks = text[sentence.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
         source = text[sentence.start : sentence.end]
-        lasting = is_user and not asks and vocabulary.is_lasting(source)
         lays_down = is_user and not (quoted or caption)
-        standing = lasting or (lays_down and not asks and is_standing(source, scores))
+        standing = lays_down and not asks and is_standing(source, scores)
         rule = standing or (lays_down and (asks or is_constraint(scores)))
         spans = [sentence] if rule else clauses(text, sentence)
+        vocabulary = message_vocabulary if source.isascii() else _own(source, message_vocabulary)
         for place, clause in enumerate(spans):
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901

@@ -8,15 +8,21 @@ from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary, vocabulary_of
 from remanence.observers.extractive.features import term_values
-from remanence.observers.extractive.passage import AGENT
+from remanence.observers.extractive.passage import AGENT, USER
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.extractive.selection import Candidate, select
+from remanence.observers.learned.features import Line
+from remanence.observers.learned.score import scorer
 from remanence.pacing import in_slices
 from remanence.protocols import ReflectRequest
 from remanence.types import Draft, Note, Priority
 
 MADE_BY = "extractive/1"
-_FACTOR: dict[Priority, float] = {"CRITICAL": 2.0, "IMPORTANT": 1.3, "NOTE": 1.0}
+_PRIORITY: dict[Priority, float] = {"CRITICAL": 1.3, "IMPORTANT": 1.3, "NOTE": 1.0}
+_LEARNED = {"worth": 1.2, "personal": 1.35}
+"""Factor per unit by which a score is above its cutoff."""
+_MAX_OVER = 3.0
+_QUOTED, _SAID_BY_AGENT = 0.6, 0.8
 _ALIKE = 0.85
 
 
@@ -128,6 +134,19 @@ def _words_with_dates(text: str, vocabulary: Vocabulary) -> Iterator[Word]:
     yield from words(text[end:], vocabulary, opens=False)
 
 
+def _factor(note: Note, text: str) -> float:
+    """Return the factor of a clause: by the learned scores in a talk with an agent."""
+    factor = _PRIORITY[note.priority]
+    if note.speaker not in (AGENT, USER):
+        return factor
+    scores = scorer().score(Line(text, "assistant" if note.speaker == AGENT else "user"))
+    for head, weight in _LEARNED.items():
+        factor *= weight ** max(-_MAX_OVER, min(_MAX_OVER, scorer().over(scores, head)))
+    if scorer().over(scores, "quoted") >= 0:
+        factor *= _QUOTED
+    return factor * (_SAID_BY_AGENT if note.speaker == AGENT else 1)
+
+
 def _candidates(
     clauses: Sequence[_Clause], made: Sequence[Note]
 ) -> Generator[None, None, tuple[Candidate, ...]]:
@@ -135,7 +154,6 @@ def _candidates(
     for clause in clauses:
         counts.update({term for word in clause.words for term in terms(word.key)})
         yield
-    has_agent = any(note.speaker == AGENT for note in made)
     days: dict[str, int] = {}
     candidates: list[Candidate] = []
     for clause in clauses:
@@ -145,12 +163,9 @@ def _candidates(
             Candidate(
                 text=clause.text,
                 terms=term_values(clause.words, clause.vocabulary, counts),
-                factor=_FACTOR[note.priority],
+                factor=_factor(note, clause.text),
                 stretch=days.setdefault(day, len(days)),
                 is_standing=note.priority == "CRITICAL",
-                is_stated=has_agent
-                and note.speaker not in (AGENT, "tool")
-                and not clause.text.endswith("?"),
                 is_output=note.speaker == "tool",
             )
         )

@@ -199,6 +199,8 @@ def _word(chunk: str, vocabulary: Vocabulary, opens: bool) -> Word | None:  # no
     if not core:
         return Word(chunk, chunk) if chunk in OPERATORS else None
     key = core.lower().replace("’", "'")
+    if tail[:1] == "!" and any(map(str.isdigit, core)) and any(map(str.isalpha, core)):
+        core, tail = f"{core}!", tail[1:]  # the end of a password as well as of the sentence
     opening = next((mark for mark in lead if mark in _OPENING), "")
     closing = "".join(mark for mark in tail if mark in _KEPT_TAIL)[:2]
     is_name = not opens and core[0].isupper() and key not in vocabulary.first

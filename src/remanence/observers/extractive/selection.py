@@ -20,8 +20,8 @@ _OUTPUT_SHARE = 0.15
 """Share of the notes for calls and output of tools, which can be fetched again."""
 _LINES_OF_OUTPUT = 40
 """Tokens of output that a short note may have beyond its share: two lines or so."""
-_STATED_SHARE = 0.5
-"""Share of the target that what a user states has before all else."""
+_STANDING_SHARE = 0.2
+"""Share of the target that candidates with `is_standing` have before all others."""
 _SHARE_ALONE = 0.25
 """Share of the target for them where nothing else was said."""
 
@@ -31,8 +31,8 @@ class Candidate:
     """A text that may be kept, scored by the weights of its terms times its factor.
 
     Terms are unique. A term that is already kept in the same stretch of talk counts little.
-    Candidates with `is_standing` rank first, then up to half of the target those that `is_stated`
-    by an agent's user; those with `is_output` share a part of the notes.
+    Candidates with `is_standing` rank first, up to a share of the target; those with `is_output`
+    share a part of the notes.
     """
 
     text: str
@@ -40,7 +40,6 @@ class Candidate:
     factor: float
     stretch: int
     is_standing: bool = False
-    is_stated: bool = False
     is_output: bool = False
 
 
@@ -80,7 +79,7 @@ def _rank(
     for index, candidate in enumerate(candidates):
         if costs[index]:
             gain = _gain(candidate, seen.setdefault(candidate.stretch, Counter()))
-            heap.append((_rank_of(candidate), -gain / (costs[index] + _OVERHEAD), index))
+            heap.append((not candidate.is_standing, -gain / (costs[index] + _OVERHEAD), index))
         yield
     heapq.heapify(heap)
     order: list[tuple[int, float]] = []
@@ -99,10 +98,6 @@ def _rank(
     return order
 
 
-def _rank_of(candidate: Candidate) -> int:
-    return 0 if candidate.is_standing else 1 if candidate.is_stated else 2
-
-
 def _within_shares(
     ranked: Sequence[tuple[int, float]],
     candidates: Sequence[Candidate],
@@ -111,15 +106,14 @@ def _within_shares(
 ) -> list[int]:
     """Return the order without output of tools beyond its share of what is written.
 
-    What a user states beyond its share competes with all else by gain per token.
+    Standing candidates beyond their share compete with all others by gain per token.
     """
-    stated = target * _STATED_SHARE
+    standing = target * _STANDING_SHARE
     first: list[int] = []
     rest: list[tuple[float, int]] = []
     for index, density in ranked:
-        rank = _rank_of(candidates[index])
-        stated -= costs[index] + _JOIN if rank == 1 else 0
-        if rank == 0 or (rank == 1 and stated >= 0):
+        if candidates[index].is_standing and standing > 0:
+            standing -= costs[index] + _JOIN
             first.append(index)
         else:
             rest.append((-density, index))

@@ -1,25 +1,15 @@
 """Learned scores of the sentences of a conversation, and the tags that they justify."""
 
-from collections.abc import Generator, Mapping, Sequence
-from itertools import pairwise
-
-from remanence.observers.learned.features import Line
-from remanence.observers.learned.score import scorer
+from remanence.observers.learned.score import Scores, scorer
 from remanence.types import Tag
 
-Scores = Mapping[str, float]
+_STANDING = {"inst": 0.4, "pref": 0.4, "personal": 0.4, "lasting": 1.25}
+"""How far above its cutoff one of these scores is in what a user says that must never be lost.
 
-_AT_ONCE = 6
-_BEFORE, _AFTER = 3, 1
-"""Sentences around those that are scored, which are read with them."""
-_STANDING = {"inst": -0.75, "pref": -1.15, "personal": 0.5, "vital": 0.5}
-"""Scores from which what a user says must never be lost.
-
-Of the users' sentences above one of them in conversations with an agent, four of five are labelled
-so: standing instructions, preferences, facts about the user, decisions (cross-validated, half of all
-such sentences are found).
+Of such sentences in conversations with an agent, three of five are labelled as standing
+instructions, preferences, facts about the user, decisions or limits, and four of five as worth noting.
 """
-_MAX_STANDING = 300
+_MAX_STANDING, _PROSE_SHARE = 300, 0.8
 _TAGS: tuple[tuple[str, Tag], ...] = (
     ("inst", "Preference"),
     ("open", "NextStep"),
@@ -28,18 +18,6 @@ _TAGS: tuple[tuple[str, Tag], ...] = (
     ("out", "Outcome"),
 )
 """Scores that give a tag where nine of ten sentences with such a score have it, by rank."""
-
-
-def score_lines(lines: Sequence[Line]) -> Generator[None, None, list[Scores]]:
-    """Return the scores of the lines of one conversation, in order; yields after a few lines."""
-    scores: list[Scores] = []
-    bounds = [*range(0, len(lines), _AT_ONCE), len(lines)]
-    for start, end in pairwise(bounds):
-        first = max(0, start - _BEFORE)
-        around = scorer().score(lines[first : end + _AFTER])
-        scores.extend(around[start - first : end - first])
-        yield
-    return scores
 
 
 def tag_of(scores: Scores) -> Tag:
@@ -52,18 +30,20 @@ def tag_of(scores: Scores) -> Tag:
 
 def is_constraint(scores: Scores) -> bool:
     """Return whether a sentence is a constraint."""
-    return scores["con"] >= scorer().weights.cutoffs["con"]
+    return scorer().over(scores, "con") >= 0
 
 
 def is_standing(text: str, scores: Scores) -> bool:
     """Return whether a sentence of an agent's user must never be lost; numbers alone never are."""
-    if len(text) > _MAX_STANDING or 2 * sum(map(str.isalpha, text)) < len(text):
+    prose = sum(c.isalpha() or c.isspace() for c in text)
+    if len(text) > _MAX_STANDING or prose < _PROSE_SHARE * len(text):
         return False
-    if scores["quoted"] >= scorer().weights.cutoffs["quoted"]:
-        return False
-    return any(scores[head] >= least for head, least in _STANDING.items())
+    over = scorer().over
+    return over(scores, "quoted") < 0 and any(
+        over(scores, head) >= least for head, least in _STANDING.items()
+    )
 
 
 def above_cutoff(scores: Scores, head: str) -> float:
     """Return by how much a score is above its cutoff, 0 if it is not."""
-    return max(0.0, scores[head] - scorer().weights.cutoffs[head]) if scores else 0.0
+    return max(0.0, scorer().over(scores, head)) if scores else 0.0

@@ -17,7 +17,6 @@ Classes = tuple[str, ...]
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+(?:[.,:/-]\d+)*|[^\w\s]|_")
 """A word, a number with its marks, or a single sign."""
 
-_SAMPLE = 20_000
 _MAX_AFFIX = 4
 _MIN_SHARE = 0.1
 """Of the characters of a text, for a script to decide its language."""
@@ -77,14 +76,13 @@ class Language:
         return tagged
 
 
-def language_of(texts: Iterable[str]) -> Language:
-    """The language of a conversation: by its script, else by the share of known words."""
-    sample = " ".join(texts)[:_SAMPLE].lower()
-    for language in languages():
-        script = language.script
-        if script and len(script.findall(sample)) > _MIN_SHARE * len(sample):
-            return language
-    words = WORD.findall(sample)
+def language_of(text: str, words: Iterable[str]) -> Language:
+    """The language of a text: by its script, else by the share of its *words* that are known."""
+    if not text.isascii():
+        for language in languages():
+            script = language.script
+            if script and len(script.findall(text)) > _MIN_SHARE * len(text):
+                return language
     plain = [language for language in languages() if language.script is None]
     return max(plain, key=lambda language: sum(map(language.words.__contains__, words)))
 
