@@ -6,7 +6,7 @@ import pytest
 
 from remanence.errors import ObservationRejected
 from remanence.facts import merge_facts
-from remanence.languages.vocabulary import LANGUAGES, vocabulary, vocabulary_of
+from remanence.languages.vocabulary import LANGUAGES, vocabulary
 from remanence.observers.llm.request import Answer, check_answer
 from remanence.testing import FixedClock
 from remanence.types import FactDraft, Owner
@@ -19,16 +19,6 @@ def sentences(*uses: str) -> list[tuple[str, str, str]]:
         for use in uses
         for phrase, sentence in vocabulary(language).cues.get(use, {}).items()
     ]
-
-
-@pytest.mark.parametrize(("language", "phrase", "sentence"), sentences("lasting"))
-def test_a_lasting_phrase_makes_its_sentence_hold(
-    language: str, phrase: str, sentence: str
-) -> None:
-    own = vocabulary_of(sentence)
-
-    assert (own.language, own.is_lasting(sentence)) == (language, True)
-    assert not own.is_lasting(without(sentence, phrase))
 
 
 @pytest.mark.parametrize(("language", "phrase", "pair"), sentences("home", "preferred", "single"))
@@ -56,10 +46,6 @@ def test_an_answer_that_begins_with_a_refusal_is_rejected(
 
     later = f"Ana: {sentence}"
     check_answer(Answer(later, True, "model"), source_text="", lines=0)
-
-
-def test_a_text_of_no_known_language_has_no_cue() -> None:
-    assert not vocabulary_of("12 34").is_lasting("12 34")
 
 
 def without(sentence: str, phrase: str) -> str:

@@ -25,7 +25,7 @@ LANGUAGES = (*_ALPHABETIC, *_SCRIPTS)
 _GLUED = ("ja", "ko", "zh")
 """Languages that write particles or other words directly beside a phrase."""
 
-_CUES = ("lasting", "home", "preferred", "single", "refusal")
+_CUES = ("home", "preferred", "single", "refusal")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _SAMPLE_CHARS = 2000
 
@@ -46,9 +46,9 @@ class Vocabulary:
         light: Words that a plain clause may leave out, unless a value follows.
         function_words: `drop` and `glue` together.
         slight: `glue` and `weak` together.
-        cues: Phrases by the use that they have, each with its test sentences: `lasting` ones make a
-            sentence hold from now on; a person has one `home`, one thing `preferred` of a kind, and
-            one value of each `single` thing, such as a birthday; a `refusal` begins with its phrase.
+        cues: Phrases by the use that they have, each with its test sentences: a person has one
+            `home`, one thing `preferred` of a kind, and one value of each `single` thing, such as a
+            birthday; a `refusal` begins with its phrase.
     """
 
     language: str
@@ -63,10 +63,6 @@ class Vocabulary:
     function_words: frozenset[str] = frozenset()
     slight: frozenset[str] = frozenset()
     cues: Mapping[str, Mapping[str, str]]
-
-    def is_lasting(self, text: str) -> bool:
-        """Return whether a sentence has one of the `lasting` phrases."""
-        return bool(self.cues and find_cues(text, "lasting", languages=(self.language,)))
 
 
 class Cue(NamedTuple):
