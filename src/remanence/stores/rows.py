@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, Generic, LiteralString, NamedTuple, TypeVar
 
 from remanence.errors import StoreError
@@ -208,13 +209,14 @@ class Rows(Generic[T]):
         self._kind = kind
         self._name = name
         self._fields = [column.strip('" ') for column in columns.split(",")]
+        self._values = attrgetter(*self._fields)
         codecs = [(n, _CODECS[name]) for n, name in enumerate(self._fields) if name in _CODECS]
         self._encoders = [(place, codec.encode) for place, codec in codecs]
         self._decoders = [(place, codec.decode) for place, codec in codecs]
 
     def encode(self, value: T) -> list[Any]:
         """Return the columns of a value."""
-        row = [getattr(value, field) for field in self._fields]
+        row = list(self._values(value))
         for place, encode in self._encoders:
             if row[place] is not None:
                 row[place] = encode(row[place])
