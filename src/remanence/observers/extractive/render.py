@@ -75,8 +75,7 @@ def _after_number(chunk: str, word: Word | None, following: Sequence[str]) -> Wo
         return word._replace(dropped=False) if word.key in _HALVES else word
     if chunk[0] in "%‰°":
         return Word(chunk.rstrip(".!?"), chunk[0])
-    is_minus = chunk in _MINUS and bool(following) and following[0][0] in "0123456789("
-    return Word(chunk, chunk) if is_minus else None
+    return Word(chunk, chunk) if chunk in _MINUS and following else None
 
 
 def _is_denied(following: Sequence[str]) -> bool:
