@@ -250,13 +250,13 @@ def test_a_failed_call_does_not_read_as_what_it_would_have_done() -> None:
 @pytest.mark.parametrize(
     ("said", "written"),
     [
-        ("the port is 8443 now. curl works there. the vault is sealed.", "vault sealed"),
+        ("the port is 8443 now. curl works there. the vault is sealed.", "the vault is sealed"),
         ("Copy .env.example first && then run npm install.", ".env.example first && then run"),
         ("The one in charge is Mara, not Tove.", "Mara, not Tove"),
         ("You can't reach gate B42 by lift.", "You can't reach gate B42"),
         ("The styles apply but it's not centered.", "not centered"),
         ("Could you upgrade me to business class?", "upgrade me to business class"),
-        ("The total is actually $305 for the two.", "$305 for two"),
+        ("The total is actually $305 for the two.", "$305 for the two"),
     ],
 )
 def test_what_says_little_in_few_words_still_says_it(said: str, written: str) -> None:

@@ -161,7 +161,7 @@ def _passages_of_text(
                 at=at,
                 speaker=speaker,
                 source=text[clause.start : clause.end],
-                words=_shorten(parts, names, vocabulary, rule=rule, caption=caption),
+                words=_shorten(parts, names, vocabulary, whole=rule or lays_down, caption=caption),
                 vocabulary=vocabulary,
                 sentence=number,
                 clause=place,
@@ -184,11 +184,11 @@ def _shorten(
     names: frozenset[str],
     vocabulary: Vocabulary,
     *,
-    rule: bool,
+    whole: bool,
     caption: bool,
 ) -> tuple[Word, ...]:
-    """Return the words as a note has them: a rule word for word, others without light words."""
-    if rule:
+    """Return the words as a note has them: a user's word for word, others without light words."""
+    if whole:
         return tuple(word._replace(dropped=not word.text) for word in parts)
     if caption:
         return parts
