@@ -86,7 +86,7 @@ async def test_a_short_conversation_reaches_openai_as_it_was_sent(
 async def test_openai_gets_notes_for_what_is_old(
     proxy: Client, upstream: ModelServer, memory: Memory, *, stream: bool
 ) -> None:
-    turns = 40
+    turns = 24
     history: list[Any] = [{"role": "system", "content": "You help."}]
     async with openai_client(proxy) as client:
         for number in range(turns):
@@ -122,7 +122,7 @@ async def test_anthropic_gets_notes_and_the_clients_own_blocks(
     """A loop with tools, streamed, with thinking and the client's own cache marks."""
     history: list[dict[str, Any]] = []
     async with anthropic_client(proxy) as client:
-        for number in range(30):
+        for number in range(16):
             history.append({"role": "user", "content": LONG.format(number) * 2})
             upstream.script(Reply("I look.", calls=(Call(f"call{number}", "find", {"n": number}),)))
             history.append(await ask_messages(client, history))
@@ -148,7 +148,7 @@ async def test_responses_get_notes_and_the_clients_own_items(
     """A loop with tools, streamed; the conversation is in the input of each request."""
     items: list[Any] = [{"role": "developer", "content": "You help."}]
     async with openai_client(proxy) as client:
-        for number in range(30):
+        for number in range(16):
             items.append({"role": "user", "content": LONG.format(number) * 2})
             upstream.script(Reply("I look.", calls=(Call(f"call{number}", "find", {"n": number}),)))
             items += await ask_responses(client, items)
@@ -163,7 +163,7 @@ async def test_responses_get_notes_and_the_clients_own_items(
     assert "pier" in sent[1]["content"]
     assert len([item for item in sent[2:] if item in items]) == len(sent) - 3
     assert len(sent) < 40
-    assert len(await only_tape(memory)) == 4 * 30
+    assert len(await only_tape(memory)) == 4 * 16
 
 
 @pytest.mark.parametrize(
