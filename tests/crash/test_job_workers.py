@@ -23,7 +23,7 @@ from remanence.testing import ScriptedObserver, check_coverage, check_tiling
 pytestmark = pytest.mark.postgres
 
 CHILD = Path(__file__).with_name("job_worker.py")
-SEEDS = int(os.environ.get("REMANENCE_CHAOS_SEEDS", "2"))
+SEEDS = int(os.environ.get("REMANENCE_CHAOS_SEEDS", "1"))
 WORKERS = 2
 ROUNDS = 40
 PAUSE_SECONDS = 0.1
