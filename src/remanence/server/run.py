@@ -111,14 +111,15 @@ def is_loopback(host: str) -> bool:
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        family, kind, _, _, address = socket.getaddrinfo(
+        family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError as error:
         raise OSError(
             error.errno, f"{error.strerror}: choose an address of this machine with --host", host
         ) from error
-    listening = socket.socket(family, kind)
+    # With its protocol named, asyncio sends small pieces of an answer at once (TCP_NODELAY).
+    listening = socket.socket(family, kind, protocol)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(address)
