@@ -6,6 +6,7 @@ BENCH_ARGS ?=
 MUTATE_ARGS ?=
 KILLS ?= 2000
 SEEDS ?= 100
+FIRST_SEED ?= 0
 WORKERS ?= auto
 
 VENV := .venv
@@ -19,7 +20,7 @@ PACKAGE_FILES := find remanence -type f ! -path '*/__pycache__/*' | LC_ALL=C sor
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test requirements check format lint layers types docs wheel crash chaos fuzz mutate bench fmt coverage constraints clean
+.PHONY: help demo test requirements check format lint layers types docs wheel crash load chaos fuzz mutate bench fmt coverage constraints clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,10 +82,13 @@ wheel: $(STAMP) ## Build the wheel and use it in a clean environment
 	echo "The wheel holds every file of the package and works in a clean environment."
 
 crash: $(STAMP) ## Kill, race and replay over many seeds (a quarter of an hour); KILLS says how many
-	@REMANENCE_CRASH_KILLS=$(KILLS) HYPOTHESIS_PROFILE=long $(PYTEST) --timeout 1800 -m "not live" tests/crash tests/property $(PYTEST_ARGS)
+	@REMANENCE_TEST_KILLS=$(KILLS) HYPOTHESIS_PROFILE=long $(PYTEST) --timeout 1800 -m "not live" tests/crash tests/property $(PYTEST_ARGS)
 
-chaos: $(STAMP) ## Kill and stop workers on PostgreSQL at random over SEEDS seeds, five seconds each
-	@REMANENCE_CHAOS_SEEDS=$(SEEDS) $(PYTEST) -m postgres tests/crash/test_job_workers.py $(PYTEST_ARGS)
+load: $(STAMP) ## Let 200 clients talk to a service for a minute, and kill and end it under load
+	@$(PYTEST) -s -m "not live" tests/crash/test_service_load.py $(PYTEST_ARGS)
+
+chaos: $(STAMP) ## Crash server and workers at random over SEEDS seeds on each store, some ten seconds each
+	@REMANENCE_CHAOS_SEEDS=$(SEEDS) REMANENCE_CHAOS_FIRST_SEED=$(FIRST_SEED) $(PYTEST) -s tests/crash/test_chaos.py $(PYTEST_ARGS)
 
 fuzz: $(STAMP) ## Read, append and send more than 10,000 generated messages of all providers
 	@HYPOTHESIS_PROFILE=long $(PYTEST) -s --timeout 1800 tests/property/test_wire_fuzz.py $(PYTEST_ARGS)

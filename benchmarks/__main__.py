@@ -8,19 +8,23 @@ from typing import TypeAlias
 
 from benchmarks import (
     appends,
+    backlog,
     context_size,
     cost,
     full_history,
     imports,
     learned,
+    many,
     model_calls,
     patterns,
     prompt_cost,
     proxy,
     reading,
+    simulation,
     stalls,
     statements,
     turns,
+    workers,
 )
 from benchmarks.hostile import SHAPES
 from benchmarks.rows import Row, as_json, as_markdown
@@ -34,6 +38,12 @@ def sections(*, full: bool) -> dict[str, Measure]:
         "turns": turns.measure,
         "context_size": lambda: context_size.measure(full=full),
         "appends": appends.measure,
+        "backlog": lambda: backlog.measure(
+            conversations=backlog.ALL_CONVERSATIONS if full else backlog.CONVERSATIONS
+        ),
+        "workers": workers.measure,
+        "many": lambda: many.measure(full=full),
+        "simulation": simulation.measure,
         "proxy": proxy.measure,
         "prompt_cost": prompt_cost.measure,
         "quality": lambda: _of_module("quality"),

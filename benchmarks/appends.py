@@ -21,8 +21,10 @@ def measure(*, writers: int = 64, seconds: float = 2.0) -> list[Row]:
     text = prose(random.Random(1), CHARACTERS)
     with tempfile.TemporaryDirectory() as folder:
         raw = raw_appends(Path(folder) / "raw.db", text, seconds)
-        alone = asyncio.run(appends(Path(folder) / "one.db", text, seconds, writers=1))
-        together = asyncio.run(appends(Path(folder) / "many.db", text, seconds, writers=writers))
+        alone = asyncio.run(_appends_to_file(Path(folder) / "one.db", text, seconds, writers=1))
+        together = asyncio.run(
+            _appends_to_file(Path(folder) / "many.db", text, seconds, writers=writers)
+        )
     return [
         Row(what="raw single-row transactions in one loop", measured=raw, unit="/s"),
         Row(what="appends, 1 writer", measured=alone, unit="/s"),
@@ -51,22 +53,26 @@ def raw_appends(path: Path, text: str, seconds: float) -> float:
     return count / taken
 
 
-async def appends(path: Path, text: str, seconds: float, *, writers: int) -> float:
+async def appends(memory: Memory, text: str, seconds: float, *, writers: int) -> float:
     """Appends a second of *writers* tasks, each to its own conversation, one at a time."""
+    began = time.perf_counter()
+    counts = [0] * writers
+
+    async def write(number: int) -> None:
+        chat = memory.conversation(f"chat-{number}")
+        while time.perf_counter() - began < seconds:
+            await chat.append(Message.user(text))
+            counts[number] += 1
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(writers):
+            group.create_task(write(number))
+    return sum(counts) / (time.perf_counter() - began)
+
+
+async def _appends_to_file(path: Path, text: str, seconds: float, *, writers: int) -> float:
     async with Memory.open(f"sqlite:///{path}", policy=NEVER_OBSERVED) as memory:
-        began = time.perf_counter()
-        counts = [0] * writers
-
-        async def write(number: int) -> None:
-            chat = memory.conversation(f"chat-{number}")
-            while time.perf_counter() - began < seconds:
-                await chat.append(Message.user(text))
-                counts[number] += 1
-
-        async with asyncio.TaskGroup() as group:
-            for number in range(writers):
-                group.create_task(write(number))
-        return sum(counts) / (time.perf_counter() - began)
+        return await appends(memory, text, seconds, writers=writers)
 
 
 def main() -> None:

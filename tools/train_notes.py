@@ -9,7 +9,7 @@ and `--final` prints their figures on what is set aside, which chooses nothing. 
 import argparse
 import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import sqrt
@@ -27,8 +27,8 @@ import notes_corpus
 import notes_figures
 
 from remanence.observers.learned import weights as stored
-from remanence.observers.learned.features import features, word_grams
-from remanence.observers.learned.score import Scorer
+from remanence.observers.learned.features import Line, features, word_grams
+from remanence.observers.learned.score import MoreFeatures, Scorer, no_more
 
 TARGET = Path(stored.__file__).with_name(stored.FILE)
 BUCKETS = 1 << 16
@@ -93,23 +93,27 @@ def truth_of(units: Corpus) -> NDArray[np.bool_]:
     return np.array([[is_true(s) for is_true in HEADS.values()] for unit in units for s in unit])
 
 
-def matrix_of(units: Corpus) -> Matrix:
-    """A row per sentence, a column per bucket; each group of features divided as in `Scorer`."""
+def matrix_of(lines: Iterable[Line], more: MoreFeatures = no_more, size: int = BUCKETS) -> Matrix:
+    """A row per line, a column per bucket; each group of features divided as in `Scorer`."""
     buckets: dict[str, int] = {}
     rows, columns, values = [], [], []
-    found = (features(line) for unit in units for line in notes_corpus.lines_of(unit))
-    for row, one in enumerate(found):
+    for row, line in enumerate(lines):
+        one = features(line)
         grams = [gram for word in one.words for gram in word_grams(word)]
-        for group in (grams, one.grammar, one.shape):
+        for group in (grams, one.grammar, one.shape, *more(line)):
             for name in group:
                 if name not in buckets:
-                    buckets[name] = stored.bucket(name, BUCKETS)
+                    buckets[name] = stored.bucket(name, size)
                 rows.append(row)
                 columns.append(buckets[name])
                 values.append(1 / sqrt(len(group)))
-    matrix = sparse.csr_matrix((values, (rows, columns)), shape=(max(rows) + 1, BUCKETS))
+    matrix = sparse.csr_matrix((values, (rows, columns)), shape=(max(rows) + 1, size))
     matrix.sum_duplicates()
     return matrix
+
+
+def lines_of(units: Corpus) -> list[Line]:
+    return [line for unit in units for line in notes_corpus.lines_of(unit)]
 
 
 def weights_of(units: Corpus) -> Floats:
@@ -126,11 +130,17 @@ def is_later(units: Corpus) -> NDArray[np.bool_]:
     return np.array([sentence.register in later for unit in units for sentence in unit])
 
 
-def fit(inputs: Matrix, truth: NDArray[np.bool_], weights: Floats) -> stored.Weights:
+def fit(
+    inputs: Matrix,
+    truth: NDArray[np.bool_],
+    weights: Floats,
+    heads: Iterable[str] = tuple(HEADS),
+    strength: float = C,
+) -> stored.Weights:
     """A logistic regression per head, its coefficients rounded to signed bytes."""
     models = [
         LogisticRegression(
-            C=C, solver="liblinear", dual=True, tol=0.01, max_iter=300, random_state=0
+            C=strength, solver="liblinear", dual=True, tol=0.01, max_iter=300, random_state=0
         ).fit(inputs, column, sample_weight=weight)
         for column, weight in zip(truth.T, weights.T, strict=True)
     ]
@@ -140,7 +150,7 @@ def fit(inputs: Matrix, truth: NDArray[np.bool_], weights: Floats) -> stored.Wei
         for model, scale in zip(models, scales, strict=True)
     ]
     return stored.Weights(
-        heads=tuple(HEADS),
+        heads=tuple(heads),
         rows=np.stack(columns, axis=1).tobytes(),
         scales=tuple(scales),
         biases=tuple(float(model.intercept_[0]) for model in models),
@@ -162,7 +172,7 @@ def fold(unit: Sequence[notes_corpus.Sentence]) -> int:
 def scores_of(weights: stored.Weights, units: Corpus) -> Floats:
     """Scores by the code that ships, a column per head."""
     scorer = Scorer(weights)
-    scores = [scorer.score(line) for unit in units for line in notes_corpus.lines_of(unit)]
+    scores = [scorer.score(line) for line in lines_of(units)]
     return np.array([[score[head] for head in HEADS] for score in scores])
 
 
@@ -228,7 +238,7 @@ def main() -> int:
         report_set_aside(stored.load())
         return 0
     units = conversations(held=False)
-    inputs = matrix_of(units)
+    inputs = matrix_of(lines_of(units))
     scores = cross_validate(
         units, inputs, (lambda unit: unit[0].register) if options.by_register else fold
     )

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
     from remanence.settings import Settings
     from remanence.tokens import count_tokens
     from remanence.tools import memory_tools
-    from remanence.types import Budget, Fact, MemoryState, Message, Note, Receipt, Segment, Tool
+    from remanence.types import (
+        Budget,
+        Event,
+        Fact,
+        MemoryState,
+        Message,
+        Note,
+        Receipt,
+        Segment,
+        Tool,
+    )
 
 _HOMES = {
     "chat": ("Chat", "Reply"),
@@ -29,7 +39,17 @@ _HOMES = {
     "settings": ("Settings",),
     "tokens": ("count_tokens",),
     "tools": ("memory_tools",),
-    "types": ("Budget", "Fact", "MemoryState", "Message", "Note", "Receipt", "Segment", "Tool"),
+    "types": (
+        "Budget",
+        "Event",
+        "Fact",
+        "MemoryState",
+        "Message",
+        "Note",
+        "Receipt",
+        "Segment",
+        "Tool",
+    ),
 }
 """Public names of each module. They are imported on first use, so that a command line that only
 prints its help does not wait for the database and telemetry packages."""
@@ -40,6 +60,7 @@ __all__ = [
     "Context",
     "Conversation",
     "Embedder",
+    "Event",
     "Fact",
     "Hooks",
     "Memory",

@@ -1,8 +1,10 @@
 """Checks of the arguments of public methods, before they reach a thread or a database."""
 
 import inspect
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 from remanence.errors import InvalidArgument, InvalidMessage
 
@@ -28,6 +30,21 @@ def require_texts(**values: object) -> None:
     for name, value in values.items():
         if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
             raise _impossible(name, value, "use a list or tuple of str")
+
+
+def require_choices(known: Collection[str], **values: Sequence[str]) -> None:
+    """Raise `InvalidArgument` for the first value that is not a list or tuple of *known* texts."""
+    require_texts(**values)
+    for name, value in values.items():
+        for text in set(value).difference(known):
+            raise _impossible(name, text, f"known are {', '.join(known)}")
+
+
+def require_http_url(**values: str) -> None:
+    """Raise `InvalidArgument` for the first value that is not a URL of HTTP."""
+    for name, value in values.items():
+        if not _is_http_url(value):
+            raise _impossible(name, value, "use a URL that begins with https:// or http://")
 
 
 def require_count(*, optional: bool = False, **values: object) -> None:
@@ -70,6 +87,14 @@ def require_async(**values: object) -> None:
         is_plain = inspect.isfunction(function) and not inspect.iscoroutinefunction(function)
         if is_plain and getattr(value, "__name__", "") != "<lambda>":
             raise _impossible(name, value, "write async def, as it is awaited")
+
+
+def _is_http_url(value: str) -> bool:
+    try:
+        parts = urlsplit(value)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is not a number, or the host not an address
+        return False
 
 
 def _impossible(name: str, value: object, remedy: str) -> InvalidArgument:

@@ -18,6 +18,7 @@ RemanenceError
 ├── ObservationRejected       an observer's answer was not fit to be kept
 ├── ObservationSkipped        an observation or reflection was left out on purpose
 ├── ModelError                a model call failed
+├── ServiceError              the service cannot be reached, or refused a request of its client
 ├── MissingExtra              an optional package is not installed (also an ImportError)
 └── Closed                    the memory was closed
 """
@@ -133,6 +134,26 @@ class ModelError(RemanenceError):
     ) -> None:
         super().__init__(message)
         self.reason = reason
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ServiceError(RemanenceError):
+    """The service cannot be reached, or refused a request for a reason of its own.
+
+    `status` is that of its answer, None without one; `code` is a short code such as `no_key`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str = "",
+        retry_after_seconds: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
         self.retry_after_seconds = retry_after_seconds
 
 

@@ -1,7 +1,15 @@
 """The facade: a memory, and its opening."""
 
 import importlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime, tzinfo
@@ -12,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 from remanence.api_keys import APIKeys
 from remanence.archive.daily import Consolidation, DailyNotes
 from remanence.arguments import (
+    require_async,
+    require_choices,
     require_count,
     require_moment,
     require_name,
@@ -24,6 +34,7 @@ from remanence.conversation import Conversation
 from remanence.engine.hooks import Hooks
 from remanence.engine.readiness import find_unready
 from remanence.errors import InvalidArgument, InvalidPolicy, NotOpen
+from remanence.events import deliver, follow
 from remanence.forgetting import forget_user
 from remanence.opening import assemble, choose_engine
 from remanence.policy.diagnosis import diagnose, diagnose_budget
@@ -35,8 +46,14 @@ from remanence.runtime import DEFAULT_TENANT, Runtime
 from remanence.settings import Settings, policy_of
 from remanence.stores import open_store
 from remanence.types import (
+    EVENT_TYPES,
+    Backlog,
     Budget,
     ConversationRef,
+    DatabaseSize,
+    Event,
+    EventPage,
+    EventType,
     MemoryState,
     Owner,
     Problem,
@@ -46,6 +63,7 @@ from remanence.types import (
 )
 from remanence.user_export import export_user
 
+BACKLOG_LIMIT = 1_000
 CHECK_PAGE = 200
 
 
@@ -135,27 +153,30 @@ class Memory:
             chosen = replace(
                 chosen, workers=0, model=None, observer_model=None, reflector_model=None
             )
-        plan = policy_of(chosen) if policy is None else policy
-        if not isinstance(plan, Policy):
+        used_policy = policy_of(chosen) if policy is None else policy
+        if not isinstance(used_policy, Policy):
             raise InvalidPolicy(
                 f"policy={policy!r} is not a Policy: use Policy.default(...) or another"
             )
-        time = SystemClock() if clock is None else clock
+        used_clock = SystemClock() if clock is None else clock
 
         async def open_memory(settings: Settings) -> Self:
-            _require_parts(time, model_options, budgets, hooks)
+            _require_parts(used_clock, model_options, budgets, hooks)
             async with AsyncExitStack() as stack:
-                where = settings.url if url is None else url
-                engine = choose_engine(settings, where)
+                database_url = settings.url if url is None else url
+                engine = choose_engine(settings, database_url)
                 store = await open_store(
-                    where, clock=time, durability=settings.durability, read_only=read_only
+                    database_url,
+                    clock=used_clock,
+                    durability=settings.durability,
+                    read_only=read_only,
                 )
                 stack.push_async_callback(store.close)
                 runtime = await assemble(
                     store,
                     settings=settings,
-                    policy=plan,
-                    clock=time,
+                    policy=used_policy,
+                    clock=used_clock,
                     background=await stack.enter_async_context(Background()),
                     observer=observer,
                     reflector=reflector,
@@ -268,6 +289,14 @@ class Memory:
             )
         return tuple(problems)
 
+    async def size(self) -> DatabaseSize:
+        """Return the tables that grow, and what the rules of retention would delete of them.
+
+        Reads the whole database.
+        """
+        self._runtime.check_open()
+        return await self._runtime.pruner.measure()
+
     async def _diagnose(self) -> AsyncIterator[Problem]:
         """Yield what is failing, stuck or overdue by this memory's policy."""
         after: ConversationRef | None = None
@@ -285,11 +314,18 @@ class Memory:
         """Return the reasons why this memory is not ready; empty if it is.
 
         Cheap enough for a probe every few seconds, while `check` reads everything. Background work
-        counts only if this memory does it: not with `workers=0` or a disabled policy.
+        counts only if this memory does it, or shares it as jobs (`engine="procrastinate"`): not with
+        `workers=0` alone or a disabled policy.
         """
         self._runtime.check_open()
-        works = self.policy.enabled and self._runtime.settings.workers > 0
+        settings = self._runtime.settings
+        works = self.policy.enabled and (settings.workers > 0 or settings.engine == "procrastinate")
         return await find_unready(self._store, clock=self.clock, works=works)
+
+    async def backlog(self) -> Backlog:
+        """Return the background work that is due now; cheap enough for a probe, as `unready` is."""
+        self._runtime.check_open()
+        return await self._store.backlog(now=self.clock.now(), limit=BACKLOG_LIMIT)
 
     async def forget_user(self, user: str, *, tenant: str = "default") -> Receipt:
         """Erase a user: conversations, facts, daily notes, blocks, and the name in the ledger.
@@ -304,7 +340,7 @@ class Memory:
         require_text(user=user, tenant=tenant)
         return await forget_user(self._runtime, Owner(tenant, user))
 
-    def export_user(self, user: str, *, tenant: str = "default") -> AsyncIterator[str]:
+    def export_user(self, user: str, *, tenant: str = "default") -> AsyncGenerator[str, None]:
         """Yield everything kept of a user, a line of JSON each.
 
         `line` in each says what it is: `user`, `conversation`, `message`, `segment`, `fact`, `usage`
@@ -313,6 +349,74 @@ class Memory:
         self._runtime.check_open()
         require_text(user=user, tenant=tenant)
         return export_user(self._runtime, Owner(tenant, user))
+
+    def events(
+        self,
+        *,
+        after: int | None = None,
+        tenant: str = "default",
+        conversation: str | None = None,
+        types: Sequence[EventType] = (),
+    ) -> AsyncGenerator[Event, None]:
+        """Yield a tenant's events in order, and wait for more; raises `Closed` with the memory.
+
+        Args:
+            after: the id of the last event that was seen, 0 for all that are kept; by default only
+                events from the first step of the iteration on.
+            tenant: whose events.
+            conversation: only events of this id.
+            types: only these types; by default all.
+        """
+        self._check_events(after, tenant, conversation, types)
+        return follow(self._runtime, tenant, after=after, conversation=conversation, types=types)
+
+    async def read_events(
+        self,
+        *,
+        after: int | None = None,
+        tenant: str = "default",
+        conversation: str | None = None,
+        types: Sequence[EventType] = (),
+        limit: int = 100,
+    ) -> EventPage:
+        """Return up to *limit* events, as for `events`, and the `after` of the next page.
+
+        Without *after* there are none, and the page is that of the newest event. Of each tenant at
+        least the newest 100,000 events are kept.
+        """
+        self._check_events(after, tenant, conversation, types)
+        require_count(limit=limit)
+        return await self._store.events(
+            tenant, after=after, limit=limit, conversation=conversation, types=types
+        )
+
+    async def deliver_events(self, consumer: str, send: Callable[[Event], Awaitable[None]]) -> None:
+        """Call *send* with each event of all tenants, in order for each tenant, until cancelled.
+
+        Every event is sent at least once: one whose call raises is sent again, at growing
+        intervals. The database keeps how far the *consumer* of this name has got, also over a
+        restart; a new one begins with the oldest event that is kept.
+
+        Raises:
+            Closed: the memory was closed.
+        """
+        self._runtime.check_open()
+        require_text(consumer=consumer)
+        require_async(send=send)
+        await deliver(self._runtime, consumer, send)
+
+    def _check_events(
+        self,
+        after: int | None,
+        tenant: str,
+        conversation: str | None,
+        types: Sequence[EventType],
+    ) -> None:
+        self._runtime.check_open()
+        require_count(after=after, optional=True)
+        require_text(tenant=tenant)
+        require_text(conversation=conversation, optional=True)
+        require_choices(EVENT_TYPES, types=types)
 
     async def backup(self, path: str | Path) -> None:
         """Copy the database to a new file, as of one instant, while everybody reads and writes.

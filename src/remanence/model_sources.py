@@ -11,8 +11,17 @@ from remanence.errors import InvalidPolicy
 from remanence.facts import ExtractiveFacts, ModelFacts
 from remanence.observers.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.observers.llm import ModelObserver, ModelReflector
+from remanence.pacing import compute_in_slices
 from remanence.policy.policy import Policy
-from remanence.protocols import CountTokens, FactExtractor, Model, ModelRequest, Observer, Reflector
+from remanence.protocols import (
+    Compute,
+    CountTokens,
+    FactExtractor,
+    Model,
+    ModelRequest,
+    Observer,
+    Reflector,
+)
 from remanence.providers import MeteredModel, ModelOptions, ModelSource, open_model
 from remanence.providers.spec import can_continue
 from remanence.settings import Settings
@@ -26,7 +35,7 @@ class ObserverFactory:
     """Makes the observer, the reflector and the extractor of a memory.
 
     Each comes from its own source, or else from *model*, or else is the embedded one; no model is
-    opened for one that is never used. Models report the usage of each call to `record`, and of each
+    opened for one that is never used. The embedded ones run by *compute*. Models report the usage of each call to `record`, and of each
     answer also to `compare`, with the estimate of `count`; neither blocks nor raises.
     """
 
@@ -39,6 +48,7 @@ class ObserverFactory:
     options: ModelOptions
     budgets: Budgets
     model: "ModelSource | None" = None
+    compute: Compute = compute_in_slices
 
     async def observer(self, source: "Observer | ModelSource | None") -> Observer:
         """Return the observer for *source*.
@@ -50,7 +60,7 @@ class ObserverFactory:
         own = source or self.settings.observer_model
         chosen = own or self.model
         if chosen is None or not self.policy.enabled:
-            observer: Observer = ExtractiveObserver()
+            observer: Observer = ExtractiveObserver(self.compute)
         elif isinstance(chosen, ModelObserver):
             observer = chosen.asking(self._meter(chosen.model))
         elif isinstance(chosen, Observer):
@@ -62,7 +72,9 @@ class ObserverFactory:
             _check_continuation(observer)
         if not self.budgets or isinstance(observer, ExtractiveObserver):
             return observer
-        instead = ExtractiveObserver() if self.settings.over_budget == "extractive" else None
+        instead = (
+            ExtractiveObserver(self.compute) if self.settings.over_budget == "extractive" else None
+        )
         return BudgetedObserver(observer, instead=instead, budgets=self.budgets)
 
     async def reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
@@ -70,7 +82,7 @@ class ObserverFactory:
         own = source or self.settings.reflector_model
         chosen = own or self.model
         if chosen is None or not self._reflects:
-            return ExtractiveReflector()
+            return ExtractiveReflector(self.compute)
         if isinstance(chosen, ModelReflector):
             reflector: Reflector = chosen.asking(self._meter(chosen.model))
         elif isinstance(chosen, Reflector):
@@ -80,14 +92,16 @@ class ObserverFactory:
             reflector = await self._ask(ModelReflector, chosen, key)
         if not self.budgets or isinstance(reflector, ExtractiveReflector):
             return reflector
-        instead = ExtractiveReflector() if self.settings.over_budget == "extractive" else None
+        instead = (
+            ExtractiveReflector(self.compute) if self.settings.over_budget == "extractive" else None
+        )
         return BudgetedReflector(reflector, instead=instead, budgets=self.budgets)
 
     async def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
         """Return the extractor for *source*; errors as above."""
         chosen = source or self.model
         if chosen is None or not self._reflects:
-            return ExtractiveFacts()
+            return ExtractiveFacts(self.compute)
         if isinstance(chosen, FactExtractor):
             return chosen
         facts = await self._ask(ModelFacts, chosen, self._key_variable(source, None))

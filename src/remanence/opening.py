@@ -19,11 +19,14 @@ from remanence.engine.leases import Leases
 from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.local import LocalEngine
 from remanence.engine.reconciler import Reconciler
+from remanence.engine.retention import Pruner, retention_rules
 from remanence.engine.segment_writer import SegmentWriter
 from remanence.engine.turns import Turns
 from remanence.errors import InvalidPolicy, MissingExtra
 from remanence.facts.extraction import Extraction
 from remanence.model_sources import ObserverFactory
+from remanence.observers.process_pool import ProcessPool
+from remanence.pacing import compute_in_slices
 from remanence.policy.policy import Policy
 from remanence.protocols import Engine, FactExtractor, FactVectors, Observer, Reflector, Store
 from remanence.providers import ModelOptions, ModelSource
@@ -100,9 +103,12 @@ async def assemble(
         InvalidPolicy, ModelError: a part cannot be made.
     """
     ledger, calibrator, live_prompts = Ledger(store), Calibrator(), LivePrompts()
-    spending = Budgets(settings.budgets if budgets is None else budgets, ledger=ledger, clock=clock)
+    limits = settings.budgets if budgets is None else budgets
+    pruner = Pruner(store=store, clock=clock, rules=retention_rules(settings, limits))
+    spending = Budgets(limits, ledger=ledger, events=store, clock=clock)
     connections = Connections()
     counter = counter_for(policy.token_counter or policy.model)
+    pool = _process_pool(settings, policy)
     factory = ObserverFactory(
         policy=policy,
         settings=settings,
@@ -113,6 +119,7 @@ async def assemble(
         options=(model_options or TRIED_ONCE).with_connections(connections),
         budgets=spending,
         model=model or settings.model,
+        compute=pool or compute_in_slices,
     )
     segment_writer = SegmentWriter(
         store=store,
@@ -148,6 +155,8 @@ async def assemble(
             seconds=settings.lease_seconds,
         ),
         backoff=Backoff(store=store, policy=policy, clock=clock),
+        pruner=pruner,
+        parallel_slices=settings.parallel_slices,
     )
     daily = None
     if settings.daily_directory is not None:
@@ -185,10 +194,17 @@ async def assemble(
         indexer=indexer,
         fact_vectors=fact_vectors,
         daily=daily,
+        pruner=pruner,
+        pool=pool,
         live_prompts=live_prompts,
         connections=connections,
         all_users=all_users,
     )
+
+
+def _process_pool(settings: Settings, policy: Policy) -> ProcessPool | None:
+    count = settings.observer_processes
+    return ProcessPool(count, counter=policy.token_counter or policy.model) if count else None
 
 
 def _expand(directory: str) -> Path:

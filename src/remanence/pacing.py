@@ -3,10 +3,11 @@
 import asyncio
 import threading
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+_R = TypeVar("_R")
 _T = TypeVar("_T")
 _SLICE_SECONDS = 0.001
 _REST_SECONDS = 0.001
@@ -77,3 +78,8 @@ async def in_slices(steps: Generator[None, None, _T]) -> _T:
             return result
         if pacer.is_due():
             await pacer.pause()
+
+
+async def compute_in_slices(steps: Callable[[_R], Generator[None, None, _T]], request: _R) -> _T:
+    """Compute in this process, in slices."""
+    return await in_slices(steps(request))

@@ -1,18 +1,23 @@
 """Protocols of all replaceable parts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from remanence.background import Background
 from remanence.types import (
     APIKey,
     Appended,
+    Backlog,
+    BudgetState,
     ConversationRef,
     Draft,
     Erased,
     Erasure,
+    Event,
+    EventPage,
+    EventType,
     Fact,
     FactChanges,
     FactDraft,
@@ -27,10 +32,13 @@ from remanence.types import (
     NoteFormat,
     Owner,
     Problem,
+    Pruned,
     Purpose,
     RecallFilter,
+    Retention,
     Segment,
     Snapshot,
+    TableSize,
     Usage,
     UsageTotal,
     VectorTask,
@@ -132,6 +140,18 @@ class FactExtractor(Protocol):
     def name(self) -> str: ...
 
     async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]: ...
+
+
+Request = TypeVar("Request", ObserveRequest, ReflectRequest, ExtractRequest)
+Result = TypeVar("Result")
+
+
+class Compute(Protocol):
+    """Runs a function that yields between small steps on a request, and returns its result."""
+
+    async def __call__(
+        self, steps: Callable[[Request], Generator[None, None, Result]], request: Request, /
+    ) -> Result: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,6 +359,9 @@ class WorkQueue(Protocol):
         does an append that brings the tape above `look_tokens`.
         """
 
+    async def backlog(self, *, now: datetime, limit: int) -> Backlog:
+        """The first *limit* looks that are due, also those that are worked on; read by an index."""
+
     async def rest(self, state: MemoryState, *, at: datetime | None, tokens: int) -> bool:
         """Plan the next look: at a time (None: at none), or when the tape has more than *tokens*.
 
@@ -470,6 +493,42 @@ class UsageLog(Protocol):
         """Return the matching calls, summed by purpose and model, in the order of their names."""
 
 
+class EventLog(Protocol):
+    """Reports of committed changes, each written in the transaction of its change.
+
+    Of each tenant at least the newest 100,000 are kept. The order of a tenant's ids is that of the
+    commits: an event is never seen before one with a smaller id.
+    """
+
+    async def events(
+        self,
+        tenant: str,
+        *,
+        after: int | None,
+        limit: int,
+        conversation: str | None = None,
+        types: Sequence[EventType] = (),
+    ) -> EventPage:
+        """Return a tenant's events above *after* that match; with None only the newest id."""
+
+    async def pending_events(self, consumer: str, *, limit: int) -> tuple[Event, ...]:
+        """Return up to *limit* events of each tenant that were not delivered to *consumer*.
+
+        Of many tenants, those of the first hundred that have such events.
+        """
+
+    async def mark_delivered(self, consumer: str, event: Event) -> None:
+        """Keep that an event, and those of its tenant before it, were delivered to *consumer*.
+
+        A later event that was delivered already stays so.
+        """
+
+    async def record_budget(
+        self, ref: ConversationRef, state: BudgetState, *, at: datetime
+    ) -> None:
+        """Report that a conversation reached the limit of a budget, if it is still there."""
+
+
 class KeyStore(Protocol):
     """The keys of clients of the service."""
 
@@ -484,6 +543,32 @@ class KeyStore(Protocol):
 
     async def revoke_key(self, key_id: str, *, at: datetime) -> bool:
         """Revoke a key; return false if there is none that was not revoked."""
+
+
+class PrunedStore(Protocol):
+    """Deletion of rows that rules of retention do not keep.
+
+    Live segments, messages and cursors stay as they are, and so does what is younger than a day.
+    """
+
+    async def prune(
+        self, states: Sequence[MemoryState], rules: Retention, *, at: datetime, limit: int
+    ) -> Pruned:
+        """Delete at most *limit* rows of each kind of these conversations, oldest first."""
+
+    async def prune_usage(self, rules: Retention, *, at: datetime, limit: int) -> int:
+        """Delete at most *limit* model calls from the ledger, oldest first; return their number."""
+
+    async def prunable(
+        self, states: Sequence[MemoryState], rules: Retention, *, at: datetime
+    ) -> Pruned:
+        """Count what `prune` would delete, had it no limit."""
+
+    async def prunable_usage(self, rules: Retention, *, at: datetime) -> int:
+        """Count what `prune_usage` would delete, had it no limit."""
+
+    async def table_sizes(self) -> tuple[TableSize, ...]:
+        """Return the sizes of the tables that grow, the largest first; reads the whole database."""
 
 
 @runtime_checkable
@@ -507,7 +592,9 @@ class Store(
     FactStore,
     VectorIndex,
     UsageLog,
+    EventLog,
     KeyStore,
+    PrunedStore,
     Protocol,
 ):
     """The durable tape and the data derived from it.

@@ -13,11 +13,13 @@ from remanence.costs.budgets import Budgets
 from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
 from remanence.engine.live_prompts import LivePrompts
+from remanence.engine.retention import Pruner
 from remanence.engine.segment_writer import SegmentWriter
 from remanence.engine.turns import Turns
 from remanence.errors import Closed
 from remanence.facts.api import Facts
 from remanence.files import safe_name
+from remanence.observers.process_pool import ProcessPool
 from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, Engine, FactVectors, Store
 from remanence.providers.connections import Connections
@@ -49,6 +51,8 @@ class Runtime:
     indexer: VectorIndexer | None
     fact_vectors: FactVectors | None
     daily: DailyNotes | None
+    pruner: Pruner
+    pool: ProcessPool | None
     live_prompts: LivePrompts
     connections: Connections
     all_users: bool
@@ -97,6 +101,8 @@ class Runtime:
         seconds = self.settings.shutdown_timeout_seconds
         async with self.connections:
             await self.engine.close(timeout_seconds=seconds)
+            if self.pool is not None:
+                self.pool.close()
             if self.indexer is not None:
                 await self.indexer.close()
             await self.ledger.close(timeout_seconds=seconds)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ from remanence.stores.rows import encode_content
 from remanence.types import Message, Owner
 
 
-async def export_user(runtime: Runtime, owner: Owner) -> AsyncIterator[str]:
+async def export_user(runtime: Runtime, owner: Owner) -> AsyncGenerator[str, None]:
     """Yield a line for each conversation, message, segment, fact, sum of calls and daily file."""
     yield _line("user", {"tenant": owner.tenant, "user": owner.user, "at": runtime.clock.now()})
     async for ref in conversations_of(runtime, owner):

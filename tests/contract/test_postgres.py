@@ -1,22 +1,21 @@
 """The contract of stores on PostgreSQL, and what only a server does: cut, cancel and wait."""
 
 import asyncio
-import tempfile
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
-from tests.postgres import empty, until
+from tests.postgres import empty, losing_commits, until
 
+from remanence.clock import SystemClock
 from remanence.errors import InvalidMessage, StoreError, StoreUnavailable
 from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.store import SQLStore, write_method
+from remanence.testing import FixedClock
 from remanence.testing.store_contract import OpenStore, StoreContract
 from remanence.testing.store_contract.samples import expect_state, observation, tape
 from remanence.types import ConversationRef, Message
@@ -48,56 +47,23 @@ def waiting(server: psycopg.Connection) -> int:
     return row[0] if row else 0
 
 
-@asynccontextmanager
-async def losing_the_answer_to_a_commit(database: str) -> AsyncIterator[tuple[str, list[bool]]]:
-    """Yield the URL of a proxy, and a list: each item cuts a connection after its next commit."""
-    parts = psycopg.conninfo.conninfo_to_dict(database)
-    target = f"{parts['host']}/.s.PGSQL.{parts.get('port') or 5432}"
-    cuts: list[bool] = []
-    relays: set[asyncio.Task[None]] = set()
-
-    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        relays.add(task)
-        from_server, to_server = await asyncio.open_unix_connection(target)
-
-        async def answer() -> None:
-            while data := await from_server.read(65_536):
-                if is_cut:
-                    break
-                writer.write(data)
-            writer.close()
-
-        is_cut = False
-        answering = asyncio.create_task(answer())
-        while data := await reader.read(65_536):
-            is_cut = b"COMMIT" in data and bool(cuts) and cuts.pop()
-            to_server.write(data)
-        to_server.close()
-        await answering
-        await to_server.wait_closed()
-        await writer.wait_closed()
-
-    with tempfile.TemporaryDirectory(prefix="pg") as folder:
-        proxy = await asyncio.start_unix_server(relay, Path(folder) / ".s.PGSQL.5432")
-        async with proxy:
-            user = f"user={parts['user']}&password={parts.get('password') or ''}"
-            yield f"postgresql:///{parts['dbname']}?host={folder}&port=5432&{user}", cuts
-            await asyncio.wait(relays)
+async def commit() -> bool:
+    """The fate of a commit that takes effect."""
+    return True
 
 
 async def test_an_append_whose_commit_got_no_answer_is_written_once(database: str) -> None:
     empty(database)
-    async with losing_the_answer_to_a_commit(database) as (url, cuts):
+    fates: list[Callable[[], Awaitable[bool]]] = []
+    async with losing_commits(database, fates) as url:
         store = await open_store(url)
         await store.append(REF, [hello("one")], user=None)
-        cuts.append(True)
+        fates.append(commit)
         appended = await store.append(REF, [hello("two")], user=None)
         stored = await store.messages(REF, after=0, limit=None)
         await store.close()
 
-    assert cuts == []
+    assert fates == []
     assert [message.text for message in stored] == ["one", "two"]
     assert appended.messages == stored[1:]
 
@@ -182,6 +148,26 @@ async def test_a_look_that_is_planned_during_an_append_is_kept(
     assert (was_planned, after.look_at) in [(True, look_at), (False, None)]
 
 
+async def test_no_event_is_seen_before_an_earlier_one_that_is_not_committed_yet(
+    store: Store, server: psycopg.Connection
+) -> None:
+    state = await tape(store, 2)
+    with server.transaction():  # another process's event, about to be committed
+        server.execute("INSERT INTO event_counters (tenant, last) VALUES ('default', 1)")
+        server.execute(
+            "INSERT INTO events (tenant, id, type, at, data) VALUES ('default', 1, 'facts', %s, '{}')",
+            (datetime(2027, 1, 4, tzinfo=UTC).isoformat(),),
+        )
+        commit = asyncio.create_task(store.commit_observation(state, observation(1, 2)))
+        await until(lambda: waiting(server) == 1)
+        seen = await store.events("default", after=0, limit=10)
+    expect_state(await commit)
+
+    after = await store.events("default", after=seen.last, limit=10)
+    assert seen.events == ()
+    assert [(event.id, event.type) for event in after.events] == [(1, "facts"), (2, "observed")]
+
+
 async def index_next(store: Store) -> int | None:
     """Store the vectors of the next task; return the key that it ends at."""
     task = await store.next_vector_task("one")
@@ -247,3 +233,33 @@ async def test_reading_creates_no_tables(store: Store, database: str) -> None:
             connection.execute("DROP SCHEMA elsewhere CASCADE")
 
     assert found == []
+
+
+class FastClock(SystemClock):
+    """The clock of a machine that is an hour ahead."""
+
+    def machine_time(self) -> datetime:
+        return super().machine_time() + timedelta(hours=1)
+
+
+async def test_a_machine_whose_clock_is_ahead_goes_by_the_time_of_the_server(
+    store: Store, database: str
+) -> None:
+    assert store is not None
+    clock = FastClock()
+    ahead = await open_store(database, clock=clock)
+    (message,) = (await ahead.append(REF, [hello()], user=None)).messages
+    await ahead.close()
+
+    assert message.created_at is not None
+    for time in (message.created_at, clock.now()):
+        assert abs(time - SystemClock().now()) < timedelta(minutes=30)
+
+
+async def test_a_clock_that_is_given_for_tests_is_left_alone(store: Store, database: str) -> None:
+    assert store is not None
+    fixed = await open_store(database, clock=FixedClock())
+    (message,) = (await fixed.append(REF, [hello()], user=None)).messages
+    await fixed.close()
+
+    assert message.created_at == FixedClock().now()

@@ -15,7 +15,7 @@ from remanence.engine.procrastinate import make_engine
 from remanence.errors import InvalidMessage
 from remanence.protocols import Store
 from remanence.stores import open_store
-from remanence.testing import ScriptedObserver
+from remanence.testing import FixedClock, ScriptedObserver
 from remanence.testing.engine_contract import POLICY, EngineContract, turns
 from remanence.testing.store_contract import OpenStore
 from remanence.types import ConversationRef, Message
@@ -112,6 +112,24 @@ async def test_a_process_works_on_jobs_that_another_deferred(
     assert observer.requests
 
 
+async def test_a_process_without_workers_is_not_ready_while_no_worker_takes_its_jobs(
+    database: str, server: psycopg.Connection
+) -> None:
+    clock = FixedClock(SystemClock().now())
+    settings = Settings(engine="procrastinate", workers=0)
+    async with Memory.open(database, policy=POLICY, settings=settings, clock=clock) as memory:
+        await memory.conversation("a").append(*turns(12))
+        at_first = await memory.unready()
+        clock.advance(301)
+        stuck = await memory.unready()
+        async with working(database):
+            await all_done(server)
+        done = await memory.unready()
+
+    assert at_first == done == ()
+    assert [reason.code for reason in stuck] == ["overdue"]
+
+
 async def test_work_whose_job_was_lost_is_found(database: str, server: psycopg.Connection) -> None:
     await append_unobserved(database)
     server.execute("DELETE FROM procrastinate_jobs")
@@ -150,3 +168,16 @@ async def test_a_process_that_was_taken_for_dead_works_on(
         await all_done(server)
 
     assert observer.requests
+
+
+async def test_a_sweep_for_retention_is_a_job(database: str, server: psycopg.Connection) -> None:
+    await append_unobserved(database)
+    settings = Settings(engine="procrastinate", log_keep_days=30)
+    async with Memory.open(database, policy=POLICY, settings=settings) as memory:
+        await memory.conversation("a").flush()
+        server.execute("UPDATE journal SET at = '2020' || substr(at, 5)")
+        server.execute(
+            "INSERT INTO procrastinate_jobs (queue_name, task_name, args) "
+            "VALUES ('remanence', 'remanence.retention', '{\"timestamp\": 0}')"
+        )
+        await until(lambda: server.execute("SELECT count(*) FROM journal").fetchone() == (1,))

@@ -11,7 +11,7 @@ import pytest
 from remanence import Memory, Policy
 from remanence.testing import check_coverage, check_tiling
 
-KILLS = int(os.environ.get("REMANENCE_CRASH_KILLS", "40")) // 4
+KILLS = int(os.environ.get("REMANENCE_TEST_KILLS", "40")) // 4
 LIVES_OF_A_FILE = 10
 MESSAGES = 60
 

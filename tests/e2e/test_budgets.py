@@ -148,7 +148,7 @@ def test_budgets_come_from_the_settings_and_what_they_measure_is_shown(
     assert "USD in all" in table
     assert "conversation budget" in cli("inspect", "trip").stdout
     assert "scope" in cli("config", "show").stdout
-    assert "no such model call" in cli("usage", "--user", "bo").stdout
+    assert "no model call to show" in cli("usage", "--user", "bo").stdout
 
     unknown = cli("usage", "trap")
     assert unknown.returncode != 0

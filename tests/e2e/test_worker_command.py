@@ -13,7 +13,7 @@ from subprocess import CompletedProcess
 import httpx2
 import psycopg
 import pytest
-from tests.postgres import new_database, until
+from tests.postgres import new_database, until, url_of
 
 from remanence import Memory, Message, Policy, Settings
 
@@ -64,10 +64,12 @@ async def test_a_worker_does_the_work_of_another_process_and_ends_when_it_is_tol
             await until(lambda: bool(connection.execute(observed).fetchall()))
         async with httpx2.AsyncClient(trust_env=False) as http:
             answered = await http.get(probed)
+            metrics = await http.get(probed.replace("readyz", "metrics"))
         process.send_signal(signal.SIGTERM)
         code = await process.wait()
 
     assert (answered.status_code, answered.json()["status"]) == (200, "ready")
+    assert 'remanence_segments_committed_total{generation="0"}' in metrics.text
     assert code == 0
 
 
@@ -107,12 +109,6 @@ def test_a_worker_creates_no_tables(cli: Cli, database: str) -> None:
             connection.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'").fetchall()
             == []
         )
-
-
-def url_of(database: str, **changes: str) -> str:
-    parts = psycopg.conninfo.conninfo_to_dict(database) | changes
-    options = "&".join(f"{name}={value}" for name, value in parts.items() if name != "dbname")
-    return f"postgresql:///{parts['dbname']}?{options}"
 
 
 @pytest.mark.postgres

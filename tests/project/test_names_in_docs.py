@@ -21,7 +21,10 @@ PATH = re.compile(r"(?:[\w-]+/)+(?:[\w.-]+)?|[\w-]+\.py")
 MODULE = re.compile(r"remanence(?:\.\w+)+")
 SETTINGS_FILES = {"remanence.json", "remanence.toml"}
 TELEMETRY = {
-    *re.findall(r'"(remanence\.[\w.]+)"', (SOURCE / "telemetry.py").read_text(encoding="utf-8")),
+    *re.findall(
+        r'"(remanence\.[\w.]+)"',
+        "".join(file.read_text(encoding="utf-8") for file in SOURCE.glob("telemetry/*.py")),
+    ),
     *(f"remanence.{step}" for step in get_args(StepName)),
 }
 

@@ -96,10 +96,11 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_the_page_on_metrics_names_every_metric_and_no_other() -> None:
-    source = (ROOT / "src" / "remanence" / "telemetry.py").read_text(encoding="utf-8")
-    made = set(re.findall(r'_meter\.create_\w+\(\s*"([^"]+)"', source))
-    page = (DOCS / "metrics.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`remanence\..*?`) \| ", page, re.MULTILINE)
+    files = (ROOT / "src" / "remanence" / "telemetry").glob("*.py")
+    source = "".join(file.read_text(encoding="utf-8") for file in files)
+    made = set(re.findall(r'(?:_meter\.create_\w+|_gauge)\(\s*"([^"]+)"', source))
+    page = (DOCS / "metrics.md").read_text(encoding="utf-8").partition("## Traces")[0]
+    rows = re.findall(r"^\| (`(?:remanence|gen_ai)\..*?`) \| ", page, re.MULTILINE)
     named: set[str] = set()
     for row in rows:
         first, *more = re.findall(r"`([^`]+)`", row)

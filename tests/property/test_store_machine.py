@@ -24,13 +24,22 @@ from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.testing.clock import START, FixedClock
 from remanence.testing.invariants import check_tiling
-from remanence.types import ConversationRef, Failure, MemoryState, Message, Segment
+from remanence.types import (
+    ConversationRef,
+    Failure,
+    Keep,
+    MemoryState,
+    Message,
+    Retention,
+    Segment,
+)
 
 T = TypeVar("T")
 
 REFS = [ConversationRef("default", "a"), ConversationRef("default", "b")]
 HANDLES = st.integers(0, 1)
 REFUSED = "refused"
+ONE_DAY = Keep(days=1)
 
 
 @dataclass
@@ -46,6 +55,7 @@ class Tape:
     reflected: int = 0
     tail: int = 1
     version: int = 0
+    oldest_entry: int = 1
 
     def sum_tokens(self, seq: int) -> int:
         return sum(message.tokens for message in self.messages[:seq])
@@ -237,6 +247,16 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.run(self.stores[handle].delete(ref)) == (ref in self.tapes)
         self.tapes.pop(ref, None)
 
+    @rule(handle=HANDLES, state=states)
+    def prune(self, handle: int, state: MemoryState) -> None:
+        rules, years_later = Retention(superseded=ONE_DAY, log=ONE_DAY), START + timedelta(days=999)
+        self.run(self.stores[handle].prune([state], rules, at=years_later, limit=1_000))
+
+        tape = self.current(state)
+        if tape is not None:
+            tape.every = [segment.id for segment in tape.live]
+            tape.oldest_entry = max(1, tape.version)
+
     @rule(handle=HANDLES)
     def reopen(self, handle: int) -> None:
         self.run(self.stores[handle].close())
@@ -287,7 +307,9 @@ class StoreMachine(RuleBasedStateMachine):
         assert state.observed_sum_tokens == tape.sum_tokens(tape.observed)
         assert state.active_sum_tokens == tape.sum_tokens(tape.active)
         assert state.tail_sum_tokens == tape.sum_tokens(tape.tail - 1)
-        assert [entry.version for entry in await store.log(ref)] == list(range(1, tape.version + 1))
+        assert [entry.version for entry in await store.log(ref)] == list(
+            range(tape.oldest_entry, tape.version + 1)
+        )
         assert {segment.id for segment in await store.segments(ref, live=False)} == set(tape.every)
 
 

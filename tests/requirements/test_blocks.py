@@ -357,8 +357,8 @@ def test_blocks_are_exported_and_imported_from_the_command_line(cli: Cli, tmp_pa
     assert cli("replay", transcript, "--db", urls[1]).returncode == 0
 
     exported = cli("export", "trip", "--to", tmp_path / "blocks", "--db", urls[0], "--json")
-    imported = cli("import", "trip", "--from", tmp_path / "blocks", "--db", urls[1], "--json")
-    again = cli("import", "trip", "--from", tmp_path / "blocks", "--db", urls[1])
+    imported = cli("import-notes", "trip", "--from", tmp_path / "blocks", "--db", urls[1], "--json")
+    again = cli("import-notes", "trip", "--from", tmp_path / "blocks", "--db", urls[1])
     missing = cli("export", "nope", "--to", tmp_path / "blocks", "--db", urls[0])
 
     count = json.loads(exported.stdout)["exported"]

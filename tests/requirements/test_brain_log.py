@@ -322,7 +322,7 @@ async def test_a_turn_is_over_before_the_observer_that_it_started(
     assert stored[-1].seq == 76
     assert len(context.messages) == 76
     assert [request.messages[-1].seq for request in observer.requests] == [76]
-    [record] = [record for record in caplog.records if "overloaded" in record.getMessage()]
+    [record] = [record for record in caplog.records if "failed (error" in record.getMessage()]
     assert "session-1" in record.getMessage()
 
 

@@ -187,7 +187,7 @@ async def test_a_failing_observer_is_logged_raw_messages_serve_and_it_is_tried_a
 
     assert seqs(meanwhile) == list(range(1, 13))
     assert any("session-1" in record.message for record in caplog.records)
-    assert any("rate limit" in record.message for record in caplog.records)
+    assert any("rate_limit" in record.message for record in caplog.records)
     assert state.observed_seq == 12
     assert state.failures == 0
 

@@ -532,7 +532,7 @@ async def test_without_a_model_the_working_tier_grows_and_a_warning_is_logged(
 
     assert seqs(context) == list(range(1, 101))
     assert context.stats.working_tokens > 30_000
-    assert any("no model is available" in record.message for record in caplog.records)
+    assert any("observe of conversation" in record.message for record in caplog.records)
 
 
 @pytest.mark.req("Z-71", "Z-72", "Z-75")

@@ -91,7 +91,10 @@ def _event(block: str) -> tuple[str, dict[str, object]]:
 @asynccontextmanager
 async def served(app: FastAPI) -> AsyncIterator[Client]:
     """The application on a free port of loopback."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    # With its protocol named, small answers are sent at once.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
+    listening.listen()
     server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="warning"))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     async with asyncio.TaskGroup() as group:

@@ -103,6 +103,8 @@ async def test_no_route_shows_another_tenant_anything(client: Client, memory: Me
     stranger = header(await memory.keys.create("other", tenant="rival", scopes=ALL))
     before = await memory.conversation("trip", tenant="acme", user="ana").state()
     for method, path in await routes(client):
+        if path == "/v1/events":
+            continue  # a stream without an end: see test_events.py
         named = await call(client, method, path, stranger, tenant="acme")
         unnamed = await call(client, method, path, stranger)
         for response in (named, unnamed):
@@ -132,6 +134,7 @@ async def test_a_key_opens_its_tenant_without_naming_it(client: Client, memory: 
         ("erase", "DELETE", CONVERSATION),
         ("erase", "GET", "/v1/users/ana/export"),
         ("erase", "DELETE", "/v1/users/ana"),
+        ("erase", "GET", "/v1/users/ana%0A/export"),
     ],
 )
 async def test_a_key_may_do_what_its_scopes_say(
@@ -143,8 +146,17 @@ async def test_a_key_may_do_what_its_scopes_say(
     granted = header(await memory.keys.create("yes", tenant="acme", scopes=only))
     refused = await call(client, method, path, without)
     assert refused.status_code == 403
-    assert f"may not {scope}" in refused.json()["detail"]
+    assert f"the scope '{scope}'" in refused.json()["detail"]
     assert (await call(client, method, path, granted)).is_success
+
+
+async def test_a_key_that_may_only_read_reaches_no_provider(
+    client: Client, memory: Memory, upstream: ModelServer
+) -> None:
+    reader = header(await memory.keys.create("reader", tenant="acme", scopes=("read",)))
+    for path in ("/openai/v1/files", "/anthropic/v1/context"):
+        assert (await client.get(path, **reader)).status_code == 403
+    assert upstream.received == []
 
 
 async def test_the_proxy_sends_no_key_of_ours_on(
@@ -154,13 +166,18 @@ async def test_the_proxy_sends_no_key_of_ours_on(
     path, body = "openai/v1/chat/completions", {"model": "m"}
     messages = [{"role": "user", "content": "Which gate?"}]
     named = {"x-remanence-conversation": "proxied"}
-    for headers in (header(key), {"x-remanence-key": key.token, "authorization": "Bearer own"}):
+    for headers in (
+        header(key),
+        {"authorization": f"bearer {key.token}"},
+        {"x-api-key": key.token},
+        {"x-remanence-key": key.token, "authorization": "Bearer own"},
+    ):
         response = await client.http.post(
             path, json={**body, "messages": messages}, headers={**headers, **named}
         )
         assert response.status_code == 200
     assert [received.headers["authorization"] for received in upstream.received] == [
-        "Bearer key-of-the-server",
+        *["Bearer key-of-the-server"] * 3,
         "Bearer own",
     ]
     assert all(key.token not in str(received.headers) for received in upstream.received)
@@ -172,6 +189,17 @@ async def test_health_needs_no_key(client: Client) -> None:
         assert (await client.get(path)).status_code == 200
 
 
+async def test_metrics_need_a_key_with_a_scope_of_their_own(client: Client, memory: Memory) -> None:
+    app = header(await memory.keys.create("app", tenant="acme", scopes=ALL))
+    prometheus = header(await memory.keys.create("prometheus", scopes=["metrics"]))
+    statuses = [
+        (await client.get(path, **headers)).status_code
+        for headers in ({}, app, prometheus)
+        for path in ("/metrics", "/v1/conversations")
+    ]
+    assert statuses == [401, 401, 403, 200, 200, 403]
+
+
 async def test_a_token_is_in_no_file(tmp_path: Path) -> None:
     async with Memory.open(f"sqlite:///{tmp_path}/memory.db") as memory:
         key = await memory.keys.create("app")
@@ -179,3 +207,18 @@ async def test_a_token_is_in_no_file(tmp_path: Path) -> None:
         assert key.token.split("_")[2] not in repr(key.key)
     secret = key.token.split("_", 2)[2].encode()
     assert secret not in (tmp_path / "memory.db").read_bytes()
+
+
+async def test_each_tenant_may_have_a_key_of_its_own_for_the_provider(
+    memory: Memory, upstream: ModelServer
+) -> None:
+    keys = {"acme": "key-of-acme"}
+    app = create_app(memory, auth=by_key(memory.keys), openai_url=upstream.url, openai_key=keys.get)
+    async with served(app) as client:
+        for tenant in ("acme", "other"):
+            await client.http.get(
+                "/openai/v1/models", headers=header(await memory.keys.create("a", tenant=tenant))
+            )
+
+    sent = [request.headers.get("authorization") for request in upstream.received]
+    assert sent == ["Bearer key-of-acme", None]

@@ -8,6 +8,7 @@ import pytest
 from tests.server.conftest import Client, Speaker, served
 
 from remanence import Memory
+from remanence.server.access import by_key
 from remanence.server.app import create_app
 from remanence.server.run import PatientProtocol, serve
 
@@ -41,6 +42,55 @@ async def test_a_body_that_does_not_arrive_is_refused_and_its_connection_closed(
 
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"0.1 s" in answer
+
+
+async def test_a_page_of_another_site_may_use_the_service_only_if_it_is_named(
+    memory: Memory,
+) -> None:
+    named = "https://app.example.com"
+    async with served(create_app(memory, allowed_origins=[named])) as client:
+        host = f"http://{client.http.base_url.host}:{client.http.base_url.port}"
+        answers = {
+            origin: await client.get("/v1/conversations", origin=origin)
+            for origin in (named, host, "https://evil.example.com", "null")
+        }
+        preflight = await client.http.options(
+            "/v1/conversations",
+            headers={"origin": named, "access-control-request-method": "POST"},
+        )
+
+    statuses = [answer.status_code for answer in answers.values()]
+    assert statuses == [200, 200, 403, 403]
+    assert answers[named].headers["access-control-allow-origin"] == named
+    assert "--allowed-origin" in answers["null"].json()["detail"]
+    assert preflight.headers["access-control-allow-origin"] == named
+
+
+async def test_requests_beyond_the_rate_are_refused_with_the_time_to_wait(memory: Memory) -> None:
+    async with served(create_app(memory, requests_per_minute=2)) as client:
+        answers = [await client.get("/v1/conversations") for _ in range(3)]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert 1 <= int(answers[-1].headers["retry-after"]) <= 30
+    assert "2 requests a minute" in answers[-1].json()["detail"]
+
+
+async def test_each_key_has_a_rate_of_its_own(memory: Memory) -> None:
+    keys = [await memory.keys.create("app", tenant="acme") for _ in range(2)]
+    app = create_app(memory, auth=by_key(memory.keys), requests_per_minute=1)
+    async with served(app) as client:
+        headers = [{"x-remanence-key": key.token} for key in (*keys, keys[0])]
+        answers = [await client.get("/v1/conversations", **each) for each in headers]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+
+
+async def test_a_request_brings_a_bounded_number_of_messages(client: Client) -> None:
+    messages = [{"role": "user", "content": "Hi."}] * 1_001
+    refused = await client.post("/v1/conversations/a/messages", messages=messages)
+
+    assert refused.status_code == 422
+    assert "1000" in refused.json()["detail"]
 
 
 class HastyProtocol(PatientProtocol):

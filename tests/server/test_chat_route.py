@@ -4,8 +4,10 @@ import pytest
 from tests.server.conftest import Client, Speaker, served
 
 from remanence import Memory
+from remanence.chat import BROKEN_OFF
 from remanence.errors import ModelError
 from remanence.server.app import create_app
+from remanence.types import ImagePart, TextPart
 
 CHAT = "/v1/conversations/trip/chat"
 
@@ -50,7 +52,7 @@ async def test_a_piece_is_sent_before_the_answer_is_complete(
     assert "event: done" in rest
 
 
-async def test_a_client_that_goes_away_leaves_no_part_of_the_answer(
+async def test_what_was_said_to_a_client_that_goes_away_is_kept_and_marked(
     client: Client, memory: Memory, speaker: Speaker
 ) -> None:
     speaker.gate = asyncio.Event()
@@ -60,12 +62,67 @@ async def test_a_client_that_goes_away_leaves_no_part_of_the_answer(
             await anext(response.aiter_lines())
         await speaker.broken_off.wait()
     speaker.gate = None
-    before = await kept(memory)
     response = await client.post(CHAT)
 
-    assert before == ["Which gate?"]
-    assert response.json()["text"] == "Gate B42."
+    question, said, _, answer = await kept(memory)
+    assert (question, said) == ("Which gate?", f"Gate\n{BROKEN_OFF}")
+    assert response.json()["text"] == answer == "Gate B42."
+    assert speaker.requests[-1].context.messages[-1].role == "user"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_turn_that_is_sent_again_under_its_key_is_answered_once(
+    client: Client, memory: Memory, speaker: Speaker, stream: bool
+) -> None:
+    body, headers = {"text": "Which gate?", "stream": stream}, {"idempotency-key": "k-1"}
+    first = await client.http.post(CHAT, json=body, headers=headers)
+    await client.post(CHAT, text="And the seat?")
+    again = await client.http.post(CHAT, json={"text": "Which gate?"}, headers=headers)
+    other = await client.http.post(CHAT, json={"text": "Which seat?"}, headers=headers)
+
+    assert "Gate B42." in first.text
+    assert (again.status_code, again.json()["text"]) == (200, "Gate B42.")
+    assert (again.json()["calls"], again.json()["usage"]["cost_usd"]) == ([], 0.0)
+    assert other.status_code == 409
+    assert len(speaker.requests) == 2
+    assert await kept(memory) == ["Which gate?", "Gate B42.", "And the seat?", "Gate B42."]
+
+
+async def test_a_turn_that_failed_is_answered_when_it_is_sent_again_under_its_key(
+    client: Client, memory: Memory, speaker: Speaker
+) -> None:
+    speaker.script.append(ModelError("overloaded", "busy"))
+    body, headers = {"text": "Which gate?"}, {"idempotency-key": "k-1"}
+    failed = await client.http.post(CHAT, json=body, headers=headers)
+    again = await client.http.post(CHAT, json=body, headers=headers)
+
+    assert (failed.status_code, again.json()["text"]) == (503, "Gate B42.")
     assert await kept(memory) == ["Which gate?", "Gate B42."]
+
+
+async def test_a_conversation_that_begins_twice_under_one_key_is_one(
+    client: Client, memory: Memory, speaker: Speaker
+) -> None:
+    body, headers = {"text": "Which gate?"}, {"idempotency-key": "k-1"}
+    first = await client.http.post("/v1/chat", json=body, headers=headers)
+    again = await client.http.post("/v1/chat", json=body, headers=headers)
+
+    assert first.json()["conversation"] == again.json()["conversation"]
+    assert (len(speaker.requests), len(await memory.conversations())) == (1, 1)
+
+
+async def test_a_turn_may_bring_images_in_a_providers_form(
+    client: Client, speaker: Speaker
+) -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+    content = [{"type": "text", "text": "What is it?"}, image]
+    await client.post(CHAT, message={"role": "user", "content": content})
+    wrong = await client.post(CHAT, message={"role": "assistant", "content": "Hi."})
+
+    (message,) = speaker.requests[0].context.messages
+    assert message.text == "What is it?"
+    assert [type(part) for part in message.content] == [TextPart, ImagePart]
+    assert wrong.status_code == 422
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -127,7 +184,7 @@ async def test_a_model_that_fails_is_a_problem_and_the_turn_can_go_on(
 async def test_a_pause_that_the_model_asks_for_is_passed_on(
     client: Client, speaker: Speaker
 ) -> None:
-    speaker.script.append(ModelError("rate_limit", "slow down", retry_after_seconds=41))
+    speaker.script.append(ModelError("rate_limit", "slow down", retry_after_seconds=40.2))
     response = await client.post(CHAT, text="Which gate?")
 
     assert (response.status_code, response.headers["retry-after"]) == (503, "41")
@@ -160,6 +217,7 @@ async def test_a_server_without_a_model_says_how_to_get_one(memory: Memory) -> N
         ({"text": 7}, "#/text"),
         ({"text": " "}, "is empty"),
         ({}, "nothing to answer"),
+        ({"text": "Hi.", "message": {"role": "user", "content": "Ho."}}, "a text and a message"),
         ({"text": "Hi.", "tenant": "a\nb"}, "is not a name"),
     ],
 )

@@ -47,6 +47,15 @@ async def test_a_turn_that_failed_names_the_conversation_that_it_began(
     assert answered.json()["text"] == "Gate B42."
 
 
+async def test_a_turn_may_bring_an_identity_of_its_own(client: Client, speaker: Speaker) -> None:
+    await client.post(CHAT, text="Which gate?", identity="You are Ada.")
+    await client.post(CHAT, text="And when?")
+
+    first, second = (request.context.system for request in speaker.requests)
+    assert (first[0].kind, first[0].text) == ("identity", "You are Ada.")
+    assert [block.kind for block in second] == ["system"]
+
+
 async def test_the_channel_of_a_turn_reaches_the_model_and_no_later_turn(
     client: Client, speaker: Speaker
 ) -> None:

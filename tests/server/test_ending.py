@@ -119,7 +119,7 @@ async def test_a_step_that_takes_longer_is_ended_and_its_call_recorded(
 
 
 @SIGNALS
-async def test_an_open_stream_ends_with_an_event_and_keeps_the_message(
+async def test_an_open_stream_ends_with_an_event_and_keeps_what_was_said(
     tmp_path: Path, answering: ModelServer, number: int
 ) -> None:
     answering.script(Held(Reply("Gate B42 is open.")))
@@ -137,7 +137,7 @@ async def test_an_open_stream_ends_with_an_event_and_keeps_the_message(
     assert rest[-2] == "event: error"
     assert '"status": 503' in rest[-1]
     assert code == 0
-    assert state(tmp_path)[:1] == (1,)
+    assert state(tmp_path)[:1] == (2,)
     [(outcome, input_tokens)] = calls(tmp_path, "chat")
     assert outcome == "cancelled"
     assert input_tokens > 0

@@ -191,9 +191,50 @@ async def test_a_wrong_request_is_a_problem_that_names_it(
     assert says in response.json()["detail"]
 
 
+@pytest.mark.parametrize("moment", ["2026-05-01T09:30:00", "20260501", "noon"])
+async def test_a_search_refuses_a_time_without_an_offset(client: Client, moment: str) -> None:
+    for name in ("since", "until"):
+        response = await client.get(f"{TRIP}/recall?query=gate&{name}={moment}")
+        assert response.status_code == 422
+        assert f"#/{name}" in response.json()["detail"]
+
+
 async def test_every_route_has_a_name_of_its_own_and_declares_its_errors(client: Client) -> None:
     document = (await client.get("/openapi.json")).json()
     routes = [route for path in document["paths"].values() for route in path.values()]
     names = [route["operationId"] for route in routes]
     assert len(set(names)) == len(names)
     assert all({"4XX", "5XX"} <= route["responses"].keys() for route in routes)
+
+
+async def test_messages_sent_again_under_a_key_are_kept_once(
+    client: Client, memory: Memory
+) -> None:
+    body = {"messages": [{"role": "user", "content": "Hi."}, {"role": "user", "content": "There?"}]}
+    headers = {"idempotency-key": "k-1"}
+    first = await client.http.post(f"{TRIP}/messages", json=body, headers=headers)
+    again = await client.http.post(f"{TRIP}/messages", json=body, headers=headers)
+    new = await client.http.post(f"{TRIP}/messages", json=body, headers={"idempotency-key": "k-2"})
+
+    assert again.json() == first.json()
+    assert [message["seq"] for message in new.json()["messages"]] == [3, 4]
+    begun = [await client.http.post("/v1/conversations", json={}, headers=headers) for _ in "ab"]
+    assert begun[0].json()["id"] == begun[1].json()["id"]
+
+
+async def test_a_fact_is_saved_once_and_replaced(client: Client) -> None:
+    nuts = {"summary": "Ana is allergic to nuts.", "type": "profile", "tags": ["health"]}
+    saved = await client.post("/v1/facts?user=ana", **nuts)
+    again = await client.post("/v1/facts?user=ana", **nuts)
+    newer = await client.post(
+        "/v1/facts?user=ana", summary="Ana may eat nuts.", replaces=saved.json()["id"]
+    )
+    wrong = await client.post("/v1/facts?user=ana", summary=" ")
+    numbered = await client.post("/v1/facts?user=ana", **nuts, valid_from=0)
+
+    assert (saved.status_code, saved.json()["tags"]) == (201, ["health"])
+    assert again.json()["id"] == saved.json()["id"]
+    facts = (await get(client, "/v1/facts"))["facts"]
+    assert [fact["id"] for fact in facts] == [newer.json()["id"]]
+    assert (wrong.status_code, wrong.json()["detail"][:17]) == (422, "the fact is empty")
+    assert "a time as text, such as 2026" in numbered.json()["detail"]

@@ -5,7 +5,10 @@ import contextlib
 import copy
 import json
 import socket
+import sqlite3
 from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import anthropic
@@ -14,9 +17,10 @@ import openai
 import pytest
 from tests.server.conftest import POLICY, Client, served
 from tests.wire.dialects import Call, Reply
-from tests.wire.servers import Fail, Held, ModelServer, Trouble
+from tests.wire.servers import Fail, Held, ModelServer, Raw, Trouble
 
 from remanence import Memory
+from remanence.errors import InvalidArgument
 from remanence.server.app import create_app
 from remanence.server.proxy.naming import name_of
 from remanence.testing import FixedClock
@@ -216,6 +220,23 @@ async def test_another_answer_to_the_same_question_is_a_branch(
     }
 
 
+async def test_what_a_client_adds_to_an_answer_makes_no_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    """LiteLLM resends fields of its own, and fills in the empty text beside a call."""
+    history = [user("Which gate?")]
+    await ask(proxy, history, "B42.", upstream)
+    history += [{**assistant("B42."), "provider_specific_fields": {"refusal": None}}, user("Why?")]
+    upstream.script(Reply("", calls=(Call("call-1", "find"),)))
+    await ask(proxy, history, None, upstream)
+    call = {"id": "call-1", "type": "function", "function": {"name": "find", "arguments": "{}"}}
+    result = {"role": "tool", "tool_call_id": "call-1", "content": "It is open."}
+    history += [{**assistant("[no text]"), "tool_calls": [call]}, result]
+    await ask(proxy, history, "It is open.", upstream)
+
+    assert len(await only_tape(memory)) == len(history) + 1
+
+
 async def test_a_history_without_its_beginning_continues_the_tape(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:
@@ -294,10 +315,13 @@ async def test_without_memory_bytes_pass_unchanged_both_ways(
 async def test_an_error_of_the_provider_passes_with_its_headers(
     proxy: Client, upstream: ModelServer
 ) -> None:
-    upstream.script(Fail(429, "slow down", "rate_limit_error", {"retry-after": "7"}))
+    upstream.script(
+        Fail(429, "slow down", "rate_limit_error", {"retry-after": "7", "x-request-id": "req_1"})
+    )
     response = await ask(proxy, [user("Which gate?")], None, upstream)
     assert response.status_code == 429
     assert response.headers["retry-after"] == "7"
+    assert response.headers["x-request-id"] == "req_1"
     assert response.json()["error"]["message"] == "slow down"
 
 
@@ -310,6 +334,20 @@ async def test_a_provider_that_cannot_be_reached_is_named(memory: Memory) -> Non
             await client.models.list()
 
 
+async def test_the_url_of_a_provider_may_end_with_v1(memory: Memory, upstream: ModelServer) -> None:
+    app = create_app(memory, openai_url=f"{upstream.url}/v1/")
+    async with served(app) as proxy, openai_client(proxy) as client:
+        answer = await client.chat.completions.create(
+            model="gpt-5", messages=[{"role": "user", "content": "Hello."}]
+        )
+    assert answer.choices
+
+
+async def test_a_provider_without_a_url_is_refused(memory: Memory) -> None:
+    with pytest.raises(InvalidArgument, match=r"'api\.openai\.com' is impossible: use a URL"):
+        create_app(memory, openai_url="api.openai.com")
+
+
 @pytest.mark.parametrize("trouble", ["broken off", "error event", "ends early", "reset", "garbage"])
 async def test_a_broken_answer_is_not_stored_and_the_next_request_goes_on(
     proxy: Client, upstream: ModelServer, memory: Memory, trouble: Trouble
@@ -319,6 +357,20 @@ async def test_a_broken_answer_is_not_stored_and_the_next_request_goes_on(
         await ask(proxy, [user("Which gate?")], None, upstream, stream=True)
     await ask(proxy, [user("Which gate?")], "B42.", upstream)
     assert await all_tapes(memory) == {"trip": ["Which gate?", "B42."]}
+
+
+async def test_an_answer_with_an_event_that_cannot_be_read_is_not_stored_in_part(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    deltas: tuple[Any, ...] = {"content": "Gate "}, {"tool_calls": [{}]}, {"content": "B42."}, {}
+    begin, wrong, rest, end = (json.dumps({"choices": [{"index": 0, "delta": d}]}) for d in deltas)
+    end = end.replace('"index"', '"finish_reason": "stop", "index"')
+    padding = json.dumps({"padding": "x" * 1_000_000})  # what follows arrives in other pieces
+    upstream.script(Raw((begin, wrong, padding, rest, end)))
+    response = await ask(proxy, [user("Which gate?")], None, upstream, stream=True)
+
+    assert rest in response.text
+    assert await all_tapes(memory) == {"trip": ["Which gate?"]}
 
 
 async def test_a_client_that_leaves_ends_the_call_of_the_provider(
@@ -350,11 +402,149 @@ async def test_what_cannot_be_read_is_sent_on_as_it_is(
     assert upstream.received[0].raw == content
 
 
+VALID: dict[str, dict[str, Any]] = {
+    "openai/v1/chat/completions": {
+        "model": "m",
+        "max_tokens": 900,
+        "messages": [
+            {"role": "system", "content": "You help."},
+            {"role": "user", "content": [{"type": "text", "text": "Which gate?"}]},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c", "content": "B42"},
+        ],
+        "tools": [{"type": "function", "function": {"name": "f"}}],
+    },
+    "openai/v1/responses": {
+        "model": "m",
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "Which gate?"}]},
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": "B42"},
+        ],
+    },
+    "anthropic/v1/messages": {
+        "model": "m",
+        "max_tokens": 900,
+        "metadata": {"user_id": "u"},
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Which gate?"}]},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "c", "content": "B42"}],
+            },
+        ],
+    },
+}
+WRONG: list[Any] = [
+    None,
+    True,
+    -1,
+    1e308,
+    "",
+    "user",
+    "\ud800",
+    "\0",
+    [],
+    {},
+    [[]],
+    [None],
+    {"a": 1},
+]
+
+
+@pytest.mark.parametrize("path", VALID)
+async def test_a_request_with_anything_anywhere_in_it_is_answered(
+    proxy: Client, upstream: ModelServer, path: str
+) -> None:
+    random = Random(path)
+    for _ in range(150):
+        body = copy.deepcopy(VALID[path])
+        for _ in range(random.choice((1, 1, 2, 5))):
+            spoil(body, random)
+        content = json.dumps(body).encode()
+        upstream.script(Fail(400))  # as it may be no valid request
+        response = await proxy.http.post(path, content=content, headers=NAMED)
+        assert response.headers["x-remanence-memory"], "it was sent on"
+        if response.headers["x-remanence-memory"] != "on":
+            assert upstream.received[-1].raw == content
+
+
+def spoil(body: Any, random: Random) -> None:
+    """Replace a value, or take it away, somewhere in a request."""
+    while True:
+        keys = list(body) if isinstance(body, dict) else list(range(len(body)))
+        if not keys:
+            return
+        key = random.choice(keys)
+        if not isinstance(body[key], dict | list) or random.random() < 0.3:
+            break
+        body = body[key]
+    if random.random() < 0.2:
+        del body[key]
+    else:
+        body[key] = copy.deepcopy(random.choice(WRONG))
+
+
+async def test_a_memory_that_fails_leaves_the_request_as_it_is(
+    upstream: ModelServer, tmp_path: Path
+) -> None:
+    database = tmp_path / "memory.db"
+    async with Memory.open(f"sqlite:///{database}") as memory:
+        app = create_app(memory, openai_url=upstream.url)
+        async with served(app) as proxy:
+            await ask(proxy, [user("Which gate?")], "B42.", upstream)
+            with sqlite3.connect(database) as other:
+                other.execute("DROP TABLE messages")
+            history = [user("Which gate?"), assistant("B42."), user("When?")]
+            response = await ask(proxy, history, "At nine.", upstream)
+    assert response.json()["choices"][0]["message"]["content"] == "At nine."
+    assert response.headers["x-remanence-memory"].startswith("off; ")
+    assert upstream.received[-1].body["messages"] == history
+
+
+async def test_conversations_without_names_are_known_by_their_messages(
+    upstream: ModelServer, memory: Memory
+) -> None:
+    async with served(create_app(memory, openai_url=upstream.url, recognize=True)) as proxy:
+
+        async def say(messages: list[dict[str, Any]], answer: str, key: str = "a") -> None:
+            upstream.script(Reply(answer))
+            body, headers = {"model": "m", "messages": messages}, {"authorization": key}
+            await proxy.http.post("openai/v1/chat/completions", json=body, headers=headers)
+
+        gate, hotel = [user("Hi.")], [user("Hi.")]
+        await say(gate, "Hello!")
+        await say(hotel, "Good day!")
+        gate += [assistant("Hello!"), user("Which gate?")]
+        hotel += [assistant("Good day!"), user("Which hotel?")]
+        await say(hotel, "Astoria.")
+        await say(gate, "B42.")
+        await say([user("Hello there.")], "Hi!")
+        known = await all_tapes(memory)
+        await say([user("Hi."), assistant("Hello!"), user("Which gate?")], "None.", key="b")
+    assert sorted(known.values()) == [
+        ["Hello there.", "Hi!"],
+        ["Hi.", "Good day!", "Which hotel?", "Astoria."],
+        ["Hi.", "Hello!", "Which gate?", "B42."],
+    ]
+    assert len(await memory.conversations()) == 4
+
+
 @pytest.mark.parametrize(
     ("headers", "body", "name"),
     [
         ({"x-claude-code-session-id": "s1"}, {}, "s1"),
-        ({"x-claude-code-session-id": "s1", "x-claude-code-agent-id": "a"}, {}, "s1/a"),
+        ({"x-claude-code-session-id": "s1", "x-claude-code-agent-id": "a"}, {}, "s1:a"),
         ({"session-id": "c1"}, {}, "c1"),
         ({"x-acme-session-id": "z"}, {}, "z"),
         ({"x-remanence-conversation": "ours", "session-id": "c1"}, {}, "ours"),

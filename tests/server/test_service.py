@@ -75,12 +75,34 @@ async def test_an_unknown_path_is_a_problem(client: Client) -> None:
     assert "/nowhere" in response.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("media_type", "body", "words"),
+    [
+        ("application/json", b"{bad", "the body is not JSON: Expecting property name"),
+        ("text/plain", b"{}", "content-type: application/json"),
+        ("application/x-www-form-urlencoded", b"{}", "content-type: application/json"),
+    ],
+)
+async def test_a_body_that_is_not_json_is_a_problem_with_the_remedy(
+    client: Client, media_type: str, body: bytes, words: str
+) -> None:
+    response = await client.http.post(
+        "/v1/conversations/trip/messages", content=body, headers={"content-type": media_type}
+    )
+    assert response.status_code == 422
+    (found,) = response.json()["errors"]
+    assert found["pointer"] == "#"
+    assert words in found["detail"]
+
+
 async def test_a_method_that_a_path_does_not_take_is_a_problem_with_those_it_does(
     client: Client,
 ) -> None:
-    response = await client.post("/healthz")
+    one = await client.post("/healthz")
+    several = await client.http.put("/v1/conversations/trip")
 
-    assert (response.status_code, response.headers["allow"]) == (405, "GET")
+    assert (one.status_code, one.headers["allow"]) == (405, "GET")
+    assert (several.status_code, several.headers["allow"]) == (405, "DELETE, GET")
 
 
 @pytest.mark.timeout(60)  # it loads the clients of providers, in a process of its own

@@ -13,10 +13,11 @@ from remanence import (
     conversation as awaited_conversation,
     memory as awaited,
 )
-from remanence.blocking import Memory, Portal
+from remanence.blocking import Memory
 from remanence.errors import Closed, InvalidMessage, StoreUnavailable
 from remanence.facts import api as awaited_facts
 from remanence.policy.policy import Policy
+from remanence.portal import Portal
 from remanence.protocols import ObserveRequest
 from remanence.settings import Settings
 from remanence.types import Draft, Message

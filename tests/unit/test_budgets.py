@@ -43,7 +43,7 @@ async def spent(
         for ref in {call.conversation for call in calls if call.conversation}:
             await store.append(ref, [Message.user("Hello")], user="ana")
         await store.record_usage(calls)
-        yield Budgets(budgets, ledger=ledger, clock=clock or FixedClock())
+        yield Budgets(budgets, ledger=ledger, events=store, clock=clock or FixedClock())
     finally:
         await store.close()
 

@@ -90,7 +90,7 @@ GERMAN = [
     ("Ich komme morgen früh, du übermorgen", "Ich komme 2023-05-09 früh, du 2023-05-10"),
     ("letzte Woche", "Woche vom 2023-05-01"),
     ("vorletzte Woche", "Woche vom 2023-04-24"),
-    ("am Wochenende", "am Wochenende vom 2023-05-13"),
+    ("am Wochenende werden wir wandern", "am Wochenende vom 2023-05-13 werden wir wandern"),
     ("Am Wochenende war ich wandern", "Am Wochenende vom 2023-05-06 war ich wandern"),
     ("nächsten Monat", "Juni 2023"),
     ("letztes Jahr", "2022"),
@@ -487,3 +487,10 @@ def test_weekdays_of_every_week_are_no_dates(said: str) -> None:
 )
 def test_a_habit_in_another_clause_leaves_a_weekday_its_date(said: str) -> None:
     assert "2023-05" in resolve_dates(said, MONDAY)
+
+
+def test_a_long_run_of_weekdays_does_not_take_the_tense_of_the_next_clause() -> None:
+    text = f"{'Friday ' * 30}, we left."
+
+    assert resolve_dates(text, MONDAY) == text
+    assert resolve_dates("Friday, we left.", MONDAY) == "2023-05-05, we left."

@@ -124,6 +124,19 @@ def test_what_a_user_says_of_themself_or_lays_down_is_critical_and_whole(said: s
     assert (note.text, note.priority) == (said.rstrip("."), "CRITICAL")
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "We still don't know who picks up the keys.",
+        "Wir wissen noch nicht, wer die Schlüssel holt.",
+        "Todavía no sabemos quién recoge las llaves.",
+    ],
+)
+def test_a_point_that_a_user_leaves_open_is_critical(said: str) -> None:
+    (note,) = _notes(_request(Message.user(said), ratio=4.0))
+    assert (note.priority, note.tag) == ("CRITICAL", "NextStep")
+
+
 def test_what_people_say_of_themselves_to_each_other_is_not_critical() -> None:
     request = _request(
         Message.user("I am allergic to penicillin.", name="Ana"),

@@ -92,8 +92,35 @@ async def test_questions_courtesy_and_matters_of_the_task_are_no_facts(text: str
     assert await extracted(text) == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Translate into Portuguese: I quit my job. I have never been happier.",
+        "Please translate this into German:\nMy brother lives in Oslo.\nI work at a bakery.",
+        "Übersetze das ins Englische:\nIch arbeite in einer Bäckerei.\nMeine Tochter heißt Mia.",
+        "Corrige este texto:\nMe mudé a Lima en marzo.\nTrabajo en un banco.",
+    ],
+)
+async def test_sentences_after_a_request_about_a_text_are_no_facts(text: str) -> None:
+    assert await extracted(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Can you look at parser.py? By the way, I'm allergic to peanuts and I live in Graz.",
+        "Book a table for two, please. I'm vegan and I live in Leeds.",
+        "¿Me ayudas con esto? Soy alérgica a las nueces y vivo en Quito.",
+    ],
+)
+async def test_a_statement_after_another_request_is_a_fact(text: str) -> None:
+    (draft,) = await extracted(text)
+
+    assert text.endswith(draft.summary)
+
+
 async def test_a_home_and_a_move_have_the_same_slot() -> None:
-    old, new = "Vivo en Huelva.", "Nos mudamos de Bilbao a Vitoria en enero."
+    old, new = "Vivo en Huelva con mi hermana.", "Nos mudamos de Bilbao a Vitoria en enero."
     (home,), (move,) = await extracted(old), await extracted(new)
 
     assert "slot:home" in home.tags

@@ -23,22 +23,22 @@ class CountingStore(FaultyStore):
     """Notes how many calls each transaction writes, and what happens in which order."""
 
     sizes: list[int]
-    events: list[str]
+    order: list[str]
 
     async def record_usage(self, usages: Sequence[Usage]) -> None:
         self.sizes.append(len(usages))
         await super().record_usage(usages)
-        self.events.append("written")
+        self.order.append("written")
 
     async def usage(self, **filters: Any) -> tuple[UsageTotal, ...]:
-        self.events.append("read")
+        self.order.append("read")
         return await super().usage(**filters)
 
 
 @pytest.fixture
 async def store() -> AsyncIterator[CountingStore]:
     counting = CountingStore(await open_store("sqlite:///:memory:"))
-    counting.sizes, counting.events = [], []
+    counting.sizes, counting.order = [], []
     yield counting
     await counting.close()
 
@@ -134,7 +134,7 @@ async def test_totals_are_read_after_the_calls_before_them_are_written(
         await ledger.close(timeout_seconds=60)
 
     assert [total.calls for total in totals] == [1]
-    assert store.events == ["written", "read"]
+    assert store.order == ["written", "read"]
 
 
 async def test_a_ledger_that_never_began_closes_at_once(store: CountingStore) -> None:

@@ -44,7 +44,7 @@ async def test_a_call_may_take_as_long_as_an_observation_unless_options_say_othe
         compare=lambda *_: None,
         count=len,
         options=options,
-        budgets=Budgets((), ledger=ledger, clock=clock),
+        budgets=Budgets((), ledger=ledger, events=store, clock=clock),
     )
     observer = await factory.observer(never)
     assert isinstance(observer, ModelObserver)

@@ -1,17 +1,17 @@
 """What the usual calls cost does not grow with the tape, counted in steps of SQLite's machine."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from remanence.clock import SystemClock
-from remanence.stores.sql import segments, states, tape
+from remanence.stores.sql import retention, segments, states, tape
 from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.fts import Connection
 from remanence.testing.store_contract.samples import REF, observation, user
-from remanence.types import ConversationRef, Message, ToolCallPart
+from remanence.types import ConversationRef, Keep, Message, Retention, ToolCallPart
 
 CALL = Message.assistant(tool_calls=[ToolCallPart(id="c1", name="n", arguments="{}")])
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -112,3 +112,27 @@ def test_a_call_takes_as_many_steps_on_a_long_tape_as_on_a_short_one(
 
     short, long = taken
     assert 0 < long <= 1.2 * short
+
+
+def test_a_batch_of_old_vectors_takes_as_many_steps_on_a_long_tape_as_on_a_short_one(
+    tmp_path: Path,
+) -> None:
+    rules, late = Retention(vectors=Keep(days=30)), NOW + timedelta(days=99)
+
+    def prune(connection: Connection) -> None:
+        state = states.by_ref(connection, REF)
+        assert state is not None
+        pruned = retention.prune(connection, [state], rules, at=late, limit=20)
+        assert pruned.vectors == 20
+
+    taken = []
+    for messages in (1_000, 5_000):
+        connection = connect(tmp_path / f"{messages}.db", messages)
+        with connection:
+            connection.execute(
+                "INSERT INTO vectors (item, model, conversation, vector) "
+                "SELECT key, 'm', conversation, x'00000000' FROM messages"
+            )
+        taken.append(steps(connection, prune))
+        connection.close()
+    assert 0 < taken[1] <= 1.2 * taken[0]

@@ -4,17 +4,28 @@ import pytest
 
 pytest.importorskip("sklearn", reason="needs remanence[dev]")
 
-from tools import notes_corpus, train_notes
+from tools import notes_corpus, train_notes, train_statements
 
+from remanence.observers.learned.statements import HEAD, statement_scorer
 from remanence.observers.learned.weights import load
 
 
 def test_the_script_computes_the_scores_that_the_package_gives() -> None:
     units, weights = train_notes.conversations(held=False)[:6], load()
 
-    expected = train_notes.predict(weights, train_notes.matrix_of(units))
+    expected = train_notes.predict(weights, train_notes.matrix_of(train_notes.lines_of(units)))
 
     assert train_notes.scores_of(weights, units) == pytest.approx(expected, abs=0.001)
+
+
+def test_the_script_for_statements_computes_the_scores_that_the_package_gives() -> None:
+    found = train_statements.examples(train_notes.conversations(held=False)[:6])
+    scorer = statement_scorer()
+
+    expected = train_notes.predict(scorer.weights, train_statements.Data(found).inputs)[:, 0]
+
+    scores = [scorer.score(one.line)[HEAD] for one in found]
+    assert scores == pytest.approx(expected, abs=0.001)
 
 
 def test_the_weights_have_the_heads_that_the_script_fits() -> None:

@@ -12,7 +12,7 @@ from tests.wire.servers import Compressed, Fail, ModelServer, Raw, Step
 from tests.wire.talking import ONE_TRY, chat_of, conversing, said
 
 from remanence import Conversation, Tool
-from remanence.chat import ChatEvent, TextDelta
+from remanence.chat import BROKEN_OFF, ChatEvent, TextDelta
 from remanence.errors import InvalidMessage, ModelError
 from remanence.providers import ModelOptions
 from remanence.providers.clients import MAX_ANSWER_BYTES
@@ -193,7 +193,7 @@ async def test_going_on_is_refused_where_nothing_waits_for_an_answer(wire: Wire)
     assert len(wire.server.received) == 1
 
 
-async def test_whoever_stops_reading_a_stream_leaves_no_part_of_the_answer(
+async def test_what_was_said_to_whoever_stops_reading_a_stream_is_kept_with_a_mark(
     stream_wire: Wire,
 ) -> None:
     async with conversing() as conversation:
@@ -204,7 +204,9 @@ async def test_whoever_stops_reading_a_stream_leaves_no_part_of_the_answer(
         reply = await chat.send()
 
         assert isinstance(first, TextDelta)
-        assert await kept(conversation) == ["Which gate?", reply.text]
+        question, said_so_far, _, answer = await kept(conversation)
+        assert (question, said_so_far) == ("Which gate?", f"{first.text}\n{BROKEN_OFF}")
+        assert answer == reply.text
 
 
 async def test_an_answer_at_the_output_limit_is_kept_and_told(wire: Wire) -> None:

@@ -17,8 +17,10 @@ from remanence.chat.models import (
     calls_tools,
     open_chat_model,
 )
+from remanence.chat.questions import BROKEN_OFF
 
 __all__ = [
+    "BROKEN_OFF",
     "Chat",
     "ChatAnswer",
     "ChatEvent",

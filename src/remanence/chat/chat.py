@@ -1,5 +1,6 @@
 """A chat: turns of a conversation with a model."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -22,6 +23,7 @@ from remanence.chat.models import (
     ChatSource,
     open_chat_model,
 )
+from remanence.chat.questions import Question, answer_to, ask_again, broken_off, newest_question
 from remanence.chat.tool_calls import run_tool
 from remanence.context.context import Context
 from remanence.conversation import Conversation, require_conversation
@@ -29,14 +31,13 @@ from remanence.errors import InvalidArgument, InvalidMessage, ModelError
 from remanence.providers import MeteredModel, ModelOptions, RetryingModel
 from remanence.providers.layer import Link, pieces_of
 from remanence.tokens import text_tokens
-from remanence.types import Message, Part, Tool, ToolCallPart, Usage
+from remanence.types import Message, Tool, ToolCallPart, Usage
 
 FIRST_WAIT_SECONDS = 0.5
 MAX_WAIT_SECONDS = 4.0
 """A person is waiting: if the provider asks for a longer pause, its error is raised."""
 
 ROUNDS = 10
-PAGE = 20
 
 
 class Chat:
@@ -48,9 +49,11 @@ class Chat:
     relevant to the user's message (`Policy.recall_each_turn`).
 
     When a call fails, the user's message and the finished rounds stay on the tape; nothing of the
-    failed answer does, even if a stream broke off in the middle of its text. `send()` or `stream()`
-    without a text then continues from there; so does the same text again, which is not appended
-    twice.
+    failed answer does, even if its stream failed in the middle. `send()` or `stream()` without a
+    text then continues from there; so does the same text again, which is not appended twice. When
+    the reader of a stream leaves, what was said so far stays, with `BROKEN_OFF` at its end.
+
+    A message with an `id` is asked once: sent again, it gets the answer on the tape.
     """
 
     def __init__(
@@ -146,7 +149,7 @@ class Chat:
     def stream(self, text: str | Message | None = None) -> AsyncGenerator[ChatEvent, None]:
         """Like `send`, but yield text, tool calls and results as they arrive, and `Done` last.
 
-        Closing the stream ends the turn, and discards the answer in progress.
+        Closing the stream ends the call of the model and the turn; what was said so far is kept.
         """
         return self._turn(text, streaming=True)
 
@@ -154,16 +157,25 @@ class Chat:
         self, text: str | Message | None, *, streaming: bool
     ) -> AsyncGenerator[ChatEvent, None]:
         async with self.conversation.turn() as turn:
-            await self._begin(text, turn)
+            if (known := await self._begin(text, turn)) is not None:
+                yield Done(reply=self._known_reply(known))
+                return
             calls: list[Usage] = []
             for rounds_left in reversed(range(self._max_rounds)):
                 answer: ChatAnswer | None = None
-                async with aclosing(self._ask(rounds_left, streaming=streaming)) as pieces:
-                    async for piece in pieces:
-                        if isinstance(piece, ChatAnswer):
-                            answer = piece
-                        else:
-                            yield TextDelta(text=piece)
+                said: list[str] = []
+                try:
+                    async with aclosing(self._ask(rounds_left, streaming=streaming)) as pieces:
+                        async for piece in pieces:
+                            if isinstance(piece, ChatAnswer):
+                                answer = piece
+                            else:
+                                said.append(piece)
+                                yield TextDelta(text=piece)
+                except (GeneratorExit, asyncio.CancelledError):
+                    if "".join(said).strip():
+                        await self.conversation.append(broken_off("".join(said)), turn=turn)
+                    raise
                 assert answer is not None, "a model gives an answer or an error"
                 calls.append(answer.usage)
                 message = Message(role="assistant", content=answer.content)
@@ -175,34 +187,52 @@ class Chat:
                     async for event in events:
                         yield event
 
-    async def _begin(self, text: str | Message | None, turn: str) -> None:
-        """Append the user's message, unless it is on the tape already and unanswered."""
-        unanswered = await self._unanswered_message()
-        if text is None:
-            if unanswered is None:
+    async def _begin(self, text: str | Message | None, turn: str) -> Message | None:
+        """Append the user's message, unless it is there; return its answer if it has one."""
+        last_seq = (await self.conversation.state()).last_seq
+        newest = await newest_question(self.conversation, last_seq)
+        message = None if text is None else _user_message(text)
+        if message is None:
+            if last_seq == 0 or newest.is_answered:
                 raise InvalidMessage(
                     f"conversation {self.conversation.id!r} has nothing to answer: send a text"
                 )
-            self._question = Message(role="user", content=unanswered).text
-            return
-        message = _user_message(text)
-        self._question = message.text
-        if message.content != unanswered:
-            await self.conversation.append(message, turn=turn)
+            question = newest
+        elif message.id is None and newest.answer is None and _is_same(message, newest.message):
+            question = newest
+        else:
+            question = await self._append_question(message, turn, last_seq)
+            if question.is_answered:
+                return question.answer
+        self._question = question.message.text if question.message else ""
+        if question.answer is not None:
+            await self.conversation.append(ask_again(), turn=turn)
+        return None
 
-    async def _unanswered_message(self) -> tuple[Part, ...] | None:
-        """Return the newest message of the user; None if a final answer follows it."""
-        last = end = (await self.conversation.state()).last_seq
-        while end > 0:
-            start = max(0, end - PAGE)
-            page = await self.conversation.messages(after=start, limit=end - start)
-            for message in reversed(page):
-                if message.role == "user" and not message.tool_results:
-                    return message.content
-                if message.role == "assistant" and not message.tool_calls:
-                    return None
-            end = start
-        return () if last else None
+    async def _append_question(self, message: Message, turn: str, last_seq: int) -> Question:
+        """Append the user's message; one that was sent before, under its id, has its answer."""
+        (kept,) = await self.conversation.append(message, turn=turn)
+        if kept.seq > last_seq:
+            return Question(kept, None)
+        return Question(kept, await answer_to(self.conversation, kept))
+
+    def _known_reply(self, answer: Message) -> Reply:
+        """Return the reply of a turn whose answer was on the tape: it took no call."""
+        usage = Usage(
+            conversation=self.conversation.ref,
+            user=self.conversation.user,
+            purpose="chat",
+            model=self._model.name,
+            input_tokens=0,
+            output_tokens=0,
+            cache_read_tokens=0,
+            cache_write_tokens=0,
+            cost_usd=0.0,
+            duration_seconds=0.0,
+            outcome="ok",
+            at=self.conversation.clock.now(),
+        )
+        return Reply(text=answer.text, usage=usage, calls=())
 
     async def _ask(
         self, rounds_left: int, *, streaming: bool
@@ -276,6 +306,10 @@ class Chat:
             estimated_tokens=context.stats.context_tokens,
             prefix_changed=changed,
         )
+
+
+def _is_same(message: Message, kept: Message | None) -> bool:
+    return kept is not None and message.content == kept.content
 
 
 def _user_message(text: object) -> Message:

@@ -23,7 +23,8 @@ COMMANDS = {
     "delete": "Erase a conversation with its notes and facts.",
     "forget": "Forget messages and facts, or a user, with all that was made from them.",
     "export": "Append a conversation's notes to a file of JSON Lines, or print all of a user.",
-    "import": "Import exported blocks as observations.",
+    "import": "Import histories of any length, and observe them.",
+    "import-notes": "Import exported blocks as observations.",
     "consolidate": "Summarise old daily notes into MEMORY.md, and archive them.",
     "usage": "Show the usage of models, by purpose and model.",
     "doctor": "Report the problems of a memory and how to fix them.",
@@ -42,7 +43,7 @@ COMMANDS = {
 _GROUPED = {
     "messages": "archive_commands:messages",
     "export": "archive_commands:export_notes",
-    "import": "archive_commands:import_notes",
+    "import-notes": "archive_commands:import_notes",
     "consolidate": "archive_commands:consolidate",
     "keys create": "keys_commands:create",
     "keys list": "keys_commands:list_keys",

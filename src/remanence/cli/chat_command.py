@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from remanence.blocking import Portal
 from remanence.chat import Chat, Done, TextDelta, ToolCalled, calls_tools, open_chat_model
 from remanence.cli import FAILED
 from remanence.cli.failures import explain
@@ -20,6 +19,7 @@ from remanence.cli.settings import load, with_agent
 from remanence.clock import SystemClock
 from remanence.errors import ModelError
 from remanence.memory import Memory
+from remanence.portal import Portal
 from remanence.providers import ModelOptions
 from remanence.providers.connections import Connections
 from remanence.tools import memory_tools

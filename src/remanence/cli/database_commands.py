@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -16,7 +16,7 @@ from remanence.cli.settings import load, open_existing
 from remanence.memory import Memory
 from remanence.stores import mask_password, migrate as migrations, open_store
 from remanence.stores.copy import Copied, copy_store
-from remanence.types import Problem
+from remanence.types import DatabaseSize, Problem
 
 SHOWN_EXAMPLES = 3
 _PARTICULARS = re.compile(r"'[^']*'|\d[\d,.:-]*")
@@ -85,18 +85,62 @@ async def migrate(*, db: Database = None, as_json: AsJson = False) -> None:
 async def doctor(*, db: Database = None, as_json: AsJson = False) -> int:
     """Report the problems of a memory and how to fix them.
 
-    Finds data that is inconsistent, and work that fails, is stuck or is overdue.
+    Finds data that is inconsistent, and work that fails, is stuck or is overdue. Shows what grows.
     """
     settings = load(url=db).settings
     async with open_existing(settings) as memory:
         problems = await memory.check()
+        is_readable = all(p.conversation or p.level != "error" for p in problems)
+        tables = _tables(await memory.size()) if is_readable else []
     database = mask_password(settings.url)
     if as_json:
         found = [_document(problem) for problem in problems]
-        output.write_json({"database": database, "judged_by": settings.preset, "problems": found})
+        output.write_json(
+            {
+                "database": database,
+                "judged_by": settings.preset,
+                "problems": found,
+                "tables": [table._asdict() for table in tables],
+            }
+        )
     else:
         _print(problems, database=database, preset=settings.preset)
+        _print_tables(tables)
     return FAILED if any(problem.level == "error" for problem in problems) else 0
+
+
+class _Table(NamedTuple):
+    """A table, and the number of its rows that the rules of retention would delete."""
+
+    table: str
+    rows: int
+    bytes: int
+    prunable: int
+
+
+def _tables(size: DatabaseSize) -> list[_Table]:
+    would_go = {
+        "segments": size.prunable.superseded,
+        "journal": size.prunable.log,
+        "model_calls": size.prunable.usage,
+        "vectors": size.prunable.vectors,
+    }
+    return [_Table(*table, would_go.get(table.table, 0)) for table in size.tables]
+
+
+def _print_tables(tables: Sequence[_Table]) -> None:
+    if not tables:
+        return
+    output.table(
+        tables,
+        {
+            "table": lambda each: each.table,
+            "rows#": lambda each: f"{each.rows:,}",
+            "KB#": lambda each: f"{each.bytes // 1024:,}",
+            "not kept#": lambda each: f"{each.prunable:,}",
+        },
+    )
+    output.line("(Rows that the settings do not keep are deleted by whoever does the work.)")
 
 
 def _document(problem: Problem) -> dict[str, object]:

@@ -64,8 +64,8 @@ async def run(*, as_json: AsJson = False) -> None:
     file = resources.files("remanence.cli") / "demo_conversation.jsonl"
     with file.open("rb") as lines:
         messages = [entry.message for entry in entries(lines, name=file.name)]
-    with output.progress("Replaying the demo conversation", len(messages)) as advance:
-        demo = await _play(messages, advance=advance)
+    with output.progress("Replaying the demo conversation", len(messages)) as bar:
+        demo = await _play(messages, advance=bar.advance)
     if as_json:
         output.write_json(_document(demo))
     else:

@@ -16,19 +16,6 @@ def set_up_logs(*, details: bool) -> None:
         _logger.addHandler(logging.NullHandler())
 
 
-def log_service() -> None:
-    """Log a server's work to stderr, with time, level and request id."""
-    from remanence.telemetry import RequestNames
-
-    handler = logging.StreamHandler()
-    handler.addFilter(RequestNames())
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s [%(request)s] %(message)s"))
-    _logger.addHandler(handler)
-    _logger.propagate = False
-    if _logger.level == logging.NOTSET:
-        _logger.setLevel(logging.INFO)
-
-
 def explain(error: BaseException) -> None:
     """Print *error* in one line on stderr."""
     if _logger.isEnabledFor(logging.DEBUG):

@@ -43,7 +43,8 @@ async def create(
         key, token = await memory.keys.create(
             name, tenant=tenant, scopes=chosen, expires_at=expires_at
         )
-    output.warn(f"key {key.id} of tenant {key.tenant} may {', '.join(key.scopes)}; keep its token:")
+    scopes = ", ".join(key.scopes)
+    output.warn(f"key {key.id} of tenant {key.tenant} with the scopes: {scopes}; keep its token:")
     output.line(token)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from rich.console import Console
 from rich.progress import Progress
@@ -122,13 +122,23 @@ def is_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
+class Bar(NamedTuple):
+    """A progress bar: *advance* counts on, *describe* changes the text before it."""
+
+    advance: Callable[[int], None]
+    describe: Callable[[str], None]
+
+
 @contextmanager
-def progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar if stderr is a terminal; yield the function that advances it."""
+def progress(description: str, total: int | None) -> Iterator[Bar]:
+    """Show a progress bar if stderr is a terminal; without *total* it only shows that work goes on."""
     terminal = Console(stderr=True, highlight=False)
     with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
         task = bar.add_task(description, total=total)
-        yield lambda count: bar.advance(task, count)
+        yield Bar(
+            lambda count: bar.advance(task, count),
+            lambda text: bar.update(task, description=text),
+        )
 
 
 def shorten(text: str, length: int) -> str:

@@ -56,7 +56,7 @@ async def run(
             f"{transcript.name}: empty messages are kept as control text ({len(places)}): "
             f"{', '.join(places[:SHOWN_PLACES])}{more}"
         )
-    with output.progress(f"Replaying {transcript.name}", transcript.messages) as advance:
+    with output.progress(f"Replaying {transcript.name}", transcript.messages) as bar:
         replayed = await replay(
             transcript,
             conversation or file.stem,
@@ -64,7 +64,7 @@ async def run(
             settings=settings,
             policy=policy,
             everything=ratio is not None,
-            advance=advance,
+            advance=bar.advance,
         )
     if json_target is not None:
         output.write_json(_document(replayed), json_target)

@@ -1,14 +1,17 @@
-"""`remanence serve`: the memory over HTTP, for this machine."""
+"""`remanence serve`: the memory over HTTP."""
 
 import os
+import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from remanence.chat import calls_tools, open_chat_model
 from remanence.cli import output
-from remanence.cli.failures import log_service
 from remanence.cli.options import AgentTools, Database
+from remanence.cli.service_log import LogFormat, log_audit, log_service
 from remanence.cli.settings import load, with_agent
 from remanence.cli.signals import ending_on_signals
 from remanence.clock import SystemClock
@@ -34,6 +37,15 @@ async def run(
             metavar="NAME", help="A host name that requests may be sent to; may be repeated."
         ),
     ] = None,
+    allowed_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN", help="A site whose pages may use the service; may be repeated."
+        ),
+    ] = None,
+    requests_per_minute: Annotated[
+        int | None, typer.Option(min=1, help="The most requests of a key, or of an address.")
+    ] = None,
     model: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Who answers a chat, as for `chat`.")
     ] = None,
@@ -54,12 +66,32 @@ async def run(
     anthropic_url: Annotated[
         str, typer.Option(metavar="URL", help="Where requests to /anthropic/v1 are sent on to.")
     ] = "https://api.anthropic.com",
+    webhook: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Where events are posted, signed by REMANENCE_WEBHOOK_SECRET; may be repeated.",
+        ),
+    ] = None,
+    recognize: Annotated[
+        bool,
+        typer.Option(help="Know conversations of the proxies that have no name by their messages."),
+    ] = False,
+    log_format: LogFormat = "text",
+    audit_log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where lines about reads, exports and erasures are appended."
+        ),
+    ] = None,
 ) -> None:
     """Serve the memory over HTTP, by default to this machine alone."""
+    from remanence.cli.exporters import export_telemetry, measure_backlog
     from remanence.server.access import by_key
     from remanence.server.app import create_app
     from remanence.server.middleware import LOCAL_HOSTS
     from remanence.server.run import is_loopback, serve
+    from remanence.server.webhooks import Webhook, post_events
 
     settings, models = load(url=db).settings, tuple(model or ())
     if models:
@@ -70,14 +102,18 @@ async def run(
             "name that requests may be sent to, such as --allowed-host memory.example.com, and say "
             "--keys, so that clients need a key, or --no-keys, where a login stands in front"
         )
-    log_service()
+    secret = os.environ.get("REMANENCE_WEBHOOK_SECRET", "")
+    webhooks = [Webhook(url, secret=secret) for url in webhook or ()]
+    log_service(log_format)
+    if audit_log is not None:
+        log_audit(audit_log)
     # A model that cannot be opened must fail before a database is created.
     connections = Connections()
     options = ModelOptions(connections=connections)
     answering = open_chat_model(models, clock=SystemClock(), options=options) if models else None
     database = mask_password(settings.url)
-    with ending_on_signals() as ending:
-        async with connections, Memory.open(settings=settings) as memory:
+    with export_telemetry(scraped=True), ending_on_signals() as ending:
+        async with connections, Memory.open(settings=settings) as memory, measure_backlog(memory):
             app = create_app(
                 memory,
                 model=answering,
@@ -85,17 +121,34 @@ async def run(
                 identity=identity,
                 tools=tools and calls_tools(*models),
                 auth=by_key(memory.keys) if keys else None,
-                openai_key=os.environ.get("OPENAI_API_KEY") if keys else None,
-                anthropic_key=os.environ.get("ANTHROPIC_API_KEY") if keys else None,
+                openai_key=_tenants_key("OPENAI_API_KEY") if keys else None,
+                anthropic_key=_tenants_key("ANTHROPIC_API_KEY") if keys else None,
                 openai_url=openai_url,
                 anthropic_url=anthropic_url,
+                recognize=recognize,
                 allowed_hosts=LOCAL_HOSTS.union(allowed_host or ()),
+                allowed_origins=allowed_origin or (),
+                requests_per_minute=requests_per_minute,
                 ending=ending,
             )
-            await serve(
-                app,
-                host=host,
-                port=port,
-                started=lambda url: output.line(f"{url} serves {database}"),
-                ending=ending,
-            )
+            async with post_events(memory, webhooks):
+                await serve(
+                    app,
+                    host=host,
+                    port=port,
+                    started=lambda url: output.line(f"{url} serves {database}"),
+                    ending=ending,
+                )
+
+
+def _tenants_key(variable: str) -> Callable[[str], str | None]:
+    """Return a function that reads the key of a tenant from its variable, or from the common one.
+
+    Only tenants of small letters, digits and `_` have one, so that no two share it.
+    """
+
+    def key(tenant: str) -> str | None:
+        own = f"{variable}_{tenant.upper()}" if re.fullmatch("[a-z0-9_]+", tenant) else variable
+        return os.environ.get(own) or os.environ.get(variable)
+
+    return key

@@ -75,7 +75,7 @@ class Transcript:
 
     def entries(self) -> Iterator[Entry]:
         """The messages, in order."""
-        with nullcontext(self.lines) if self.lines else _open(self.path) as lines:
+        with nullcontext(self.lines) if self.lines else open_lines(self.path) as lines:
             yield from entries(lines, name=self.name, max_message_bytes=self.max_message_bytes)
 
 
@@ -87,7 +87,7 @@ def open_transcript(path: Path, *, max_message_bytes: int = MAX_MESSAGE_BYTES) -
     """
     lines: tuple[bytes, ...] | None = None
     if not path.is_file():
-        with _open(path) as pipe:
+        with open_lines(path) as pipe:
             lines = tuple(pipe)
     transcript = Transcript(path=path, lines=lines, max_message_bytes=max_message_bytes)
     count = sessions = 0
@@ -116,7 +116,7 @@ def entries(
     open_calls = OpenCalls()
     for position, record in enumerate(records(lines, name=name), start=1):
         try:
-            message, empty = _message(record, position)
+            message, empty = read_message(record, f"{ID_PREFIX}{position}")
             message = open_calls.pair(message)
             check_message(message, max_bytes=max_message_bytes)
             _check_results(message, calls)
@@ -124,6 +124,37 @@ def entries(
             raise MalformedTranscript(f"{name}, {record.place}: {error}") from error
         calls.update(call.id for call in message.tool_calls)
         yield Entry(record.place, record.session, message, empty)
+
+
+def read_message(record: Record, message_id: str) -> tuple[Message, bool]:
+    """Return the message of a record, and whether it was empty.
+
+    Raises:
+        InvalidMessage: it is not a message, or its time cannot be read.
+    """
+    data = record.value
+    message, name = _read(data), data.get("name")
+    if name is not None and not isinstance(name, str):
+        raise InvalidMessage(f"name {quote(name)} is not a string: write text or leave it out")
+    empty = all(isinstance(part, TextPart) and not part.text.strip() for part in message.content)
+    if empty:
+        message = message.replace(content=(TextPart(text=EMPTY_MESSAGE),), kind="control")
+    at = _creation_time(record)
+    return message.replace(id=message_id, name=name or None, created_at=at), empty
+
+
+def open_lines(path: Path) -> BinaryIO:
+    """Open a file for reading.
+
+    Raises:
+        MalformedTranscript: it cannot be read.
+    """
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise MalformedTranscript(
+            f"{str(path)!r} cannot be read ({error.strerror}): name a file of messages"
+        ) from error
 
 
 def instant(value: object, key: str) -> datetime:
@@ -142,28 +173,6 @@ def instant(value: object, key: str) -> datetime:
     raise InvalidMessage(
         f"{key} {quote(value)} is not a time: write ISO 8601, such as '2026-03-02T09:12:17+01:00'"
     )
-
-
-def _open(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise MalformedTranscript(
-            f"{str(path)!r} cannot be read ({error.strerror}): name a file of messages"
-        ) from error
-
-
-def _message(record: Record, position: int) -> tuple[Message, bool]:
-    """Return the message of a record, and whether it was empty."""
-    data = record.value
-    message, name = _read(data), data.get("name")
-    if name is not None and not isinstance(name, str):
-        raise InvalidMessage(f"name {quote(name)} is not a string: write text or leave it out")
-    empty = all(isinstance(part, TextPart) and not part.text.strip() for part in message.content)
-    if empty:
-        message = message.replace(content=(TextPart(text=EMPTY_MESSAGE),), kind="control")
-    at = _creation_time(record)
-    return message.replace(id=f"{ID_PREFIX}{position}", name=name or None, created_at=at), empty
 
 
 def _read(data: JsonObject) -> Message:

@@ -47,7 +47,7 @@ async def run(
     if as_json:
         output.write_json({"usage": totals})
     elif not totals:
-        output.line(f"{mask_password(settings.url)} has no such model call")
+        output.line(f"{mask_password(settings.url)} has no model call to show")
     else:
         _print(totals)
 

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from remanence.cli import output
-from remanence.cli.failures import log_service
+from remanence.cli.exporters import export_telemetry, measure_backlog
 from remanence.cli.options import Database
+from remanence.cli.service_log import LogFormat, log_service
 from remanence.cli.settings import load
 from remanence.cli.signals import ending_on_signals
 from remanence.errors import InvalidPolicy
@@ -26,11 +27,14 @@ async def run(
     ] = None,
     health_port: Annotated[
         int | None,
-        typer.Option(min=0, max=65_535, help="Serve /healthz and /readyz; 0 takes a free port."),
+        typer.Option(
+            min=0, max=65_535, help="Serve /healthz, /readyz and /metrics; 0 takes a free port."
+        ),
     ] = None,
     health_host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to serve them.")
     ] = "127.0.0.1",
+    log_format: LogFormat = "text",
 ) -> None:
     """Do the background work of the processes that share a PostgreSQL database.
 
@@ -41,9 +45,9 @@ async def run(
     choose_engine(settings, settings.url)
     # The tables must be there: a mistake in the URL must not have them created elsewhere.
     await (await open_store(settings.url, read_only=True)).close()
-    log_service()
-    with ending_on_signals() as ending:
-        async with Memory.open(settings=settings) as memory:
+    log_service(log_format)
+    with export_telemetry(scraped=health_port is not None), ending_on_signals() as ending:
+        async with Memory.open(settings=settings) as memory, measure_backlog(memory):
             output.line(f"works on {mask_password(settings.url)}, {settings.workers} at a time")
             if health_port is None:
                 await ending.wait()

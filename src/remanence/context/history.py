@@ -25,8 +25,8 @@ def state_at(state: MemoryState, log: Sequence[LogEntry], version: int) -> Memor
     following = entries.get(version + 1)
     if following is None or (version and version not in entries):
         raise ConversationNotFound(
-            f"conversation {state.ref.id!r} has no version {version}: its versions are 0 to "
-            f"{state.lock_version}, as its log lists them"
+            f"conversation {state.ref.id!r} has no version {version}: its versions are "
+            f"{_first(log)} to {state.lock_version}, as its log lists them"
         )
     at = entries.get(version)
     return replace(
@@ -83,6 +83,11 @@ def snapshot_at(
         last_message_at=tail[-1].created_at if tail else state.last_message_at,
     )
     return Snapshot(state=counted, segments=tuple(live), tail=tuple(tail))
+
+
+def _first(log: Sequence[LogEntry]) -> int:
+    """Return the first version that can be shown; older entries may have been deleted."""
+    return log[0].version if log and log[0].version > 1 else 0
 
 
 def _last(log: Sequence[LogEntry], kind: LogKind, version: int) -> datetime | None:

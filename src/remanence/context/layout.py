@@ -282,6 +282,8 @@ class _Layout(NamedTuple):
     def _recall_block(self, tail: FittedTail, notes: Sequence[SystemBlock]) -> str:
         """Render the recalled passages that the context does not show already."""
         request, here = self.request, self.snapshot.state.ref.id
+        if not request.recall:
+            return ""
         cut = [gap for gap in tail.omitted if gap.reason == "excerpt"]
         raw = {
             message.seq

@@ -11,6 +11,7 @@ from remanence.engine.backoff import maker_name
 from remanence.engine.segment_writer import source_limit
 from remanence.errors import ObservationSkipped
 from remanence.protocols import (
+    EventLog,
     ExtractRequest,
     FactExtractor,
     Observer,
@@ -31,9 +32,12 @@ class Budgets:
     A call counts when it ends, so calls in progress may exceed a hard limit.
     """
 
-    def __init__(self, budgets: Sequence[Budget], *, ledger: Ledger, clock: Clock) -> None:
+    def __init__(
+        self, budgets: Sequence[Budget], *, ledger: Ledger, events: EventLog, clock: Clock
+    ) -> None:
         self._budgets = tuple(budgets)
         self._ledger = ledger
+        self._events = events
         self._clock = clock
         self._warned: set[tuple[Budget, str, datetime | None, str]] = set()
 
@@ -52,11 +56,11 @@ class Budgets:
         )
 
     async def find_exhausted(self, ref: ConversationRef, user: str | None) -> BudgetState | None:
-        """Return a budget at its hard limit, if any. Each limit is logged once."""
+        """Return a budget at its hard limit, if any. Each limit is reported once."""
         states = await self.states(ref, user)
         for state in states:
             if state.level != "ok":
-                self._warn(state, ref, user)
+                await self._report(state, ref, user)
         return next((state for state in states if state.level == "hard"), None)
 
     def renewal(self, budget: Budget) -> datetime | None:
@@ -81,7 +85,7 @@ class Budgets:
         level = budget.level(usd=usd, tokens=tokens)
         return BudgetState(budget=budget, spent_usd=usd, spent_tokens=tokens, level=level)
 
-    def _warn(self, state: BudgetState, ref: ConversationRef, user: str | None) -> None:
+    async def _report(self, state: BudgetState, ref: ConversationRef, user: str | None) -> None:
         subject = {
             "conversation": f"conversation {ref.id!r} of tenant {ref.tenant!r}",
             "user": f"user {user!r} of tenant {ref.tenant!r}",
@@ -94,6 +98,7 @@ class Budgets:
             self._warned.clear()
         self._warned.add(key)
         telemetry.budget_reached(state, subject)
+        await self._events.record_budget(ref, state, at=self._clock.now())
 
 
 class _BudgetedMaker(Generic[Maker]):

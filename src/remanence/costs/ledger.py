@@ -37,6 +37,7 @@ class Ledger:
         if self._closed:
             telemetry.usage_lost(1, "the memory is closed")
             return
+        telemetry.model_called(usage)  # now, as its log record belongs to the caller's request
         self._queue.put_nowait(usage)
 
     async def settle(self) -> None:
@@ -98,7 +99,7 @@ class Ledger:
         try:
             known = await asyncio.to_thread(lambda: [with_list_price(usage) for usage in usages])
             for usage in known:
-                telemetry.model_called(usage)
+                telemetry.model_priced(usage)
             await self._store.record_usage(known)
         except asyncio.CancelledError:
             telemetry.usage_lost(len(usages), "the store did not answer before closing")

@@ -30,12 +30,13 @@ _IT_IS = re.compile(
 _OPENS = re.compile(r"(?:^|[.!?。！？\n]) *$")
 _IT_IS_AFTER = re.compile(r"(?:이라|이네|이다|이야|인데|だから|なので|だし)")
 _NUMBER_AFTER = re.compile(
-    r",? (?:(?:the|den|dem|día) \d{1,2}\b|\d{1,2}(?:st|nd|rd|th|\.)"
-    r"|(?:le |el )?(\d{1,2})(?![\d:.]| ?(?:[ap]m|uhr|h)\b))",
+    r",? (?:(?:the|den|dem|der|día|dia) \d{1,2}\b|\d{1,2}(?:st|nd|rd|th|\.)"
+    r"|(?:le |el |il )?\d{1,2}(?![\d:.]| ?(?:[ap]m|uhr|h)\b))",
     re.IGNORECASE,
 )
 _NUMBER_BEFORE = re.compile(
-    r"\b\d{1,2}(?:일|日|号|st|nd|rd|th|\.|[/.-]\d{1,2}\.?)[ ,(（]*$", re.IGNORECASE
+    r"\b\d{1,2}(?:(?:일|日|号|st|nd|rd|th|\.|[/.-]\d{1,2}\.?|['’-]\w{1,4})[ ,(（]*|, )$",
+    re.IGNORECASE,
 )
 _NUMBERED = re.compile(
     r"\d{1,2}[일日号] ?(?:[월화수목금토일]요일|[(（]?[月火水木金土日]曜)|\d{1,2}[号日][^。！？\n]{0,6}$"
@@ -80,10 +81,9 @@ def _is_not_a_date(text: str, mention: DateMention) -> bool:
 def _has_number(text: str, mention: DateMention) -> bool:
     """Return whether a day number is beside the weekday or one before it: "28일 목요일"."""
     before = text[max(0, mention.start - _SAME_DAY_WITHIN) : mention.start]
-    if _NUMBERED.search(before) or _NUMBER_BEFORE.search(before[-8:]):
+    if _NUMBERED.search(before) or _NUMBER_BEFORE.search(before[-10:]):
         return True
-    after = _NUMBER_AFTER.match(text, mention.end)
-    return after is not None and (after[1] is None or int(after[1]) == mention.first.day)
+    return _NUMBER_AFTER.match(text, mention.end) is not None
 
 
 def _means_today(text: str, mention: DateMention, at: datetime) -> bool:

@@ -35,6 +35,7 @@ class _Candidate(NamedTuple):
     fit: int
     """Words near it that its language knows."""
     mention: DateMention | None
+    is_trap: bool = False
 
 
 def find_dates(text: str, at: datetime) -> tuple[DateMention, ...]:
@@ -92,12 +93,12 @@ def _candidates(
                     continue
                 meaning = pattern.phrase.meaning
                 if meaning is None:
-                    yield _Candidate(*match.span(), fit, None)
+                    yield _Candidate(*match.span(), fit, None, is_trap=True)
                 else:
                     with suppress(ValueError, OverflowError):  # a day that no calendar has
                         mention = _read(language, pattern.phrase, meaning, match, at, clauses)
-                        if mention or clauses.at(*match.span()).leaves_open():
-                            yield _Candidate(*match.span(), fit, mention)
+                        begin = match.start() if mention else _start_with_weekday(language, match)
+                        yield _Candidate(begin, match.end(), fit, mention)
             yield None
 
 
@@ -124,8 +125,8 @@ def _read(
         if name != "word":
             plain = " ".join(fold(raw).replace("’", "'").split())
             slots[name.split("_")[0]] = language.slots.get(name, {}).get(plain, raw)
-    if meaning is calendar_day and (weekday := _weekday_before(language, match)) is not None:
-        slots["weekday"] = weekday
+    if meaning is calendar_day and (before := _weekday_before(language, match)):
+        slots["weekday"] = language.slots["weekday"][fold(before[1])]
     reading = DateReading(at=at, slots=slots, word=word, clause=partial(clauses.at, *match.span()))
     period = meaning(reading)
     if period is None:
@@ -140,10 +141,15 @@ def _read(
     )
 
 
-def _weekday_before(language: Language, match: Match[str]) -> int | str | None:
-    """Return the weekday that the word before a date names: "samedi 5 septembre"."""
-    before = _WORD_BEFORE.search(match.string[max(0, match.start() - 20) : match.start()])
-    return language.slots.get("weekday", {}).get(fold(before[1])) if before else None
+def _start_with_weekday(language: Language, match: Match[str]) -> int:
+    before = _weekday_before(language, match)
+    return before.start() if before else match.start()
+
+
+def _weekday_before(language: Language, match: Match[str]) -> Match[str] | None:
+    """Return the match of a weekday as the word before a date: "samedi 5 septembre"."""
+    before = _WORD_BEFORE.search(match.string, max(0, match.start() - 20), match.start())
+    return before if before and fold(before[1]) in language.slots.get("weekday", {}) else None
 
 
 def _in_prose(text: str, candidates: Iterable[_Candidate]) -> Iterator[_Candidate]:
@@ -171,10 +177,11 @@ def _glue(text: str) -> str:
 
 
 def _without_overlap(candidates: Iterable[_Candidate]) -> Iterator[DateMention]:
-    """Keep the leftmost, longest, best fitting matches, rather those that stay or are absolute."""
+    """Keep the leftmost, longest, best fitting matches: of two alike a trap, else an absolute date."""
 
     def precedence(found: _Candidate) -> tuple[int, int, int, int]:
-        certainty = 0 if found.mention is None else 1 + found.mention.relative
+        readable = 1 + found.mention.relative if found.mention else 3
+        certainty = 0 if found.is_trap else readable
         return found.start, -found.end, -found.fit, certainty
 
     end = 0

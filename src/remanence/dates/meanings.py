@@ -33,13 +33,9 @@ class Clause(NamedTuple):
     weekly: bool
     """The clause is about a habit: "we always meet on Friday"."""
 
-    def leaves_open(self) -> bool:
-        """Return whether a date without a year, or a weekday, stays as said."""
-        return self.undecided or (self.yearly and self.tense != "past") or self.is_habit()
-
     def is_habit(self) -> bool:
         """Return whether its weekdays are those of every week."""
-        return self.weekly and self.tense not in ("past", "future")
+        return self.weekly and self.tense != "past"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +86,10 @@ def this_weekend(reading: DateReading) -> Period:
 
 
 def the_weekend(reading: DateReading) -> Period | None:
-    """As `this_weekend`, but on Monday and Tuesday the last one unless the tense is future."""
+    """As `this_weekend` if the tense is past or future, else None: it may be every weekend."""
     clause = reading.clause()
-    if clause.undecided:
+    if clause.undecided or clause.is_habit() or clause.tense not in ("past", "future"):
         return None
-    if reading.today.weekday() < 2 and clause.tense != "future":
-        return periods.shift(reading.today, "weekend", -1)
     return this_weekend(reading)
 
 
@@ -145,11 +139,18 @@ def weekday_by_tense(reading: DateReading) -> Period | None:
     return weekday_before(reading) if reading.is_past() else weekday_after(reading)
 
 
-def this_weekday(reading: DateReading) -> Period:
-    """This Friday: today, the next one, or the last one if the tense is past."""
-    if reading.number("weekday") == reading.today.weekday():
+def this_weekday(reading: DateReading) -> Period | None:
+    """This Friday: today, the next one, or the last one if the tense is past.
+
+    None without a tense if the day of this week is gone.
+    """
+    number, today = reading.number("weekday"), reading.today.weekday()
+    if number == today:
         return periods.day(reading.today)
-    return weekday_before(reading) if reading.is_past() else weekday_after(reading)
+    if reading.is_past():
+        return weekday_before(reading)
+    is_gone = number < today and reading.clause().tense != "future"
+    return None if is_gone else weekday_after(reading)
 
 
 def weekdays_counted(reading: DateReading) -> Period:
@@ -222,7 +223,7 @@ def calendar_year(reading: DateReading) -> Period:
 def calendar_day(reading: DateReading) -> Period | None:
     """May 5 of a year, of the year in `shift` ("last year"), or the nearest that fits the tense.
 
-    A weekday before it gives the year: "samedi 5 septembre".
+    A weekday before it gives the year: "samedi 5 septembre"; None if no year agrees.
     """
     month, day, today = reading.number("month"), reading.number("day"), reading.today
     if "year" in reading.slots:
@@ -232,8 +233,7 @@ def calendar_day(reading: DateReading) -> Period | None:
     candidates = [found for step in range(-4, 5) if (found := _day(today.year + step, month, day))]
     if "weekday" in reading.slots:
         near = (found for found in candidates if abs(found.first.year - today.year) < 2)
-        right = [day for day in near if day.first.weekday() == reading.number("weekday")]
-        candidates = right or candidates
+        candidates = [day for day in near if day.first.weekday() == reading.number("weekday")]
     return _by_tense(reading, candidates)
 
 
@@ -260,15 +260,13 @@ def _day(year: int, month: int, day: int) -> Period | None:
 def _by_tense(reading: DateReading, candidates: list[Period]) -> Period | None:
     """Return the candidate, in chronological order, that fits the tense; None if two do."""
     today, clause = reading.today, reading.clause()
-    if len(candidates) == 1:
-        return candidates[0]
-    if clause.yearly and clause.tense != "past":
-        return None
     if clause.undecided:
         near = [found for found in candidates if abs((found.first - today).days) < _MAX_DAYS_AWAY]
         return near[0] if len(near) == 1 else None
     if clause.tense == "past":
         return next((found for found in reversed(candidates) if found.first <= today), None)
+    if clause.yearly and len(candidates) > 1:
+        return None
     if clause.tense == "future":
         return next((found for found in candidates if found.last >= today), None)
 
@@ -276,4 +274,4 @@ def _by_tense(reading: DateReading, candidates: list[Period]) -> Period | None:
         days = (found.first - today).days
         return days if days >= 0 else -days * _RATHER_AHEAD
 
-    return min(candidates, key=distance)
+    return min(candidates, key=distance, default=None)

@@ -14,6 +14,7 @@ from remanence.background import Background, Pauses, Waiters, closed_error
 from remanence.engine.reconciler import Reconciler
 from remanence.engine.steps import IDLE, Outcome, Step
 from remanence.policy.schedule import longest_wait
+from remanence.telemetry.spans import Cause, caused_by, current_cause
 from remanence.types import ConversationRef
 
 RETRY_SECONDS = 30.0
@@ -60,6 +61,7 @@ class LocalEngine:
         self._queued: set[ConversationRef] = set()
         self._busy: set[ConversationRef] = set()
         self._again: set[ConversationRef] = set()
+        self._causes: dict[ConversationRef, Cause] = {}
         self._everything: set[ConversationRef] = set()
         self._waiting: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._watching: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
@@ -80,6 +82,8 @@ class LocalEngine:
             if self._jobs is not None:
                 watch = partial(self._jobs.run, self._look_at, concurrency=self._workers)
             self._looks = background.spawn("looks", watch)
+        if self._jobs is None:
+            background.spawn("retention", self._reconciler.pruner.keep_pruning)
         for number in range(self._workers):
             self._working.add(background.spawn(f"worker-{number}", self._work))
 
@@ -160,6 +164,8 @@ class LocalEngine:
             await asyncio.wait({self._looks})
 
     def _enqueue(self, ref: ConversationRef) -> None:
+        if self._workers and (cause := current_cause()) is not None:
+            self._causes[ref] = cause
         if ref in self._queued:
             return
         if ref in self._busy:
@@ -225,7 +231,8 @@ class LocalEngine:
             self._queued.discard(ref)
             self._busy.add(ref)
             try:
-                step = await self._step(ref)
+                with caused_by(self._causes.get(ref)):
+                    step = await self._step(ref)
             finally:
                 self._busy.discard(ref)
             self._follow(ref, step)
@@ -253,6 +260,7 @@ class LocalEngine:
         if step.outcome is Outcome.PROGRESS or again:
             self._enqueue(ref)
             return
+        self._causes.pop(ref, None)
         if step.outcome is Outcome.LEASED:
             self._leased.add(ref)
         else:

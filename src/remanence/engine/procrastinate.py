@@ -30,6 +30,9 @@ CONNECTIONS: Final = 4
 MAX_POLL_SECONDS: Final = 5.0
 """Seconds until a job is found whose time has come, as no signal tells of it."""
 
+RETENTION_CRON: Final = "17 */6 * * *"
+"""Times of the sweeps for retention; one process makes each of them."""
+
 _FORGET_THE_DEAD: Final = """
 DELETE FROM procrastinate_workers
 WHERE last_heartbeat < now() - make_interval(secs => %(seconds)s) AND id IN (
@@ -69,8 +72,9 @@ class ProcrastinateJobs:
         self._url = url
 
     async def run(self, look_at: LookAt, *, concurrency: int) -> None:
-        await self._reconciler.use_rules()
-        background, seconds = self._reconciler.leases.background, self._reconciler.leases.seconds
+        reconciler = self._reconciler
+        await reconciler.use_rules()
+        background, seconds = reconciler.leases.background, reconciler.leases.seconds
         app = App(
             connector=PsycopgConnector(
                 conninfo=self._url, max_size=CONNECTIONS, timeout=10, configure=_commit_at_once
@@ -82,7 +86,17 @@ class ProcrastinateJobs:
             with contextlib.suppress(Closed):
                 await look_at(ConversationRef(tenant, id))
 
-        async with app.open_async():
+        if reconciler.pruner.rules:
+
+            @app.periodic(cron=RETENTION_CRON)
+            @app.task(name="remanence.retention", queue=QUEUE, queueing_lock="remanence retention")
+            async def enforce_retention(timestamp: int) -> None:  # noqa: ARG001 - passed to each
+                """Begin a sweep in the process that took the job, which goes on with looks."""
+                background.spawn("retention", reconciler.pruner.prune)
+
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(app.close_async)  # also of one that was being opened
+            await app.open_async()
             sweeping = background.run("sweep", self._keep_sweeping(app))
             try:
                 await app.run_worker_async(

@@ -23,7 +23,7 @@ _PAGE: Final = 500
 
 
 async def find_unready(store: WorkQueue, *, clock: Clock, works: bool) -> tuple[Unready, ...]:
-    """Return the reasons why a memory is not ready; *works* if its background work is on."""
+    """Return the reasons why a memory is not ready; *works* if background work is expected."""
     now = clock.now()
     try:
         async with asyncio.timeout(STORE_SECONDS):

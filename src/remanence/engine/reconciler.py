@@ -12,7 +12,9 @@ from remanence.clock import Clock
 from remanence.engine.activation import activate, activate_if_due
 from remanence.engine.backoff import Backoff, maker_name
 from remanence.engine.leases import Leases
+from remanence.engine.retention import Pruner
 from remanence.engine.segment_writer import SegmentWriter, source_limit
+from remanence.engine.slices import Slices
 from remanence.engine.steps import (
     IDLE,
     LEASED,
@@ -29,14 +31,12 @@ from remanence.policy.schedule import (
     facts_end,
     facts_time,
     halve,
-    is_cut,
     later_steps_wait,
     longest_wait,
     look_tokens,
     may_interrupt,
     may_try,
     observation_due,
-    observation_slice,
     observe_halvings,
     reflection_sources,
     reflection_time,
@@ -44,6 +44,7 @@ from remanence.policy.schedule import (
     takes_over,
 )
 from remanence.protocols import Store
+from remanence.telemetry.spans import step_span
 from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
 from remanence.wire.boundaries import is_turn_open
 
@@ -71,6 +72,13 @@ class Reconciler:
     extraction: Extraction
     leases: Leases
     backoff: Backoff
+    pruner: Pruner
+    parallel_slices: int = 1
+
+    @property
+    def _slices(self) -> Slices:
+        limit = source_limit(self.segment_writer.observer)
+        return Slices(store=self.store, policy=self.policy, limit=limit)
 
     @property
     def maker_names(self) -> dict[StepName, str]:
@@ -155,21 +163,25 @@ class Reconciler:
         stands_in = not may_observe and takes_over(self.policy, state, observer)
         if not (may_observe or stands_in):
             return self.backoff.until_next_try(state, failure)
-        messages = await self._slice(state, everything=everything)
-        if not messages:
+        count = 1 if failure else self.parallel_slices
+        slices = await self._slices.take(state, count, everything=everything)
+        if not slices:
             return IDLE
+        first, *others = slices
         if stands_in:
-            work = partial(self.segment_writer.take_over, state, messages)
+            work = partial(self.segment_writer.take_over, state, first)
         else:
-            halved = halve(messages, observe_halvings(state, observer))
-            work = partial(self._observe, snapshot, halved)
+            halved = halve(first, observe_halvings(state, observer))
+            work = partial(self._observe, snapshot, halved, *others)
         return await self._run_leased("observe", state, work)
 
-    async def _observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
-        """Commit an observation, without notes if all tries on the same messages failed."""
+    async def _observe(
+        self, snapshot: Snapshot, messages: tuple[Message, ...], *others: tuple[Message, ...]
+    ) -> bool:
+        """Commit observations, the first without notes if all tries on its messages failed."""
         state, observer = snapshot.state, self.maker_names["observe"]
         try:
-            return await self.segment_writer.observe(snapshot, messages)
+            return await self.segment_writer.observe(snapshot, messages, *others)
         except StoreError:
             raise
         except Exception as error:
@@ -261,23 +273,6 @@ class Reconciler:
             return None
         return self.backoff.until_next_try(state, failure)
 
-    async def _slice(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
-        """The next messages to observe; reads on while a run of tool calls does not end."""
-        limit = source_limit(self.segment_writer.observer)
-        max_tokens = min(self.policy.slice_tokens, limit or self.policy.slice_tokens)
-        while True:
-            messages = await self.store.messages(
-                state.ref, after=state.observed_seq, limit=None, max_tokens=max_tokens
-            )
-            chosen = observation_slice(
-                self.policy, state, messages, everything=everything, request_tokens=limit
-            )
-            if chosen and is_cut(self.policy, state, messages, chosen, request_tokens=limit):
-                telemetry.slice_cut(state.ref.id, chosen[0].seq, chosen[-1].seq)
-            if chosen or not messages or messages[-1].seq >= state.last_seq:
-                return chosen
-            max_tokens *= 2
-
     async def _run_leased(
         self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
     ) -> Step:
@@ -287,7 +282,7 @@ class Reconciler:
                 return LEASED
             try:
                 if await self.leases.is_still_due(state):
-                    with telemetry.step_span(name, state.ref.id):
+                    with step_span(name, state.ref.id):
                         if not await work():
                             telemetry.step_discarded(name, state.ref.id)
             except StoreError:

@@ -73,13 +73,49 @@ class SegmentWriter:
         """True if the configured observer is the embedded one."""
         return isinstance(self.observer, ExtractiveObserver)
 
-    async def observe(self, snapshot: Snapshot, messages: tuple[Message, ...]) -> bool:
-        """Make and commit an observation; false if another was first."""
-        state = snapshot.state
-        draft, seen = await self._draft(state, messages, known=_known_notes(snapshot.segments))
-        return await self._commit(
-            state, await self._observation(self._next(state, messages), draft, seen)
-        )
+    async def observe(self, snapshot: Snapshot, *slices: tuple[Message, ...]) -> bool:
+        """Observe adjacent slices at once, and commit them in order up to the first that failed.
+
+        False if another committed the first one before. The notes of a slice do not know those of
+        the others.
+
+        Raises:
+            Exception: whatever the first slice failed with.
+        """
+        known, before = _known_notes(snapshot.segments), snapshot.state.observed_sum_tokens
+        async with asyncio.TaskGroup() as group:
+            tasks = []
+            for messages in slices:
+                empty = self.without_notes(messages, sum_before=before)
+                before = empty.sum_tokens
+                made = self._try_to_observe(snapshot.state, messages, empty, known)
+                tasks.append(group.create_task(made))
+        first, *others = [task.result() for task in tasks]
+        if isinstance(first, Exception):
+            raise first
+        committed = await self.store.commit_observation(snapshot.state, first)
+        is_ours = _report(snapshot.state, first, committed)
+        for segment in others:
+            if committed is None or isinstance(segment, Exception):
+                break
+            state = committed
+            committed = await self.store.commit_observation(state, segment)
+            _report(state, segment, committed)
+        return is_ours
+
+    async def _try_to_observe(
+        self,
+        state: MemoryState,
+        messages: tuple[Message, ...],
+        empty: Segment,
+        known: tuple[Note, ...],
+    ) -> Segment | Exception:
+        """Return an observation that is not committed yet, or the failure to make it."""
+        try:
+            draft, seen = await self._draft(state, messages, known=known)
+            return await self._observation(empty, draft, seen)
+        except Exception as error:  # noqa: BLE001 - an observer may raise anything
+            return error
 
     async def observe_again(self, snapshot: Snapshot, failed: Segment) -> bool:
         """Observe the range of a segment again, and replace it; false if that is gone."""
@@ -289,9 +325,7 @@ class SegmentWriter:
 
 def _report(state: MemoryState, segment: Segment, committed: MemoryState | None) -> bool:
     if committed is not None:
-        telemetry.segment_committed(
-            segment.generation, state.ref.id, segment.first_seq, segment.last_seq
-        )
+        telemetry.segment_committed(state.ref.id, segment)
     return committed is not None
 
 

@@ -226,9 +226,10 @@ def activation(
     ready = [segment for segment in snapshot.segments if segment.last_seq > state.active_seq]
     over = state.tail_tokens > policy.tail_tokens
     if not ready:
-        may_shrink = over and snapshot.tail
+        if not (over and snapshot.tail):
+            return None
         start = tail_start(policy, snapshot.tail, state.active_seq)
-        return state.active_seq if may_shrink and start > state.tail_seq else None
+        return state.active_seq if start > state.tail_seq else None
     if policy.activate == "when_observed":
         return ready[-1].last_seq
     lifetime = policy.cache_lifetime_seconds
@@ -256,6 +257,8 @@ def tail_start(policy: Policy, tail: Sequence[Message], active_seq: int) -> int:
     tokens = count = 0
     keep_last = max(1, policy.keep_last)
     start = active_seq + 1
+    if not tail or active_seq < tail[0].seq:
+        return start
     for run in reversed(list(groups(tail))):
         run_tokens = sum(message.tokens for message in run)
         if run[-1].seq <= active_seq and count >= keep_last:

@@ -10,6 +10,7 @@ from remanence.clock import Clock
 from remanence.errors import ModelError
 from remanence.providers.layer import AnswerT, Link, Pieces, Request, RequestT, Wrapper, pieces_of
 from remanence.providers.requests import Tokens
+from remanence.telemetry.spans import begin_call, end_call
 from remanence.types import Usage
 
 Record: TypeAlias = Callable[[RequestT, Usage], Awaitable[None]]
@@ -64,6 +65,7 @@ class MeteredModel(Wrapper[RequestT, AnswerT]):
 
     async def pieces(self, request: RequestT, *, streaming: bool) -> Pieces[AnswerT]:
         call = Call(self.name, request, self._clock)
+        span = begin_call(self.name, request.purpose, request.conversation)
         answered, known = False, None
         try:
             async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
@@ -73,11 +75,14 @@ class MeteredModel(Wrapper[RequestT, AnswerT]):
                         continue
                     if not isinstance(piece, str):
                         answered = True
+                        end_call(span, piece.usage)
                         await self._record(request, piece.usage)
                     yield piece
         except BaseException as error:
             if not answered:
-                await self._record(request, _failed_usage(call, error, known))
+                usage = _failed_usage(call, error, known)
+                end_call(span, usage)
+                await self._record(request, usage)
             raise
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from starlette.requests import HTTPConnection
@@ -13,18 +14,22 @@ from remanence.types import Scope
 
 KEY_HEADER: Final = "x-remanence-key"
 KEY_PREFIX: Final = "rk_"
+_KEY_HEADERS: Final = (KEY_HEADER, "authorization", "x-api-key")
 
 _OPEN: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
-_READS: Final = re.compile(r".*/(context|recall)")
-_ERASES: Final = re.compile(r".*/forget|/v1/users/.*")
+_READS: Final = re.compile(r".*/(context|recall)", re.DOTALL)  # a name may have a line break
+_ERASES: Final = re.compile(r".*/forget|/v1/users/.*", re.DOTALL)
+_PROXIES: Final = ("/openai/", "/anthropic/")
+_BEARER: Final = re.compile(r"bearer +", re.IGNORECASE)
 
 
 class Caller(NamedTuple):
-    """A client that was recognised: its tenant, and what it may do there."""
+    """A client that was recognised: its tenant, what it may do there, and its key if it has one."""
 
     name: str
     tenant: str
     scopes: tuple[Scope, ...]
+    key_id: str | None = None
 
 
 Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Caller | None]]
@@ -38,17 +43,18 @@ def by_key(keys: APIKeys) -> Authenticate:
     """
 
     async def authenticate(request: HTTPConnection) -> Caller | None:
-        bearer = request.headers.get("authorization", "")
-        tokens = (
-            request.headers.get(KEY_HEADER, ""),
-            bearer[7:] if bearer[:7].lower() == "bearer " else "",
-            request.headers.get("x-api-key", ""),
-        )
-        ours = [token for token in tokens if token.startswith(KEY_PREFIX)]
-        key = await keys.verify(ours[0]) if ours else None
-        return None if key is None else Caller(key.name, key.tenant, key.scopes)
+        values = (request.headers.get(name, "") for name in _KEY_HEADERS)
+        token = next(filter(None, map(token_in, values)), None)
+        key = None if token is None else await keys.verify(token)
+        return None if key is None else Caller(key.name, key.tenant, key.scopes, key.id)
 
     return authenticate
+
+
+def token_in(value: str) -> str | None:
+    """Return the token of ours in the value of a header, with or without the word `Bearer`."""
+    token = value[found.end() :] if (found := _BEARER.match(value)) else value
+    return token if token.startswith(KEY_PREFIX) else None
 
 
 class Access:
@@ -71,16 +77,22 @@ class Access:
             headers = {"www-authenticate": "Bearer"}
             await problem(401, "no_key", detail, headers=headers)(scope, receive, send)
             return
-        needed = _scope_of(scope["method"], scope["path"])
+        scope.setdefault("state", {})["caller"] = caller
+        needed = scope_of(scope["method"], scope["path"])
         if needed not in caller.scopes:
-            detail = f"this key may not {needed}: use one with the scope {needed!r}"
+            detail = f"this request needs a key with the scope {needed!r}: use one that has it"
             await problem(403, "not_allowed", detail)(scope, receive, send)
             return
-        scope.setdefault("state", {})["caller"] = caller
+        scope["state"]["authenticate"] = partial(self._authenticate, HTTPConnection(scope))
         await self._app(scope, receive, send)
 
 
-def _scope_of(method: str, path: str) -> Scope:
+def scope_of(method: str, path: str) -> Scope:
+    """Return the scope that a request needs."""
+    if path == "/metrics":
+        return "metrics"
     if method == "DELETE" or _ERASES.fullmatch(path):
         return "erase"
+    if path.startswith(_PROXIES):
+        return "write"
     return "read" if method in ("GET", "HEAD") or _READS.fullmatch(path) else "write"

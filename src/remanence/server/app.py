@@ -3,12 +3,16 @@
 import asyncio
 from collections.abc import Collection
 from importlib.metadata import version
+from typing import Final
 
 from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.telemetry import TelemetryConfig
 
 from remanence.chat import ChatSource
 from remanence.memory import Memory
 from remanence.server.access import Access, Authenticate
+from remanence.server.audit import Audit
 from remanence.server.chats import Chats
 from remanence.server.middleware import (
     BODY_SECONDS,
@@ -16,20 +20,34 @@ from remanence.server.middleware import (
     MAX_BODY_BYTES,
     BodyLimit,
     KnownHosts,
+    KnownOrigins,
+    RateLimit,
     RequestLog,
 )
 from remanence.server.problems import DECLARED, handle_problems
-from remanence.server.proxy.forwarding import ANTHROPIC, OPENAI, Forwarder, api_key, bearer
+from remanence.server.proxy.forwarding import (
+    ANTHROPIC,
+    OPENAI,
+    Forwarder,
+    UpstreamKey,
+    api_key,
+    bearer,
+)
 from remanence.server.routes import (
     chat,
     conversations,
+    events,
     facts,
     health,
     memory as memory_routes,
+    metrics,
     proxy,
     users,
 )
 from remanence.server.turn_response import KEEP_ALIVE_SECONDS
+
+_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "logs": False}
+"""FastAPI counts requests; its spans have queries and its logs have errors, which may be private."""
 
 
 def create_app(
@@ -41,10 +59,13 @@ def create_app(
     tools: bool = False,
     auth: Authenticate | None = None,
     allowed_hosts: Collection[str] | None = LOCAL_HOSTS,
+    allowed_origins: Collection[str] = (),
+    requests_per_minute: int | None = None,
     openai_url: str = OPENAI,
     anthropic_url: str = ANTHROPIC,
-    openai_key: str | None = None,
-    anthropic_key: str | None = None,
+    openai_key: UpstreamKey = None,
+    anthropic_key: UpstreamKey = None,
+    recognize: bool = False,
     ending: asyncio.Event | None = None,
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
     max_body_bytes: int = MAX_BODY_BYTES,
@@ -61,11 +82,17 @@ def create_app(
         auth: recognises the caller of a request and its tenant, such as `by_key(memory.keys)` or the
             login of a host program; without it a client may act for any tenant.
         allowed_hosts: accepted host names, without a port; None accepts any.
-        openai_url: where requests to `/openai/v1` are sent on to, without `/v1`.
+        allowed_origins: sites whose pages may use the service from a browser, such as
+            `https://app.example.com`; other pages get status 403.
+        requests_per_minute: how many requests a caller, or without callers an address, may make;
+            more get status 429. Each process counts its own.
+        openai_url: where requests to `/openai/v1` are sent on to, with or without `/v1`.
         anthropic_url: where those to `/anthropic/v1` are sent on to.
-        openai_key: for OpenAI, where a client sends a key of this server alone.
+        openai_key: for OpenAI, where a client sends a key of this server alone; or a function that
+            returns that of a tenant, such as one from a store of secrets.
         anthropic_key: the same for Anthropic.
-        ending: set when the server begins to shut down; open turns then end with an error event.
+        recognize: whether the proxies know a conversation that has no name by its messages.
+        ending: set when the server begins to shut down; open turns then end with an error event, and streams of events end.
         keep_alive_seconds: the silence of a stream after which a comment is sent.
         max_body_bytes: the maximum size of a request body; a larger one gets status 413.
         body_seconds: the timeout for a request body; a slower one gets status 408.
@@ -77,6 +104,7 @@ def create_app(
         title="remanence",
         summary="Memory for LLM agents",
         version=version("remanence"),
+        telemetry=_TELEMETRY,
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
         responses=DECLARED,
@@ -84,25 +112,51 @@ def create_app(
     )
     app.state.memory = memory
     app.state.chats = Chats(memory, model=model, system=system, identity=identity, tools=tools)
-    app.state.openai = Forwarder(memory, openai_url, bearer(openai_key))
-    app.state.anthropic = Forwarder(memory, anthropic_url, api_key(anthropic_key))
+    app.state.openai = Forwarder(memory, openai_url, bearer, openai_key, recognize=recognize)
+    app.state.anthropic = Forwarder(
+        memory, anthropic_url, api_key, anthropic_key, recognize=recognize
+    )
     app.state.ending = ending or asyncio.Event()
     app.state.keep_alive_seconds = keep_alive_seconds
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes, seconds=body_seconds)
+    if requests_per_minute is not None:
+        app.add_middleware(RateLimit, per_minute=requests_per_minute)
     if auth is not None:
         app.add_middleware(Access, authenticate=auth)
+    app.add_middleware(Audit, clock=memory.clock)
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=[*allowed_origins],
+        allow_methods=["*"],
+        allow_headers=["*"],
+        expose_headers=["*"],
+    )
+    app.add_middleware(KnownOrigins, origins=allowed_origins)
     if allowed_hosts is not None:
         app.add_middleware(KnownHosts, hosts=allowed_hosts)
     app.add_middleware(RequestLog)
     handle_problems(app)
-    for routes in (health, conversations, memory_routes, facts, users, chat, proxy):
+    for routes in (
+        health,
+        metrics,
+        conversations,
+        memory_routes,
+        facts,
+        events,
+        users,
+        chat,
+        proxy,
+    ):
         app.include_router(routes.router)
     return app
 
 
 def create_health_app(memory: Memory, ending: asyncio.Event) -> FastAPI:
-    """Create an application that answers `/healthz` and `/readyz` alone."""
-    app = FastAPI(title="remanence", docs_url=None, redoc_url=None, openapi_url=None)
+    """Create an application that answers `/healthz`, `/readyz` and `/metrics` alone."""
+    app = FastAPI(
+        title="remanence", telemetry=_TELEMETRY, docs_url=None, redoc_url=None, openapi_url=None
+    )
     app.state.memory, app.state.ending = memory, ending
     app.include_router(health.router)
+    app.include_router(metrics.router)
     return app

@@ -1,4 +1,4 @@
-"""A cache of chats: one for each conversation, user and channel."""
+"""A cache of chats: one for each conversation, user, channel and identity."""
 
 from collections import deque
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from remanence.types import ConversationRef
 
 RECENT: Final = 1_000
 
-_Key: TypeAlias = tuple[ConversationRef, str | None, str | None]
+_Key: TypeAlias = tuple[ConversationRef, str | None, str | None, str]
 
 
 class Chats:
@@ -29,15 +29,24 @@ class Chats:
         if model is not None:
             options = ModelOptions(connections=memory.connections)
             opened = open_chat_model(model, clock=memory.clock, options=options)
-            self._open = partial(Chat, model=opened, system=system, identity=identity)
+            self._open = partial(Chat, model=opened, system=system)
+        self._identity = identity
         self._tools = tools
         self._chats: WeakValueDictionary[_Key, Chat] = WeakValueDictionary()
         self._recent: deque[Chat] = deque(maxlen=RECENT)
 
     def get(
-        self, conversation_id: str, *, tenant: str, user: str | None, channel: str | None
+        self,
+        conversation_id: str,
+        *,
+        tenant: str,
+        user: str | None,
+        channel: str | None,
+        identity: str | None = None,
     ) -> Chat:
         """Return the chat of a conversation with a user who writes from *channel*.
+
+        *identity* takes the place of the server's.
 
         Raises:
             InvalidMessage: a name is invalid.
@@ -48,11 +57,12 @@ class Chats:
             raise ModelError(
                 "no_model", "this server has no model to chat with: start it with --model"
             )
-        key = (conversation.ref, user, channel)
+        identity = self._identity if identity is None else identity
+        key = (conversation.ref, user, channel, identity)
         chat = self._chats.get(key)
         if chat is None:
             tools = memory_tools(conversation) if self._tools and user is not None else ()
-            chat = self._open(conversation, channel=channel, tools=tools)
+            chat = self._open(conversation, channel=channel, identity=identity, tools=tools)
             self._chats[key] = chat
         self._recent.append(chat)
         return chat

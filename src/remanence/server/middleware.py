@@ -1,8 +1,10 @@
 """Middleware: known host names, limits on a request body, and a log line for each request."""
 
 import asyncio
+import math
 import re
 import uuid
+from collections import OrderedDict
 from collections.abc import Collection
 from typing import Final
 
@@ -11,8 +13,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from remanence import telemetry
 from remanence.server.problems import problem
+from remanence.telemetry import requests
 
 LOCAL_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
@@ -20,6 +22,8 @@ MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 """Twice the size limit of a message, as JSON is longer than its text."""
 
 BODY_SECONDS: Final = 60.0
+
+_KEPT_SENDERS: Final = 10_000
 
 REQUEST_ID: Final = "x-request-id"
 _GIVEN: Final = re.compile(r"[\w.:-]{1,64}", re.ASCII)
@@ -43,6 +47,66 @@ class KnownHosts:
             await problem(421, "not_local", detail)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+
+class KnownOrigins:
+    """Rejects requests that a page of another site makes a browser send."""
+
+    def __init__(self, app: ASGIApp, *, origins: Collection[str]) -> None:
+        self._app = app
+        self._origins = frozenset(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope) if scope["type"] == "http" else {}
+        origin = headers.get("origin")
+        own = origin is not None and origin.partition("://")[2] == headers.get("host")
+        if origin is None or own or origin in self._origins:
+            await self._app(scope, receive, send)
+        else:
+            detail = (
+                f"pages of {origin!r:.80} may not use this server: name the origin with "
+                "--allowed-origin, or with allowed_origins of create_app"
+            )
+            await problem(403, "foreign_origin", detail)(scope, receive, send)
+
+
+class RateLimit:
+    """Rejects requests of a key or caller, or else of an address, beyond so many a minute.
+
+    Bursts of up to a minute's requests pass. Each process counts its own.
+    """
+
+    def __init__(self, app: ASGIApp, *, per_minute: int) -> None:
+        self._app = app
+        self._per_minute = per_minute
+        self._buckets: OrderedDict[object, tuple[float, float]] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        wait = self._take(_sender(scope)) if scope["type"] == "http" else 0.0
+        if wait <= 0:
+            await self._app(scope, receive, send)
+            return
+        detail = f"more than {self._per_minute:,} requests a minute: wait {wait:.1f} s"
+        headers = {"retry-after": str(math.ceil(wait))}
+        await problem(429, "too_many_requests", detail, headers=headers)(scope, receive, send)
+
+    def _take(self, sender: object) -> float:
+        """Take one request from the sender's bucket; return the seconds until there is one."""
+        now = asyncio.get_running_loop().time()
+        left, at = self._buckets.pop(sender, (float(self._per_minute), now))
+        left = min(self._per_minute, left + (now - at) * self._per_minute / 60)
+        is_allowed = left >= 1
+        self._buckets[sender] = (left - is_allowed, now)
+        if len(self._buckets) > _KEPT_SENDERS:
+            self._buckets.popitem(last=False)
+        return 0.0 if is_allowed else (1 - left) * 60 / self._per_minute
+
+
+def _sender(scope: Scope) -> object:
+    caller = scope.get("state", {}).get("caller")
+    if caller is None:
+        return (scope.get("client") or ("",))[0]
+    return caller.tenant, caller.name, caller.key_id
 
 
 class BodyLimit:
@@ -107,10 +171,10 @@ class BodyLimit:
 
 
 class RequestLog:
-    """Logs method, path, status and time of each request with its id.
+    """Spans each request, and logs its method, path, status and time with its id.
 
-    The id comes from the header `X-Request-Id`, or is new; the response repeats it. Queries are
-    not logged: they may name a user.
+    The id comes from the header `X-Request-Id`, or is new; the response repeats it, unless it has
+    one of its provider. Queries are not logged: they may name a user.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -120,25 +184,20 @@ class RequestLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get(REQUEST_ID, "")
+        headers = Headers(scope=scope)
+        given = headers.get(REQUEST_ID, "")
         name = given if _GIVEN.fullmatch(given) else uuid.uuid4().hex[:12]
-        status = 0  # the client left before a response
+        request = requests.Request(name, scope["method"], scope["path"], headers)
 
         async def send_with_id(message: Message) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                MutableHeaders(scope=message)[REQUEST_ID] = name
+                request.status = message["status"]
+                request.route = getattr(scope.get("route"), "path", "")
+                MutableHeaders(scope=message).setdefault(REQUEST_ID, name)
             await send(message)
 
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        with telemetry.request(name):
-            try:
-                await self._app(scope, receive, send_with_id)
-            finally:
-                seconds = loop.time() - started
-                telemetry.request_ended(scope["method"], scope["path"], status, seconds)
+        with requests.handle(request):
+            await self._app(scope, receive, send_with_id)
 
 
 def _refusal(status: int, code: str, detail: str) -> JSONResponse:

@@ -1,5 +1,6 @@
 """Errors as problem details (RFC 9457)."""
 
+import math
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -7,24 +8,15 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
-from remanence.errors import (
-    Closed,
-    ContextOverflow,
-    ConversationNotFound,
-    DuplicateMessage,
-    InvalidArgument,
-    InvalidMessage,
-    ModelError,
-    RemanenceError,
-    StoreUnavailable,
-    TurnTaken,
-    WrongUser,
-)
+from remanence.errors import ModelError, RemanenceError
+from remanence.http.problems import KINDS, MODEL_FAILED, URN
 
 JsonObject = dict[str, Any]  # a problem may have extension members
 
 MEDIA_TYPE: Final = "application/problem+json"
+METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 DECLARED: Final[dict[int | str, JsonObject]] = {
     status: {
@@ -48,19 +40,6 @@ DECLARED: Final[dict[int | str, JsonObject]] = {
 }
 """The errors of every route, for its documentation."""
 
-# The first match counts.
-_KINDS: Final[tuple[tuple[type[RemanenceError], int, str], ...]] = (
-    (InvalidMessage, 422, "invalid_message"),
-    (InvalidArgument, 422, "invalid_argument"),
-    (DuplicateMessage, 409, "duplicate_message"),
-    (TurnTaken, 409, "turn_taken"),
-    (WrongUser, 409, "wrong_user"),
-    (ConversationNotFound, 404, "not_found"),
-    (ContextOverflow, 413, "context_overflow"),
-    (StoreUnavailable, 503, "store_unavailable"),
-    (Closed, 503, "closed"),
-    (RemanenceError, 500, "failed"),
-)
 _MODEL_STATUSES: Final = {
     "cooling": 503,
     "no_model": 503,
@@ -86,8 +65,9 @@ def document(error: Exception) -> JsonObject:
     if isinstance(error, ModelError):
         status = _MODEL_STATUSES.get(error.reason, _MODEL_STATUS)
         more = {"reason": error.reason, "retry_after_seconds": error.retry_after_seconds}
-        return _document(status, "model_failed", str(error), **more)
-    status, code = next((status, code) for kind, status, code in _KINDS if isinstance(error, kind))
+        return _document(status, MODEL_FAILED, str(error), **more)
+    found = ((status, code) for kind, status, code in KINDS if isinstance(error, kind))
+    status, code = next(found, (500, "failed"))
     return _document(status, code, str(error))
 
 
@@ -95,7 +75,7 @@ def response_to(error: Exception) -> JSONResponse:
     """Return the response for an error."""
     content = document(error)
     seconds = content.get("retry_after_seconds")
-    headers = None if seconds is None else {"retry-after": str(round(seconds))}
+    headers = None if seconds is None else {"retry-after": str(math.ceil(seconds))}
     return JSONResponse(content, content["status"], headers=headers, media_type=MEDIA_TYPE)
 
 
@@ -109,7 +89,7 @@ def problem(
 
 def _document(status: int, code: str, detail: str, **more: object) -> JsonObject:
     return {
-        "type": f"urn:remanence:problem:{code}",
+        "type": f"{URN}{code}",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
@@ -121,17 +101,39 @@ async def _of_error(request: Request, error: Exception) -> JSONResponse:  # noqa
     return response_to(error)
 
 
-async def _of_validation(request: Request, error: Exception) -> JSONResponse:  # noqa: ARG001
+async def _of_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    errors = [
-        {"pointer": "/".join(["#", *map(str, found["loc"][1:])]), "detail": found["msg"]}
-        for found in error.errors()
-    ]
+    is_json = "json" in request.headers.get("content-type", "")
+    errors = [_describe(found, is_json=is_json) for found in error.errors()]
     detail = "; ".join(f"{found['pointer']}: {found['detail']}" for found in errors)
     return problem(422, "invalid_request", detail, errors=errors)
+
+
+def _describe(found: JsonObject, *, is_json: bool) -> dict[str, str]:
+    """Return a pointer to what is wrong, and the remedy where FastAPI's text has none."""
+    place, detail = found["loc"][1:], found["msg"]
+    if found["type"] == "json_invalid":
+        detail = f"the body is not JSON: {found['ctx']['error']} at character {place[0]}"
+        place = ()
+    elif found["loc"] == ("body",) and not is_json:
+        detail = "send the body as JSON, with the header content-type: application/json"
+    return {"pointer": "/".join(["#", *map(str, place)]), "detail": detail}
 
 
 async def _of_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     detail = f"{request.method} {request.url.path}: {error.detail}"
-    return problem(error.status_code, "http", detail, headers=dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = ", ".join(_methods(request))  # Starlette names those of one route
+    return problem(error.status_code, "http", detail, headers=headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """Return the methods that a route takes at the path of the request."""
+    scopes = {method: {**request.scope, "method": method} for method in METHODS}
+    return [
+        method
+        for method, scope in scopes.items()
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
+    ]

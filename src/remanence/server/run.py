@@ -77,6 +77,7 @@ async def serve(
         app,
         http=protocol,
         lifespan="off",
+        log_config=None,  # the program's own handlers get its warnings
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=REQUEST_SECONDS,

@@ -4,26 +4,36 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import aclosing
-from typing import Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias, assert_never
 from urllib.parse import quote
 
 from fastapi.responses import JSONResponse
 from fastapi.sse import format_sse_event
-from pydantic import BaseModel, ConfigDict
 from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from remanence.chat import ChatEvent, Done, Reply, TextDelta, ToolCalled, ToolReturned
 from remanence.errors import Closed
+from remanence.http.documents import (
+    ReplyDocument,
+    TextDocument,
+    ToolCallDocument,
+    ToolResultDocument,
+    UsageDocument,
+)
 from remanence.server.problems import document, response_to
+
+STREAM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {  # FastAPI's type
+    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
+}
 
 KEEP_ALIVE_SECONDS: Final = 10.0
 """Proxies close a connection that is silent for longer, often after 30 or 60 seconds."""
 
 HEADER: Final = "x-conversation-id"
-_KEEP_ALIVE: Final = b": keep-alive\n\n"
-_HEADERS: Final = {
+KEEP_ALIVE: Final = b": keep-alive\n\n"
+STREAM_HEADERS: Final = {
     "cache-control": "no-cache",
     "content-type": "text/event-stream; charset=utf-8",
     "x-accel-buffering": "no",
@@ -35,29 +45,6 @@ class _Left:
 
 
 Piece: TypeAlias = ChatEvent | Exception | _Left
-
-
-class UsageDocument(BaseModel):
-    """Usage of model calls; input includes tokens read from and written to the cache."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    model: str
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    cost_usd: float | None
-
-
-class ReplyDocument(BaseModel):
-    """The answer; `complete` is false if it was cut off at the output limit."""
-
-    conversation: str
-    text: str
-    complete: bool
-    usage: UsageDocument
-    calls: list[UsageDocument]
 
 
 class TurnResponse(Response):
@@ -103,7 +90,8 @@ class TurnResponse(Response):
                 await self._send(pieces, scope, receive, send_named)
             finally:
                 for task in (turn, *watches):
-                    task.cancel()
+                    if not task.cancelling():  # a turn that ends keeps what was said
+                        task.cancel()
 
     async def _send(
         self, pieces: asyncio.Queue[Piece], scope: Scope, receive: Receive, send: Send
@@ -115,11 +103,11 @@ class TurnResponse(Response):
             return await JSONResponse(self._done_event(piece.reply))(scope, receive, send)
         if isinstance(piece, _Left):
             return None
-        headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+        headers = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS.items()]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while not isinstance(piece, _Left):
             last = isinstance(piece, Done | Exception)
-            body = _KEEP_ALIVE if piece is None else self._encode(piece)
+            body = KEEP_ALIVE if piece is None else self._encode(piece)
             await send({"type": "http.response.body", "body": body, "more_body": not last})
             if last:
                 return None
@@ -136,14 +124,14 @@ class TurnResponse(Response):
 
     def _encode(self, piece: ChatEvent | Exception) -> bytes:
         match piece:
-            case TextDelta():
-                return _event("text", {"text": piece.text})
-            case ToolCalled():
-                call = {"id": piece.call_id, "name": piece.name, "arguments": piece.arguments}
-                return _event("tool_call", call)
-            case ToolReturned():
-                result = {"id": piece.call_id, "text": piece.text, "is_error": piece.is_error}
-                return _event("tool_result", result)
+            case TextDelta(text=text):
+                return _event("text", TextDocument(text=text).model_dump())
+            case ToolCalled(call_id=id_, name=name, arguments=arguments):
+                call = ToolCallDocument(id=id_, name=name, arguments=arguments)
+                return _event("tool_call", call.model_dump())
+            case ToolReturned(call_id=id_, text=text, is_error=is_error):
+                result = ToolResultDocument(id=id_, text=text, is_error=is_error)
+                return _event("tool_result", result.model_dump())
             case Done():
                 return _event("done", self._done_event(piece.reply))
             case Exception():

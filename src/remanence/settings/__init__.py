@@ -42,6 +42,11 @@ class Settings:
         lease_seconds: the time after a crash until other processes take over its conversations.
         turn_wait_seconds: the longest wait of a chat's turn for another turn of the conversation.
         workers: the number of conversations observed or reflected in parallel.
+        observer_processes: the number of processes in which observing, reflecting and extracting
+            without a model are computed; 0: in this process. A program that sets it must open the
+            memory under `if __name__ == "__main__"`, as processes that are started import it.
+        parallel_slices: the number of stretches of one conversation that are observed in parallel
+            while so many are due, as after an import; their notes do not know one another.
         engine: `local` looks for background work in each process that opens the memory;
             `procrastinate` has the processes on a PostgreSQL database share it as jobs.
         shutdown_timeout_seconds: the longest wait for steps in progress on closing.
@@ -51,6 +56,16 @@ class Settings:
         daily_directory: the directory of daily notes, a Markdown file per day and user; none by
             default.
         daily_keep_days: the age in days at which daily notes are summarised and archived.
+        superseded_keep_days: the days that segments stay after a reflection replaced them. Of each
+            kind of rows what none of its two rules keeps is deleted, and without rules nothing is;
+            the last 24 hours always stay.
+        superseded_keep_last: the number of newest replaced segments of a conversation that stay.
+        log_keep_days: the days that entries of a conversation's log stay; the newest one always does.
+        log_keep_last: the number of newest entries of a conversation's log that stay.
+        usage_keep_days: the days that model calls stay in the ledger.
+        usage_keep_last: the number of newest model calls that stay in the ledger.
+        vectors_keep_days: the days that messages are found by their vectors; by words they always are.
+        vectors_keep_last: the number of newest messages of a conversation whose vectors stay.
         budgets: limits on what observers and reflectors spend on models; see `Budget`.
         over_budget: beyond a hard budget notes are `extractive`, or messages stay `raw`.
     """
@@ -68,12 +83,22 @@ class Settings:
     lease_seconds: PositiveFloat = 10.0
     turn_wait_seconds: NonNegativeFloat = 60.0
     workers: NonNegativeInt = 4
+    observer_processes: NonNegativeInt = 0
+    parallel_slices: PositiveInt = 1
     engine: Literal["local", "procrastinate"] = "local"
     shutdown_timeout_seconds: NonNegativeFloat = 10.0
     blocks_directory: str | None = None
     blocks_keep_last: PositiveInt = 200
     daily_directory: str | None = None
     daily_keep_days: NonNegativeInt = 7
+    superseded_keep_days: PositiveInt | None = None
+    superseded_keep_last: PositiveInt | None = None
+    log_keep_days: PositiveInt | None = None
+    log_keep_last: PositiveInt | None = None
+    usage_keep_days: PositiveInt | None = None
+    usage_keep_last: PositiveInt | None = None
+    vectors_keep_days: PositiveInt | None = None
+    vectors_keep_last: PositiveInt | None = None
     budgets: tuple[Budget, ...] = ()
     over_budget: Literal["extractive", "raw"] = "extractive"
 

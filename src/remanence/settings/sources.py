@@ -29,7 +29,9 @@ from remanence.validation import check_value, field_types, is_of_type
 PREFIX = "REMANENCE_"
 CONFIG_VARIABLE = "REMANENCE_CONFIG"
 FILE_NAMES = ("remanence.toml", "remanence.json")
-OTHER_VARIABLES = frozenset({CONFIG_VARIABLE, "REMANENCE_DATA", "REMANENCE_DEBUG"})
+OTHER_VARIABLES = frozenset(
+    {CONFIG_VARIABLE, "REMANENCE_DATA", "REMANENCE_DEBUG", "REMANENCE_WEBHOOK_SECRET"}
+)
 """Variables with the prefix that are not settings, like those that begin with REMANENCE_TEST_."""
 ENVIRONMENT: Final = "environment"
 CHAINS: Final = frozenset({"model", "observer_model", "reflector_model"})

@@ -1,13 +1,15 @@
 """Stores for tapes: one backend per URL scheme, imported on demand."""
 
 import importlib
-import re
 from collections.abc import Mapping
 from typing import Literal
 
 from remanence.clock import Clock, SystemClock
 from remanence.errors import InvalidArgument, MissingExtra, StoreUnavailable
 from remanence.protocols import Store
+from remanence.stores.url import mask_password
+
+__all__ = ["mask_password", "open_store"]
 
 _KNOWN = (
     "sqlite:///relative.db, sqlite:////absolute/path.db, sqlite:///:memory: or "
@@ -72,9 +74,3 @@ async def open_store(
         pragmas=pragmas or {},
         read_only=read_only,
     )
-
-
-def mask_password(url: str) -> str:
-    """Return the URL without its password."""
-    masked = re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
-    return re.sub(r"(?<=[?&]password=)[^&]*", "***", masked)

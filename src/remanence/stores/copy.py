@@ -52,6 +52,9 @@ TABLES = (
     Table("vectors", "item, model", "conversation, vector"),
     Table("fact_vectors", "fact, model", "vector"),
     Table("vector_cursors", "model, subject", "cursor"),
+    Table("event_counters", "tenant", "last"),
+    Table("events", "tenant, id", 'type, at, conversation, "user", data'),
+    Table("event_consumers", "consumer, tenant", "delivered"),
     Table("api_keys", "id", API_KEYS.columns.removeprefix("id, ")),
 )
 """In the order of their references. Leases and turns end with the copy; words are indexed anew."""

@@ -12,6 +12,7 @@ from remanence.types import (
     APIKey,
     ConversationRef,
     DroppedLine,
+    Event,
     Extra,
     Fact,
     FailedStretch,
@@ -174,6 +175,7 @@ _CODECS: Mapping[str, Codec] = {
     "content": Codec(encode_content, decode_content),
     "notes": Codec(encode_notes, decode_notes),
     "dropped": Codec(_encode_dropped, _decode_dropped),
+    "data": Codec(encode_json, _decode_json),
     "failed": Codec(encode_json, decode_failed),
     **dict.fromkeys(("lost", "tags", "scopes"), Codec(encode_json, _decode_texts)),
     **dict.fromkeys(
@@ -272,6 +274,7 @@ USAGES = Rows(
 API_KEYS = Rows(
     APIKey, "key", "id, name, tenant, scopes, created_at, expires_at, revoked_at, digest"
 )
+EVENTS = Rows(Event, "event", 'id, type, at, tenant, conversation, "user", data')
 STEPS = Rows(
     MemoryState,
     "state",

@@ -2,9 +2,11 @@
 
 from remanence.types.api_key import APIKey, Scope
 from remanence.types.budget import Budget, BudgetLevel, BudgetScope, BudgetState
+from remanence.types.event import EVENT_TYPES, Event, EventPage, EventType, EventValue
 from remanence.types.fact import Fact, FactChanges, FactDraft, FactsPin, FactType, Owner
 from remanence.types.recall import Hit, HitKind, RecallFilter, VectorItem, VectorTask
 from remanence.types.receipt import Erased, Erasure, ForgottenMessage, Receipt
+from remanence.types.retention import DatabaseSize, Keep, Pruned, Retention, TableSize
 from remanence.types.segment import (
     STAND_IN,
     Draft,
@@ -19,6 +21,7 @@ from remanence.types.segment import (
 )
 from remanence.types.state import (
     Appended,
+    Backlog,
     ConversationRef,
     Diagnostics,
     Failure,
@@ -52,15 +55,18 @@ from remanence.wire.parts import (
 )
 
 __all__ = [
+    "EVENT_TYPES",
     "ROLES",
     "STAND_IN",
     "APIKey",
     "Appended",
+    "Backlog",
     "Budget",
     "BudgetLevel",
     "BudgetScope",
     "BudgetState",
     "ConversationRef",
+    "DatabaseSize",
     "Diagnostics",
     "Dialect",
     "Draft",
@@ -68,6 +74,10 @@ __all__ = [
     "DroppedLine",
     "Erased",
     "Erasure",
+    "Event",
+    "EventPage",
+    "EventType",
+    "EventValue",
     "Extra",
     "Fact",
     "FactChanges",
@@ -81,6 +91,7 @@ __all__ = [
     "Hit",
     "HitKind",
     "ImagePart",
+    "Keep",
     "LogEntry",
     "LogKind",
     "Look",
@@ -95,14 +106,17 @@ __all__ = [
     "Part",
     "Priority",
     "Problem",
+    "Pruned",
     "Purpose",
     "RecallFilter",
     "Receipt",
     "ResultPart",
+    "Retention",
     "Role",
     "Scope",
     "Segment",
     "Snapshot",
+    "TableSize",
     "Tag",
     "TextPart",
     "Tool",

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-Scope: TypeAlias = Literal["read", "write", "erase"]
+Scope: TypeAlias = Literal["read", "write", "erase", "metrics"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,7 +12,8 @@ class APIKey:
     """A key of a client: the tenant whose memory it opens, and what it may do there.
 
     `read` is for contexts, notes and searches, `write` for messages and turns, `erase` for
-    forgetting, deleting and exporting. `digest` is the SHA-256 of the token, which is not kept.
+    forgetting, deleting and exporting, `metrics` for the numbers of the service, which are those of
+    all tenants. `digest` is the SHA-256 of the token, which is not kept.
     """
 
     id: str

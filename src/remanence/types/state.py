@@ -136,6 +136,17 @@ class Look(NamedTuple):
     lease_until: datetime | None
 
 
+class Backlog(NamedTuple):
+    """Work that is due: conversations, their unobserved tokens, and the age of the oldest.
+
+    Those that are worked on are among them; those beyond the first thousand are not counted.
+    """
+
+    conversations: int
+    tokens: int
+    age_seconds: float
+
+
 LogKind: TypeAlias = Literal[
     "observed", "activated", "reflected", "facts", "failed", "skipped", "retried", "forgotten"
 ]

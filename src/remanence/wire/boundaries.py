@@ -16,8 +16,13 @@ def groups(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
     called: set[str] = set()
     open_ids: set[str] = set()
     for message in messages:
-        answered = {result.call_id for result in message.tool_results} & open_ids
         calls = {call.id for call in message.tool_calls}
+        if not (calls or open_ids):  # most messages: neither calls nor results that belong to one
+            if run:
+                yield tuple(run)
+            run, called = [message], set()
+            continue
+        answered = {result.call_id for result in message.tool_results} & open_ids
         is_of_turn = message.role == "assistant" and open_ids and open_ids == called
         if not answered and (not is_of_turn or calls & called):
             if run:

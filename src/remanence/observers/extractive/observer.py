@@ -11,8 +11,8 @@ from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.passages import passages
 from remanence.observers.extractive.selection import Candidate, Selection, select
 from remanence.observers.learned.score import scorer
-from remanence.pacing import in_slices
-from remanence.protocols import ObserveRequest
+from remanence.pacing import compute_in_slices
+from remanence.protocols import Compute, ObserveRequest
 from remanence.types import Draft, Note
 
 MADE_BY = "extractive/1"
@@ -25,9 +25,12 @@ class ExtractiveObserver:
     attempt would return the same.
     """
 
+    def __init__(self, compute: Compute = compute_in_slices) -> None:
+        self._compute = compute
+
     async def observe(self, request: ObserveRequest) -> Draft:
         await asyncio.to_thread(scorer)
-        notes = await in_slices(extract(request))
+        notes = await self._compute(extract, request)
         return Draft(notes=notes, made_by=MADE_BY, nothing=not notes)
 
 

@@ -22,7 +22,7 @@ class Passage:
 
     `is_user` marks what the user of an agent says. `is_rule` marks a sentence of the user that is
     one passage, in its own words: a question, a constraint, or one that `is_standing`. This is a
-    standing instruction or a fact about the user, which is chosen first.
+    standing instruction, a fact about the user or an open point, which is chosen first.
     """
 
     seq: int

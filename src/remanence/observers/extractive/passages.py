@@ -15,6 +15,7 @@ from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
 from remanence.observers.extractive.sentence_scores import (
     is_constraint,
+    is_open,
     is_standing,
     tag_of,
 )
@@ -147,7 +148,9 @@ def _passages_of_text(
         asks = text[sentence.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
         source = text[sentence.start : sentence.end]
         lays_down = is_user and not (quoted or caption)
-        standing = lays_down and not asks and is_standing(source, scores)
+        standing = lays_down and (
+            is_open(scores) if asks else is_standing(source, scores) or is_open(scores)
+        )
         rule = standing or (lays_down and (asks or is_constraint(scores)))
         spans = [sentence] if rule else clauses(text, sentence)
         vocabulary = message_vocabulary if source.isascii() else _own(source, message_vocabulary)
@@ -175,7 +178,7 @@ def _passages_of_text(
                 context=lead,
                 dates=inside,
                 scores=scores,
-                tag="Fact" if asks or quoted else tag_of(scores),
+                tag="Fact" if quoted or (asks and not standing) else tag_of(scores),
             )
 
 

@@ -13,8 +13,8 @@ from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.extractive.selection import Candidate, select
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.score import scorer
-from remanence.pacing import in_slices
-from remanence.protocols import ReflectRequest
+from remanence.pacing import compute_in_slices
+from remanence.protocols import Compute, ReflectRequest
 from remanence.types import Draft, Note, Priority
 
 MADE_BY = "extractive/1"
@@ -32,8 +32,11 @@ class ExtractiveReflector:
     CRITICAL notes are chosen first and kept whole; superseded notes are dropped.
     """
 
+    def __init__(self, compute: Compute = compute_in_slices) -> None:
+        self._compute = compute
+
     async def reflect(self, request: ReflectRequest) -> Draft:
-        return Draft(notes=await in_slices(condense(request)), made_by=MADE_BY)
+        return Draft(notes=await self._compute(condense, request), made_by=MADE_BY)
 
 
 class _Clause(NamedTuple):

@@ -44,6 +44,11 @@ def is_standing(text: str, scores: Scores) -> bool:
     )
 
 
+def is_open(scores: Scores) -> bool:
+    """Return whether a sentence asks or names something that stays open, right nine times of ten."""
+    return scores["open"] >= scorer().weights.strict["open"]
+
+
 def above_cutoff(scores: Scores, head: str) -> float:
     """Return by how much a score is above its cutoff, 0 if it is not."""
     return max(0.0, scorer().over(scores, head)) if scores else 0.0

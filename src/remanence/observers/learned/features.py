@@ -14,7 +14,7 @@ GRAMS_UNSPACED = (1, 2, 3, 4)
 _MIN_WORD, _MAX_WORD = 2, 200
 _QUESTION = re.compile(r"[?？؟]")
 _CODE = re.compile(r"[\w.]\(|[{};<>]|\w/\w|\w_\w|^\s*[$#>]|\w\.\w{2,4}\b|`|=")
-_QUOTE = re.compile(r"[\"“”«»„「」『』‘]|(?<!\w)'|'(?!\w)")
+QUOTE = re.compile(r"[\"“”«»„「」『』‘]|(?<!\w)'|'(?!\w)")
 _LIST = re.compile(r"\s*(?:[-*•]|\d+[.)])\s")
 _EMOJI = re.compile("[\U0001f300-\U0001faff\u2600-\u27bf]")
 _DIGIT = re.compile(r"\d")
@@ -28,7 +28,9 @@ class Line(NamedTuple):
     text: str
     role: Role
     reply_to: "Line | None" = None
-    """The last line of the message before, without its own `reply_to`."""
+    """The last line of the message before."""
+    opening: "Line | None" = None
+    """The first line of its message, unless it is the first itself."""
 
 
 class Features(NamedTuple):
@@ -41,26 +43,33 @@ class Features(NamedTuple):
 
 
 def lines(messages: Iterable[tuple[Role, Iterable[str]]]) -> Iterator[Line]:
-    """Yield the lines of a conversation, given the texts of each message in order."""
-    before: Line | None = None
+    """Yield the lines of a conversation, given the texts of each message in order.
+
+    The lines that a line refers to refer to no others.
+    """
+    last: Line | None = None
     for role, texts in messages:
-        last = before
-        for text in texts:
-            last = Line(text, role)
-            yield last._replace(reply_to=before)
-        before = last
+        own = [Line(text, role) for text in texts]
+        for number, line in enumerate(own):
+            yield line._replace(reply_to=last, opening=own[0] if number else None)
+        last = own[-1] if own else last
 
 
 def features(line: Line) -> Features:
     """Features of a line; other lines of its message have no part in them."""
     tokens = WORD.findall(line.text)
     words = [token.lower() for token in tokens]
-    tagged = language_of(line.text, words).tag(line.text.lower().replace("’", "'"), words)
+    tagged = tag(line.text, words)
     return Features(
         words=frozenset(word[:_MAX_WORD] for word in words),
         grammar=tuple(_grammar(line.role, tagged)),
         shape=(*_shape(line, tokens), *_edges(line.text, words)),
     )
+
+
+def tag(text: str, words: Sequence[str]) -> list[tuple[str, Classes]]:
+    """Tokens of a text with the classes of its function words; *words* are its words by `WORD`."""
+    return language_of(text, words).tag(text.lower().replace("’", "'"), words)
 
 
 def word_grams(word: str) -> set[str]:
@@ -86,7 +95,7 @@ def _grammar(role: Role, tagged: Sequence[tuple[str, Classes]]) -> set[str]:
     frame = ["^"]
     for token, classes in tagged:
         found.update(*(_with_role(role, f"has {name}") for name in classes))
-        symbol = classes[0] if classes else _symbol(token)
+        symbol = symbol_of(token, classes)
         if symbol != "word" or frame[-1] != "word":
             frame.append(symbol)
     frame.append("$")
@@ -105,7 +114,10 @@ def _order(*symbols: str) -> str:
     return f"order {' '.join(symbols)}"
 
 
-def _symbol(token: str) -> str:
+def symbol_of(token: str, classes: Classes) -> str:
+    """Return the first class of a token, or its kind."""
+    if classes:
+        return classes[0]
     return "number" if token[0].isdigit() else "word" if token[0].isalpha() else token[0]
 
 
@@ -138,7 +150,7 @@ def _shared_traits(text: str, tokens: int) -> list[str]:
     traits = {
         f"tokens {_level(tokens, 2, 3, 5, 8, 12, 18, 25)}": True,
         f"digits {_level(len(_DIGIT.findall(text)), 1, 2, 4, 8)}": True,
-        f"quotes {min(3, len(_QUOTE.findall(text)))}": True,
+        f"quotes {min(3, len(QUOTE.findall(text)))}": True,
         "question": _QUESTION.search(text),
         "ends ?": last in ("?", "？", "؟"),
         "ends :": last in (":", "："),

@@ -1,17 +1,26 @@
 """Scores of sentences by the fitted weights, and the features that made them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from math import sqrt
 from typing import NamedTuple, TypeAlias
 
-from remanence.observers.learned.features import Features, Line, features, word_grams
+from remanence.observers.learned.features import Line, features, word_grams
 from remanence.observers.learned.weights import PackedRows, Weights, load, unpack
 
 Scores: TypeAlias = Mapping[str, float]
 
 _MAX_CACHED = 1 << 17
 _DIGITS = 3
+
+
+MoreFeatures: TypeAlias = Callable[[Line], Iterable[Sequence[str]]]
+"""Gives groups of features of a line beside those of `features`."""
+
+
+def no_more(_: Line) -> tuple[()]:
+    """Return no further features."""
+    return ()
 
 
 class Contribution(NamedTuple):
@@ -32,8 +41,9 @@ class Explanation(NamedTuple):
 class Scorer:
     """Scores lines; one is safe to share between tasks, not between threads."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, more: MoreFeatures = no_more) -> None:
         self.weights = weights
+        self._more = more
         self._rows = PackedRows(weights)
         self._words: dict[str, tuple[int, int]] = {}
 
@@ -47,7 +57,7 @@ class Scorer:
                 known.clear()
         weights = self.weights
         totals = [0.0] * len(weights.heads)
-        for packed, size in self._groups(features(line)):
+        for packed, size in self._groups(line):
             if size:
                 share = 1 / sqrt(size)
                 numbers = unpack(packed, len(totals))
@@ -74,16 +84,17 @@ class Scorer:
         )
         return Explanation(line, self.score(line), tuple(parts[:limit]))
 
-    def _groups(self, found: Features) -> Iterator[tuple[int, int]]:
+    def _groups(self, line: Line) -> Iterator[tuple[int, int]]:
         """Sum of the rows of each group of features, and its size."""
+        found = features(line)
         packed = size = 0
         for word in found.words:
             row, grams = self._word(word)
             packed += row
             size += grams
         yield packed, size
-        yield self._rows.total(found.grammar), len(found.grammar)
-        yield self._rows.total(found.shape), len(found.shape)
+        for group in (found.grammar, found.shape, *self._more(line)):
+            yield self._rows.total(group), len(group)
 
     def _word(self, word: str) -> tuple[int, int]:
         known = self._words.get(word)
@@ -95,7 +106,7 @@ class Scorer:
     def _contributions(self, line: Line, head: int) -> Iterator[Contribution]:
         found = features(line)
         grams = [gram for word in sorted(found.words) for gram in word_grams(word)]
-        for group in (grams, found.grammar, found.shape):
+        for group in (grams, found.grammar, found.shape, *self._more(line)):
             factor = self.weights.scales[head] / sqrt(max(1, len(group)))
             for name in dict.fromkeys(group):
                 amount = group.count(name) * self.weights.row(name)[head] * factor

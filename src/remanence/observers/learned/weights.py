@@ -121,6 +121,6 @@ def parse(data: bytes) -> Weights:
 
 
 @cache
-def load() -> Weights:
-    """The weights that ship with the package."""
-    return parse((resources.files(__package__) / FILE).read_bytes())
+def load(file: str = FILE) -> Weights:
+    """Weights that ship with the package, by the name of their file."""
+    return parse((resources.files(__package__) / file).read_bytes())

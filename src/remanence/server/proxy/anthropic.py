@@ -7,15 +7,16 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from remanence.server.proxy.api import JsonObject, Unit, list_of_objects, with_part
+from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, with_part
 from remanence.types import Message
 from remanence.wire import anthropic
+from remanence.wire.json_value import JsonObject
 
 _MAX_BREAKPOINTS: Final = 4
 _TEXTS: Final = {"text_delta": "text", "input_json_delta": "partial_json"}
 
 
-class AnthropicMessages:
+class AnthropicMessages(ProxiedAPI):
     """`POST /v1/messages`."""
 
     provider = "anthropic"

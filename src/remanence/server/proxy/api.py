@@ -1,12 +1,11 @@
 """The parts of a provider's API that a proxy has to know."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import ClassVar, NamedTuple, Protocol
 
 from remanence.errors import InvalidMessage
 from remanence.types import Message
-
-JsonObject: TypeAlias = dict[str, Any]  # a provider's: its shape is the provider's
+from remanence.wire.json_value import JsonObject
 
 
 class Unit(NamedTuple):
@@ -33,8 +32,7 @@ class Answer(Protocol):
 class ProxiedAPI(Protocol):
     """Reads and rewrites the conversation in a request; all else stays as it is."""
 
-    @property
-    def provider(self) -> str: ...
+    provider: ClassVar[str]
 
     def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
         """Return the prompts before the conversation, and the conversation.
@@ -69,22 +67,8 @@ def list_of_objects(value: object) -> list[JsonObject]:
     return value
 
 
-def without_prompts(messages: list[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
-    """Split off the messages of the program at the beginning."""
-    prompts = ("system", "developer")
-    others = (at for at, message in enumerate(messages) if message.get("role") not in prompts)
-    first = next(others, len(messages))
-    return messages[:first], messages[first:]
-
-
 def with_part(message: JsonObject, text: str, kind: str) -> JsonObject:
     """Return the message with one more part of type *kind* at its end."""
     content = message.get("content")
     parts = [{"type": kind, "text": content}] if isinstance(content, str) else list(content or ())
     return {**message, "content": [*parts, {"type": kind, "text": text}]}
-
-
-def notes_like(prompts: Sequence[JsonObject], notes: str) -> list[JsonObject]:
-    """Return the notes as a message with the role of the prompts."""
-    role = prompts[-1]["role"] if prompts else "system"
-    return [{"role": role, "content": notes}] if notes else []

@@ -21,9 +21,10 @@ class EventReader:
         Raises:
             ValueError: an event is longer than any that a provider sends.
         """
+        looked = max(0, len(self._rest) - 3)  # an end of four bytes may arrive in two pieces
         self._rest += piece
         begin = 0
-        for end in _END.finditer(self._rest):
+        for end in _END.finditer(self._rest, looked):
             if (event := _event(bytes(self._rest[begin : end.start()]))) is not None:
                 yield event
             begin = end.end()

@@ -3,16 +3,17 @@
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final, TypeAlias
 
 import httpx2
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from remanence.errors import RemanenceError
+from remanence.arguments import require_http_url
 from remanence.memory import Memory
-from remanence.server.access import KEY_HEADER, KEY_PREFIX, Caller
+from remanence.runtime import DEFAULT_TENANT
+from remanence.server.access import KEY_HEADER, Caller, token_in
 from remanence.server.proxy.api import ProxiedAPI
 from remanence.server.proxy.events import EventReader
 from remanence.server.proxy.naming import CONVERSATION, CREDENTIALS, MEMORY, USER
@@ -28,9 +29,10 @@ _CONNECT_SECONDS: Final = 10.0
 _KEPT: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
 _HOP: Final = frozenset(
     ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection")
-) | frozenset(("te", "trailer", "transfer-encoding", "upgrade", "content-length"))
+) | frozenset(("te", "trailer", "transfer-encoding", "upgrade"))
 _NOT_SENT: Final = _HOP | {
     "host",
+    "content-length",
     "accept-encoding",
     "expect",
     CONVERSATION,
@@ -43,35 +45,51 @@ _NOT_SENT: Final = _HOP | {
 Credential: TypeAlias = tuple[str, str]
 """A header with the server's own key for a provider."""
 
+UpstreamKey: TypeAlias = str | Callable[[str], str | None] | None
+"""The server's key for a provider, or a function that returns the key of a tenant."""
 
-def bearer(key: str | None) -> Credential | None:
+
+def bearer(key: str) -> Credential:
     """Return the header of a key for OpenAI."""
-    return ("authorization", f"Bearer {key}") if key else None
+    return "authorization", f"Bearer {key}"
 
 
-def api_key(key: str | None) -> Credential | None:
+def api_key(key: str) -> Credential:
     """Return the header of a key for Anthropic."""
-    return ("x-api-key", key) if key else None
+    return "x-api-key", key
 
 
 class Forwarder:
     """Sends requests to the provider at *url*, those of conversations with their memory.
 
-    A client's own credential is sent on; *credential* is for those that send none but ours.
+    The URL may end with `/v1`, as those of clients do.
+
+    A client's own credential is sent on; *key*, in the header that *credential* makes of it, is for
+    those that send none but ours.
     """
 
-    def __init__(self, memory: Memory, url: str, credential: Credential | None = None) -> None:
+    def __init__(
+        self,
+        memory: Memory,
+        url: str,
+        credential: Callable[[str], Credential],
+        key: UpstreamKey = None,
+        *,
+        recognize: bool = False,
+    ) -> None:
         self._memory = memory
         self._credential = credential
-        self._url = url.rstrip("/")
-        self._requests = Requests(memory)
+        self._key = key
+        require_http_url(provider=url)
+        self._url = url.rstrip("/").removesuffix("/v1")  # which the paths begin with
+        self._requests = Requests(memory, recognize=recognize)
 
     async def forward(self, request: Request, path: str, api: ProxiedAPI | None = None) -> Response:
         """Send a request on; with *api* it is a turn of a conversation."""
         prepared = Prepared(content=await request.body(), reason="not a turn of a conversation")
+        caller: Caller | None = getattr(request.state, "caller", None)
+        tenant = caller.tenant if caller else None
         if api is not None:
-            caller: Caller | None = getattr(request.state, "caller", None)
-            tenant = caller.tenant if caller else None
             prepared = await self._requests.prepare(
                 api, request.headers, prepared.content, tenant=tenant
             )
@@ -80,28 +98,27 @@ class Forwarder:
             request.method,
             f"{self._url}/{path}",
             params=request.url.query or None,
-            headers=_headers_to_send(request, self._credential),
+            headers=_headers_to_send(request, self._own_credential(tenant)),
             content=prepared.content,
         )
         try:
             response = await client.send(sent, stream=True)
         except httpx2.HTTPError as error:
             return _unreachable(self._url, error)
-        headers = {**_headers_to_return(response), **_about(prepared)}
         if api is None or not prepared.tape or response.status_code != 200:
             relayed = _relay(response)
         elif "text/event-stream" in response.headers.get("content-type", ""):
             relayed = self._relay_events(api, prepared, response)
         else:
-            return await self._whole(api, prepared, response, headers)
-        return StreamingResponse(relayed, response.status_code, headers)
+            return await self._whole(api, prepared, response)
+        return _with_headers(StreamingResponse(relayed, response.status_code), response, prepared)
+
+    def _own_credential(self, tenant: str | None) -> Credential | None:
+        key = self._key(tenant or DEFAULT_TENANT) if callable(self._key) else self._key
+        return self._credential(key) if key else None
 
     async def _whole(
-        self,
-        api: ProxiedAPI,
-        prepared: Prepared,
-        response: httpx2.Response,
-        headers: Mapping[str, str],
+        self, api: ProxiedAPI, prepared: Prepared, response: httpx2.Response
     ) -> Response:
         """Return a response without a stream, after its answer was stored."""
         try:
@@ -114,24 +131,26 @@ class Forwarder:
             answer.take(json.loads(content))
             if answer.objects:
                 await self._requests.keep(api, prepared, answer.objects)
-        return Response(content, response.status_code, dict(headers))
+        return _with_headers(Response(content, response.status_code), response, prepared)
 
     async def _relay_events(
         self, api: ProxiedAPI, prepared: Prepared, response: httpx2.Response
     ) -> AsyncIterator[bytes]:
         """Yield a stream as it arrives; its answer is stored before its end is sent.
 
-        An answer that breaks off is not stored: the client's next request shows what it made of it.
+        An answer that breaks off, or has an event that cannot be read, is not stored: the client's
+        next request shows what it made of it.
         """
-        answer, reader, is_kept = api.answer(), EventReader(), False
+        answer, reader, is_read = api.answer(), EventReader(), False
         async with contextlib.aclosing(response):
             async for piece in response.aiter_raw():
-                if not is_kept:
+                if not is_read:
+                    is_read = True
                     with _failure_logged():
                         for event in reader.feed(piece):
                             answer.feed(event)
-                        if answer.objects:
-                            is_kept = True
+                        is_read = bool(answer.objects)
+                        if is_read:
                             await self._requests.keep(api, prepared, answer.objects)
                 yield piece
 
@@ -147,7 +166,7 @@ def _failure_logged() -> Iterator[None]:
     """Log what goes wrong with an answer's copy: the client gets the answer all the same."""
     try:
         yield
-    except (RemanenceError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except Exception as error:  # noqa: BLE001 - the client gets its answer all the same
         _log.warning("an answer was not stored: %s: %s", type(error).__name__, error)
 
 
@@ -161,24 +180,30 @@ def _headers_to_send(request: Request, credential: Credential | None) -> list[tu
     kept = [
         (name, value)
         for name, value in request.headers.items()
-        if name not in _NOT_SENT
-        and not (name in CREDENTIALS and value.removeprefix("Bearer ").startswith(KEY_PREFIX))
+        if name not in _NOT_SENT and not (name in CREDENTIALS and token_in(value))
     ]
     if credential is not None and not any(name in CREDENTIALS for name, _ in kept):
         kept.append(credential)
     return [*kept, ("accept-encoding", "identity")]
 
 
-def _headers_to_return(response: httpx2.Response) -> dict[str, str]:
-    return {name: value for name, value in response.headers.items() if name not in _HOP}
-
-
-def _about(prepared: Prepared) -> dict[str, str]:
-    """Return headers that say if the request had its memory, and why not."""
+def _with_headers(response: Response, received: httpx2.Response, prepared: Prepared) -> Response:
+    """Give a response the provider's headers, and those that say if it had its memory."""
+    about = {MEMORY: "on", CONVERSATION: prepared.tape}
     if not prepared.tape:
-        reason = prepared.reason.encode("ascii", "backslashreplace").decode()
-        return {MEMORY: " ".join(f"off; {reason}".split())[:300]}
-    return {MEMORY: "on", CONVERSATION: prepared.tape}
+        about = {MEMORY: " ".join(f"off; {prepared.reason}".split())[:300]}
+    response.raw_headers = [
+        *(
+            (name, value)
+            for name, value in received.headers.raw
+            if name.decode().lower() not in _HOP
+        ),
+        *(
+            (name.encode(), value.encode("ascii", "backslashreplace"))
+            for name, value in about.items()
+        ),
+    ]
+    return response
 
 
 def _unreachable(url: str, error: Exception) -> JSONResponse:

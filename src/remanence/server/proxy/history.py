@@ -164,10 +164,20 @@ def chain(messages: Sequence[Message], previous: str = "") -> Iterator[str]:
 def key_of(message: Message) -> str:
     """Return the same text for a message and the copy that a client resends.
 
-    Tool calls and results count by their ids alone, as clients shorten old results; texts without
-    the space around them; reasoning not at all, as clients drop it.
+    Tool calls and results count by their ids alone, as clients shorten old results and fill in the
+    text beside a call; texts without the space around them; reasoning not at all, as clients drop
+    it; unknown fields only where there is nothing else, as clients add some.
     """
-    return json.dumps([message.role, *filter(None, map(_part_key, message.content))])
+    calls = [part for part in message.content if isinstance(part, ToolCallPart)]
+    inside = [part for part in message.content if not _is_beside(part)]
+    for parts in (calls, inside, message.content):
+        if keys := [key for key in map(_part_key, parts) if key]:
+            return json.dumps([message.role, *keys])
+    return json.dumps([message.role])
+
+
+def _is_beside(part: Part) -> bool:
+    return isinstance(part, OtherPart) and part.scope == "message"
 
 
 def _part_key(part: Part) -> list[str] | None:

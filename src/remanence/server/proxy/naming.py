@@ -5,13 +5,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-JsonObject = dict[str, Any]  # a request of a provider: its shape is the provider's
+from remanence.wire.json_value import JsonObject
 
 CONVERSATION: Final = "x-remanence-conversation"
 USER: Final = "x-remanence-user"
 MEMORY: Final = "x-remanence-memory"
+CREDENTIALS: Final = ("authorization", "x-api-key")
 
 _SESSION_HEADERS: Final = (
     "x-claude-code-session-id",
@@ -24,7 +25,6 @@ _SESSION_HEADERS: Final = (
 _AGENT_HEADER: Final = "x-claude-code-agent-id"
 _ANY_SESSION: Final = re.compile(r"x-[a-z0-9-]+-session-id")
 _METADATA: Final = ("conversation_id", "session_id", "thread_id")
-CREDENTIALS: Final = ("authorization", "x-api-key")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +49,20 @@ def name_of(
     names a user, such as `safety_identifier`, names no conversation.
     """
     found = _in_headers(headers) or _in_body(body)
-    if found is None:
-        return None
-    user = headers.get(USER)
-    return Name(tenant=tenant or _tenant(headers), conversation=found, user=user or None)
+    return None if found is None else _name(headers, found, tenant)
+
+
+def name_of_first(headers: Mapping[str, str], first: str, *, tenant: str | None = None) -> Name:
+    """Return a name for the conversations whose first message has the id *first*.
+
+    Those that go on otherwise are branches of one name, as an edited history is.
+    """
+    return _name(headers, f"begins-{first}", tenant)
+
+
+def _name(headers: Mapping[str, str], conversation: str, tenant: str | None) -> Name:
+    user = headers.get(USER) or None
+    return Name(tenant=tenant or _tenant(headers), conversation=conversation, user=user)
 
 
 def _in_headers(headers: Mapping[str, str]) -> str | None:
@@ -61,7 +71,7 @@ def _in_headers(headers: Mapping[str, str]) -> str | None:
     names = (*_SESSION_HEADERS, *filter(_ANY_SESSION.fullmatch, headers))
     session = next((headers[name] for name in names if headers.get(name)), None)
     agent = headers.get(_AGENT_HEADER)
-    return f"{session}/{agent}" if session and agent else session
+    return f"{session}:{agent}" if session and agent else session
 
 
 def _in_body(body: JsonObject) -> str | None:

@@ -4,39 +4,50 @@ Events: https://platform.openai.com/docs/api-reference/chat-streaming
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from remanence.server.proxy.api import (
-    JsonObject,
-    Unit,
-    list_of_objects,
-    notes_like,
-    with_part,
-    without_prompts,
-)
+from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, with_part
 from remanence.types import Message
 from remanence.wire import openai
+from remanence.wire.json_value import JsonObject
+
+_PROMPT_ROLES = ("system", "developer")
 
 
-class OpenAIChat:
-    """`POST /v1/chat/completions`."""
+class OpenAIAPI(ProxiedAPI):
+    """An API with the conversation as a list in one field, after the prompts."""
 
     provider = "openai"
+    field: ClassVar[str]
+    text_type: ClassVar[str]
 
     def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
-        return without_prompts(list_of_objects(body.get("messages")))
+        messages = list_of_objects(body.get(self.field))
+        roles = [message.get("role") in _PROMPT_ROLES for message in messages]
+        first = roles.index(False) if False in roles else len(messages)
+        return messages[:first], messages[first:]
+
+    def with_text(self, message: JsonObject, text: str) -> JsonObject:
+        return with_part(message, text, self.text_type)
+
+    def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
+        prompts, _ = self.split(body)
+        role = prompts[-1]["role"] if prompts else "system"
+        told = [{"role": role, "content": notes}] if notes else []
+        return {**body, self.field: [*prompts, *told, *tail]}
+
+
+class OpenAIChat(OpenAIAPI):
+    """`POST /v1/chat/completions`."""
+
+    field = "messages"
+    text_type = "text"
 
     def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
         return [Unit(Message.from_openai(one), (one,)) for one in objects]
 
     def render(self, message: Message) -> list[JsonObject]:
         return openai.render(message.role, message.content, message.name)
-
-    def with_text(self, message: JsonObject, text: str) -> JsonObject:
-        return with_part(message, text, "text")
-
-    def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
-        prompts, _ = self.split(body)
-        return {**body, "messages": [*prompts, *notes_like(prompts, notes), *tail]}
 
     def answer(self) -> "OpenAIAnswer":
         return OpenAIAnswer()

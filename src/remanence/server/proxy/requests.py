@@ -1,19 +1,27 @@
 """Requests of clients, rewritten by the memory of their conversations."""
 
+import asyncio
 import json
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from remanence.context.context import Context
-from remanence.errors import RemanenceError
+from remanence.errors import InvalidMessage, RemanenceError
 from remanence.memory import Memory
-from remanence.server.proxy.api import JsonObject, ProxiedAPI, Unit
-from remanence.server.proxy.history import Histories, Stored, UnknownHistory
-from remanence.server.proxy.naming import MEMORY, Name, name_of
+from remanence.server.proxy.api import ProxiedAPI, Unit
+from remanence.server.proxy.history import Histories, Stored, UnknownHistory, chain
+from remanence.server.proxy.naming import MEMORY, Name, name_of, name_of_first
 from remanence.types import ConversationRef, Message
+from remanence.wire.json_value import JsonObject
 from remanence.wire.turns import volatile_block
+
+_log = logging.getLogger(__name__)
+
+MEMORY_SECONDS: Final = 30.0
+"""A request waits so long for its memory, then goes on without."""
 
 _NOTES: Final = ("facts", "heading", "reflection", "observation", "stand_in")
 _SIDE_MESSAGES: Final = 3
@@ -39,9 +47,16 @@ class Prepared:
 
 
 class Requests:
-    """Prepares requests, and keeps their answers."""
+    """Prepares requests, and keeps their answers.
 
-    def __init__(self, memory: Memory) -> None:
+    With *recognize*, a conversation without a name is known by its first message.
+    """
+
+    def __init__(
+        self, memory: Memory, *, recognize: bool = False, seconds: float = MEMORY_SECONDS
+    ) -> None:
+        self._recognize = recognize
+        self._seconds = seconds
         self._histories = Histories(memory)
         self._volatile: OrderedDict[ConversationRef, tuple[int, str]] = OrderedDict()
 
@@ -54,16 +69,19 @@ class Requests:
         tenant: str | None = None,
     ) -> Prepared:
         """Return the request with old messages told by notes; as it came if that is impossible."""
-        body = _json_object(content)
-        if body is None or headers.get(MEMORY, "").lower() == "off":
-            return Prepared(content=content, reason="not asked for")
-        name = name_of(headers, body, tenant=tenant)
-        if name is None:
-            return Prepared(content=content, reason="the request names no conversation")
+        if headers.get(MEMORY, "").lower() == "off":
+            return Prepared(content=content, reason="the client asked for none")
         try:
-            return await self._with_memory(api, name, content, body)
+            async with asyncio.timeout(self._seconds):
+                return await self._with_memory(api, headers, content, tenant)
         except (RemanenceError, UnknownHistory) as error:
-            return Prepared(content=content, reason=str(error))
+            reason = str(error)
+        except TimeoutError:
+            reason = f"the memory took longer than {self._seconds:g} s"
+        except Exception as error:  # noqa: BLE001 - the request goes on, whatever failed
+            _log.exception("the memory of a request failed")
+            reason = f"the memory failed: {type(error).__name__}"
+        return Prepared(content=content, reason=reason)
 
     async def keep(self, api: ProxiedAPI, prepared: Prepared, answer: Sequence[JsonObject]) -> None:
         """Append an answer to the conversation.
@@ -76,14 +94,20 @@ class Requests:
             await self._histories.absorb(prepared.name, [unit.message for unit in units])
 
     async def _with_memory(
-        self, api: ProxiedAPI, name: Name, content: bytes, body: JsonObject
+        self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
     ) -> Prepared:
+        body = _json_object(content)
+        name = name_of(headers, body, tenant=tenant)
+        if name is None and not self._recognize:
+            raise UnknownHistory("the request names no conversation")
         prompts, own = api.split(body)
         units = api.read(own)
         messages = [unit.message for unit in units]
         most = body.get("max_tokens")
         if not messages or (isinstance(most, int) and most <= _SIDE_TOKENS):
-            return Prepared(content=content, reason="it is no turn of a conversation")
+            raise UnknownHistory("it is not a turn of a conversation")
+        if name is None:
+            name = name_of_first(headers, next(chain(messages)), tenant=tenant)
         is_side = not body.get("tools") and len(messages) <= _SIDE_MESSAGES
         stored = await self._histories.absorb(name, messages, branch=not is_side)
         newest = max((at for at, m in enumerate(messages) if _is_spoken(m)), default=None)
@@ -150,12 +174,14 @@ class Requests:
         return text
 
 
-def _json_object(content: bytes) -> JsonObject | None:
+def _json_object(content: bytes) -> JsonObject:
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
-        return None
-    return body if isinstance(body, dict) else None
+        body = None
+    if not isinstance(body, dict):
+        raise InvalidMessage("the body is not a JSON object")
+    return body
 
 
 def _is_spoken(message: Message) -> bool:

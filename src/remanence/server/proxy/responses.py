@@ -6,33 +6,28 @@ Events: https://platform.openai.com/docs/api-reference/responses-streaming
 from collections.abc import Sequence
 
 from remanence.errors import InvalidMessage
-from remanence.server.proxy.api import (
-    JsonObject,
-    Unit,
-    list_of_objects,
-    notes_like,
-    with_part,
-    without_prompts,
-)
+from remanence.server.proxy.api import Unit, list_of_objects
+from remanence.server.proxy.openai import OpenAIAPI
 from remanence.types import Message
 from remanence.wire import responses
+from remanence.wire.json_value import JsonObject
 
 
-class OpenAIResponses:
+class OpenAIResponses(OpenAIAPI):
     """`POST /v1/responses`."""
 
-    provider = "openai"
+    field = "input"
+    text_type = "input_text"
 
     def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
         if body.get("previous_response_id") or body.get("conversation"):
             raise InvalidMessage("the beginning of the conversation is with the provider")
         value = body.get("input")
         if isinstance(value, str):
-            value = [{"role": "user", "content": value}]
-        items = list_of_objects(value)
-        if any(item.get("type") == "item_reference" for item in items):
+            body = {"input": [{"role": "user", "content": value}]}
+        elif any(item.get("type") == "item_reference" for item in list_of_objects(value)):
             raise InvalidMessage("an item of the conversation is with the provider")
-        return without_prompts(items)
+        return super().split(body)
 
     def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
         units: list[Unit] = []
@@ -48,13 +43,6 @@ class OpenAIResponses:
 
     def render(self, message: Message) -> list[JsonObject]:
         return responses.render(message.role, message.content, message.name)
-
-    def with_text(self, message: JsonObject, text: str) -> JsonObject:
-        return with_part(message, text, "input_text")
-
-    def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
-        prompts, _ = self.split(body)
-        return {**body, "input": [*prompts, *notes_like(prompts, notes), *tail]}
 
     def answer(self) -> "ResponsesAnswer":
         return ResponsesAnswer()

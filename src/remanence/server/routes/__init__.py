@@ -1,5 +1,6 @@
 """The routes of the server, a module for each resource."""
 
+import hashlib
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Path, Query, Request
@@ -14,6 +15,12 @@ def open_memory(request: Request) -> Memory:
     """Return the memory that is served."""
     memory: Memory = request.app.state.memory
     return memory
+
+
+async def is_still_allowed(request: Request) -> bool:
+    """Return whether the caller of a long response could make its request now."""
+    authenticate = getattr(request.state, "authenticate", None)
+    return authenticate is None or await authenticate() == request.state.caller
 
 
 def allowed_tenant(request: Request, tenant: str | None) -> str:
@@ -39,6 +46,13 @@ def tenant_in_query(
 ) -> str:
     """Return the tenant of a request."""
     return allowed_tenant(request, tenant)
+
+
+def new_conversation_id(memory: Memory, key: str | None) -> str:
+    """Return a new id for a conversation; a repeated request with a *key* gets the same one."""
+    if key is None:
+        return memory.clock.new_id("conv")
+    return f"conv_{hashlib.sha256(key.encode()).hexdigest()[:32]}"
 
 
 OpenMemory = Annotated[Memory, Depends(open_memory)]

@@ -1,62 +1,49 @@
 """A turn with a model that has the conversation's memory."""
 
 from collections.abc import AsyncGenerator
-from typing import Any, Final
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field
 
 from remanence.chat import Chat, ChatEvent, Done
+from remanence.errors import InvalidMessage
+from remanence.http.documents import ChatBody, ReplyDocument
 from remanence.server.chats import Chats
-from remanence.server.routes import OpenMemory, allowed_tenant
-from remanence.server.turn_response import ReplyDocument, TurnResponse
+from remanence.server.messages import IdempotencyKey, read_message
+from remanence.server.routes import OpenMemory, allowed_tenant, new_conversation_id
+from remanence.server.turn_response import STREAM_RESPONSES, TurnResponse
+from remanence.types import Message
 
 router = APIRouter(tags=["chat"])
 
-_STREAM: Final[dict[int | str, dict[str, Any]]] = {  # FastAPI's type
-    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
 
-
-class ChatBody(BaseModel):
-    """A turn; without a text, the unanswered message on the tape is answered."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    text: str | None = Field(default=None, description="What the user says.")
-    stream: bool = Field(default=False, description="Answer as server-sent events.")
-    user: str | None = Field(default=None, description="The user of the conversation.")
-    tenant: str | None = Field(
-        default=None, description="The tenant; by default `default`, or that of the key."
-    )
-    channel: str | None = Field(
-        default=None,
-        max_length=100,
-        description="The channel of the user, such as `whatsapp`; `web` needs no hint.",
-    )
-
-
-@router.post("/v1/chat", response_model=ReplyDocument, responses=_STREAM)
-async def chat_anew(request: Request, memory: OpenMemory, body: ChatBody) -> TurnResponse:
+@router.post("/v1/chat", response_model=ReplyDocument, responses=STREAM_RESPONSES)
+async def chat_anew(
+    request: Request, memory: OpenMemory, body: ChatBody, key: IdempotencyKey = None
+) -> TurnResponse:
     """Begin a conversation with a turn; its new id is in the reply and in `X-Conversation-Id`."""
-    return _turn(request, memory.clock.new_id("conv"), body)
+    return _turn(request, new_conversation_id(memory, key), body, key)
 
 
-@router.post("/v1/conversations/{id}/chat", response_model=ReplyDocument, responses=_STREAM)
+@router.post(
+    "/v1/conversations/{id}/chat", response_model=ReplyDocument, responses=STREAM_RESPONSES
+)
 async def chat(
     request: Request,
     id: str,  # noqa: A002 - the name in the path
     body: ChatBody,
+    key: IdempotencyKey = None,
 ) -> TurnResponse:
     """Append the user's message, call the model, append its answer, and return it.
 
     With `stream` the events are `text`, `tool_call`, `tool_result`, then `done` with the reply, or
-    `error` with a problem.
+    `error` with a problem. A request that is repeated with its `Idempotency-Key`, or a message with
+    its `id`, gets the answer on the tape. Of an answer whose reader leaves, the tape keeps what was
+    said, with a mark.
     """
-    return _turn(request, id, body)
+    return _turn(request, id, body, key)
 
 
-def _turn(request: Request, conversation_id: str, body: ChatBody) -> TurnResponse:
+def _turn(request: Request, conversation_id: str, body: ChatBody, key: str | None) -> TurnResponse:
     state = request.app.state
     chats: Chats = state.chats
     talk = chats.get(
@@ -64,9 +51,11 @@ def _turn(request: Request, conversation_id: str, body: ChatBody) -> TurnRespons
         tenant=allowed_tenant(request, body.tenant),
         user=body.user,
         channel=body.channel,
+        identity=body.identity,
     )
+    message = _message(body, key)
     return TurnResponse(
-        talk.stream(body.text) if body.stream else _whole(talk, body.text),
+        talk.stream(message) if body.stream else _whole(talk, message),
         conversation_id=conversation_id,
         stream=body.stream,
         ending=state.ending,
@@ -74,5 +63,13 @@ def _turn(request: Request, conversation_id: str, body: ChatBody) -> TurnRespons
     )
 
 
-async def _whole(talk: Chat, text: str | None) -> AsyncGenerator[ChatEvent, None]:
-    yield Done(reply=await talk.send(text))
+def _message(body: ChatBody, key: str | None) -> Message | None:
+    if body.message is not None and body.text is not None:
+        raise InvalidMessage("the turn has a text and a message: send one of them")
+    if body.message is not None:
+        return read_message(body.message, body.format, id_=key)
+    return None if body.text is None else Message.user(body.text, id=key)
+
+
+async def _whole(talk: Chat, message: Message | None) -> AsyncGenerator[ChatEvent, None]:
+    yield Done(reply=await talk.send(message))

@@ -1,133 +1,43 @@
 """Conversations: their messages, contexts, notes and searches."""
 
-from datetime import datetime
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
 
-from remanence.context.context import Context, ContextStats, Omitted
-from remanence.errors import InvalidMessage
-from remanence.server.routes import Named, OpenMemory, Tenant, User
+from remanence.context.context import Context
+from remanence.http.documents import (
+    ContextBody,
+    ContextDocument,
+    ConversationDocument,
+    ConversationsDocument,
+    ForgetBody,
+    MessageDocument,
+    MessageFormat,
+    MessagesDocument,
+    Moment,
+    NewConversation,
+    NewMessages,
+    RequestFormat,
+)
+from remanence.server.messages import (
+    IdempotencyKey,
+    read_message,
+    write_message,
+)
+from remanence.server.routes import Named, OpenMemory, Tenant, User, new_conversation_id
 from remanence.types import (
     ConversationRef,
     Hit,
     HitKind,
     LogEntry,
-    MemoryState,
     Message,
-    MessageKind,
     Receipt,
-    Role,
     Segment,
 )
-from remanence.wire import anthropic, openai
+from remanence.wire.json_value import JsonObject
 
 router = APIRouter(prefix="/v1/conversations", tags=["conversations"])
-
-JsonObject: TypeAlias = dict[str, Any]  # a provider's: its shape is the provider's
-MessageFormat = Literal["openai", "anthropic"]
-RequestFormat = Literal["anthropic", "openai", "openai_responses", "gemini", "text"]
-
-_READERS: Final = {"openai": Message.from_openai, "anthropic": Message.from_anthropic}
-_WRITERS: Final = {"openai": openai.render, "anthropic": anthropic.render}
-
-
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class NewConversation(_Body):
-    """A conversation to begin; without an id it gets a new one."""
-
-    id: str | None = None
-
-
-class ConversationDocument(BaseModel):
-    """A conversation: its tape ends with `last_seq`, its notes cover it up to `observed_seq`."""
-
-    id: str
-    tenant: str
-    user: str | None
-    created_at: datetime
-    last_seq: int
-    observed_seq: int
-    active_seq: int
-    last_message_at: datetime | None
-
-    @classmethod
-    def of(cls, state: MemoryState) -> "ConversationDocument":
-        """Return the document of a state."""
-        return cls.model_validate(
-            {name: getattr(state, name, None) for name in cls.model_fields}
-            | {"id": state.ref.id, "tenant": state.ref.tenant}
-        )
-
-
-class ConversationsDocument(BaseModel):
-    """A page of conversations in the order of tenant and id; go on with `after`."""
-
-    conversations: list[ConversationDocument]
-    after: str | None = Field(description="The `after` of the next page; null at the end.")
-
-
-class NewMessages(_Body):
-    """Messages in the format of a provider; each may have an `id` and a `created_at` of its own.
-
-    The same message under the same id is kept once, so a request may be repeated.
-    """
-
-    messages: list[JsonObject] = Field(
-        examples=[[{"role": "user", "content": "My flight is LH 454.", "id": "m-1"}]]
-    )
-    format: MessageFormat = "openai"
-
-
-class MessageDocument(BaseModel):
-    """A message on the tape; `rendered` is what a provider would get for it."""
-
-    seq: int
-    id: str | None
-    role: Role
-    kind: MessageKind
-    created_at: datetime | None
-    tokens: int
-    text: str
-    rendered: list[JsonObject]
-
-
-class MessagesDocument(BaseModel):
-    """Messages in the order of the tape."""
-
-    messages: list[MessageDocument]
-
-
-class ContextBody(_Body):
-    """Additions of the caller to a context; see `conversation.context` of the library."""
-
-    system: str = ""
-    identity: str = ""
-    knowledge: list[str] = []
-    recall: str | None = None
-    channel: str | None = Field(default=None, max_length=100)
-    model: str | None = None
-    format: RequestFormat = "anthropic"
-
-
-class ContextDocument(BaseModel):
-    """A context: the fields of a provider's request, its tokens, and what it leaves out."""
-
-    request: JsonObject
-    stats: ContextStats
-    omitted: list[Omitted]
-
-
-class ForgetBody(_Body):
-    """Messages and facts to forget by id, or a query that only finds candidates."""
-
-    message_ids: list[str] = []
-    facts: list[str] = []
-    query: str | None = None
 
 
 @router.get("")
@@ -141,30 +51,39 @@ async def list_conversations(
     start = None if after is None else ConversationRef(tenant, after)
     states = await memory.conversations(tenant=tenant, after=start, limit=limit)
     more = states[-1].ref.id if len(states) == limit else None
-    return ConversationsDocument(
-        conversations=[ConversationDocument.of(state) for state in states], after=more
-    )
+    return ConversationsDocument.model_validate({"conversations": states, "after": more})
 
 
 @router.post("", status_code=201)
 async def begin_conversation(
-    memory: OpenMemory, tenant: Tenant, body: NewConversation, user: User = None
+    memory: OpenMemory,
+    tenant: Tenant,
+    body: NewConversation,
+    user: User = None,
+    key: IdempotencyKey = None,
 ) -> ConversationDocument:
     """Return a conversation, by its id or with a new one; its first message writes it."""
-    id_ = memory.clock.new_id("conv") if body.id is None else body.id
-    return ConversationDocument.of(await memory.conversation(id_, tenant=tenant, user=user).state())
+    id_ = new_conversation_id(memory, key) if body.id is None else body.id
+    return ConversationDocument.model_validate(
+        await memory.conversation(id_, tenant=tenant, user=user).state()
+    )
 
 
 @router.get("/{id}")
 async def read_conversation(conversation: Named) -> ConversationDocument:
     """Return where the conversation stands; all zero before its first message."""
-    return ConversationDocument.of(await conversation.state())
+    return ConversationDocument.model_validate(await conversation.state())
 
 
 @router.post("/{id}/messages", status_code=201)
-async def append_messages(conversation: Named, body: NewMessages) -> MessagesDocument:
+async def append_messages(
+    conversation: Named, body: NewMessages, key: IdempotencyKey = None
+) -> MessagesDocument:
     """Put messages at the end of the tape, all or none; they are durable when it answers."""
-    messages = [_read_message(data, body.format) for data in body.messages]
+    messages = [
+        read_message(data, body.format, id_=f"{key}:{index}" if key else None)
+        for index, data in enumerate(body.messages)
+    ]
     return _messages_document(await conversation.append(*messages), body.format)
 
 
@@ -213,8 +132,8 @@ async def recall(
     query: str,
     limit: Annotated[int, Query(ge=1, le=100)] = 5,
     kind: HitKind | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
 ) -> tuple[Hit, ...]:
     """Return notes, messages and facts that match, best first, with their sources."""
     return await conversation.recall(query, limit=limit, kind=kind, since=since, until=until)
@@ -223,7 +142,7 @@ async def recall(
 @router.post("/{id}/end")
 async def end_conversation(conversation: Named) -> ConversationDocument:
     """Observe all that is left and keep facts about the user; waits for the models."""
-    return ConversationDocument.of(await conversation.end())
+    return ConversationDocument.model_validate(await conversation.end())
 
 
 @router.post("/{id}/forget")
@@ -232,42 +151,13 @@ async def forget_messages(conversation: Named, body: ForgetBody) -> Receipt:
     return await conversation.forget(*body.message_ids, facts=body.facts, query=body.query)
 
 
-def _read_message(data: JsonObject, kind: MessageFormat) -> Message:
-    fields = {key: value for key, value in data.items() if key not in ("id", "created_at")}
-    id_, at = data.get("id"), data.get("created_at")
-    if id_ is not None and not isinstance(id_, str):
-        raise InvalidMessage(f"the id {id_!r:.80} of a message is no text")
-    message = _READERS[kind](fields).replace(id=id_)
-    return message if at is None else message.replace(created_at=_time(at))
-
-
-def _time(value: object) -> datetime:
-    try:
-        at = datetime.fromisoformat(str(value))
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        raise InvalidMessage(
-            f"created_at {value!r:.80} of a message is no time: use ISO 8601 with an offset, such "
-            "as 2026-05-01T09:30:00+02:00"
-        )
-    return at
-
-
-def _messages_document(messages: tuple[Message, ...], kind: MessageFormat) -> MessagesDocument:
-    return MessagesDocument(
-        messages=[
-            MessageDocument(
-                rendered=_WRITERS[kind](message.role, message.content, message.name),
-                **{
-                    name: getattr(message, name)
-                    for name in MessageDocument.model_fields
-                    if name != "rendered"
-                },
-            )
-            for message in messages
-        ]
-    )
+def _messages_document(messages: Sequence[Message], kind: MessageFormat) -> MessagesDocument:
+    documents = []
+    for message in messages:
+        document = MessageDocument.model_validate(message, from_attributes=True)
+        document.rendered = write_message(message, kind)
+        documents.append(document)
+    return MessagesDocument(messages=documents)
 
 
 def _request(context: Context, kind: RequestFormat) -> JsonObject:

@@ -3,15 +3,15 @@
 import asyncio
 import importlib
 from importlib import metadata
-from urllib.parse import urlsplit
 
 import psycopg
 from psycopg_pool import ConnectionPool
 
-from remanence.clock import Clock
+from remanence.clock import Clock, SystemClock
 from remanence.errors import StoreUnavailable
 from remanence.stores import migrate
 from remanence.stores.postgres.errors import translate_error
+from remanence.stores.postgres.server import begin, database_name, require_server
 from remanence.stores.postgres.store import PostgresStore
 from remanence.stores.rows import encode_instant
 
@@ -30,12 +30,15 @@ async def open_postgres(
 
 
 def _open(url: str, clock: Clock, *, size: int, read_only: bool) -> PostgresStore:
-    name = f"PostgreSQL database {urlsplit(url).path.removeprefix('/')!r}"
+    name = database_name(url)
     try:
         with psycopg.connect(url, connect_timeout=10) as connection:
+            require_server(connection, url, name)
             if read_only:
                 _require_newest(connection, name)
             else:
+                if isinstance(clock, SystemClock):
+                    begin(connection, clock)
                 _migrate(connection, name, clock)
         pool = ConnectionPool(
             url, min_size=1, max_size=size, open=True, timeout=30, configure=_limit_transactions
@@ -52,14 +55,16 @@ def _limit_transactions(connection: psycopg.Connection) -> None:
 
 
 def _require_newest(connection: psycopg.Connection, name: str) -> None:
-    (has_tables,) = connection.execute(
-        "SELECT to_regclass('schema_migrations') IS NOT NULL"
-    ).fetchone() or (False,)
-    if not has_tables or _due(connection, name):
+    if not _has_table(connection, "schema_migrations") or _due(connection, name):
         raise StoreUnavailable(
             f"{name} has no tables of a memory, or those of an earlier remanence: run "
             "'remanence migrate' on it"
         )
+
+
+def _has_table(connection: psycopg.Connection, name: str) -> bool:
+    found = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,)).fetchone()
+    return found == (True,)
 
 
 def _due(connection: psycopg.Connection, name: str) -> tuple[migrate.Migration, ...]:
@@ -70,10 +75,11 @@ def _due(connection: psycopg.Connection, name: str) -> tuple[migrate.Migration, 
 def _migrate(connection: psycopg.Connection, name: str, clock: Clock) -> None:
     """Bring the tables up to date; several processes that start at once wait for the first."""
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-    connection.execute(
-        "CREATE TABLE IF NOT EXISTS schema_migrations (number INT PRIMARY KEY, "
-        "name TEXT NOT NULL, applied_at TEXT NOT NULL, version TEXT NOT NULL)"
-    )
+    if not _has_table(connection, "schema_migrations"):
+        connection.execute(
+            "CREATE TABLE schema_migrations (number INT PRIMARY KEY, "
+            "name TEXT NOT NULL, applied_at TEXT NOT NULL, version TEXT NOT NULL)"
+        )
     for step in _due(connection, name):
         if step.name == "jobs":
             _create_job_tables(connection)
@@ -87,8 +93,7 @@ def _migrate(connection: psycopg.Connection, name: str, clock: Clock) -> None:
 
 def _create_job_tables(connection: psycopg.Connection) -> None:
     """Create the tables of procrastinate, unless an application has them in the same schema."""
-    found = connection.execute("SELECT to_regclass('procrastinate_jobs') IS NOT NULL").fetchone()
-    if found == (False,):
+    if not _has_table(connection, "procrastinate_jobs"):
         # Only here, as it takes half a second to import.
         schema = importlib.import_module("procrastinate.schema")
         connection.execute(schema.SchemaManager.get_schema())

@@ -29,19 +29,41 @@ def translate_error(error: Exception, database: str) -> Exception:
 
 
 def _answer(error: psycopg.Error, database: str) -> StoreError:
-    why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if remedy := find_remedy(error):
+        return StoreUnavailable(f"{database}: {reason(error)}: {remedy}")
+    return StoreError(f"{database} refused: {reason(error)}")
+
+
+def reason(error: psycopg.Error) -> str:
+    """Return the first line of an error's text."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def find_remedy(error: psycopg.Error) -> str | None:
+    """Return how to get rid of an error, if that is known."""
     if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         for words, remedy in _REFUSED:
-            if words in why:
-                return StoreUnavailable(f"{database}: {why}: {remedy}")
-    for kinds, remedy in _REMEDIES:
-        if isinstance(error, kinds):
-            return StoreUnavailable(f"{database}: {why}: {remedy}")
-    return StoreError(f"{database} refused: {why}")
+            if words in str(error):
+                return remedy
+    return next((remedy for kinds, remedy in _REMEDIES if isinstance(error, kinds)), None)
 
+
+_FEWER_CONNECTIONS = (
+    "open fewer memories, or raise max_connections of the server or CONNECTION LIMIT of the role and "
+    "the database"
+)
 
 _REFUSED = (
     ("authentication failed", "check user and password of the URL"),
+    ("no password supplied", "write the password into the URL, PGPASSWORD or ~/.pgpass"),
+    ("no pg_hba.conf entry", "let the user and this machine in by the server's pg_hba.conf"),
+    ("is not permitted to log in", "let the role log in: ALTER ROLE ... LOGIN"),
+    ("permission denied for database", "let the user in: GRANT CONNECT ON DATABASE ..."),
+    ("too many connections", _FEWER_CONNECTIONS),
+    ("too many clients", _FEWER_CONNECTIONS),
+    ("remaining connection slots", _FEWER_CONNECTIONS),
+    ("the database system is", "wait until the server has started, and try again"),
     ('" does not exist', "create it, or name another one in the URL"),
 )
 """Words of errors of connecting, which have no class of their own."""
@@ -49,12 +71,14 @@ _REFUSED = (
 _REMEDIES: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
     (
         (errors.InsufficientPrivilege,),
-        "let the user create tables in the schema, or run 'remanence migrate' as one who may",
+        (
+            "let the user create tables in the schema; or run 'remanence migrate' as one who may, and "
+            "GRANT SELECT, INSERT, UPDATE, DELETE on all tables and USAGE on all sequences to the user"
+        ),
     ),
-    (
-        (errors.TooManyConnections,),
-        "open fewer memories, or raise the server's max_connections",
-    ),
+    ((errors.InvalidSchemaName,), "create the schema, or name another one in search_path"),
+    ((errors.UndefinedObject,), "have an administrator install it: CREATE EXTENSION ..."),
+    ((errors.TooManyConnections,), _FEWER_CONNECTIONS),
     ((errors.DiskFull,), "nothing was written: free space on the server and try again"),
     ((errors.ReadOnlySqlTransaction,), "the server is a replica: name the primary"),
     ((errors.QueryCanceled, errors.LockNotAvailable), "the database is overloaded: try again"),

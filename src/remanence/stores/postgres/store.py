@@ -10,25 +10,27 @@ from typing import TypeVar
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from remanence.clock import Clock
+from remanence.clock import Clock, SystemClock
 from remanence.errors import Closed, StoreUnavailable
+from remanence.stores.postgres.check import write_problems
 from remanence.stores.postgres.connection import Connection
-from remanence.stores.postgres.errors import RETRIED, translate_error
+from remanence.stores.postgres.errors import RETRIED, reason, translate_error
+from remanence.stores.postgres.server import Transaction, begin, outcome
 from remanence.stores.sql import search, tape, vectors
 from remanence.stores.sql.connection import Connection as SQLConnection
 from remanence.stores.sql.consistency import inconsistencies
+from remanence.stores.sql.sizes import sizes_with
 from remanence.stores.sql.store import SQLStore, Work, read_method, write_method
-from remanence.types import Problem, VectorTask
+from remanence.types import Problem, TableSize, VectorTask
 
 T = TypeVar("T")
 
 _TRIES = 5
 _SNAPSHOT = psycopg.IsolationLevel.REPEATABLE_READ
-_STATUS = "SELECT pg_xact_status(%s::xid8)"
 _POLL_SECONDS = 0.1
 _VACUUM = (
     "VACUUM conversations, states, messages, segments, journal, text_index, fact_owners, facts, "
-    "facts_index, facts_pins, vectors, fact_vectors, model_calls, turns, procrastinate_jobs"
+    "facts_index, facts_pins, vectors, fact_vectors, model_calls, turns, events, procrastinate_jobs"
 )
 """Without names it would take up tables of other applications, too."""
 
@@ -40,6 +42,15 @@ def _next_vector_task(connection: SQLConnection, model: str) -> VectorTask | Non
     """Return the next task after the commits of all who took smaller keys."""
     connection.execute("SELECT pg_advisory_xact_lock(?)", (_KEY_LOCK,))
     return vectors.next_task(connection, model)
+
+
+def _table_sizes(connection: SQLConnection) -> tuple[TableSize, ...]:
+    """Return the sizes of the tables with those of their indexes and long values."""
+    rows = connection.execute(
+        "SELECT relname, pg_total_relation_size(oid) FROM pg_class "
+        "WHERE relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'states'::regclass)"
+    )
+    return sizes_with(connection, dict(rows))
 
 
 class PostgresStore(SQLStore):
@@ -57,15 +68,18 @@ class PostgresStore(SQLStore):
         self._pool = pool
         self._name = name
         self._clock = clock
+        self._machine = clock if isinstance(clock, SystemClock) else SystemClock()
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="remanence-postgres")
         self._read_only = read_only
         self._closed = False
 
     search = read_method(search.find)
+    table_sizes = read_method(_table_sizes)
     next_vector_task = write_method(_next_vector_task)
 
     async def check(self) -> tuple[Problem, ...]:
-        return await self._read(lambda connection: tuple(inconsistencies(connection)))
+        found = await self._read(lambda connection: tuple(inconsistencies(connection)))
+        return (*found, *await self._in_thread(self._write_problems))
 
     async def scrub(self) -> None:
         """Free the space of erased rows; the server overwrites it in its own time."""
@@ -104,20 +118,21 @@ class PostgresStore(SQLStore):
 
     def _transact(self, work: Work[T], *, read_only: bool) -> T:
         for left in reversed(range(_TRIES)):
-            transaction, is_done = "", False
+            transaction: Transaction | None = None
+            is_done = False
             try:
                 with self._pool.connection() as connection:
                     connection.read_only = read_only
                     connection.isolation_level = _SNAPSHOT if read_only else None
                     if not read_only:
-                        transaction = _transaction_id(connection)
+                        transaction = begin(connection, self._machine)
                     answer = work(Connection(connection))
                     is_done = True
                 return answer
             except PoolTimeout as error:
                 raise self._out_of_connections(error) from error
             except RETRIED as error:
-                if is_done and (read_only or self._was_committed(transaction)):
+                if is_done and (transaction is None or self._was_committed(transaction)):
                     return answer
                 if not left:
                     raise translate_error(error, self._name) from error
@@ -126,36 +141,40 @@ class PostgresStore(SQLStore):
                 raise translate_error(error, self._name) from error
         raise AssertionError("the last try returns or raises")
 
-    def _was_committed(self, transaction: str) -> bool:
+    def _was_committed(self, transaction: Transaction) -> bool:
         """Return whether a transaction whose commit got no answer took effect.
 
         Raises:
             StoreUnavailable: the server cannot tell.
         """
         deadline = time.monotonic() + self._pool.timeout
-        try:
-            while time.monotonic() < deadline:
+        while True:
+            try:
                 self._pool.check()
                 with self._pool.connection() as connection:
                     connection.read_only, connection.isolation_level = True, None
-                    (status,) = connection.execute(_STATUS, (transaction,)).fetchone() or ("",)
-                if status != "in progress":
-                    return bool(status == "committed")
-                time.sleep(_POLL_SECONDS)
-        except psycopg.Error as error:
-            raise StoreUnavailable(
-                f"{self._name}: the connection was lost while a change was committed, and the server "
-                f"does not tell if it was: {error}: look before you repeat it"
-            ) from error
+                    found: str = outcome(connection, transaction)
+            except psycopg.OperationalError as error:  # such as a server that starts
+                found = reason(error)
+            if found in ("committed", "aborted"):
+                return found == "committed"
+            if found == "unknown" or time.monotonic() >= deadline:
+                break
+            time.sleep(_POLL_SECONDS)
         raise StoreUnavailable(
-            f"{self._name}: a change was not committed within {self._pool.timeout:g} s after its "
-            "connection was lost, and still may be: look before you repeat it"
+            f"{self._name}: the connection was lost while a change was committed, and the server does "
+            f"not tell if it was ({found}): look before you repeat it, or repeat it with the same message ids"
         )
 
     def _out_of_connections(self, error: PoolTimeout) -> StoreUnavailable:
         return StoreUnavailable(
-            f"{self._name}: no connection within {self._pool.timeout:g} s: {error}"
+            f"{self._name}: no connection within {self._pool.timeout:g} s: {error}: check that the "
+            "server runs, can be reached, and allows so many connections"
         )
+
+    def _write_problems(self) -> tuple[Problem, ...]:
+        with self._pool.connection() as connection:
+            return tuple(write_problems(connection))
 
     def _vacuum(self) -> None:
         try:
@@ -177,9 +196,3 @@ class PostgresStore(SQLStore):
 
     def _remove_words(self, connection: SQLConnection, conversation: int) -> None:
         connection.execute("DELETE FROM text_index WHERE scope = ?", (search.scope(conversation),))
-
-
-def _transaction_id(connection: psycopg.Connection) -> str:
-    row = connection.execute("SELECT pg_current_xact_id()::text").fetchone()
-    assert row is not None
-    return str(row[0])

@@ -14,7 +14,7 @@ from remanence.stores.rows import (
     encode_instant,
     plain_summary,
 )
-from remanence.stores.sql import ranking, states
+from remanence.stores.sql import events, ranking, states
 from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, Fact, FactChanges, FactsPin, MemoryState, Owner
 
@@ -70,6 +70,17 @@ def by_rank(
 
 
 def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
+    """Write new facts and their event; None if one to be replaced has ended already."""
+    saved = _save(connection, changes)
+    new = [fact for fact in changes.facts if fact in saved] if saved else []
+    if new:
+        owner, at = new[0].owner, new[0].created_at
+        data = {"facts": len(new), "replaced": len(changes.replaced)}
+        events.add(connection, "facts", at, data, about=owner.tenant, user=owner.user)
+    return saved
+
+
+def _save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
     """Write new facts, and end those that they replace; None if one of these has ended already.
 
     Instead of a fact with the same words as an existing one, the existing one is returned.
@@ -101,18 +112,23 @@ def commit(
     """Write the facts extracted from a conversation, and move its `facts_seq`."""
     current = states.current(connection, state)
     after = transitions.after_facts(current, state, facts_seq=facts_seq)
-    if after is None or save(connection, changes) is None:
+    if after is None or _save(connection, changes) is None:
         return None
     detail = (
         f"notes up to {facts_seq} gave {len(changes.facts)} facts, "
         f"which replaced {len(changes.replaced)}"
     )
-    states.write(connection, after, "facts", at, detail)
+    data = {
+        "facts": len(changes.facts),
+        "replaced": len(changes.replaced),
+        "facts_seq": facts_seq,
+    }
+    states.write(connection, after, "facts", at, detail, data)
     return after
 
 
-def forget(connection: Connection, owner: Owner, fact_id: str) -> bool:
-    """Erase a fact and the earlier ones that it superseded; false if there is none."""
+def forget(connection: Connection, owner: Owner, fact_id: str) -> int:
+    """Erase a fact and the earlier ones that it superseded, and return their number."""
     connection.lock(owner)
     key = _key(connection, owner)
     rows: Sequence[Row] = connection.execute(
@@ -123,7 +139,7 @@ def forget(connection: Connection, owner: Owner, fact_id: str) -> bool:
         (key, fact_id, key),
     ).fetchall()
     _erase(connection, key, rows)
-    return bool(rows)
+    return len(rows)
 
 
 def erase_of_conversation(connection: Connection, ref: ConversationRef) -> None:
@@ -141,13 +157,14 @@ def erase(connection: Connection, owner: Owner, fact_ids: Sequence[str]) -> None
     _erase_and_revive(connection, rows)
 
 
-def forget_owner(connection: Connection, owner: Owner) -> None:
-    """Erase an owner with all facts."""
+def forget_owner(connection: Connection, owner: Owner) -> int:
+    """Erase an owner with all facts, and return their number."""
     connection.lock(owner)
     key = _key(connection, owner)
-    rows = connection.execute("SELECT key FROM facts WHERE owner = ?", (key,))
-    _erase(connection, key, rows.fetchall())
+    rows = connection.execute("SELECT key FROM facts WHERE owner = ?", (key,)).fetchall()
+    _erase(connection, key, rows)
     connection.execute("DELETE FROM fact_owners WHERE key = ?", (key,))
+    return len(rows)
 
 
 def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:

@@ -40,7 +40,12 @@ def forget(
         f"{len(erasure.tombstones)} messages, {len(erasure.segments)} segments, of which "
         f"{len(erasure.remade)} were made anew, and {len(erasure.facts)} facts"
     )
-    states.write(connection, after, "forgotten", at, detail)
+    data = {
+        "messages": len(erasure.tombstones),
+        "segments": len(erasure.segments),
+        "facts": len(erasure.facts),
+    }
+    states.write(connection, after, "forgotten", at, detail, data)
     connection.execute(  # voids all work on the conversation that began before
         "UPDATE states SET erasures = erasures + 1 WHERE conversation = ?", (key,)
     )

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from remanence.stores.rows import decode_time, encode_instant
 from remanence.stores.sql.connection import Connection
-from remanence.types import ConversationRef, Look, MemoryState
+from remanence.types import Backlog, ConversationRef, Look, MemoryState
 
 
 def page(
@@ -29,6 +29,21 @@ def page(
         )
         for at, key, tenant, id_, owner, end in rows
     )
+
+
+def backlog(connection: Connection, *, now: datetime, limit: int) -> Backlog:
+    """Sum up the first looks that are due."""
+    row = connection.execute(
+        "SELECT count(*), coalesce(sum(tokens), 0), min(look_at) FROM ("
+        "SELECT look_at, last_sum_tokens - observed_sum_tokens AS tokens FROM states "
+        "INDEXED BY states_looks WHERE look_at IS NOT NULL AND look_at <= ? "
+        "ORDER BY look_at LIMIT ?) AS due",
+        (encode_instant(now), limit),
+    ).fetchone()
+    assert row is not None  # an aggregate has a row
+    conversations, tokens, oldest = row
+    age_seconds = (now - decode_time(oldest)).total_seconds() if oldest else 0.0
+    return Backlog(conversations, int(tokens), age_seconds)
 
 
 def rest(connection: Connection, state: MemoryState, *, at: datetime | None, tokens: int) -> bool:

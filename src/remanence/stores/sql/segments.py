@@ -7,10 +7,10 @@ from typing import LiteralString
 
 from remanence.errors import StoreError
 from remanence.stores import transitions
-from remanence.stores.rows import SEGMENTS
+from remanence.stores.rows import SEGMENTS, encode_instant
 from remanence.stores.sql import search, states, tape, vectors
 from remanence.stores.sql.connection import Connection
-from remanence.types import ConversationRef, Failure, LogKind, MemoryState, Segment
+from remanence.types import ConversationRef, EventValue, Failure, LogKind, MemoryState, Segment
 
 _SELECT: LiteralString = f"SELECT {SEGMENTS.columns} FROM segments "  # noqa: S608 - a constant
 _LIVE: LiteralString = "AND superseded IS NULL ORDER BY first_seq"
@@ -101,7 +101,8 @@ def activate(
     )
     if after is not None:
         detail = f"notes up to {active_seq}, messages from {tail_seq}"
-        states.write(connection, after, "activated", at, detail)
+        data = {"active_seq": active_seq, "tail_seq": tail_seq}
+        states.write(connection, after, "activated", at, detail, data)
     return after
 
 
@@ -113,7 +114,13 @@ def record_failure(
     if after is not None:
         detail = f"{failure.step}: {failure.reason}: {failure.message}"
         kind: LogKind = "skipped" if failure.skips else "failed"
-        states.write(connection, after, kind, failure.at, detail)
+        data: dict[str, EventValue] = {
+            "step": failure.step,
+            "reason": failure.reason,
+            "failures": failure.failures,
+            "next_attempt_at": encode_instant(failure.next_attempt_at),
+        }
+        states.write(connection, after, kind, failure.at, detail, data)
     return after
 
 
@@ -124,7 +131,8 @@ def forget_failures(
     current = states.current(connection, state)
     after = transitions.after_retry(current)
     if after is not None and current is not None:
-        states.write(connection, after, "retried", at, f"was waiting after {current.last_error}")
+        detail = f"was waiting after {current.last_error}"
+        states.write(connection, after, "retried", at, detail, {})
     return after
 
 
@@ -207,7 +215,14 @@ def _commit(
     if replaced and not segment.generation:
         detail = f"in the place of {replaced[0]}: {detail}"
     kind: LogKind = "reflected" if segment.generation else "observed"
-    states.write(connection, after, kind, segment.created_at, detail)
+    data: dict[str, EventValue] = {
+        "segment": segment.id,
+        "generation": segment.generation,
+        "first_seq": segment.first_seq,
+        "last_seq": segment.last_seq,
+        "tokens": segment.tokens,
+    }
+    states.write(connection, after, kind, segment.created_at, detail, data)
     return after
 
 

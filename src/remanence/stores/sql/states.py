@@ -1,11 +1,13 @@
 """States of conversations: reads, writes, the log and leases."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import LiteralString
 
 from remanence.stores.rows import LOG, STATE_COLUMNS, STEPS, encode_instant, state_from_row
+from remanence.stores.sql import events
 from remanence.stores.sql.connection import Connection
-from remanence.types import ConversationRef, LogEntry, LogKind, MemoryState
+from remanence.types import BudgetState, ConversationRef, EventValue, LogEntry, LogKind, MemoryState
 
 _SELECT: LiteralString = (
     f"SELECT {STATE_COLUMNS} FROM conversations JOIN states ON conversation = key "  # noqa: S608 - a constant
@@ -53,9 +55,14 @@ def page(
 
 
 def write(
-    connection: Connection, state: MemoryState, kind: LogKind, at: datetime, detail: str
+    connection: Connection,
+    state: MemoryState,
+    kind: LogKind,
+    at: datetime,
+    detail: str,
+    data: Mapping[str, EventValue],
 ) -> None:
-    """Write the state after a step and the step's log entry, and plan a look at it."""
+    """Write the state after a step, the step's log entry and its event, and plan a look at it."""
     connection.execute(
         f"UPDATE states SET ({STEPS.columns}, look_at) = ({STEPS.places}, ?) WHERE conversation = ?",  # noqa: S608 - constants
         (*STEPS.encode(state), encode_instant(at), state.key),
@@ -67,6 +74,7 @@ def write(
         "WHERE conversation = ?",
         (kind, encode_instant(at), detail, state.key),
     )
+    events.add(connection, kind, at, data, about=state.ref, user=state.user)
 
 
 def log(connection: Connection, ref: ConversationRef) -> tuple[LogEntry, ...]:
@@ -120,3 +128,14 @@ def release(connection: Connection, state: MemoryState, *, owner: str) -> None:
         "WHERE conversation = ? AND lease_owner = ?",
         (state.key, owner),
     )
+
+
+def record_budget(
+    connection: Connection, ref: ConversationRef, state: BudgetState, *, at: datetime
+) -> None:
+    """Report that a conversation reached the limit of a budget."""
+    connection.lock(ref)
+    memory = by_ref(connection, ref)
+    if memory is not None:
+        data = {"scope": state.budget.scope, "level": state.level}
+        events.add(connection, "budget", at, data, about=ref, user=memory.user)

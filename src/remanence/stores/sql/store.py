@@ -9,10 +9,12 @@ from remanence.clock import Clock
 from remanence.stores.rows import state_from_row
 from remanence.stores.sql import (
     api_keys,
+    events as events_sql,
     facts as facts_sql,
     forgetting,
     ledger,
     looks as looks_sql,
+    retention,
     segments as segments_sql,
     snapshots,
     states,
@@ -107,14 +109,30 @@ class SQLStore(ABC):
         return await self._read(partial(cache.read, ref=ref, tail_tokens=tail_tokens))
 
     async def delete(self, ref: ConversationRef) -> bool:
-        return await self._write(partial(self._delete, ref=ref))
+        now = self._clock.now()
+
+        def delete(connection: Connection) -> bool:
+            deleted = self._delete(connection, ref)
+            if deleted:
+                data = {"conversations": 1}
+                events_sql.add(connection, "forgotten", now, data, about=ref)
+            return deleted
+
+        return await self._write(delete)
 
     async def forget_user(self, owner: Owner) -> None:
+        now = self._clock.now()
+
         def forget(connection: Connection) -> None:
-            for ref in tape.conversations_of(connection, owner):
+            refs = tape.conversations_of(connection, owner)
+            for ref in refs:
                 self._delete(connection, ref)
-            facts_sql.forget_owner(connection, owner)
+            facts = facts_sql.forget_owner(connection, owner)
             ledger.forget_user(connection, owner)
+            events_sql.forget_user(connection, owner)
+            if refs or facts:
+                data = {"conversations": len(refs), "facts": facts}
+                events_sql.add(connection, "forgotten", now, data, about=owner.tenant)
 
         await self._write(forget)
 
@@ -123,7 +141,22 @@ class SQLStore(ABC):
         if key is not None:
             facts_sql.erase_of_conversation(connection, ref)
             self._remove_words(connection, key)
+            events_sql.forget_conversation(connection, ref)
         return key is not None
+
+    async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
+        now = self._clock.now()
+
+        def forget(connection: Connection) -> bool:
+            facts = facts_sql.forget(connection, owner, fact_id)
+            if facts:
+                data = {"facts": facts}
+                events_sql.add(
+                    connection, "forgotten", now, data, about=owner.tenant, user=owner.user
+                )
+            return facts > 0
+
+        return await self._write(forget)
 
     state = read_method(states.by_ref)
     messages = read_method(tape.messages)
@@ -142,6 +175,7 @@ class SQLStore(ABC):
     record_failure = write_method(segments_sql.record_failure)
     forget_failures = write_method(segments_sql.forget_failures)
     looks = read_method(looks_sql.page)
+    backlog = read_method(looks_sql.backlog)
     rest = write_method(looks_sql.rest)
     use_look_rules = write_method(looks_sql.use_rules)
     log = read_method(states.log)
@@ -156,7 +190,6 @@ class SQLStore(ABC):
     search_facts = read_method(facts_sql.find)
     save_facts = write_method(facts_sql.save)
     commit_facts = write_method(facts_sql.commit)
-    forget_fact = write_method(facts_sql.forget)
     pin_facts = write_method(facts_sql.pin)
 
     next_vector_task = read_method(vectors.next_task)
@@ -164,10 +197,20 @@ class SQLStore(ABC):
     nearest = read_method(vectors.nearest)
     nearest_facts = read_method(vectors.nearest_facts)
 
+    events = read_method(events_sql.page)
+    pending_events = read_method(events_sql.pending)
+    mark_delivered = write_method(events_sql.mark_delivered)
+    record_budget = write_method(states.record_budget)
+
     save_key = write_method(api_keys.save)
     key = read_method(api_keys.one)
     keys = read_method(api_keys.every)
     revoke_key = write_method(api_keys.revoke)
+
+    prune = write_method(retention.prune)
+    prune_usage = write_method(retention.prune_usage)
+    prunable = read_method(retention.prunable)
+    prunable_usage = read_method(retention.prunable_usage)
 
     record_usage = write_method(ledger.record)
     usage = read_method(ledger.totals)

@@ -239,7 +239,7 @@ def delete(connection: Connection, ref: ConversationRef) -> int | None:
     """Delete a conversation and all that refers to it; return its key, if it existed."""
     connection.lock(ref)
     connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ?", ref)  # nothing is added now
-    key: int | None = connection.execute(
+    row = connection.execute(
         "DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key", ref
-    ).get
-    return key
+    ).fetchone()
+    return row[0] if row else None

@@ -15,9 +15,10 @@ from remanence.stores.sqlite import unindexed
 from remanence.stores.sqlite.backup import back_up
 from remanence.stores.sqlite.check import check
 from remanence.stores.sqlite.connection import Database
+from remanence.stores.sqlite.sizes import table_sizes
 from remanence.stores.sqlite.upkeep import Upkeep, scrub
 from remanence.stores.sqlite.worker import Work, Worker
-from remanence.types import ConversationRef, Hit, Problem, RecallFilter
+from remanence.types import ConversationRef, Hit, Problem, RecallFilter, TableSize
 
 T = TypeVar("T")
 
@@ -81,6 +82,9 @@ class SQLiteStore(SQLStore):
 
     async def check(self) -> tuple[Problem, ...]:
         return await self._run_apart(check)
+
+    async def table_sizes(self) -> tuple[TableSize, ...]:
+        return await self._run_apart(table_sizes)
 
     async def backup(self, path: str) -> None:
         await self._run_apart(partial(back_up, path=path), alone=True)

@@ -21,6 +21,7 @@ except ModuleNotFoundError as error:
 from remanence.testing.store_contract.activation import ActivationContract
 from remanence.testing.store_contract.api_keys import APIKeyContract
 from remanence.testing.store_contract.erasure import ErasureContract
+from remanence.testing.store_contract.events import EventContract
 from remanence.testing.store_contract.facts import FactContract
 from remanence.testing.store_contract.failures import FailureContract
 from remanence.testing.store_contract.forgetting import ForgettingContract
@@ -30,6 +31,7 @@ from remanence.testing.store_contract.looks import LookContract
 from remanence.testing.store_contract.observations import ObservationContract
 from remanence.testing.store_contract.reading import ReadingContract
 from remanence.testing.store_contract.reflections import ReflectionContract
+from remanence.testing.store_contract.retention import RetentionContract
 from remanence.testing.store_contract.search import SearchContract
 from remanence.testing.store_contract.tape import TapeContract
 from remanence.testing.store_contract.turns import TurnContract
@@ -52,6 +54,8 @@ class StoreContract(
     ErasureContract,
     ForgettingContract,
     LedgerContract,
+    RetentionContract,
+    EventContract,
     HandleContract,
     APIKeyContract,
     TurnContract,

@@ -27,7 +27,7 @@ async def _resting(store: Store, messages: int = 4) -> MemoryState:
 
 
 class LookContract(Handles):
-    """`looks`, `rest`, `use_look_rules`, `forget_failures` and `outcomes`."""
+    """`looks`, `backlog`, `rest`, `use_look_rules`, `forget_failures` and `outcomes`."""
 
     async def test_a_first_message_plans_a_look(self, store: Store) -> None:
         await tape(store, 1)
@@ -92,6 +92,17 @@ class LookContract(Handles):
 
         assert "".join(look.ref.id for look in found) == "ecdab"
         assert [look.at for look in found] == [at(30), at(40), at(40), at(50), at(50)]
+
+    async def test_the_backlog_has_what_is_due_up_to_a_limit(self, store: Store) -> None:
+        for number, name in enumerate("abcd"):
+            ref = ConversationRef("default", name)
+            message = Message.user("Hello.").replace(tokens=100 + number)
+            state = (await store.append(ref, [message], user=None)).state
+            assert await store.rest(state, at=at(10 * number), tokens=10_000)
+
+        assert await store.backlog(now=at(25), limit=10) == (3, 303, 1_500.0)
+        assert await store.backlog(now=at(25), limit=2) == (2, 201, 1_500.0)
+        assert await store.backlog(now=at(-1), limit=10) == (0, 0, 0.0)
 
     async def test_other_rules_plan_a_look_at_everything_once(self, store: Store) -> None:
         await store.use_look_rules("one", at=at(1))

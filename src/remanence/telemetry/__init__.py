@@ -3,12 +3,13 @@
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import TypeAlias
+from itertools import product
+from typing import TypeAlias, get_args
 
-from opentelemetry import metrics, trace
+from opentelemetry import metrics
 
-from remanence.types import BudgetState, MemoryState, Usage
+from remanence.telemetry.spans import model_attributes
+from remanence.types import BudgetScope, BudgetState, MemoryState, Pruned, Segment, Usage
 
 ContextListener: TypeAlias = Callable[[MemoryState, object], None]
 
@@ -16,11 +17,11 @@ _context_listeners: list[ContextListener] = []
 
 logger = logging.getLogger("remanence")
 
-_tracer = trace.get_tracer("remanence")
 _meter = metrics.get_meter("remanence")
 
 _appended = _meter.create_counter("remanence.messages.appended", unit="{message}")
 _committed = _meter.create_counter("remanence.segments.committed", unit="{segment}")
+_lost = _meter.create_counter("remanence.literals.lost", unit="{literal}")
 _remembered = _meter.create_counter("remanence.facts.committed", unit="{fact}")
 _failed = _meter.create_counter("remanence.steps.failed", unit="{step}")
 _discarded = _meter.create_counter("remanence.steps.discarded", unit="{step}")
@@ -38,40 +39,13 @@ _chat_failures = _meter.create_counter("remanence.chat.failed", unit="{call}")
 _tool_failures = _meter.create_counter("remanence.chat.tools.failed", unit="{call}")
 _prefix_changes = _meter.create_counter("remanence.prefix.changes", unit="{change}")
 
-_request: ContextVar[str] = ContextVar("remanence_request", default="-")
 
-
-@contextmanager
-def request(name: str) -> Iterator[None]:
-    """Add the id of a request to the log records of the block (`RequestNames`)."""
-    token = _request.set(name)
-    try:
-        yield
-    finally:
-        _request.reset(token)
-
-
-class RequestNames(logging.Filter):
-    """Adds the id of the request to each log record, as `request`."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.request = _request.get()
-        return True
-
-
-def request_ended(method: str, path: str, status: int, seconds: float) -> None:
-    """Log a request with its status; 0 means that it was left unanswered."""
-    level = logging.ERROR if status >= 500 else logging.INFO
-    answer = str(status) if status else "left by the client"
-    logger.log(level, "%s %s: %s in %.0f ms", method, ascii(path)[1:-1], answer, seconds * 1_000)
-
-
-@contextmanager
-def step_span(step: str, conversation_id: str) -> Iterator[None]:
-    """Span one background step; an exception is recorded on it."""
-    with _tracer.start_as_current_span(f"remanence.{step}") as span:
-        span.set_attribute("gen_ai.conversation.id", conversation_id)
-        yield
+def count_from_zero() -> None:
+    """Export counters before their first event, so that it is an increase."""
+    for counter in (_appended, _lost, _remembered, _activated, _ledger_lost, _omitted):
+        counter.add(0)
+    for scope, level in product(get_args(BudgetScope), ("soft", "hard")):
+        _budget_reached.add(0, {"scope": scope, "level": level})
 
 
 def messages_appended(count: int) -> None:
@@ -79,11 +53,12 @@ def messages_appended(count: int) -> None:
     _appended.add(count)
 
 
-def segment_committed(generation: int, conversation_id: str, first_seq: int, last_seq: int) -> None:
-    """Count a committed observation or reflection."""
-    _committed.add(1, {"generation": generation})
+def segment_committed(conversation_id: str, segment: Segment) -> None:
+    """Count a committed observation or reflection, and the literals that its notes lost."""
+    _committed.add(1, {"generation": segment.generation})
+    _lost.add(len(segment.lost))
     text = "committed generation %d of %r: messages %d..%d"
-    logger.debug(text, generation, conversation_id, first_seq, last_seq)
+    logger.debug(text, segment.generation, conversation_id, segment.first_seq, segment.last_seq)
 
 
 def slice_cut(conversation_id: str, first_seq: int, last_seq: int) -> None:
@@ -95,6 +70,15 @@ def slice_cut(conversation_id: str, first_seq: int, last_seq: int) -> None:
     logger.info(text, conversation_id, first_seq, last_seq)
 
 
+def processes_broken(error: str) -> None:
+    """Log that the processes for computing ended; a request is then computed in this process."""
+    text = (
+        "processes for observing ended, and new ones start with the next request: %s If this repeats, "
+        "open the memory under `if __name__ == '__main__'`, and see if the machine has enough memory"
+    )
+    logger.warning(text, error)
+
+
 def facts_committed(conversation_id: str, facts: int, replaced: int) -> None:
     """Count facts that were extracted from a conversation."""
     _remembered.add(facts)
@@ -102,24 +86,26 @@ def facts_committed(conversation_id: str, facts: int, replaced: int) -> None:
 
 
 def step_failed(step: str, conversation_id: str, reason: str, message: str, failures: int) -> None:
-    """Count and log a failed step."""
+    """Count and log a failed step; *message* may repeat private text and is for debugging."""
     _failed.add(1, {"step": step, "reason": reason})
-    text = "%s of conversation %r failed (%s, %d in a row): %s; messages stay raw"
-    logger.warning(text, step, conversation_id, reason, failures, message)
+    text = "%s of conversation %r failed (%s, %d in a row); messages stay raw"
+    logger.warning(text, step, conversation_id, reason, failures)
+    logger.debug("the %s of %r failed with: %s", step, conversation_id, message)
 
 
 def embedding_failed(reason: str, message: str, failures: int) -> None:
-    """Count and log a failed call of the embedder."""
+    """Count and log a failed call of the embedder; *message* is as for `step_failed`."""
     _failed.add(1, {"step": "embed", "reason": reason})
-    text = "the embedder failed (%s, %d in a row): %s; words alone are searched"
-    logger.warning(text, reason, failures, message)
+    text = "the embedder failed (%s, %d in a row); words alone are searched"
+    logger.warning(text, reason, failures)
+    logger.debug("the embedder failed with: %s", message)
 
 
 def text_not_embedded(embedder: str, reason: str, message: str) -> None:
-    """Count and log a text that the embedder refuses."""
+    """Count and log a text that the embedder refuses; *message* is as for `step_failed`."""
     _failed.add(1, {"step": "embed", "reason": reason})
-    text = "%s refuses a text (%s: %s); words alone find it"
-    logger.warning(text, embedder, reason, message[:200])
+    logger.warning("%s refuses a text (%s); words alone find it", embedder, reason)
+    logger.debug("%s refuses it with: %s", embedder, message[:200])
 
 
 def background_failed(
@@ -148,13 +134,12 @@ def turn_not_ended(conversation_id: str, message: str) -> None:
 
 
 def model_called(usage: Usage) -> None:
-    """Count a model call with its tokens and price."""
-    about = {"gen_ai.request.model": usage.model, "remanence.purpose": usage.purpose}
+    """Count and log a model call with its tokens."""
+    about = {**model_attributes(usage.model), "remanence.purpose": usage.purpose}
     _model_calls.add(1, {**about, "remanence.outcome": usage.outcome})
     kinds = _tokens(usage, cache_write="cache_write")
     for kind, tokens in kinds.items():
         _model_tokens.add(tokens, {**about, "gen_ai.token.type": kind})
-    _model_cost.add(usage.cost_usd or 0.0, about)
     text = (
         "model call %s of %s: conversation %r, input %d, output %d, cache write %d, cache read %d "
         "tokens, outcome %s"
@@ -162,6 +147,18 @@ def model_called(usage: Usage) -> None:
     conversation_id = usage.conversation.id if usage.conversation else None
     counts = (*kinds.values(), usage.outcome)
     logger.info(text, usage.purpose, usage.model, conversation_id, *counts)
+
+
+def rows_pruned(pruned: Pruned) -> None:
+    """Log that rows were deleted as no rule of retention keeps them."""
+    text = "retention deleted %d replaced segments, %d log entries, %d model calls, %d vectors"
+    logger.info(text, *pruned)
+
+
+def model_priced(usage: Usage) -> None:
+    """Count the price of a model call, if it is known."""
+    about = {**model_attributes(usage.model), "remanence.purpose": usage.purpose}
+    _model_cost.add(usage.cost_usd or 0.0, about)
 
 
 def usage_lost(calls: int, message: str) -> None:
@@ -179,10 +176,11 @@ def budget_reached(state: BudgetState, subject: str) -> None:
 
 
 def step_skipped(step: str, conversation_id: str, reason: str, message: str) -> None:
-    """Count and log a step that was left out on purpose."""
+    """Count and log a step that was left out on purpose; *message* is as for `step_failed`."""
     _skipped.add(1, {"step": step, "reason": reason})
-    text = "%s of conversation %r was skipped (%s): %s; messages stay raw"
-    logger.info(text, step, conversation_id, reason, message)
+    text = "%s of conversation %r was skipped (%s); messages stay raw"
+    logger.info(text, step, conversation_id, reason)
+    logger.debug("the %s of %r was skipped: %s", step, conversation_id, message)
 
 
 def daily_notes_failed(user: str, message: str) -> None:

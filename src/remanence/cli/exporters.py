@@ -1,0 +1,121 @@
+"""Exporters of metrics and spans, for the processes of `serve` and `worker`."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final, Literal
+
+from opentelemetry import metrics, trace
+
+from remanence import telemetry
+from remanence.background import Background
+from remanence.errors import MissingExtra
+from remanence.memory import Memory
+from remanence.telemetry.backlog import refresh_backlog
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics.export import MetricReader
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
+BACKLOG_SECONDS: Final = 15.0
+"""The interval at which gauges are read from the store for OTLP; `/metrics` reads them itself."""
+
+EXPORT_SECONDS: Final = "3"
+"""The timeout of an export; OpenTelemetry's own would hold up the end by 20 s without a receiver."""
+
+
+@contextmanager
+def export_telemetry(*, scraped: bool) -> Iterator[None]:
+    """Collect metrics for `/metrics` if *scraped*, and send metrics and spans by OTLP/HTTP.
+
+    They are sent where a variable of OpenTelemetry, such as `OTEL_EXPORTER_OTLP_ENDPOINT`, names
+    the receiver; what is left is sent at the end of the block.
+
+    Raises:
+        MissingExtra: the extra `server` or `otlp` is not installed.
+    """
+    os.environ.setdefault("OTEL_EXPORTER_OTLP_TIMEOUT", EXPORT_SECONDS)
+    readers = [_prometheus_reader()] if scraped else []
+    if sends("metrics"):
+        readers.append(_otlp_reader())
+    tracing = _tracer_provider() if sends("traces") else None
+    if tracing is not None:
+        trace.set_tracer_provider(tracing)
+    metering = None
+    if readers:
+        from opentelemetry.sdk.metrics import MeterProvider
+
+        metering = MeterProvider(metric_readers=readers, resource=_resource())
+        metrics.set_meter_provider(metering)
+        telemetry.count_from_zero()
+    try:
+        yield
+    finally:
+        for provider in (tracing, metering):
+            if provider is not None:
+                provider.shutdown()
+
+
+@asynccontextmanager
+async def measure_backlog(memory: Memory) -> AsyncIterator[None]:
+    """Keep the gauges of the backlog up to date, where metrics are sent."""
+
+    async def keep_reading() -> None:
+        while True:
+            await refresh_backlog(memory.backlog)
+            await asyncio.sleep(BACKLOG_SECONDS)
+
+    if not sends("metrics"):
+        yield
+        return
+    async with Background() as background:
+        background.spawn("backlog", keep_reading)
+        yield
+
+
+def sends(signal: Literal["metrics", "traces"]) -> bool:
+    """Return whether a variable names a receiver for metrics or traces."""
+    names = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT")
+    return any(os.environ.get(name) for name in names)
+
+
+def _prometheus_reader() -> "MetricReader":
+    with _needs("server"):
+        from opentelemetry.exporter.prometheus import PrometheusMetricReader
+    return PrometheusMetricReader(scope_info_enabled=False)
+
+
+def _otlp_reader() -> "MetricReader":
+    with _needs("otlp"):
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    return PeriodicExportingMetricReader(OTLPMetricExporter())
+
+
+def _tracer_provider() -> "TracerProvider":
+    with _needs("otlp"):
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    provider = TracerProvider(resource=_resource())
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider
+
+
+def _resource() -> "Resource":
+    """Return the name and version of the service; variables of OpenTelemetry go before."""
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+
+    own = {"service.name": "remanence", "service.version": version("remanence")}
+    return Resource.create({**own, **OTELResourceDetector().detect().attributes})
+
+
+@contextmanager
+def _needs(extra: str) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingExtra(extra, error.name or "opentelemetry-sdk") from error

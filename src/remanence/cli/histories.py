@@ -1,0 +1,84 @@
+"""Histories of many conversations: a stream of messages, each with the name of its conversation."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from remanence.cli.transcript_lines import Record, quote, records
+from remanence.cli.transcripts import read_message
+from remanence.errors import InvalidMessage, MalformedTranscript
+from remanence.types import ConversationRef, Message, check_message
+
+ID_PREFIX: Final = "import:"
+"""Followed by its file and its place there, the id of a message that has none of its own."""
+
+_CHUNK_MESSAGES: Final = 1_000
+_CHUNK_CHARACTERS: Final = 4_000_000
+
+
+class HistoryMessage(NamedTuple):
+    """A message of a history, with its place in the file."""
+
+    place: str
+    ref: ConversationRef
+    user: str | None
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryReader:
+    """Reads JSON Lines of messages; keys of a message win over those of the objects around it.
+
+    `conversation` and `tenant` are for messages that name none.
+    """
+
+    name: str
+    tenant: str
+    conversation: str | None
+    max_message_bytes: int
+
+    def chunks(self, lines: Iterable[bytes]) -> Iterator[Sequence[HistoryMessage]]:
+        """Yield the messages in order, in lists of bounded size.
+
+        Raises:
+            MalformedTranscript: a line is not a message, or names no conversation.
+        """
+        chunk: list[HistoryMessage] = []
+        characters = 0
+        for record in records(lines, name=self.name):
+            try:
+                read = self._read(record)
+            except InvalidMessage as error:
+                raise MalformedTranscript(f"{self.name}, {record.place}: {error}") from error
+            chunk.append(read)
+            characters += len(read.message.full_text)
+            if len(chunk) >= _CHUNK_MESSAGES or characters >= _CHUNK_CHARACTERS:
+                yield chunk
+                chunk, characters = [], 0
+        if chunk:
+            yield chunk
+
+    def _read(self, record: Record) -> HistoryMessage:
+        own = record.value.get("id") or f"{ID_PREFIX}{self.name}, {record.place}"
+        message, _ = read_message(record, str(own))
+        check_message(message, max_bytes=self.max_message_bytes)
+        conversation = _text(record, "conversation") or self.conversation
+        if conversation is None:
+            raise InvalidMessage(
+                f'{quote(record.value)} names no conversation: add "conversation": "its id", or '
+                "use --conversation for all that name none"
+            )
+        tenant = _text(record, "tenant") or self.tenant
+        ref = ConversationRef(tenant, conversation)
+        return HistoryMessage(record.place, ref, _text(record, "user"), message)
+
+
+def _text(record: Record, key: str) -> str | None:
+    """Return the text of a key of the record, or else of the innermost object around it."""
+    for values in (record.value, *reversed(record.outer)):
+        value = values.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if value is not None:
+            raise InvalidMessage(f"{key} {quote(value)} is not a name: write text, or leave it out")
+    return None

@@ -1,0 +1,217 @@
+"""`remanence import`: histories of any length, put on their tapes and observed."""
+
+import asyncio
+import sys
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, BinaryIO, Final
+
+import typer
+
+from remanence.cli import FAILED, output
+from remanence.cli.histories import HistoryMessage, HistoryReader
+from remanence.cli.options import AsJson, Database
+from remanence.cli.settings import load
+from remanence.cli.transcripts import open_lines
+from remanence.errors import DuplicateMessage, InvalidMessage, MalformedTranscript, WrongUser
+from remanence.memory import Memory
+from remanence.settings import Settings, policy_of
+from remanence.types import MemoryState
+
+REPORT_SECONDS: Final = 1.0
+PAGE: Final = 500
+
+
+@dataclass(slots=True, kw_only=True)
+class Imported:
+    """The result of an import: `waiting` are conversations whose notes could not all be made."""
+
+    messages: int = 0
+    seconds: float = 0.0
+    observed_tokens: int = 0
+    cost_usd: float = 0.0
+    waiting: int = 0
+
+
+async def run(
+    *,
+    file: Annotated[Path, typer.Argument(help="Messages as JSON Lines; - reads stdin.")],
+    conversation: Annotated[
+        str | None, typer.Option(metavar="ID", help="For messages that name no conversation.")
+    ] = None,
+    tenant: Annotated[str, typer.Option(help="For messages that name no tenant.")] = "default",
+    observe: Annotated[
+        bool, typer.Option(help="Make the notes now; else whoever works on the database does.")
+    ] = True,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> int:
+    """Import histories of any length, and observe them.
+
+    Run it again after it was broken off: what is on the tape is not added twice.
+    """
+    settings = load(url=db).settings
+    reader = HistoryReader(
+        name=file.name,
+        tenant=tenant,
+        conversation=conversation,
+        max_message_bytes=policy_of(settings).max_message_bytes,
+    )
+    imported = Imported()
+    with _open(file) as (lines, size):
+        await _append_all(settings, reader, lines, size, imported)
+    if observe and policy_of(settings).enabled:
+        await _observe_all(settings, imported)
+    if as_json:
+        output.write_json(asdict(imported))
+    else:
+        rate = imported.messages / imported.seconds if imported.seconds else 0
+        output.line(
+            f"{imported.messages:,} messages are on their tapes ({rate:,.0f} a second); "
+            f"{imported.observed_tokens:,} tokens were observed for ${imported.cost_usd:.2f}"
+        )
+    if imported.waiting:
+        output.warn(
+            f"conversations that wait for another try: {imported.waiting:,} "
+            "('remanence doctor' says why)"
+        )
+    return FAILED if imported.waiting else 0
+
+
+@contextmanager
+def _open(file: Path) -> Iterator[tuple[BinaryIO, int | None]]:
+    """Yield the lines of a file, or of stdin for `-`, and their bytes if they are known."""
+    if str(file) == "-":
+        yield sys.stdin.buffer, None
+        return
+    with open_lines(file) as lines:
+        yield lines, file.stat().st_size if file.is_file() else None
+
+
+async def _append_all(
+    settings: Settings, reader: HistoryReader, lines: BinaryIO, size: int | None, imported: Imported
+) -> None:
+    """Put the messages on their tapes, a chunk at a time."""
+    started = time.monotonic()
+    with output.progress(f"Importing {reader.name}", size) as bar:
+        async with Memory.open(settings=replace(settings, workers=0), all_users=True) as memory:
+            done = 0
+            for chunk in reader.chunks(_counting(lines, bar.advance)):
+                await _append(memory, reader.name, chunk)
+                done += len(chunk)
+    imported.messages, imported.seconds = done, time.monotonic() - started
+
+
+def _counting(lines: BinaryIO, advance: Callable[[int], None]) -> Iterator[bytes]:
+    for line in lines:
+        advance(len(line))
+        yield line
+
+
+async def _append(memory: Memory, name: str, chunk: Sequence[HistoryMessage]) -> None:
+    """Append to all conversations of a chunk at once, to each in order."""
+    groups: defaultdict[object, list[HistoryMessage]] = defaultdict(list)
+    for item in chunk:
+        groups[item.ref].append(item)
+    with _first_error():
+        async with asyncio.TaskGroup() as group:
+            for items in groups.values():
+                group.create_task(_append_to(memory, name, items))
+
+
+@contextmanager
+def _first_error() -> Iterator[None]:
+    """Raise the first error of a task group: of several lines, one is enough to go on."""
+    try:
+        yield
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+
+
+async def _append_to(memory: Memory, name: str, items: Sequence[HistoryMessage]) -> None:
+    """Append to one conversation; if that fails, one by one, to name the line."""
+    users = {item.user for item in items} - {None}
+    (tenant, conversation_id), place = items[0].ref, items[0].place
+    chat = memory.conversation(conversation_id, user=next(iter(users), None), tenant=tenant)
+    try:
+        if len(users) < 2:
+            await chat.append(*(item.message for item in items))
+            return
+    except (InvalidMessage, DuplicateMessage, WrongUser) as error:
+        if len(items) == 1:
+            raise MalformedTranscript(f"{name}, {place}: {error}") from error
+    for item in items:
+        await _append_to(memory, name, [item])
+
+
+async def _observe_all(settings: Settings, imported: Imported) -> None:
+    """Have all work done that is due, a few conversations at a time."""
+    workers = settings.workers or Settings().workers
+    # A model answers several requests at once; the embedded observer would gain nothing.
+    slices = max(
+        workers if settings.observer_model or settings.model else 1, settings.parallel_slices
+    )
+    working = replace(settings, workers=workers, parallel_slices=slices)
+    async with Memory.open(settings=working, all_users=True) as memory:
+        started = memory.clock.now()
+        total = sum([state.unobserved_tokens async for state in _due(memory, started)])
+        slots = asyncio.Semaphore(workers)
+        with output.progress("Observing", total) as bar:
+            observation = _Observation(memory, started, total, imported, bar)
+            with _first_error():
+                async with asyncio.TaskGroup() as group:
+                    async for state in _due(memory, started):
+                        await slots.acquire()
+                        task = group.create_task(observation.observe(state))
+                        task.add_done_callback(lambda _: slots.release())
+        imported.cost_usd = await observation.spent()
+
+
+async def _due(memory: Memory, now: datetime) -> AsyncIterator[MemoryState]:
+    after = None
+    while page := await memory.conversations(after=after, limit=PAGE):
+        for state in page:
+            if state.look_at is not None and state.look_at <= now:
+                yield state
+        after = page[-1].ref
+
+
+@dataclass(frozen=True, slots=True)
+class _Observation:
+    """Work on the conversations that are due, and its progress with an estimate of the cost."""
+
+    memory: Memory
+    started: datetime
+    total_tokens: int
+    imported: Imported
+    bar: output.Bar
+
+    async def observe(self, state: MemoryState) -> None:
+        chat = self.memory.conversation(state.ref.id, tenant=state.ref.tenant)
+        is_done = False
+        while not is_done:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REPORT_SECONDS):
+                    await chat.flush()
+                    is_done = True
+            now = await chat.state()
+            await self._report(state.unobserved_tokens - now.unobserved_tokens)
+            state = now
+        self.imported.waiting += state.failures > 0
+
+    async def _report(self, tokens: int) -> None:
+        self.imported.observed_tokens += tokens
+        self.bar.advance(tokens)
+        if spent := await self.spent():
+            estimate = spent / max(1, self.imported.observed_tokens) * self.total_tokens
+            self.bar.describe(f"Observing, ${spent:.2f} of about ${estimate:.2f}")
+
+    async def spent(self) -> float:
+        """Return what the models cost so far, in dollars."""
+        totals = await self.memory.usage(since=self.started)
+        return sum(total.cost_usd or 0.0 for total in totals if total.purpose != "chat")

@@ -1,0 +1,49 @@
+"""The log of `serve` and `worker`, on stderr."""
+
+import logging
+from io import TextIOWrapper
+from logging.handlers import WatchedFileHandler
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias
+
+import typer
+
+from remanence.telemetry.logs import JSONFormatter, RequestNames, audit_logger
+
+LogFormat: TypeAlias = Annotated[
+    Literal["text", "json"], typer.Option(help="The form of a line of the log, on stderr.")
+]
+
+_TEXT: Final = "%(asctime)s %(levelname)s [%(request)s] %(message)s"
+
+
+class _PrivateFileHandler(WatchedFileHandler):
+    """Creates its file, also after each rotation, with mode 0600."""
+
+    def _open(self) -> TextIOWrapper:
+        Path(self.baseFilename).touch(mode=0o600)
+        return super()._open()
+
+
+def log_audit(file: Path) -> None:
+    """Append the audit log to a file that only its owner can read, and not to that of the process.
+
+    The file may be moved away while the process runs: it is then begun anew.
+    """
+    audit_logger.addHandler(_PrivateFileHandler(file, encoding="utf-8"))
+    audit_logger.setLevel(logging.INFO)
+    audit_logger.propagate = False
+
+
+def log_service(form: LogFormat) -> None:
+    """Log the work of the process, and warnings of all libraries, with time and request id."""
+    root, ours = logging.getLogger(), logging.getLogger("remanence")
+    for handler in list(root.handlers):
+        if type(handler) is logging.StreamHandler:  # that of --debug
+            root.removeHandler(handler)
+    handler = logging.StreamHandler()
+    handler.addFilter(RequestNames())
+    handler.setFormatter(JSONFormatter() if form == "json" else logging.Formatter(_TEXT))
+    root.addHandler(handler)
+    if ours.level == logging.NOTSET:
+        ours.setLevel(logging.INFO)

@@ -1,0 +1,209 @@
+"""A conversation of a service."""
+
+from collections.abc import AsyncGenerator, Sequence
+from datetime import datetime
+from typing import Final, TypeAlias, TypeVar
+from urllib.parse import quote
+
+from httpx2 import EventSource
+from pydantic import BaseModel, TypeAdapter
+
+from remanence.client.transport import Transport
+from remanence.errors import ConversationNotFound
+from remanence.http.documents import (
+    ChatBody,
+    ContextBody,
+    ContextDocument,
+    ConversationDocument,
+    ForgetBody,
+    MessageDocument,
+    MessageFormat,
+    MessagesDocument,
+    NewMessages,
+    ReplyDocument,
+    RequestFormat,
+    TextDocument,
+    ToolCallDocument,
+    ToolResultDocument,
+)
+from remanence.http.problems import error_of
+from remanence.types import Hit, HitKind, LogEntry, Receipt, Segment
+from remanence.wire.json_value import JsonObject
+
+T = TypeVar("T")
+TurnEvent: TypeAlias = TextDocument | ToolCallDocument | ToolResultDocument | ReplyDocument
+
+_TURN_EVENTS: Final[dict[str, type[TurnEvent]]] = {
+    "text": TextDocument,
+    "tool_call": ToolCallDocument,
+    "tool_result": ToolResultDocument,
+    "done": ReplyDocument,
+}
+_PROBLEM: Final = TypeAdapter(JsonObject)
+
+
+class AsyncConversation:
+    """One conversation, as `remanence.Conversation`; messages are objects of a provider."""
+
+    def __init__(
+        self, transport: Transport, conversation_id: str, *, tenant: str | None, user: str | None
+    ) -> None:
+        """Use `client.conversation`."""
+        self.id = conversation_id
+        self.tenant = tenant
+        self.user = user
+        self._transport = transport
+        self._path = f"/v1/conversations/{quote(conversation_id, safe='')}"
+
+    async def state(self) -> ConversationDocument:
+        """Return where the conversation stands; all zero before its first message."""
+        return await self._get(ConversationDocument, "")
+
+    async def append(
+        self,
+        *messages: JsonObject,
+        format: MessageFormat = "openai",  # noqa: A002 - the field's name
+    ) -> list[MessageDocument]:
+        """Put messages at the end of the tape, all or none; durable when it returns."""
+        body = NewMessages(messages=[*messages], format=format)
+        return (await self._post(MessagesDocument, "/messages", body)).messages
+
+    async def messages(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        format: MessageFormat = "openai",  # noqa: A002 - the field's name
+    ) -> list[MessageDocument]:
+        """Return up to *limit* messages with a seq above *after*, in order."""
+        query = {"after": after, "limit": limit, "format": format}
+        return (await self._get(MessagesDocument, "/messages", **query)).messages
+
+    async def context(
+        self,
+        *,
+        system: str = "",
+        identity: str = "",
+        knowledge: Sequence[str] = (),
+        recall: str | None = None,
+        channel: str | None = None,
+        model: str | None = None,
+        format: RequestFormat = "anthropic",  # noqa: A002 - the field's name
+    ) -> ContextDocument:
+        """Return the context for the next call of a model, in the format of its provider."""
+        body = ContextBody(
+            system=system,
+            identity=identity,
+            knowledge=[*knowledge],
+            recall=recall,
+            channel=channel,
+            model=model,
+            format=format,
+        )
+        return await self._post(ContextDocument, "/context", body)
+
+    async def chat(
+        self,
+        message: str | JsonObject | None = None,
+        *,
+        format: MessageFormat = "openai",  # noqa: A002 - the field's name
+        channel: str | None = None,
+        identity: str | None = None,
+    ) -> ReplyDocument:
+        """Return the answer of the service's model to a text or a message.
+
+        Without one, the unanswered message on the tape is answered.
+        """
+        body = self._turn(message, format=format, channel=channel, identity=identity)
+        return await self._post(ReplyDocument, "/chat", body)
+
+    async def stream(
+        self,
+        message: str | JsonObject | None = None,
+        *,
+        format: MessageFormat = "openai",  # noqa: A002 - the field's name
+        channel: str | None = None,
+        identity: str | None = None,
+    ) -> AsyncGenerator[TurnEvent, None]:
+        """Yield the pieces of an answer as they arrive, and the whole reply last.
+
+        It is not tried again. The model is stopped where the iteration is left; the tape keeps what
+        was said.
+        """
+        body = self._turn(message, format=format, channel=channel, identity=identity, stream=True)
+        async with self._transport.stream("POST", f"{self._path}/chat", {}, body) as response:
+            async for event in EventSource(response):
+                if event.event == "error":
+                    problem = _PROBLEM.validate_json(event.data)
+                    raise error_of(problem, problem["status"])
+                yield _TURN_EVENTS[event.event].model_validate_json(event.data)
+
+    async def observations(self) -> tuple[Segment, ...]:
+        """Return the live observations, oldest first."""
+        return await self._get(tuple[Segment, ...], "/observations")
+
+    async def reflections(self) -> tuple[Segment, ...]:
+        """Return the live reflections, oldest first."""
+        return await self._get(tuple[Segment, ...], "/reflections")
+
+    async def log(self) -> tuple[LogEntry, ...]:
+        """Return every committed change of the memory, oldest first."""
+        return await self._get(tuple[LogEntry, ...], "/log")
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        kind: HitKind | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> tuple[Hit, ...]:
+        """Return notes, messages and facts that match, best first, with their sources."""
+        return await self._get(
+            tuple[Hit, ...],
+            "/recall",
+            query=query,
+            limit=limit,
+            kind=kind,
+            since=since and since.isoformat(),
+            until=until and until.isoformat(),
+        )
+
+    async def end(self) -> ConversationDocument:
+        """Observe all that is left and keep facts about the user; waits for the models."""
+        return await self._post(ConversationDocument, "/end")
+
+    async def forget(
+        self, *message_ids: str, facts: Sequence[str] = (), query: str | None = None
+    ) -> Receipt:
+        """Erase messages and facts with all that was made from them; a query only finds them."""
+        body = ForgetBody(message_ids=[*message_ids], facts=[*facts], query=query)
+        return await self._post(Receipt, "/forget", body, tries=1)
+
+    async def delete(self) -> bool:
+        """Erase the conversation with its notes and facts; false if it did not exist."""
+        try:
+            await self._transport.call(type(None), "DELETE", self._path, self._query, tries=1)
+        except ConversationNotFound:
+            return False
+        return True
+
+    @property
+    def _query(self) -> dict[str, object]:
+        return {"tenant": self.tenant, "user": self.user}
+
+    async def _get(self, shape: type[T], path: str, **query: object) -> T:
+        return await self._transport.call(shape, "GET", self._path + path, self._query | query)
+
+    async def _post(
+        self, shape: type[T], path: str, body: BaseModel | None = None, *, tries: int = 3
+    ) -> T:
+        query = {} if isinstance(body, ChatBody) else self._query
+        return await self._transport.call(
+            shape, "POST", self._path + path, query, body, tries=tries
+        )
+
+    def _turn(self, message: str | JsonObject | None, **fields: object) -> ChatBody:
+        kind = "text" if isinstance(message, str) else "message"
+        return ChatBody.model_validate({kind: message, **self._query, **fields})

@@ -1,0 +1,161 @@
+"""The client of a service: its conversations, facts, users and events."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from datetime import datetime
+from typing import Final, Self
+from urllib.parse import quote
+
+from httpx2 import EventSource
+from pydantic import TypeAdapter
+
+from remanence.client.conversation import AsyncConversation
+from remanence.client.transport import Transport, is_temporary
+from remanence.errors import ConversationNotFound, RemanenceError
+from remanence.http.documents import ConversationsDocument, FactDocument, FactsDocument, NewFact
+from remanence.types import Event, EventType, FactType, Receipt
+
+TIMEOUT_SECONDS: Final = 120.0
+RECONNECT_SECONDS: Final = 1.0
+
+_EVENT: Final = TypeAdapter(Event)
+
+
+class AsyncFacts:
+    """The facts of users, as `memory.facts`."""
+
+    def __init__(self, transport: Transport) -> None:
+        """Use `client.facts`."""
+        self._transport = transport
+
+    async def save(
+        self,
+        summary: str,
+        *,
+        user: str,
+        tenant: str | None = None,
+        type: FactType = "knowledge",  # noqa: A002 - the field's name
+        tags: Sequence[str] = (),
+        valid_from: datetime | None = None,
+        replaces: str | None = None,
+    ) -> FactDocument:
+        """Save a fact, or return the known one that says the same."""
+        body = NewFact(
+            summary=summary, type=type, tags=[*tags], valid_from=valid_from, replaces=replaces
+        )
+        query = {"tenant": tenant, "user": user}
+        return await self._transport.call(FactDocument, "POST", "/v1/facts", query, body)
+
+    async def search(
+        self, query: str, *, user: str, tenant: str | None = None, limit: int = 5
+    ) -> list[FactDocument]:
+        """Return the user's current facts that match *query*, best first."""
+        return await self._find(query=query, user=user, tenant=tenant, limit=limit)
+
+    async def forget(self, fact_id: str, *, user: str, tenant: str | None = None) -> bool:
+        """Erase a fact of the user and those it superseded; false if there is none."""
+        path = f"/v1/facts/{quote(fact_id, safe='')}"
+        query = {"tenant": tenant, "user": user}
+        try:
+            await self._transport.call(type(None), "DELETE", path, query, tries=1)
+        except ConversationNotFound:
+            return False
+        return True
+
+    async def _find(self, **query: object) -> list[FactDocument]:
+        return (await self._transport.call(FactsDocument, "GET", "/v1/facts", query)).facts
+
+    async def list(
+        self, *, user: str, tenant: str | None = None, history: bool = False, limit: int = 100
+    ) -> "list[FactDocument]":
+        """Return the user's facts, newest first; with *history* expired ones, too."""
+        return await self._find(user=user, tenant=tenant, history=history, limit=limit)
+
+
+class AsyncClient:
+    """A client of `remanence serve`: `async with AsyncClient(url) as client`.
+
+    What the service refuses is raised as the errors of `remanence.errors`, as in the library. A
+    request that does not erase is tried three times where the service cannot be reached.
+
+    Args:
+        url: the address of the service.
+        key: a key of `remanence keys`, if the service asks for one.
+        timeout_seconds: the longest silence of the service, in which its models may work.
+    """
+
+    def __init__(
+        self, url: str, *, key: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS
+    ) -> None:
+        self._transport = Transport(url, key=key, timeout_seconds=timeout_seconds)
+        self.facts = AsyncFacts(self._transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._transport.close()
+
+    def conversation(
+        self,
+        id: str,  # noqa: A002 - the library's name
+        *,
+        user: str | None = None,
+        tenant: str | None = None,
+    ) -> AsyncConversation:
+        """Return the conversation *id* of a tenant, by default that of the key."""
+        return AsyncConversation(self._transport, id, tenant=tenant, user=user)
+
+    async def conversations(
+        self, *, tenant: str | None = None, after: str | None = None, limit: int = 100
+    ) -> ConversationsDocument:
+        """Return a page of a tenant's conversations; its `after` leads to the next one."""
+        query = {"tenant": tenant, "after": after, "limit": limit}
+        return await self._transport.call(ConversationsDocument, "GET", "/v1/conversations", query)
+
+    async def export_user(
+        self, user: str, *, tenant: str | None = None
+    ) -> AsyncGenerator[str, None]:
+        """Yield everything kept of a user, a line of JSON each."""
+        path = f"/v1/users/{quote(user, safe='')}/export"
+        async with self._transport.stream("GET", path, {"tenant": tenant}) as response:
+            async for line in response.aiter_lines():
+                yield line
+
+    async def forget_user(self, user: str, *, tenant: str | None = None) -> Receipt:
+        """Erase a user's conversations, facts, notes and blocks, and return a receipt."""
+        path = f"/v1/users/{quote(user, safe='')}"
+        return await self._transport.call(Receipt, "DELETE", path, {"tenant": tenant}, tries=1)
+
+    async def events(
+        self,
+        *,
+        after: int | None = None,
+        tenant: str | None = None,
+        conversation: str | None = None,
+        types: Sequence[EventType] = (),
+    ) -> AsyncGenerator[Event, None]:
+        """Yield events in order, and wait for more; connects again where a connection ends.
+
+        Args:
+            after: the id of the last event that was seen, 0 for all that are kept; by default only
+                events from now on.
+            tenant: whose events; by default that of the key.
+            conversation: only events of this conversation.
+            types: only events of these types.
+        """
+        query = {"tenant": tenant, "conversation": conversation, "type": [*types]}
+        is_connected = False
+        while True:
+            try:
+                async with self._transport.stream(
+                    "GET", "/v1/events", {**query, "after": after}
+                ) as response:
+                    async for event in EventSource(response):
+                        is_connected, after = True, int(event.id)
+                        if event.data:
+                            yield _EVENT.validate_json(event.data)
+            except RemanenceError as error:
+                if not (is_connected and is_temporary(error)):
+                    raise
+            await asyncio.sleep(RECONNECT_SECONDS)

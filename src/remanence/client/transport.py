@@ -1,0 +1,116 @@
+"""Requests to a service: retries, and problems as errors."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import cache
+from typing import Any, Final, TypeAlias, TypeVar
+from uuid import uuid4
+
+import httpx2
+from pydantic import BaseModel, TypeAdapter
+
+from remanence.arguments import require_http_url
+from remanence.errors import Closed, RemanenceError, ServiceError, StoreUnavailable
+from remanence.http.problems import error_of
+from remanence.wire.json_value import JsonObject
+
+TRIES: Final = 3
+FIRST_PAUSE_SECONDS: Final = 0.2
+MAX_PAUSE_SECONDS: Final = 30.0
+CONNECT_SECONDS: Final = 10.0
+_TEMPORARY: Final = (None, 429, 502, 503, 504)
+
+_PROBLEM: Final = TypeAdapter(JsonObject)
+_adapter: Final = cache(TypeAdapter)
+
+T = TypeVar("T")
+Query: TypeAlias = Mapping[str, object]
+
+
+class Transport:
+    """Sends requests over connections that it keeps open."""
+
+    def __init__(self, url: str, *, key: str | None, timeout_seconds: float) -> None:
+        require_http_url(url=url)
+        headers = {} if key is None else {"x-remanence-key": key}
+        timeout = httpx2.Timeout(timeout_seconds, connect=CONNECT_SECONDS)
+        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=timeout)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def call(
+        self,
+        shape: type[T],
+        method: str,
+        path: str,
+        query: Query,
+        body: BaseModel | None = None,
+        *,
+        tries: int = TRIES,
+    ) -> T:
+        """Return the answer to a request, which takes effect once however often it is tried.
+
+        Raises:
+            ServiceError: the service cannot be reached, or refuses for a reason of its own.
+            RemanenceError: what the service raised.
+        """
+        headers = {"idempotency-key": uuid4().hex}
+        pause_seconds = FIRST_PAUSE_SECONDS
+        while True:
+            tries -= 1
+            try:
+                async with self.stream(method, path, query, body, headers=headers) as response:
+                    adapter: TypeAdapter[T] = _adapter(shape)  # type: ignore[arg-type]  # a type has a hash
+                    return adapter.validate_json(await response.aread() or b"null")
+            except RemanenceError as error:
+                wait_seconds = max(pause_seconds, getattr(error, "retry_after_seconds", 0) or 0)
+                if not (tries and is_temporary(error) and wait_seconds <= MAX_PAUSE_SECONDS):
+                    raise
+            await asyncio.sleep(wait_seconds)
+            pause_seconds *= 4
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        body: BaseModel | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[httpx2.Response]:
+        """Open the answer to a request that is made once; its errors are those of `call`."""
+        params: Any = {name: value for name, value in query.items() if value is not None}
+        json = None if body is None else body.model_dump(mode="json")
+        try:
+            async with self._http.stream(
+                method, path, params=params, json=json, headers=headers
+            ) as response:
+                if not response.is_success:
+                    await response.aread()
+                    raise _error(response)
+                yield response
+        except httpx2.TransportError as error:
+            url = self._http.base_url.join(path)
+            reason = f"{type(error).__name__}: {error}"
+            raise ServiceError(f"{method} {url}: {reason}; see that the service runs") from error
+
+
+def is_temporary(error: RemanenceError) -> bool:
+    """Return whether the same request may succeed later."""
+    if isinstance(error, ServiceError):
+        return error.status in _TEMPORARY
+    return isinstance(error, StoreUnavailable | Closed)
+
+
+def _error(response: httpx2.Response) -> RemanenceError:
+    try:
+        problem = _PROBLEM.validate_json(response.content)
+    except ValueError:
+        problem = {"detail": f"{response.request.url.path}: {response.text:.200}"}
+    if (seconds := response.headers.get("retry-after", "")).isdecimal():
+        problem.setdefault("retry_after_seconds", float(seconds))
+    return error_of(problem, response.status_code)

@@ -1,0 +1,52 @@
+"""Slices of the tape: the messages of the next observations."""
+
+from dataclasses import dataclass, replace
+
+from remanence import telemetry
+from remanence.policy.policy import Policy
+from remanence.policy.schedule import is_cut, observation_due, observation_slice
+from remanence.protocols import Store
+from remanence.types import MemoryState, Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slices:
+    """Reads the slices of a tape by a policy; an observer reads at most *limit* tokens at a time."""
+
+    store: Store
+    policy: Policy
+    limit: int | None
+
+    async def take(
+        self, state: MemoryState, count: int, *, everything: bool
+    ) -> tuple[tuple[Message, ...], ...]:
+        """Return the next slices to observe: the first, and those due after it, at most *count*."""
+        slices: list[tuple[Message, ...]] = []
+        while messages := await self._next(state, everything=everything):
+            slices.append(messages)
+            tokens = sum(message.tokens for message in messages)
+            state = replace(
+                state,
+                observed_seq=messages[-1].seq,
+                observed_sum_tokens=state.observed_sum_tokens + tokens,
+            )
+            is_due = observation_due(self.policy, state) or (everything and state.unobserved_tokens)
+            if len(slices) >= count or not is_due:
+                break
+        return tuple(slices)
+
+    async def _next(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
+        """Return the oldest messages to observe; reads on while a run of tool calls does not end."""
+        max_tokens = min(self.policy.slice_tokens, self.limit or self.policy.slice_tokens)
+        while True:
+            messages = await self.store.messages(
+                state.ref, after=state.observed_seq, limit=None, max_tokens=max_tokens
+            )
+            chosen = observation_slice(
+                self.policy, state, messages, everything=everything, request_tokens=self.limit
+            )
+            if chosen and is_cut(self.policy, state, messages, chosen, request_tokens=self.limit):
+                telemetry.slice_cut(state.ref.id, chosen[0].seq, chosen[-1].seq)
+            if chosen or not messages or messages[-1].seq >= state.last_seq:
+                return chosen
+            max_tokens *= 2

@@ -1,0 +1,62 @@
+"""Events of an open memory: followed as they are committed, or delivered to a consumer."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Final
+
+from remanence.background import Pauses
+from remanence.runtime import Runtime
+from remanence.types import Event, EventType
+
+POLL_SECONDS: Final = 0.5
+"""The longest time from a commit until a follower sees its event."""
+
+_FIRST_POLL_SECONDS: Final = 0.05
+_PAGE: Final = 200
+
+
+async def follow(
+    runtime: Runtime,
+    tenant: str,
+    *,
+    after: int | None,
+    conversation: str | None,
+    types: Sequence[EventType],
+) -> AsyncGenerator[Event, None]:
+    """Yield the events above *after*, or from now on, and wait for more; raise `Closed` at the end."""
+    pause_seconds = _FIRST_POLL_SECONDS
+    while True:
+        runtime.check_open()
+        page = await runtime.store.events(
+            tenant, after=after, limit=_PAGE, conversation=conversation, types=types
+        )
+        for event in page.events:
+            yield event
+        after = page.last
+        if page.events:
+            pause_seconds = _FIRST_POLL_SECONDS
+        await asyncio.sleep(pause_seconds)
+        pause_seconds = min(2 * pause_seconds, POLL_SECONDS)
+
+
+async def deliver(
+    runtime: Runtime, consumer: str, send: Callable[[Event], Awaitable[None]]
+) -> None:
+    """Call *send* with each event that *consumer* has not got, of all tenants, until cancelled.
+
+    An event whose call raises is sent again after a pause that grows up to a minute; all others
+    wait, those of other tenants, too.
+    """
+    pauses = Pauses()
+    while True:
+        runtime.check_open()
+        pause_seconds = POLL_SECONDS
+        try:
+            for event in await runtime.store.pending_events(consumer, limit=_PAGE):
+                await send(event)
+                await runtime.store.mark_delivered(consumer, event)
+                pauses.reset()
+                pause_seconds = 0
+        except Exception as error:  # noqa: BLE001 - whatever it is, the event is still to be sent
+            pause_seconds = pauses.after(f"delivery to {consumer}", error)
+        await asyncio.sleep(pause_seconds)

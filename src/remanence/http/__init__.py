@@ -1,0 +1,1 @@
+"""Bodies and problems, which the service and its client share."""

@@ -1,0 +1,233 @@
+"""Bodies of requests to the service, and of its responses."""
+
+import re
+from datetime import datetime
+from typing import Annotated, Final, Literal
+
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+)
+
+from remanence.context.context import ContextStats, Omitted
+from remanence.types import FactType, MessageKind, Role
+from remanence.wire.json_value import JsonObject
+
+MessageFormat = Literal["openai", "anthropic"]
+RequestFormat = Literal["anthropic", "openai", "openai_responses", "gemini", "text"]
+
+MAX_MESSAGES: Final = 1_000
+"""The most messages of a request: all are on the tape, or none."""
+
+_NUMBER: Final = re.compile(r"\s*[-+]?[\d.]+\s*")
+
+
+def _reject_number(value: object) -> object:
+    if isinstance(value, int | float) or (isinstance(value, str) and _NUMBER.fullmatch(value)):
+        raise ValueError("use a time as text, such as 2026-05-01T09:30:00+02:00")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_reject_number)]
+"""A time with an offset, never a number."""
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class NewConversation(_Body):
+    """A conversation to begin; without an id it gets a new one."""
+
+    id: str | None = None
+
+
+class ConversationDocument(BaseModel):
+    """A conversation: its tape ends with `last_seq`, its notes cover it up to `observed_seq`."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str = Field(validation_alias=AliasChoices(AliasPath("ref", "id"), "id"))
+    tenant: str = Field(validation_alias=AliasChoices(AliasPath("ref", "tenant"), "tenant"))
+    user: str | None
+    created_at: datetime
+    last_seq: int
+    observed_seq: int
+    active_seq: int
+    last_message_at: datetime | None
+
+
+class ConversationsDocument(BaseModel):
+    """A page of conversations in the order of tenant and id; go on with `after`."""
+
+    conversations: list[ConversationDocument]
+    after: str | None = Field(description="The `after` of the next page; null at the end.")
+
+
+class NewMessages(_Body):
+    """Messages in the format of a provider; each may have an `id` and a `created_at` of its own.
+
+    The same message under the same id is kept once, so a request may be repeated.
+    """
+
+    messages: list[JsonObject] = Field(
+        max_length=MAX_MESSAGES,
+        examples=[[{"role": "user", "content": "My flight is LH 454.", "id": "m-1"}]],
+    )
+    format: MessageFormat = "openai"
+
+
+class MessageDocument(BaseModel):
+    """A message on the tape; `rendered` is what a provider would get for it."""
+
+    seq: int
+    id: str | None
+    role: Role
+    kind: MessageKind
+    created_at: datetime | None
+    tokens: int
+    text: str
+    rendered: list[JsonObject] = []
+
+
+class MessagesDocument(BaseModel):
+    """Messages in the order of the tape."""
+
+    messages: list[MessageDocument]
+
+
+class ContextBody(_Body):
+    """Additions of the caller to a context; see `conversation.context` of the library."""
+
+    system: str = ""
+    identity: str = ""
+    knowledge: list[str] = []
+    recall: str | None = None
+    channel: str | None = Field(default=None, max_length=100)
+    model: str | None = None
+    format: RequestFormat = "anthropic"
+
+
+class ContextDocument(BaseModel):
+    """A context: the fields of a provider's request, its tokens, and what it leaves out."""
+
+    request: JsonObject
+    stats: ContextStats
+    omitted: list[Omitted]
+
+
+class ForgetBody(_Body):
+    """Messages and facts to forget by id, or a query that only finds candidates."""
+
+    message_ids: list[str] = []
+    facts: list[str] = []
+    query: str | None = None
+
+
+class ChatBody(_Body):
+    """A turn; without a text or message, the unanswered message on the tape is answered."""
+
+    text: str | None = Field(default=None, description="What the user says.")
+    message: JsonObject | None = Field(
+        default=None,
+        description="Instead of a text, a message in the form of `format`, with images or files.",
+        examples=[{"role": "user", "content": "Which gate?", "id": "m-7"}],
+    )
+    format: MessageFormat = "openai"
+    stream: bool = Field(default=False, description="Answer as server-sent events.")
+    user: str | None = Field(default=None, description="The user of the conversation.")
+    tenant: str | None = Field(
+        default=None, description="The tenant; by default `default`, or that of the key."
+    )
+    channel: str | None = Field(
+        default=None,
+        max_length=100,
+        description="The channel of the user, such as `whatsapp`; `web` needs no hint.",
+    )
+    identity: str | None = Field(
+        default=None, max_length=4_000, description="Instead of the server's `--identity`."
+    )
+
+
+class TextDocument(BaseModel):
+    """A piece of an answer, the data of an event `text`."""
+
+    text: str
+
+
+class ToolCallDocument(BaseModel):
+    """A call of a tool, the data of an event `tool_call`; `arguments` is JSON as text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class ToolResultDocument(BaseModel):
+    """The result of a tool, the data of an event `tool_result`."""
+
+    id: str
+    text: str
+    is_error: bool
+
+
+class UsageDocument(BaseModel):
+    """Usage of model calls; input includes tokens read from and written to the cache."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost_usd: float | None
+
+
+class ReplyDocument(BaseModel):
+    """The answer; `complete` is false if it was cut off at the output limit."""
+
+    conversation: str
+    text: str
+    complete: bool
+    usage: UsageDocument
+    calls: list[UsageDocument]
+
+
+class FactDocument(BaseModel):
+    """A fact; it is valid while `valid_to` is null; its source is `conversation` with two seqs."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    summary: str
+    type: FactType
+    tags: tuple[str, ...]
+    conversation: str | None
+    first_seq: int | None
+    last_seq: int | None
+    created_at: datetime
+    valid_from: datetime
+    valid_to: datetime | None
+    superseded_by: str | None
+
+
+class FactsDocument(BaseModel):
+    """Facts of one user, the newest first, or for a query the best match first."""
+
+    facts: list[FactDocument]
+
+
+class NewFact(_Body):
+    """A fact to save; it supersedes one that it contradicts, and the one with the id `replaces`."""
+
+    summary: str = Field(examples=["Ana is allergic to nuts."])
+    type: FactType = "knowledge"
+    tags: list[str] = []
+    valid_from: Moment | None = None
+    replaces: str | None = None

@@ -1,0 +1,46 @@
+"""Score of a sentence as something that its user states of themselves and means.
+
+A sentence may be translated, quoted or invented because of the opening of its message, so that this
+score reads that too. The scores for notes do not: there a sentence counts alike anywhere.
+"""
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+
+from remanence.observers.learned.features import Line, features, symbol_of, tag
+from remanence.observers.learned.function_words import WORD
+from remanence.observers.learned.score import Scorer
+from remanence.observers.learned.weights import load
+
+FILE = "statements.bin"
+HEAD = "stated"
+_PLACES = 8
+"""Tokens at the beginning of a sentence whose classes are features by their place."""
+
+
+def surroundings(line: Line) -> Iterator[tuple[str, ...]]:
+    """Yield groups of features: the first tokens of a line by place, and its opening."""
+    words = [word.lower() for word in WORD.findall(line.text)]
+    places = enumerate(tag(line.text, words)[:_PLACES])
+    yield tuple(f"place {number} {symbol_of(*tagged)}" for number, tagged in places)
+    if line.opening:
+        yield _opening_features(line.opening)
+
+
+@lru_cache(maxsize=64)
+def _opening_features(line: Line) -> tuple[str, ...]:
+    found = features(line)
+    words = sorted(f"word {word}" for word in found.words)
+    return tuple(f"opening: {name}" for name in (*words, *found.grammar, *found.shape))
+
+
+@cache
+def statement_scorer() -> Scorer:
+    """The scorer of statements, with the weights that ship with the package."""
+    return Scorer(load(FILE), surroundings)
+
+
+def is_stated(line: Line) -> bool:
+    """Return whether the score of a line as a statement is above its cutoff."""
+    scorer = statement_scorer()
+    return scorer.over(scorer.score(line), HEAD) >= 0

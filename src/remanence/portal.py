@@ -1,0 +1,130 @@
+"""A thread with an event loop, and awaited methods that run in it for callers without one."""
+
+import asyncio
+import functools
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+
+from remanence.errors import Closed
+
+P = ParamSpec("P")
+T = TypeVar("T")
+A = TypeVar("A")
+
+
+class Portal:
+    """One thread with an event loop, in which one resource is open. Safe to call from any thread.
+
+    The resource is opened and closed in the same task, and the thread has ended when `close`
+    returns.
+    """
+
+    def __init__(self, closed: str = "this is closed: open it again") -> None:
+        """Raise `Closed` with the text *closed* where it is used after its end."""
+        self._closed = closed
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closing: Future[None] = Future()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="remanence-portal")
+        self._ended: Future[None] | None = None
+
+    def open(self, resource: Callable[[], AbstractAsyncContextManager[T]]) -> T:
+        """Start the thread and open *resource* in it; raise its errors here."""
+        opened: Future[T] = Future()
+        self._ended = self._thread.submit(lambda: asyncio.run(self._serve(resource, opened)))
+        try:
+            return opened.result()
+        except BaseException:
+            self.close()
+            raise
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:  # the yield and send types are asyncio's
+        """Run *work* in the loop and wait for it; an interrupt cancels it.
+
+        Raises:
+            Closed: the portal is closed, or was closed before *work* ended.
+        """
+        loop = self._loop
+        if loop is None or self._closing.done():
+            work.close()
+            raise Closed(self._closed)
+        future = asyncio.run_coroutine_threadsafe(work, loop)
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise Closed(self._closed) from error
+        except BaseException:
+            future.cancel()
+            raise
+
+    def iterate(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
+        """Yield *items*, which are closed when the iteration is left."""
+        try:
+            while (item := self.call(_next(items))) is not None:
+                yield item
+        finally:
+            if self._loop is not None and not self._closing.done():
+                # Not waited for: a garbage collection may run this in the thread of the loop.
+                asyncio.run_coroutine_threadsafe(_close(items), self._loop)
+
+    def close(self) -> None:
+        """Close the resource, wait until the thread has ended, and raise any error of closing."""
+        if not self._closing.done():
+            self._closing.set_result(None)
+        self._thread.shutdown()
+        if self._ended is not None:
+            self._ended.result()
+
+    async def _serve(
+        self, resource: Callable[[], AbstractAsyncContextManager[T]], opened: Future[T]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        async with AsyncExitStack() as stack:
+            try:
+                value = await stack.enter_async_context(resource())
+            except BaseException as error:  # noqa: BLE001 - raised by whoever opens
+                opened.set_exception(error)
+                return
+            opened.set_result(value)
+            await asyncio.wrap_future(self._closing)
+
+
+class Handle(Generic[A]):
+    """An object of the awaited API, and the portal that runs its methods."""
+
+    def __init__(self, awaited: A, portal: Portal) -> None:
+        self._awaited = awaited
+        self._portal = portal
+
+
+def blocking(
+    method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],  # as asyncio's
+) -> Callable[Concatenate[Handle[A], P], T]:
+    """Return a method with the parameters and the help of *method* that waits for its result."""
+
+    @functools.wraps(method)
+    def call(self: Handle[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._portal.call(method(self._awaited, *args, **kwargs))
+
+    return call
+
+
+def iterating(
+    method: Callable[Concatenate[A, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[Handle[A], P], Iterator[T]]:
+    """Return a method with the parameters and the help of *method* that yields its items."""
+
+    @functools.wraps(method)
+    def iterate(self: Handle[A], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+        return self._portal.iterate(method(self._awaited, *args, **kwargs))
+
+    return iterate
+
+
+async def _next(items: AsyncGenerator[T, None]) -> T | None:
+    return await anext(items, None)
+
+
+async def _close(items: AsyncGenerator[T, None]) -> None:
+    await items.aclose()

@@ -1,0 +1,74 @@
+"""The audit log: who read, exported or erased what, one line of JSON for each request."""
+
+import json
+from typing import Any
+
+from starlette.requests import HTTPConnection
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from remanence.clock import Clock
+from remanence.runtime import DEFAULT_TENANT
+from remanence.server.access import Caller, scope_of
+from remanence.telemetry.logs import audit_logger, current_request
+
+
+class Audit:
+    """Logs each request for data of the memory that does not write, with its caller and status.
+
+    Requests that were refused are logged, too; status 0 means that the client left. Lines name
+    tenants, users and conversations, and contain no query, no text and no key.
+    """
+
+    def __init__(self, app: ASGIApp, *, clock: Clock) -> None:
+        self._app = app
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        action = _action_of(scope)
+        if action is None:
+            await self._app(scope, receive, send)
+            return
+        status = 0
+
+        async def send_noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_noted)
+        except Exception:
+            status = status or 500  # which Starlette answers further out
+            raise
+        finally:
+            at = self._clock.now().isoformat(timespec="milliseconds")
+            entry = {"at": at, "request": current_request(), "action": action, **_about(scope)}
+            audit_logger.info("%s", json.dumps(entry | {"status": status}))
+
+
+def _action_of(scope: Scope) -> str | None:
+    """Return `read`, `export` or `erase`; None for other requests."""
+    if scope["type"] != "http" or not scope["path"].startswith(("/v1/", "/conversations/")):
+        return None
+    needed = scope_of(scope["method"], scope["path"])
+    if needed == "erase" and scope["path"].endswith("/export"):
+        return "export"
+    return needed if needed in ("read", "erase") else None
+
+
+def _about(scope: Scope) -> dict[str, Any]:  # values of JSON
+    """Return who asks for what, as far as the request got."""
+    caller: Caller | None = scope.get("state", {}).get("caller")
+    query = HTTPConnection(scope).query_params
+    names = scope.get("path_params", {})
+    is_conversation = "/conversations/" in scope["path"]
+    return {
+        "caller": caller.name if caller else None,
+        "key": caller.key_id if caller else None,
+        "tenant": caller.tenant if caller else query.get("tenant", DEFAULT_TENANT),
+        "method": scope["method"],
+        "path": scope["path"],
+        "conversation": names.get("id") if is_conversation else query.get("conversation"),
+        "user": names.get("user", query.get("user")),
+    }

@@ -1,0 +1,95 @@
+"""Events of a tenant's memory, as they are committed."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request
+from fastapi.responses import StreamingResponse
+from fastapi.sse import format_sse_event
+
+from remanence.errors import RemanenceError
+from remanence.events import POLL_SECONDS
+from remanence.server.event_json import encode_event
+from remanence.server.routes import OpenMemory, Tenant, is_still_allowed
+from remanence.server.turn_response import KEEP_ALIVE, STREAM_HEADERS, STREAM_RESPONSES
+from remanence.types import EventPage, EventType
+
+router = APIRouter(tags=["events"])
+
+
+@router.get("/v1/events", response_class=StreamingResponse, responses=STREAM_RESPONSES)
+async def follow_events(
+    request: Request,
+    memory: OpenMemory,
+    tenant: Tenant,
+    conversation: Annotated[
+        str | None, Query(min_length=1, description="Only events of this conversation.")
+    ] = None,
+    type: Annotated[  # noqa: A002 - the query's name
+        list[EventType] | None, Query(description="Only this type; may be repeated.")
+    ] = None,
+    after: Annotated[
+        int | None,
+        Query(ge=0, description="Begin behind this id: 0 for all that are kept; else from now on."),
+    ] = None,
+    last_event_id: Annotated[
+        int | None, Header(ge=0, description="As `after`, sent by a client that connects again.")
+    ] = None,
+) -> StreamingResponse:
+    """Send events as they are committed, until the client leaves or the server ends.
+
+    The stream begins with the id to resume from, and ends when its key is revoked or expires.
+    """
+    position = after if last_event_id is None else last_event_id
+    read = partial(
+        memory.read_events, tenant=tenant, conversation=conversation, types=tuple(type or ())
+    )
+    page = await read(after=position)
+    state = request.app.state
+    stream = _stream(
+        page.last if position is None else position,
+        page,
+        read,
+        partial(is_still_allowed, request),
+        ending=state.ending,
+        keep_alive_seconds=state.keep_alive_seconds,
+    )
+    return StreamingResponse(stream, headers=STREAM_HEADERS)
+
+
+async def _stream(
+    start: int,
+    page: EventPage,
+    read: Callable[..., Awaitable[EventPage]],
+    is_allowed: Callable[[], Awaitable[bool]],
+    *,
+    ending: asyncio.Event,
+    keep_alive_seconds: float,
+) -> AsyncIterator[bytes]:
+    """Yield events and keep-alives until the server ends, or the caller is allowed no more.
+
+    It also ends where the memory cannot be read: the client connects again.
+    """
+    yield format_sse_event(id=str(start))
+    loop = asyncio.get_running_loop()
+    next_beat = loop.time() + keep_alive_seconds
+    while not ending.is_set():
+        for event in page.events:
+            yield format_sse_event(
+                id=str(event.id), event=event.type, data_str=encode_event(event).decode()
+            )
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(POLL_SECONDS, keep_alive_seconds)):
+                await ending.wait()
+        try:
+            if loop.time() >= next_beat:
+                if not await is_allowed():
+                    return
+                yield KEEP_ALIVE
+                next_beat = loop.time() + keep_alive_seconds
+            page = await read(after=page.last)
+        except RemanenceError:
+            return

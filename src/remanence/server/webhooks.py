@@ -1,0 +1,109 @@
+"""Webhooks: each event is posted to a URL, signed as Standard Webhooks describes it."""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx2
+
+from remanence.arguments import require_http_url
+from remanence.background import Background
+from remanence.errors import InvalidArgument
+from remanence.memory import Memory
+from remanence.server.event_json import encode_event
+from remanence.types import Event
+
+_PREFIX: Final = "whsec_"
+TIMEOUT_SECONDS: Final = 15.0
+_MIN_SECRET_BYTES: Final = 24
+
+
+class Webhook:
+    """A receiver of events at *url*, and the secret that it checks their signatures with.
+
+    Raises:
+        InvalidArgument: *url* is not one of HTTP, or *secret* is not `whsec_` and at least 24 bytes
+            as base64.
+    """
+
+    def __init__(self, url: str, *, secret: str) -> None:
+        require_http_url(webhook=url)
+        self._url = url
+        self._key = _key_of(secret)
+        self.name = (
+            f"webhook {urlsplit(url).hostname} {hashlib.sha256(url.encode()).hexdigest()[:16]}"
+        )
+        """The name of the consumer; it does not have the URL, which may contain a token."""
+
+    def headers(self, event: Event, body: bytes, *, at: datetime) -> Mapping[str, str]:
+        """Return the headers of a try at a time; the id is the same for every try."""
+        source = f"{event.tenant}\n{event.id}\n{event.at.isoformat()}".encode()
+        id_ = f"evt_{hashlib.sha256(source).hexdigest()[:32]}"
+        timestamp = str(int(at.timestamp()))
+        signed = f"{id_}.{timestamp}.".encode() + body
+        signature = base64.b64encode(hmac.digest(self._key, signed, "sha256")).decode()
+        return {
+            "content-type": "application/json",
+            "webhook-id": id_,
+            "webhook-timestamp": timestamp,
+            "webhook-signature": f"v1,{signature}",
+        }
+
+    async def post(self, client: httpx2.AsyncClient, event: Event, *, at: datetime) -> None:
+        """Post an event.
+
+        Raises:
+            ConnectionError: the receiver answered with another status than 2xx.
+            httpx2.HTTPError, TimeoutError: it did not answer.
+        """
+        body = encode_event(event)
+        headers = self.headers(event, body, at=at)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            response = await client.post(self._url, content=body, headers=headers)
+        if not response.is_success:
+            raise ConnectionError(f"the receiver answered {response.status_code}")
+
+
+@asynccontextmanager
+async def post_events(memory: Memory, webhooks: Sequence[Webhook]) -> AsyncIterator[None]:
+    """Post the events of all tenants to each webhook while the block runs.
+
+    Each event is posted until it is taken, at growing intervals, and in order for each tenant. The
+    database keeps how far each URL has got.
+    """
+    async with (
+        httpx2.AsyncClient(timeout=TIMEOUT_SECONDS, follow_redirects=False) as client,
+        Background() as background,
+    ):
+        for webhook in webhooks:
+            send = partial(_post_now, memory, webhook, client)
+            background.spawn(webhook.name, partial(memory.deliver_events, webhook.name, send))
+        yield
+
+
+async def _post_now(
+    memory: Memory, webhook: Webhook, client: httpx2.AsyncClient, event: Event
+) -> None:
+    await webhook.post(client, event, at=memory.clock.now())
+
+
+def _key_of(secret: str) -> bytes:
+    try:
+        key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not secret.startswith(_PREFIX) or len(key) < _MIN_SECRET_BYTES:
+        raise InvalidArgument(
+            "the secret of webhooks is missing or too weak: set REMANENCE_WEBHOOK_SECRET to "
+            f"{_PREFIX} and {_MIN_SECRET_BYTES} random bytes or more as base64, such as of "
+            "'openssl rand -base64 32'"
+        )
+    return key

@@ -1,0 +1,109 @@
+"""Events: written in the transaction of the change that they report, as its last step."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final, LiteralString
+
+from remanence.stores.rows import EVENTS, encode_instant, encode_json
+from remanence.stores.sql.connection import Connection
+from remanence.types import ConversationRef, Event, EventPage, EventType, EventValue, Owner
+
+KEPT: Final = 100_000
+"""The newest events that are kept of each tenant, and at most `_PRUNE_EVERY` more."""
+
+_PRUNE_EVERY: Final = 1_000
+_TENANTS: Final = 100
+"""Tenants whose events are read at a time, so that a new consumer of many does not read all."""
+_SELECT: LiteralString = f"SELECT {EVENTS.columns} FROM events "  # noqa: S608 - a constant
+
+
+def add(
+    connection: Connection,
+    kind: EventType,
+    at: datetime,
+    data: Mapping[str, EventValue],
+    *,
+    about: ConversationRef | str,
+    user: str | None = None,
+) -> None:
+    """Write an event about a conversation, or of a tenant, under the tenant's next id.
+
+    Later events of the tenant wait for the commit, so this is the last step of a transaction.
+    """
+    tenant, conversation = (about, None) if isinstance(about, str) else about
+    id_: int = connection.execute(
+        "INSERT INTO event_counters (tenant, last) VALUES (?, 1) "
+        "ON CONFLICT (tenant) DO UPDATE SET last = event_counters.last + 1 RETURNING last",
+        (tenant,),
+    ).get
+    connection.execute(
+        'INSERT INTO events (tenant, id, type, at, conversation, "user", data) '
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (tenant, id_, kind, encode_instant(at), conversation, user, encode_json(data)),
+    )
+    if id_ % _PRUNE_EVERY == 0:
+        connection.execute("DELETE FROM events WHERE tenant = ? AND id <= ?", (tenant, id_ - KEPT))
+
+
+def page(
+    connection: Connection,
+    tenant: str,
+    *,
+    after: int | None,
+    limit: int,
+    conversation: str | None = None,
+    types: Sequence[EventType] = (),
+) -> EventPage:
+    """Return a tenant's events that match, by their ids; without *after* the position alone."""
+    last: int = (
+        connection.execute("SELECT last FROM event_counters WHERE tenant = ?", (tenant,)).get or 0
+    )
+    if after is None:
+        return EventPage((), last)
+    conditions: LiteralString = "WHERE tenant = ? AND id > ? "
+    values: list[object] = [tenant, after]
+    if conversation is not None:
+        conditions += "AND conversation = ? "
+        values.append(conversation)
+    if types:
+        conditions += "AND type IN (SELECT value FROM json_each(?)) "
+        values.append(encode_json(types))
+    rows = connection.execute(_SELECT + conditions + "ORDER BY id LIMIT ?", (*values, limit))
+    events = tuple(EVENTS.decode(row) for row in rows)
+    return EventPage(events, events[-1].id if len(events) == limit else last)
+
+
+def pending(connection: Connection, consumer: str, *, limit: int) -> tuple[Event, ...]:
+    """Return up to *limit* events of each of the first tenants with some to deliver."""
+    behind = connection.execute(
+        "SELECT event_counters.tenant, coalesce(delivered, 0) FROM event_counters "
+        "LEFT JOIN event_consumers ON event_consumers.tenant = event_counters.tenant "
+        "AND consumer = ? WHERE last > coalesce(delivered, 0) AND EXISTS (SELECT 1 FROM events "
+        "WHERE events.tenant = event_counters.tenant AND events.id > coalesce(delivered, 0)) "
+        "ORDER BY event_counters.tenant LIMIT ?",
+        (consumer, _TENANTS),
+    ).fetchall()
+    found: list[Event] = []
+    for tenant, delivered in behind:
+        found += page(connection, tenant, after=delivered, limit=limit).events
+    return tuple(found)
+
+
+def mark_delivered(connection: Connection, consumer: str, event: Event) -> None:
+    """Move the position of *consumer* to an event, unless it is past it."""
+    connection.execute(
+        "INSERT INTO event_consumers (consumer, tenant, delivered) VALUES (?, ?, ?) "
+        "ON CONFLICT (consumer, tenant) DO UPDATE SET delivered = excluded.delivered "
+        "WHERE event_consumers.delivered < excluded.delivered",
+        (consumer, event.tenant, event.id),
+    )
+
+
+def forget_conversation(connection: Connection, ref: ConversationRef) -> None:
+    """Erase the events of a conversation."""
+    connection.execute("DELETE FROM events WHERE tenant = ? AND conversation = ?", ref)
+
+
+def forget_user(connection: Connection, owner: Owner) -> None:
+    """Erase the events that name a user."""
+    connection.execute('DELETE FROM events WHERE tenant = ? AND "user" = ?', owner)

@@ -1,0 +1,142 @@
+"""Deletion of rows that rules of retention do not keep, oldest first.
+
+No context needs them: live segments, messages and cursors are never touched. What is younger than a
+day stays, so that budgets of a day, readiness and readers in progress lose nothing.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString, NamedTuple
+
+from remanence.stores.rows import NO_LIMIT, encode_instant
+from remanence.stores.sql.connection import Connection
+from remanence.types import Keep, MemoryState, Pruned, Retention
+
+
+class _Rows(NamedTuple):
+    """The oldest rows of a kind, as a statement, and the condition that spares the newest."""
+
+    delete: LiteralString
+    oldest: LiteralString
+    spare: LiteralString
+    order: LiteralString
+
+
+_SUPERSEDED: Final = _Rows(
+    "DELETE FROM segments WHERE key IN (",
+    "SELECT key FROM (SELECT key, coalesce((SELECT min(newer.created_at) FROM segments AS newer "
+    "WHERE newer.conversation = segments.conversation AND newer.version = segments.superseded), "
+    "created_at) AS at FROM segments WHERE conversation = ? AND superseded IS NOT NULL ",
+    "AND superseded <= (SELECT superseded FROM segments WHERE conversation = ? "
+    "AND superseded IS NOT NULL ORDER BY superseded DESC LIMIT 1 OFFSET ?) ",
+    "ORDER BY superseded LIMIT ?) AS oldest WHERE at < ?",
+)
+"""A segment is as old as the one that replaced it, so that the past is whole up to a point."""
+
+_LOG: Final = _Rows(
+    "DELETE FROM journal WHERE (conversation, version) IN (",
+    "SELECT conversation, version FROM (SELECT conversation, version, at FROM journal "
+    "WHERE conversation = ? ",
+    "AND version <= (SELECT max(version) FROM journal WHERE conversation = ?) - ? ",
+    "ORDER BY version LIMIT ?) AS oldest WHERE at < ?",
+)
+
+_VECTORS: Final = _Rows(
+    "DELETE FROM vectors WHERE item IN (",
+    "SELECT item FROM (SELECT DISTINCT item, created_at FROM vectors "
+    "JOIN messages ON messages.key = item WHERE vectors.conversation = ? AND item > 0 ",
+    "AND item <= (SELECT DISTINCT item FROM vectors WHERE conversation = ? AND item > 0 "
+    "ORDER BY item DESC LIMIT 1 OFFSET ?) ",
+    "ORDER BY item LIMIT ?) AS oldest WHERE created_at < ?",
+)
+"""Those of messages; notes are few, and lose theirs when they are replaced."""
+
+_USAGE: Final = _Rows(
+    "DELETE FROM model_calls WHERE key IN (",
+    "SELECT key FROM (SELECT key, at FROM model_calls WHERE true ",
+    "AND key <= (SELECT max(key) FROM model_calls) - ? ",
+    "ORDER BY key LIMIT ?) AS oldest WHERE at < ?",
+)
+
+
+def prune(
+    connection: Connection,
+    states: Sequence[MemoryState],
+    rules: Retention,
+    *,
+    at: datetime,
+    limit: int,
+) -> Pruned:
+    """Delete at most *limit* rows of each kind that belong to these conversations."""
+    counts = [0, 0, 0]
+    for state in states:
+        for place, (rows, keep) in enumerate(_by_conversation(rules)):
+            room = limit - counts[place]
+            counts[place] += _delete(connection, rows, keep, (state.key,), at=at, limit=room)
+    superseded, log, vectors = counts
+    return Pruned(superseded=superseded, log=log, vectors=vectors)
+
+
+def prune_usage(connection: Connection, rules: Retention, *, at: datetime, limit: int) -> int:
+    """Delete at most *limit* model calls of the ledger, and return their number."""
+    return _delete(connection, _USAGE, rules.usage, (), at=at, limit=limit)
+
+
+def prunable(
+    connection: Connection, states: Sequence[MemoryState], rules: Retention, *, at: datetime
+) -> Pruned:
+    """Count the rows of these conversations that `prune` would delete in the end."""
+    superseded, log, vectors = (
+        sum(_count(connection, rows, keep, (state.key,), at=at) for state in states)
+        for rows, keep in _by_conversation(rules)
+    )
+    return Pruned(superseded=superseded, log=log, vectors=vectors)
+
+
+def prunable_usage(connection: Connection, rules: Retention, *, at: datetime) -> int:
+    """Count the model calls that `prune_usage` would delete in the end."""
+    return _count(connection, _USAGE, rules.usage, (), at=at)
+
+
+def _by_conversation(rules: Retention) -> tuple[tuple[_Rows, Keep], ...]:
+    return (_SUPERSEDED, rules.superseded), (_LOG, rules.log), (_VECTORS, rules.vectors)
+
+
+def _delete(
+    connection: Connection,
+    rows: _Rows,
+    keep: Keep,
+    of: tuple[int, ...],
+    *,
+    at: datetime,
+    limit: int,
+) -> int:
+    if not keep or limit <= 0:
+        return 0
+    select, values = _select(rows, keep, of, at=at, limit=limit)
+    connection.execute(rows.delete + select + ")", values)
+    return connection.changes()
+
+
+def _count(
+    connection: Connection, rows: _Rows, keep: Keep, of: tuple[int, ...], *, at: datetime
+) -> int:
+    if not keep:
+        return 0
+    select, values = _select(rows, keep, of, at=at, limit=NO_LIMIT)
+    counted: int = connection.execute(
+        "SELECT count(*) FROM (" + select + ") AS due",  # noqa: S608 - constants
+        values,
+    ).get
+    return counted
+
+
+def _select(
+    rows: _Rows, keep: Keep, of: tuple[int, ...], *, at: datetime, limit: int
+) -> tuple[LiteralString, tuple[Any, ...]]:  # values of columns
+    """Return the statement that selects the rows to delete, and its values."""
+    cutoff = encode_instant(keep.cutoff(at))
+    last = keep.last or (1 if rows is _LOG else None)
+    if last is None:
+        return rows.oldest + rows.order, (*of, limit, cutoff)
+    return rows.oldest + rows.spare + rows.order, (*of, *of, last, limit, cutoff)

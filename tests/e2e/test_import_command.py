@@ -1,0 +1,173 @@
+"""`remanence import`: many conversations from one stream, each message once."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., CompletedProcess[str]]
+WORDS = "the quick brown fox jumps over a lazy dog near the old river bank at dawn "
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'memory.db'}"
+
+
+def write(path: Path, *lines: object) -> Path:
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def said(conversation: str | None, text: str, **more: Any) -> dict[str, Any]:  # JSON
+    named = {} if conversation is None else {"conversation": conversation}
+    return {**named, "role": "user", "content": text, **more}
+
+
+def imported(cli: Cli, url: str, conversation: str, *options: str) -> list[dict[str, Any]]:
+    """Return the messages of a conversation."""
+    run = cli("messages", conversation, "--db", url, *options)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def contents(cli: Cli, url: str, conversation: str, *options: str) -> list[str]:
+    return [message["content"] for message in imported(cli, url, conversation, *options)]
+
+
+def test_messages_go_to_their_conversations_in_order(cli: Cli, tmp_path: Path, url: str) -> None:
+    lines = [said(name, f"{name}{number}") for number in range(1_500) for name in "ab"]
+    file = write(tmp_path / "history.jsonl", *lines)
+
+    run = cli("import", file, "--db", url, "--no-observe")
+
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("3,000 messages are on their tapes")
+    for name in "ab":
+        assert contents(cli, url, name) == [f"{name}{number}" for number in range(1_500)]
+
+
+def test_a_second_run_adds_only_what_is_new(cli: Cli, tmp_path: Path, url: str) -> None:
+    lines = [said("a", "yes"), said("a", "yes"), said("a", "with an id", id=17)]
+    file = write(tmp_path / "history.jsonl", *lines)
+    assert cli("import", file, "--db", url).returncode == 0
+
+    write(file, *lines, said("a", "new"))
+    assert cli("import", file, "--db", url).returncode == 0
+
+    assert contents(cli, url, "a") == ["yes", "yes", "with an id", "new"]
+
+
+def test_a_second_file_of_a_conversation_follows_the_first(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    for name in ("may", "june"):
+        file = write(tmp_path / f"{name}.jsonl", said("a", "yes"), said("a", f"in {name}"))
+        run = cli("import", file, "--db", url, "--no-observe")
+        assert run.returncode == 0, run.stderr
+
+    assert contents(cli, url, "a") == ["yes", "in may", "yes", "in june"]
+
+
+def test_a_line_may_be_a_conversation_with_its_user_and_time(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    messages = [said(None, "Hello."), said(None, "Later.", created_at="2025-05-02T08:00:00+02:00")]
+    head = {"conversation": "a", "tenant": "acme", "user": "ana", "date": "2025-05-01"}
+    file = write(tmp_path / "history.jsonl", {**head, "messages": messages})
+
+    assert cli("import", file, "--db", url).returncode == 0
+
+    first, second = imported(cli, url, "a", "--tenant", "acme")
+    assert first["created_at"] == "2025-05-01T00:00:00+00:00"
+    assert second["created_at"] == "2025-05-02T08:00:00+02:00"
+    usage = cli("inspect", "a", "--db", url, "--tenant", "acme", "--json")
+    assert json.loads(usage.stdout)["user"] == "ana"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"conversation": "a", "role": "user"}, "has no content"),
+        (said(None, "Where?"), "names no conversation"),
+        (said("a", "When?", created_at="soon"), "is not a time"),
+        (said("a", "Another.", id="1"), "is taken by message 1"),
+        ({"conversation": "a", "role": "tool", "tool_call_id": "x", "content": "?"}, "'x'"),
+        (said("a", "Who?", user=["ana"]), "is not a name"),
+    ],
+)
+def test_a_line_that_cannot_be_imported_is_named_and_those_before_it_are_kept(
+    cli: Cli, tmp_path: Path, url: str, wrong: dict[str, Any], why: str
+) -> None:
+    lines = [said("a", "First.", id="1"), said("a", "Second."), wrong]
+    file = write(tmp_path / "history.jsonl", *lines)
+
+    run = cli("import", file, "--db", url)
+
+    assert run.returncode == 1
+    assert "history.jsonl, line 3: " in run.stderr
+    assert why in run.stderr
+    write(file, *lines[:2], said("a", "Third."))
+    assert cli("import", file, "--db", url).returncode == 0
+    assert contents(cli, url, "a") == ["First.", "Second.", "Third."]
+
+
+def test_a_line_that_names_another_user_of_its_conversation_is_refused(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    users = [{"user": "ana"}, {}, {"user": "bo"}]
+    lines = [said("a", f"Number {n}.", **user) for n, user in enumerate(users)]
+    file = write(tmp_path / "history.jsonl", *lines)
+
+    run = cli("import", file, "--db", url)
+
+    assert run.returncode == 1
+    assert "history.jsonl, line 3: " in run.stderr
+    assert contents(cli, url, "a") == ["Number 0.", "Number 1."]
+
+
+def test_messages_that_name_no_conversation_go_to_the_one_that_is_given(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    file = write(tmp_path / "history.jsonl", said(None, "One."), said("b", "Two."))
+
+    assert cli("import", file, "--db", url, "--conversation", "a").returncode == 0
+
+    assert contents(cli, url, "a") == ["One."]
+    assert contents(cli, url, "b") == ["Two."]
+
+
+def test_what_was_imported_is_observed(cli: Cli, tmp_path: Path, url: str) -> None:
+    lines = [said(name, f"{number} {WORDS * 5}") for name in "abc" for number in range(150)]
+    file = write(tmp_path / "history.jsonl", *lines)
+
+    without = json.loads(cli("import", file, "--db", url, "--no-observe", "--json").stdout)
+    whole = json.loads(cli("import", file, "--db", url, "--json").stdout)
+
+    assert (without["messages"], without["observed_tokens"]) == (450, 0)
+    assert whole["observed_tokens"] > 20_000
+    assert whole["waiting"] == 0
+    for name in "abc":
+        state = json.loads(cli("inspect", name, "--db", url, "--json").stdout)
+        assert 0 < state["observed_seq"] < 150
+    assert json.loads(cli("doctor", "--db", url, "--json").stdout)["problems"] == []
+
+
+def test_a_database_that_fails_while_it_is_observed_is_one_line_of_error(
+    cli: Cli, tmp_path: Path, url: str
+) -> None:
+    lines = [said("a", f"{number}: {WORDS * 20}") for number in range(60)]
+    file = write(tmp_path / "history.jsonl", *lines)
+    assert cli("import", file, "--db", url, "--no-observe").returncode == 0
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as database:
+        database.execute("DROP TABLE model_calls")
+
+    run = cli("import", file, "--db", url)
+
+    assert run.returncode == 1
+    assert "remanence: " in run.stderr
+    assert "Traceback" not in run.stderr

@@ -1,0 +1,81 @@
+"""The embedded observer in processes of its own: the same notes, and no harm when one dies."""
+
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from remanence import Memory, Message, Policy, Settings
+from remanence.testing import check_tiling
+from remanence.types import Segment
+
+POLICY = Policy(
+    observe_tokens=300,
+    tail_tokens=600,
+    tail_keep_tokens=100,
+    reflect_tokens=(150, 2_000),
+    reflect_ratio=0.5,
+)
+SAID = (
+    "I am vegetarian and I moved to Lisbon in May.",
+    "Please always answer in short sentences.",
+    "We decided to take the night train to Porto on 14 June.",
+    "The budget for the kitchen is 8,400 euros.",
+)
+IN_A_PROCESS = Settings(observer_processes=1, workers=1)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'memory.db'}"
+
+
+async def say(url: str, count: int) -> None:
+    """Append messages without having them observed."""
+    async with Memory.open(url, policy=POLICY, settings=Settings(workers=0)) as memory:
+        chat = memory.conversation("a", user="ana")
+        for number in range(count):
+            text = f"{SAID[number % 4]} That is number {number} of the things."
+            await chat.append(Message.user(text))
+
+
+async def notes(url: str, settings: Settings, *, killing: bool = False) -> list[Segment]:
+    """Have all messages observed, and return the live segments."""
+    async with Memory.open(url, policy=POLICY, settings=settings) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.flush()
+        if killing:
+            (process,) = multiprocessing.active_children()
+            os.kill(process.pid or 0, signal.SIGKILL)
+        await chat.flush(everything=True)
+        assert bool(multiprocessing.active_children()) == bool(settings.observer_processes)
+        state, segments = await chat.state(), (await chat.snapshot()).segments
+        assert (state.observed_seq, state.failures) == (state.last_seq, 0)
+        check_tiling(state, segments)
+        assert await memory.facts.list(user="ana")
+    return list(segments)
+
+
+async def test_notes_are_those_that_one_process_makes(url: str, tmp_path: Path) -> None:
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    await say(url, 60)
+    await say(other, 60)
+
+    alone = await notes(url, Settings(workers=1))
+    pooled = await notes(other, IN_A_PROCESS)
+
+    assert max(segment.generation for segment in pooled) > 0
+    assert [(s.generation, s.first_seq, s.last_seq, s.text) for s in pooled] == [
+        (s.generation, s.first_seq, s.last_seq, s.text) for s in alone
+    ]
+
+
+async def test_work_goes_on_when_the_process_is_killed_and_the_log_says_so(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await say(url, 60)
+
+    assert await notes(url, IN_A_PROCESS, killing=True)
+    assert "processes for observing ended" in caplog.text

@@ -1,0 +1,393 @@
+"""A server that refuses: one error names database and remedy, and `remanence doctor` says the same."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import LiteralString
+
+import psycopg
+import pytest
+from psycopg import sql
+from tests.postgres import WAIT_SECONDS, new_database, until, url_of
+
+from remanence import Memory, Message, Settings
+from remanence.errors import StoreUnavailable
+from remanence.stores import open_store
+
+Cli = Callable[..., CompletedProcess[str]]
+Doctor = Callable[[str], str]
+
+RIGHTS = "run 'remanence migrate' as one who may, and GRANT SELECT, INSERT, UPDATE, DELETE"
+
+
+@pytest.fixture(scope="module")
+def database(postgres: str) -> Iterator[str]:
+    """The URL of an empty database."""
+    with new_database(postgres) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def migrated(postgres: str) -> Iterator[str]:
+    """The URL of a database with the tables of a memory."""
+    with new_database(postgres) as url:
+        asyncio.run(open_and_close(url))
+        yield url
+
+
+@pytest.fixture
+def admin(postgres: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def guest(admin: psycopg.Connection, database: str, migrated: str) -> Iterator[str]:
+    """The name of a role without rights."""
+    admin.execute("CREATE ROLE guest LOGIN")
+    yield "guest"
+    for url in (database, migrated):
+        execute(url, "DROP OWNED BY guest")
+    admin.execute("DROP ROLE guest")
+
+
+@pytest.fixture
+def doctor(cli: Cli) -> Doctor:
+    """Run `remanence doctor` on a URL; return what it prints in one line."""
+
+    def run(url: str) -> str:
+        result = cli("doctor", "--db", url)
+        assert "Traceback" not in result.stderr
+        return " ".join((result.stdout + result.stderr).split())
+
+    return run
+
+
+def execute(url: str, *statements: LiteralString) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+async def open_and_close(url: str) -> None:
+    await (await open_store(url)).close()
+
+
+async def refused(url: str) -> str:
+    """Return the error of opening a memory for writing."""
+    with pytest.raises(StoreUnavailable) as caught:
+        async with Memory.open(url, settings=Settings(workers=0)):
+            pass
+    return str(caught.value)
+
+
+async def expect(url: str, doctor: Doctor, *words: str) -> None:
+    """Require that opening fails with *words*, and that `doctor` prints them."""
+    text = await refused(url)
+    shown = await asyncio.to_thread(doctor, url)
+    for word in words:
+        assert word in text
+        assert word in shown
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgresql://ana:secret@127.0.0.1:1/memory", "check that the server runs"),
+        ("postgresql://ana:secret@127.0.0.1/memory?colour=red", 'parameter: "colour": write'),
+        ("postgresql://ana:sec/ret@127.0.0.1/memory", "write them as %2F, %40 and %3A"),
+        ("postgresql://ana:sec@ret@127.0.0.1/memory", "write them as %2F, %40 and %3A"),
+        ("postgresql://ana:secret@[127.0.0.1/memory", "write 'postgresql://user:password@host"),
+        ("postgresql://ana:x%zzsec@127.0.0.1/memory", 'percent-encoded token: "...": write'),
+        ("postgresql://ana:x sec@127.0.0.1/memory", "use percent-encoded spaces (%20) instead"),
+        ("postgresql://an/a:sec@127.0.0.1/memory", "write them as %2F, %40 and %3A"),
+        ("postgresql://ana@example:sec@127.0.0.1/memory", "write them as %2F, %40 and %3A"),
+        ("postgresql://127.0.0.1/memory?sslpassword=sec&colour=red", 'parameter: "colour": write'),
+    ],
+)
+async def test_a_url_that_leads_nowhere_is_named_without_its_password(
+    url: str, words: str, doctor: Doctor
+) -> None:
+    text = await refused(url)
+
+    assert words in text
+    assert words in await asyncio.to_thread(doctor, url)
+    assert "sec" not in text
+
+
+@pytest.mark.postgres
+async def test_a_database_or_role_that_is_not_there_is_named(database: str, doctor: Doctor) -> None:
+    remedy = "create it, or name another one in the URL"
+
+    await expect(url_of(database, dbname="elsewhere"), doctor, '"elsewhere"', remedy)
+    await expect(url_of(database, user="nobody"), doctor, '"nobody"', remedy)
+
+
+@pytest.mark.postgres
+async def test_a_schema_that_is_not_there_is_named(database: str) -> None:
+    text = await refused(url_of(database, options="-csearch_path%3Delsewhere"))
+
+    assert "create the schema, or name another one in search_path" in text
+
+
+@pytest.mark.postgres
+async def test_a_role_that_may_not_enter_or_create_tables_learns_of_its_rights(
+    database: str, guest: str, doctor: Doctor
+) -> None:
+    url = url_of(database, user=guest)
+    assert RIGHTS in await refused(url)
+
+    name = sql.Identifier(str(psycopg.conninfo.conninfo_to_dict(database)["dbname"]))
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(sql.SQL("REVOKE CONNECT ON DATABASE {} FROM PUBLIC").format(name))
+        await expect(url, doctor, "let the user in: GRANT CONNECT ON DATABASE")
+        connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO PUBLIC").format(name))
+    execute(database, "ALTER ROLE guest NOLOGIN")
+    await expect(url, doctor, "let the role log in: ALTER ROLE ... LOGIN")
+
+
+@pytest.mark.postgres
+async def test_a_role_needs_the_rights_to_rows_and_sequences_alone(
+    migrated: str, guest: str, doctor: Doctor
+) -> None:
+    url = url_of(migrated, user=guest)
+    await expect(url, doctor, RIGHTS)
+    execute(migrated, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest")
+    async with Memory.open(url, settings=Settings(workers=0)) as memory:
+        with pytest.raises(StoreUnavailable, match=RIGHTS):
+            await memory.conversation("a").append(Message.user("Hello."))
+    shown = await asyncio.to_thread(doctor, url)
+    assert "nothing can be written: permission denied for table" in shown
+    assert RIGHTS in shown
+
+    execute(
+        migrated,
+        "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO guest",
+        "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO guest",
+    )
+    async with Memory.open(url) as memory:
+        await memory.conversation("a").append(Message.user("Hello."))
+        await memory.conversation("a").end()
+        await memory.conversation("a").delete()
+        problems = await memory.check()
+
+    assert problems == ()
+
+
+@pytest.mark.postgres
+async def test_a_language_that_the_database_lacks_is_named(postgres: str) -> None:
+    with new_database(postgres) as url:
+        execute(url, "DROP EXTENSION plpgsql CASCADE")
+        text = await refused(url)
+
+    assert 'language "plpgsql" does not exist' in text
+    assert "have an administrator install it: CREATE EXTENSION" in text
+
+
+def take_all_connections(stack: ExitStack, url: str) -> None:
+    with contextlib.suppress(psycopg.OperationalError):
+        while True:
+            stack.enter_context(psycopg.connect(url))
+
+
+@pytest.mark.postgres
+async def test_a_limit_of_connections_is_named(
+    database: str, migrated: str, guest: str, admin: psycopg.Connection, doctor: Doctor
+) -> None:
+    admin.execute("ALTER ROLE guest CONNECTION LIMIT 1")
+    url = url_of(migrated, user=guest)
+    with psycopg.connect(url):
+        await expect(url, doctor, "too many connections for role", "open fewer memories, or raise")
+    admin.execute("ALTER ROLE guest CONNECTION LIMIT -1")
+
+    with ExitStack() as stack:
+        take_all_connections(stack, url)
+        await expect(
+            url, doctor, "connection slots", "open fewer memories, or raise max_connections"
+        )
+
+
+@pytest.mark.postgres
+async def test_a_memory_does_with_fewer_connections_than_it_asks_for(
+    migrated: str, guest: str, admin: psycopg.Connection
+) -> None:
+    execute(
+        migrated,
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO guest",
+        "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO guest",
+        "ALTER ROLE guest CONNECTION LIMIT 2",
+    )
+    settings = Settings(workers=0)
+    async with Memory.open(url_of(migrated, user=guest), settings=settings) as memory:
+        chats = [memory.conversation(f"limited {number}") for number in range(20)]
+        async with asyncio.TaskGroup() as group:
+            for chat in chats:
+                group.create_task(chat.append(Message.user("Hello.")))
+        appended = [len(await chat.messages()) for chat in chats]
+        for chat in chats:
+            await chat.delete()
+
+    assert appended == [1] * 20
+
+
+@pytest.mark.postgres
+async def test_a_worker_that_gets_no_connection_for_jobs_closes_whole(
+    migrated: str, guest: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    execute(
+        migrated,
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO guest",
+        "ALTER ROLE guest CONNECTION LIMIT 1",
+    )
+    settings = Settings(engine="procrastinate")
+    async with Memory.open(url_of(migrated, user=guest), settings=settings):
+        await until(lambda: "too many connections for role" in caplog.text)
+
+    # A fixture fails the test if a task is left.
+
+
+@contextmanager
+def full_disk(url: str) -> Iterator[None]:
+    """Keep the table of long messages on a disk that is full: its file is `/dev/full`."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute(
+            "SELECT current_setting('data_directory'), pg_relation_filepath(reltoastrelid) "
+            "FROM pg_class WHERE relname = 'messages'"
+        ).fetchone()
+    assert row is not None
+    file = Path(*row)
+    if not file.is_file():
+        pytest.skip("the files of the server are out of reach")
+    assert file.stat().st_size == 0
+    kept = file.with_name(f"{file.name}.kept")
+    file.rename(kept)
+    file.symlink_to("/dev/full")
+    try:
+        yield
+    finally:
+        kept.replace(file)
+
+
+@pytest.mark.postgres
+async def test_a_full_disk_is_named_and_nothing_is_written(postgres: str, doctor: Doctor) -> None:
+    with new_database(postgres) as url:
+        await open_and_close(url)
+        async with Memory.open(url, settings=Settings(workers=0)) as memory:
+            chat = memory.conversation("a")
+            await chat.append(Message.user("Hello."))
+            with full_disk(url):
+                with pytest.raises(StoreUnavailable) as caught:
+                    await chat.append(Message.user(secrets.token_hex(20_000)))
+                shown = await asyncio.to_thread(doctor, url)
+        async with Memory.open(url, settings=Settings(workers=0)) as memory:
+            chat = memory.conversation("a")
+            left = [message.text for message in await chat.messages()]
+            await chat.append(Message.user(secrets.token_hex(20_000)))
+
+    for text in (str(caught.value), shown):
+        assert "No space left on device" in text
+        assert "free space on the server and try again" in text
+    assert left == ["Hello."]
+
+
+@asynccontextmanager
+async def old_server() -> AsyncIterator[int]:
+    """Yield the port of a server that lets everyone in, and says that it is PostgreSQL 14."""
+    hello = b"".join(
+        kind + struct.pack("!i", len(body) + 4) + body
+        for kind, body in [
+            (b"R", struct.pack("!i", 0)),
+            (b"S", b"server_version\x0014.9\x00"),
+            (b"S", b"client_encoding\x00UTF8\x00"),
+            (b"K", struct.pack("!ii", 1, 1)),
+            (b"Z", b"I"),
+        ]
+    )
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while (length := struct.unpack("!i", await reader.readexactly(4))[0]) == 8:
+            await reader.readexactly(4)
+            writer.write(b"N")  # no TLS
+        await reader.readexactly(length - 4)
+        writer.write(hello)
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def test_an_old_server_is_named_with_its_version(doctor: Doctor) -> None:
+    async with old_server() as port:
+        await expect(
+            f"postgresql://ana@127.0.0.1:{port}/memory",
+            doctor,
+            "'memory': the server is PostgreSQL 14.9: upgrade it to 15 or newer",
+        )
+
+
+@contextmanager
+def pooler(url: str, mode: str) -> Iterator[str]:
+    """Yield the URL of pgbouncer before a database."""
+    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        pytest.skip("needs pgbouncer: apt-get install pgbouncer")
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    folder = Path(tempfile.mkdtemp(prefix="pg"))  # a short path
+    folder.chmod(0o777)
+    (folder / "users.txt").write_text(f'"{parts["user"]}" ""\n')
+    (folder / "pgbouncer.ini").write_text(
+        f"[databases]\n* = host={parts['host']} port={parts.get('port') or 5432}\n[pgbouncer]\n"
+        f"listen_addr =\nlisten_port = 6432\nunix_socket_dir = {folder}\nauth_type = trust\n"
+        f"auth_file = {folder}/users.txt\npool_mode = {mode}\n"
+        "ignore_startup_parameters = extra_float_digits\n"
+    )
+    socket = Path(str(parts["host"]))
+    owner = socket.owner() if socket.is_dir() else "nobody"
+    user = [f"--user={owner}"] if os.geteuid() == 0 else []
+    with subprocess.Popen(
+        [program, "--quiet", *user, folder / "pgbouncer.ini"], stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            wait_for(folder / ".s.PGSQL.6432", process)
+            yield url_of(url, host=str(folder), port="6432")
+        finally:
+            process.kill()
+            shutil.rmtree(folder)
+
+
+def wait_for(socket: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not socket.exists():
+        assert process.poll() is None, "pgbouncer does not run"
+        assert time.monotonic() < deadline, "pgbouncer does not listen"
+        time.sleep(0.01)
+
+
+@pytest.mark.postgres
+async def test_a_pooler_in_transaction_mode_is_named(migrated: str, doctor: Doctor) -> None:
+    with pooler(migrated, "transaction") as url:
+        await expect(url, doctor, "a pooler in transaction mode is between: name the server itself")
+
+
+@pytest.mark.postgres
+async def test_a_pooler_in_session_mode_serves_a_memory(migrated: str) -> None:
+    with pooler(migrated, "session") as url:
+        async with Memory.open(url, settings=Settings(workers=0)) as memory:
+            chat = memory.conversation("pooled")
+            for number in range(10):
+                await chat.append(Message.user(f"text {number}"))
+            texts = [message.text for message in await chat.messages()]
+
+    assert texts == [f"text {number}" for number in range(10)]

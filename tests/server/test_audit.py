@@ -1,0 +1,154 @@
+"""The audit log: who read, exported or erased what, without a text or a key."""
+
+import asyncio
+import json
+import logging
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.server.conftest import POLICY, Client, served
+from tests.server.process import service
+
+from remanence import Memory, Message
+from remanence.server.access import by_key
+from remanence.server.app import create_app
+from remanence.testing import FixedClock
+
+SECRET = "The safe is behind the blue painting."
+CONVERSATION = "/v1/conversations/trip"
+
+
+@pytest.fixture
+async def memory() -> AsyncIterator[Memory]:
+    async with Memory.open("sqlite:///:memory:", policy=POLICY, clock=FixedClock()) as memory:
+        await memory.conversation("trip", tenant="acme", user="ana").append(Message.user(SECRET))
+        yield memory
+
+
+@pytest.fixture
+async def client(memory: Memory) -> AsyncIterator[Client]:
+    async with served(create_app(memory, auth=by_key(memory.keys))) as client:
+        yield client
+
+
+def entries(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    records = [record for record in caplog.records if record.name == "remanence.audit"]
+    return [json.loads(record.getMessage()) for record in records]
+
+
+async def test_reads_exports_and_erasures_are_logged_with_caller_and_subject(
+    client: Client, memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "remanence.audit")
+    key = await memory.keys.create("app", tenant="acme", scopes=("read", "write", "erase"))
+    headers = {"x-remanence-key": key.token, "x-request-id": "r-1"}
+    for method, path, body in (
+        ("GET", f"{CONVERSATION}/messages", None),
+        ("POST", f"{CONVERSATION}/context", {"system": "Be brief."}),
+        ("GET", f"{CONVERSATION}/recall", None),
+        ("GET", "/v1/users/ana/export", None),
+        ("POST", f"{CONVERSATION}/forget", {"query": "blue"}),
+        ("DELETE", "/v1/users/ana", None),
+    ):
+        query = {"user": "ana", "query": "blue painting"}
+        response = await client.http.request(method, path, params=query, json=body, headers=headers)
+        assert response.is_success, response.text
+
+    found = entries(caplog)
+    assert [(entry["action"], entry["conversation"]) for entry in found] == [
+        ("read", "trip"),
+        ("read", "trip"),
+        ("read", "trip"),
+        ("export", None),
+        ("erase", "trip"),
+        ("erase", None),
+    ]
+    assert found[-1] == {
+        "at": memory.clock.now().isoformat(timespec="milliseconds"),
+        "request": "r-1",
+        "action": "erase",
+        "caller": "app",
+        "key": key.key.id,
+        "tenant": "acme",
+        "method": "DELETE",
+        "path": "/v1/users/ana",
+        "conversation": None,
+        "user": "ana",
+        "status": 200,
+    }
+    assert {entry["user"] for entry in found} == {"ana"}
+    assert "blue" not in str(found)
+    assert key.token not in str(found)
+
+
+async def test_a_refused_request_is_logged_with_its_status(
+    client: Client, memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "remanence.audit")
+    reader = await memory.keys.create("reader", tenant="rival", scopes=("read",))
+    await client.get(CONVERSATION)
+    await client.http.delete(CONVERSATION, headers={"x-remanence-key": reader.token})
+
+    assert [(e["action"], e["caller"], e["tenant"], e["status"]) for e in entries(caplog)] == [
+        ("read", None, "default", 401),
+        ("erase", "reader", "rival", 403),
+    ]
+
+
+async def test_a_request_that_fails_is_logged_as_failed(
+    memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail() -> None:
+        raise KeyError("private text")
+
+    caplog.set_level(logging.INFO, "remanence")
+    app = create_app(memory)
+    app.add_api_route("/v1/broken", fail)
+    async with served(app) as client:
+        assert (await client.get("/v1/broken")).status_code == 500
+
+    (line,) = [record for record in caplog.records if record.name == "remanence"]
+    assert (line.levelname, line.getMessage().split(" in ")[0]) == ("ERROR", "GET /v1/broken: 500")
+    assert [entry["status"] for entry in entries(caplog)] == [500]
+
+
+async def test_writes_and_probes_are_not_logged(
+    client: Client, memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "remanence.audit")
+    key = await memory.keys.create("app", tenant="acme")
+    body = {"messages": [{"role": "user", "content": "Hi."}]}
+    query = {"user": "ana"}
+    appended = await client.http.post(
+        f"{CONVERSATION}/messages",
+        json=body,
+        params=query,
+        headers={"x-remanence-key": key.token},
+    )
+    for path in ("/healthz", "/readyz", "/openapi.json"):
+        await client.get(path)
+
+    assert appended.status_code == 201
+    assert entries(caplog) == []
+
+
+@pytest.mark.timeout(60)
+async def test_the_server_appends_the_lines_to_a_file_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "audit.jsonl"
+    async with service(tmp_path, "--audit-log", str(file)) as running:
+        await running.http.get(CONVERSATION, params={"user": "bob"})
+        while not file.stat().st_size:  # a line is written once its answer is sent
+            await asyncio.sleep(0.01)
+        file.rename(tmp_path / "audit.old")
+        await running.http.get(CONVERSATION, params={"user": "ana"})
+        assert await running.end(signal.SIGTERM) == 0
+        log = "\n".join(running.log)
+
+    assert json.loads((tmp_path / "audit.old").read_text())["user"] == "bob"
+    (line,) = file.read_text().splitlines()
+    assert (json.loads(line)["user"], json.loads(line)["status"]) == ("ana", 200)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert "ana" not in log

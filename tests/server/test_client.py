@@ -1,0 +1,372 @@
+"""The typed client, awaited and not, of a service on loopback."""
+
+import asyncio
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from tests.server.conftest import Client as Service, Speaker, served
+
+from remanence import Memory
+from remanence.client import AsyncClient, Client, blocking, conversation, service
+from remanence.errors import (
+    Closed,
+    DuplicateMessage,
+    InvalidArgument,
+    InvalidMessage,
+    ModelError,
+    RemanenceError,
+    ServiceError,
+    StoreUnavailable,
+    WrongUser,
+)
+from remanence.http.documents import ReplyDocument, TextDocument
+from remanence.server.access import by_key
+from remanence.server.app import create_app
+from remanence.server.problems import response_to
+
+FLIGHT = {"role": "user", "content": "My flight to Lisbon is LH 454.", "id": "m-1"}
+
+
+class Relay:
+    """A TCP relay to a server, which can lose answers and break connections."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+        self._open: list[asyncio.StreamWriter] = []
+        self.answers_to_lose = 0
+        self.url = ""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Relay"]:
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield self
+        server.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """Break all connections."""
+        while self._open:
+            self._open.pop().transport.abort()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        to = await asyncio.open_connection(self._target.host, self._target.port)
+        self._open += (writer, to[1])
+        await asyncio.wait(
+            [
+                asyncio.create_task(self._copy(reader, to[1], loses=False)),
+                asyncio.create_task(self._copy(to[0], writer, loses=True)),
+            ]
+        )
+
+    async def _copy(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, loses: bool
+    ) -> None:
+        try:
+            while data := await reader.read(65_536):
+                if loses and self.answers_to_lose:
+                    self.answers_to_lose -= 1
+                    break
+                writer.write(data)
+            writer.close()
+        except ConnectionError:
+            pass
+
+
+@pytest.fixture
+async def remote(client: Service) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(str(client.http.base_url)) as remote:
+        yield remote
+
+
+@pytest.fixture
+async def relay(client: Service) -> AsyncIterator[Relay]:
+    async with Relay(client.http.base_url).running() as relay:
+        yield relay
+
+
+async def test_a_conversation_is_kept_noted_found_and_forgotten(
+    remote: AsyncClient, memory: Memory
+) -> None:
+    trip = remote.conversation("trip", user="ana")
+    [appended] = await trip.append(FLIGHT)
+    await trip.append({"role": "assistant", "content": [{"type": "text", "text": "Noted."}]})
+    context = await trip.context(system="You help.", recall="flight", format="openai")
+    ended = await trip.end()
+    [observation] = await trip.observations()
+    [hit, *_] = await trip.recall("flight")
+    receipt = await trip.forget("m-1")
+
+    assert (appended.seq, appended.id, appended.rendered[0]["role"]) == (1, "m-1", "user")
+    assert "LH 454" in json.dumps(context.request)
+    assert context.stats.last_seq == 2
+    assert ended.observed_seq == 2
+    assert "LH 454" in observation.text
+    assert await trip.reflections() == ()
+    assert (await trip.log())[0].kind == "observed"
+    assert hit.conversation == "trip"
+    assert receipt.message_ids == ("m-1",)
+    assert (await trip.messages(limit=1))[0].kind == "forgotten"
+    assert [c.id for c in (await remote.conversations()).conversations] == ["trip"]
+    assert await trip.delete()
+    assert not await trip.delete()
+    assert (await trip.state()).last_seq == 0
+
+
+async def test_facts_and_users_are_kept_exported_and_erased(remote: AsyncClient) -> None:
+    fact = await remote.facts.save("Ana lives in Lisbon.", user="ana", tags=["home"])
+    found = await remote.facts.search("Lisbon", user="ana")
+    listed = await remote.facts.list(user="ana", history=True)
+    lines = [json.loads(line) async for line in remote.export_user("ana")]
+
+    assert [fact] == found == listed
+    assert {line["line"] for line in lines} >= {"user", "fact"}
+    assert await remote.facts.forget(fact.id, user="ana")
+    assert not await remote.facts.forget(fact.id, user="ana")
+    assert (await remote.forget_user("ana")).erased
+
+
+async def test_a_turn_is_answered_whole_or_as_it_is_said(
+    remote: AsyncClient, speaker: Speaker
+) -> None:
+    trip = remote.conversation("trip", user="ana")
+
+    reply = await trip.chat("Which gate?")
+    events = [event async for event in trip.stream({"role": "user", "content": "And when?"})]
+
+    assert (reply.conversation, reply.text, reply.complete) == ("trip", "Gate B42.", True)
+    assert [event.text for event in events if isinstance(event, TextDocument)] == ["Gate", " B42."]
+    assert isinstance(events[-1], ReplyDocument)
+    assert events[-1].usage.cache_read_tokens == 80
+
+
+async def test_leaving_a_stream_stops_the_model(remote: AsyncClient, speaker: Speaker) -> None:
+    speaker.gate = asyncio.Event()
+    stream = remote.conversation("trip").stream("Which gate?")
+    async with asyncio.timeout(30):
+        await anext(stream)
+        await stream.aclose()
+        await speaker.broken_off.wait()
+
+
+async def test_a_turn_may_bring_a_channel_and_an_identity(
+    remote: AsyncClient, speaker: Speaker
+) -> None:
+    trip = remote.conversation("trip")
+    await trip.chat("Which gate?", channel="whatsapp", identity="You are Ada.")
+    async for _ in trip.stream("And when?", identity="You are Bo."):
+        pass
+
+    contexts = [request.context for request in speaker.requests]
+    assert [context.system[0].text for context in contexts] == ["You are Ada.", "You are Bo."]
+    assert ["whatsapp" in context.volatile for context in contexts] == [True, False]
+
+
+async def test_an_error_in_a_stream_is_raised(remote: AsyncClient, speaker: Speaker) -> None:
+    speaker.script.append(ModelError("rate_limit", "too fast", retry_after_seconds=60))
+
+    with pytest.raises(ModelError, match="too fast") as raised:
+        async for _ in remote.conversation("trip").stream("Which gate?"):
+            pass
+
+    assert (raised.value.reason, raised.value.retry_after_seconds) == ("rate_limit", 60)
+
+
+Call = Callable[[AsyncClient], Any]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda remote: remote.conversation("c").append({"role": "user"}), InvalidMessage),
+        (lambda remote: remote.conversation("c").messages(limit=0), InvalidArgument),
+        (lambda remote: remote.conversation("trip", user="bob").append(FLIGHT), WrongUser),
+        (
+            lambda remote: remote.conversation("trip", user="ana").append(
+                {**FLIGHT, "content": "Other"}
+            ),
+            DuplicateMessage,
+        ),
+    ],
+)
+async def test_what_the_service_refuses_is_raised_as_in_the_library(
+    remote: AsyncClient, call: Call, error: type[RemanenceError]
+) -> None:
+    await remote.conversation("trip", user="ana").append(FLIGHT)
+
+    with pytest.raises(error) as raised:
+        await call(remote)
+
+    assert len(str(raised.value)) > 20
+
+
+async def test_a_service_that_is_not_there_is_an_error_with_its_address() -> None:
+    async with AsyncClient("http://127.0.0.1:9") as remote:
+        with pytest.raises(
+            ServiceError, match=r"GET http://127.0.0.1:9/v1/conversations"
+        ) as raised:
+            await remote.conversations()
+
+    assert raised.value.status is None
+
+
+def test_an_address_without_a_scheme_is_refused_at_once() -> None:
+    with pytest.raises(InvalidArgument, match=r"'127\.0\.0\.1:8765' is impossible: use a URL"):
+        AsyncClient("127.0.0.1:8765")
+
+
+async def test_a_key_opens_the_tenant_that_it_is_for(memory: Memory) -> None:
+    key = await memory.keys.create("app", tenant="acme", scopes=("read", "write"))
+    async with served(create_app(memory, auth=by_key(memory.keys))) as running:
+        url = str(running.http.base_url)
+        async with AsyncClient(url, key=key.token) as remote:
+            await remote.conversation("trip").append(FLIGHT)
+        async with AsyncClient(url) as stranger:
+            with pytest.raises(ServiceError, match="no valid key") as raised:
+                await stranger.conversation("trip").messages()
+
+    assert (await memory.conversation("trip", tenant="acme").state()).last_seq == 1
+    assert (raised.value.status, raised.value.code) == (401, "no_key")
+
+
+async def test_an_append_whose_answer_is_lost_takes_effect_once(relay: Relay) -> None:
+    relay.answers_to_lose = 1
+    async with AsyncClient(relay.url) as remote:
+        trip = remote.conversation("trip")
+        [appended] = await trip.append({"role": "user", "content": "Once."})
+
+        assert appended.seq == 1
+        assert [message.text for message in await trip.messages()] == ["Once."]
+
+
+@asynccontextmanager
+async def gateway(*answers: bytes) -> AsyncIterator[str]:
+    """The URL of a gateway with these answers, one for each request."""
+    left = list(answers)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(left.pop(0))
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+BUSY = b"HTTP/1.1 502 Bad Gateway\r\nretry-after: 0\r\ncontent-length: 4\r\n\r\nbusy"
+NONE = b'HTTP/1.1 200 OK\r\ncontent-length: 36\r\n\r\n{"conversations": [], "after": null}'
+
+
+async def test_a_busy_gateway_is_asked_again() -> None:
+    async with gateway(BUSY, NONE) as url, AsyncClient(url) as remote:
+        assert (await remote.conversations()).conversations == []
+
+
+async def test_a_gateway_that_stays_busy_is_an_error_with_its_text() -> None:
+    async with gateway(BUSY, BUSY, BUSY) as url, AsyncClient(url) as remote:
+        with pytest.raises(ServiceError, match="busy") as raised:
+            await remote.conversations()
+
+    assert raised.value.status == 502
+
+
+async def test_an_answer_in_json_that_is_no_problem_is_an_error_with_its_text() -> None:
+    text = b'HTTP/1.1 404 Not Found\r\ncontent-length: 9\r\n\r\n"no page"'
+    async with gateway(text) as url, AsyncClient(url) as remote:
+        with pytest.raises(ServiceError, match="no page"):
+            await remote.conversations()
+
+
+def stream_of(event_id: int) -> bytes:
+    at, data = "2026-05-01T09:30:00Z", '{"data": {}, "conversation": null, "user": null, '
+    data += f'"id": {event_id}, "type": "facts", "at": "{at}", "tenant": "default"}}'
+    head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    return f"{head}id: {event_id}\ndata: {data}\n\n".encode()
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("the database is locked"), Closed("it ends")])
+async def test_events_go_on_when_the_memory_can_be_read_again(error: RemanenceError) -> None:
+    body = bytes(response_to(error).body)
+    length = f"content-length: {len(body)}".encode()
+    away = b"HTTP/1.1 503 Service Unavailable\r\n" + length + b"\r\n\r\n" + body
+    async with gateway(stream_of(1), away, stream_of(2)) as url, AsyncClient(url) as remote:
+        events = remote.events()
+        assert [(await anext(events)).id, (await anext(events)).id] == [1, 2]
+        await events.aclose()
+    while left := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(left)  # for the inner generators, which end one after another
+
+
+async def test_events_go_on_after_a_broken_connection(
+    relay: Relay, memory: Memory, client: Service
+) -> None:
+    async with AsyncClient(relay.url) as remote, asyncio.timeout(30):
+        await memory.facts.save("Ana lives in Lisbon.", user="ana")
+        events = remote.events(after=0)
+        first = await anext(events)
+        relay.cut()
+        await memory.facts.save("Ana has a dog.", user="ana")
+        second = await anext(events)
+        await events.aclose()
+
+    assert [first.id, second.id] == [1, 2]
+
+
+async def test_the_client_without_await_does_the_same(client: Service) -> None:
+    def use(url: str) -> None:
+        with Client(url) as remote:
+            trip = remote.conversation("trip", user="ana")
+            trip.append(FLIGHT)
+            pieces = [piece for piece in trip.stream() if isinstance(piece, TextDocument)]
+            remote.facts.save("Ana lives in Lisbon.", user="ana")
+            event = next(remote.events(after=0))
+
+            assert "".join(piece.text for piece in pieces) == "Gate B42."
+            assert trip.state().last_seq == 2
+            assert event.user == "ana"
+            assert any("LH 454" in line for line in remote.export_user("ana"))
+
+    async with asyncio.timeout(30):
+        await asyncio.to_thread(use, str(client.http.base_url))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (blocking.Client, service.AsyncClient),
+        (blocking.Facts, service.AsyncFacts),
+        (blocking.Conversation, conversation.AsyncConversation),
+    ],
+)
+def test_both_clients_have_the_same_methods(ours: type, theirs: type) -> None:
+    def methods(found: type) -> set[str]:
+        return {name for name, _ in inspect.getmembers(found, callable) if name[0] != "_"}
+
+    assert methods(ours) - {"close"} == methods(theirs)
+
+
+def test_the_client_needs_nothing_of_the_server() -> None:
+    program = (
+        "import sys\n"
+        "for name in ('fastapi', 'starlette', 'uvicorn', 'prometheus_client', 'apsw'):\n"
+        "    sys.modules[name] = None\n"
+        "import remanence.client"
+    )
+
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_the_client_without_its_extra_says_what_to_install() -> None:
+    program = "import sys; sys.modules['httpx2'] = None; import remanence.client"
+
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=False, text=True
+    )
+
+    assert "pip install 'remanence[client]'" in run.stderr

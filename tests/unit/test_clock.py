@@ -1,0 +1,53 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from remanence.clock import SystemClock
+
+NOON = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
+
+
+class Machine(SystemClock):
+    """A machine's clock that a test sets."""
+
+    def __init__(self, time: datetime) -> None:
+        self.time = time
+
+    def machine_time(self) -> datetime:
+        return self.time
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_follows_the_server_both_ways(hours: int) -> None:
+    machine = Machine(NOON + timedelta(hours=hours))
+
+    machine.follow(NOON, asked_at=machine.time)
+
+    assert machine.now() == NOON
+
+
+def test_a_clock_is_corrected_again_when_the_machine_is_set_right() -> None:
+    machine = Machine(NOON + timedelta(hours=1))
+    machine.follow(NOON, asked_at=machine.time)
+    machine.time = NOON
+
+    machine.follow(NOON, asked_at=machine.time)
+
+    assert machine.now() == NOON
+
+
+def test_less_than_a_second_is_left_alone() -> None:
+    machine = Machine(NOON + timedelta(milliseconds=900))
+
+    machine.follow(NOON, asked_at=machine.time)
+
+    assert machine.now() == machine.time
+
+
+def test_an_answer_that_took_long_proves_nothing() -> None:
+    machine = Machine(NOON)
+    asked_at, machine.time = machine.time, NOON + timedelta(minutes=5)
+
+    machine.follow(NOON + timedelta(minutes=2), asked_at=asked_at)
+
+    assert machine.now() == machine.time

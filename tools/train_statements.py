@@ -1,0 +1,174 @@
+"""Fit the weights of `remanence.observers.learned.statements` to the user's lines of `data/notes`.
+
+`python tools/train_statements.py` prints by cross-validation how much of what users state is kept,
+by the share of look-alikes that are kept too; `--write` writes the weights with the cutoff at a
+share of `FALSE`. Needs scikit-learn (the `dev` extra).
+"""
+
+import argparse
+import hashlib
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import cycle
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parent))
+import notes_corpus
+import train_notes
+from notes_corpus import Sentence
+from train_notes import FOLDS, Corpus, Floats, fold
+
+from remanence.observers.learned import weights as stored
+from remanence.observers.learned.features import QUOTE, Line, lines
+from remanence.observers.learned.statements import FILE, HEAD, surroundings
+
+TARGET = train_notes.TARGET.with_name(FILE)
+FOLLOWING = 2
+"""Turns put after an opening."""
+BUCKETS = 1 << 17
+C = 2.0
+HARD = "stated"
+"""The register whose every look-alike has a true statement of similar words."""
+FALSE = 0.25
+"""Share of the look-alikes of the hard register above the cutoff."""
+SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
+_ANOTHERS = frozenset({"quote", "trans", "fiction"})
+_NOT_STATED = _ANOTHERS | {"forget", "world", "advice"}
+_STATED = frozenset({"inst", "pref", "dec", "remember", "rep", "end"})
+
+Flags = NDArray[np.bool_]
+
+
+class Example(NamedTuple):
+    """A line of a user, of a register or without one if it was put together for the fit."""
+
+    line: Line
+    is_stated: bool | None
+    language: str
+    fold: int
+    register: str = ""
+
+
+def is_statement(sentence: Sentence) -> bool | None:
+    """Return whether a user states a fact, a wish or a decision; None where readers may differ."""
+    if sentence.slot is not None:
+        return True
+    if sentence.labels & _NOT_STATED:
+        return False
+    if sentence.labels & _STATED:
+        return True
+    return False if sentence.worth < 2 else None
+
+
+def examples(units: Corpus) -> list[Example]:
+    """The lines of users that are clearly a statement or clearly none, as said and put together."""
+    said, alone, openings = list[Example](), list[Example](), list[Example]()
+    for unit in units:
+        pairs = list(zip(notes_corpus.lines_of(unit), unit, strict=True))
+        own = [
+            Example(line, is_statement(sentence), sentence.language, fold(unit), sentence.register)
+            for line, sentence in pairs
+            if line.role == "user"
+        ]
+        said += own
+        another = {sentence.text: line for line, sentence in pairs if sentence.labels & _ANOTHERS}
+        if len(unit) == 1 and not another:
+            alone += own
+        framing = {line.opening.text for line in another.values() if line.opening}
+        openings += [one for one in own if one.line.text in framing - another.keys()]
+        if len(unit) == 1 and "trans" in unit[0].labels and not QUOTE.search(unit[0].text):
+            openings += own  # "Translate: I moved to Lima." may go on
+    statements = [one for one in alone if one.is_stated]
+    unmeant = [one._replace(is_stated=False) for one in put_after(openings, statements)]
+    found = [*said, *put_after(alone, alone), *unmeant]
+    return [one for one in found if one.is_stated is not None]
+
+
+def put_after(openings: list[Example], others: list[Example]) -> Iterator[Example]:
+    """Yield others of the same language, two after each opening, as in one message.
+
+    What follows a request to translate is not meant. What follows any other turn is as true as
+    alone: without such examples company would count against a line.
+    """
+    first = _groups(openings)
+    for group, members in _groups(others).items():
+        following = cycle(members)
+        for opening in first[group]:
+            added = [next(following) for _ in range(FOLLOWING)]
+            message = lines([("user", [one.line.text for one in (opening, *added)])])
+            for one, line in zip(added, list(message)[1:], strict=True):
+                yield one._replace(line=line, register="")
+
+
+def _groups(found: list[Example]) -> dict[tuple[str, int], list[Example]]:
+    """Examples by language and fold, in an order that their texts give."""
+    groups: defaultdict[tuple[str, int], list[Example]] = defaultdict(list)
+    for one in sorted(found, key=lambda one: hashlib.sha256(one.line.text.encode()).digest()):
+        groups[one.language, one.fold].append(one)
+    return groups
+
+
+class Data:
+    """Examples as arrays."""
+
+    def __init__(self, found: list[Example]) -> None:
+        self.inputs = train_notes.matrix_of((one.line for one in found), surroundings, BUCKETS)
+        self.truth = np.array([bool(one.is_stated) for one in found])
+        self.folds = np.array([one.fold for one in found])
+        self.registers = np.array([one.register for one in found])
+
+    def fit(self, rows: Flags) -> stored.Weights:
+        """Weights fitted to some of the examples."""
+        truth = self.truth[rows, None]
+        weights: stored.Weights = train_notes.fit(
+            self.inputs[rows], truth, np.ones(truth.shape), (HEAD,), C
+        )
+        return weights
+
+    def cross_validate(self) -> Floats:
+        """The score of each example under weights fitted to other conversations."""
+        scores = np.zeros(len(self.truth))
+        for number in range(FOLDS):
+            there = self.folds == number
+            scores[there] = train_notes.predict(self.fit(~there), self.inputs[there])[:, 0]
+        return scores
+
+
+def report(data: Data, scores: Floats) -> dict[float, float]:
+    """Print a row per share of false ones and return its cutoff."""
+    hard = data.registers == HARD
+    kinds = {HARD: hard, "conversations": np.isin(data.registers, notes_corpus.REGISTERS)}
+    cutoffs = {}
+    for share in SHARES:
+        at = cutoffs[share] = float(np.quantile(scores[hard & ~data.truth], 1 - share))
+        cells = [f"cutoff {at:5.2f}"]
+        for name, rows in kinds.items():
+            kept, false = (
+                (scores[rows & truth] >= at).mean() for truth in (data.truth, ~data.truth)
+            )
+            cells.append(f"{name}: kept {kept:.1%} false {false:.1%}")
+        print("   ".join(cells))
+    return cutoffs
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="write weights fitted to all of it")
+    options = parser.parse_args()
+    data = Data(examples(train_notes.conversations(held=False)))
+    cutoffs = report(data, data.cross_validate())
+    if options.write:
+        weights = data.fit(np.ones(len(data.truth), dtype=np.bool_))
+        TARGET.write_bytes(stored.dump(replace(weights, cutoffs={HEAD: cutoffs[FALSE]})))
+        print(f"{TARGET.name}: {TARGET.stat().st_size:,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
