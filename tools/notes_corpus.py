@@ -14,7 +14,7 @@ from remanence.observers.learned.features import Line, Role, lines
 ROOT = Path(__file__).parents[1] / "data" / "notes"
 REGISTERS = ("friend", "assistant", "coding", "support", "family", "study", "business")
 UNSEEN_REGISTERS = ("care", "leisure")
-FITTED_REGISTERS = ("memory", "texts", "team", "stated")
+FITTED_REGISTERS = ("memory", "texts", "team", "stated", "plans")
 """Written later, for labels that are rare elsewhere; nothing of them is set aside."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")
 ABOUT = ("person", "advice", "quote", "trans", "fiction", "world")
