@@ -3,16 +3,17 @@
 import asyncio
 import logging
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
+from tests.builders import chat_answer
 from tests.wire.dialects import Call, Reply
 from tests.wire.reach import KEY, Wire
 from tests.wire.servers import Compressed, Fail, ModelServer, Raw, Step
 from tests.wire.talking import ONE_TRY, chat_of, conversing, said
 
-from remanence import Conversation, Tool
-from remanence.chat import BROKEN_OFF, ChatEvent, TextDelta
+from remanence import Chat, Conversation, Tool
+from remanence.chat import BROKEN_OFF, ChatAnswer, ChatEvent, ChatRequest, TextDelta
 from remanence.errors import InvalidMessage, ModelError
 from remanence.providers import ModelOptions
 from remanence.providers.clients import MAX_ANSWER_BYTES
@@ -207,6 +208,34 @@ async def test_what_was_said_to_whoever_stops_reading_a_stream_is_kept_with_a_ma
         question, said_so_far, _, answer = await kept(conversation)
         assert (question, said_so_far) == ("Which gate?", f"{first.text}\n{BROKEN_OFF}")
         assert answer == reply.text
+
+
+class LeftAtTheEnd:
+    """A chat model whose reader is cancelled after its whole answer was read."""
+
+    name = "left"
+
+    async def complete(self, request: ChatRequest) -> ChatAnswer:
+        raise AssertionError("it is streamed")
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | ChatAnswer, None]:
+        yield "Gate B42."
+        yield chat_answer(request, "Gate B42.")
+        reader = asyncio.current_task()
+        assert reader is not None
+        reader.cancel()
+
+
+async def test_a_whole_answer_is_kept_although_its_reader_leaves_before_it_is_written() -> None:
+    async with conversing() as conversation:
+        chat = Chat(conversation, model=LeftAtTheEnd())
+        turn = asyncio.create_task(collect(chat.stream("Which gate?"), []))
+        await asyncio.wait({turn})
+        [spent] = await conversation.usage()
+
+        assert turn.cancelled()
+        assert await kept(conversation) == ["Which gate?", "Gate B42."]
+        assert (spent.calls, spent.failed_calls) == (1, 0)
 
 
 async def test_an_answer_at_the_output_limit_is_kept_and_told(wire: Wire) -> None:

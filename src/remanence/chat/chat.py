@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from remanence import telemetry
 from remanence.arguments import require_count, require_text
@@ -51,7 +52,8 @@ class Chat:
     When a call fails, the user's message and the finished rounds stay on the tape; nothing of the
     failed answer does, even if its stream failed in the middle. `send()` or `stream()` without a
     text then continues from there; so does the same text again, which is not appended twice. When
-    the reader of a stream leaves, what was said so far stays, with `BROKEN_OFF` at its end.
+    the reader of a stream leaves, what was said so far stays, with `BROKEN_OFF` at its end; a whole
+    answer stays as it is.
 
     A message with an `id` is asked once: sent again, it gets the answer on the tape.
     """
@@ -173,13 +175,15 @@ class Chat:
                                 said.append(piece)
                                 yield TextDelta(text=piece)
                 except (GeneratorExit, asyncio.CancelledError):
-                    if "".join(said).strip():
-                        await self.conversation.append(broken_off("".join(said)), turn=turn)
+                    if answer is not None:
+                        await self._keep(_message_of(answer), turn=turn)
+                    elif "".join(said).strip():
+                        await self._keep(broken_off("".join(said)), turn=turn)
                     raise
                 assert answer is not None, "a model gives an answer or an error"
                 calls.append(answer.usage)
-                message = Message(role="assistant", content=answer.content)
-                await self.conversation.append(message, turn=turn)
+                message = _message_of(answer)
+                await self._keep(message, turn=turn)
                 if not message.tool_calls:
                     yield Done(reply=make_reply(message.text, calls, complete=answer.complete))
                     return
@@ -215,6 +219,15 @@ class Chat:
         if kept.seq > last_seq:
             return Question(kept, None)
         return Question(kept, await answer_to(self.conversation, kept))
+
+    async def _keep(self, *messages: Message, turn: str) -> None:
+        """Append messages, also those of a turn that is cancelled meanwhile."""
+        named = [replace(message, id=self.conversation.clock.new_id("msg")) for message in messages]
+        try:
+            await self.conversation.append(*named, turn=turn)
+        except asyncio.CancelledError:  # under their ids they are kept once
+            await self.conversation.append(*named, turn=turn)
+            raise
 
     def _known_reply(self, answer: Message) -> Reply:
         """Return the reply of a turn whose answer was on the tape: it took no call."""
@@ -281,7 +294,7 @@ class Chat:
         for call in calls:
             yield ToolCalled(call_id=call.id, name=call.name, arguments=call.arguments)
             results.append(await run_tool(call, self._tools))
-        await self.conversation.append(*results, turn=turn)
+        await self._keep(*results, turn=turn)
         for call, message in zip(calls, results, strict=True):
             result = message.tool_results[0]
             yield ToolReturned(
@@ -306,6 +319,10 @@ class Chat:
             estimated_tokens=context.stats.context_tokens,
             prefix_changed=changed,
         )
+
+
+def _message_of(answer: ChatAnswer) -> Message:
+    return Message(role="assistant", content=answer.content)
 
 
 def _is_same(message: Message, kept: Message | None) -> bool:
