@@ -235,11 +235,18 @@ def conversations_of(connection: Connection, owner: Owner) -> list[ConversationR
     return [ConversationRef(*row) for row in rows]
 
 
-def delete(connection: Connection, ref: ConversationRef) -> int | None:
-    """Delete a conversation and all that refers to it; return its key, if it existed."""
+class Deleted(NamedTuple):
+    """The key of a deleted conversation, and its user."""
+
+    key: int
+    user: str | None
+
+
+def delete(connection: Connection, ref: ConversationRef) -> Deleted | None:
+    """Delete a conversation, if it exists, and all that refers to it."""
     connection.lock(ref)
     connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ?", ref)  # nothing is added now
     row = connection.execute(
-        "DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key", ref
+        'DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key, "user"', ref
     ).fetchone()
-    return row[0] if row else None
+    return Deleted(*row) if row else None
