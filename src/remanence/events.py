@@ -35,6 +35,7 @@ async def follow(
         after = page.last
         if page.events:
             pause_seconds = _FIRST_POLL_SECONDS
+            continue
         await asyncio.sleep(pause_seconds)
         pause_seconds = min(2 * pause_seconds, POLL_SECONDS)
 

@@ -362,7 +362,7 @@ class Memory:
 
         Args:
             after: the id of the last event that was seen, 0 for all that are kept; by default only
-                events from the first step of the iteration on.
+                events from the first step of the iteration on, as with an id beyond the newest.
             tenant: whose events.
             conversation: only events of this id.
             types: only these types; by default all.

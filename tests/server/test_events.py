@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import httpx2
 from tests.server.conftest import POLICY, Client, served
@@ -88,6 +89,40 @@ async def test_the_query_filters_by_conversation_and_type(client: Client, memory
     async with following(client, None, after="0", conversation="other") as (_, blocks):
         await anext(blocks)
         assert json.loads((await anext(blocks))["data"])["conversation"] == "other"
+
+
+async def test_an_id_beyond_the_newest_event_begins_at_the_newest(
+    client: Client, memory: Memory
+) -> None:
+    await talk(memory)
+    newest = str((await memory.read_events()).last)
+    async with following(client, {"last-event-id": "900"}) as (_, blocks):
+        start = await anext(blocks)
+        await talk(memory, "other")
+        first = await anext(blocks)
+
+    assert start == {"id": newest}
+    assert json.loads(first["data"])["conversation"] == "other"
+
+
+class EndAtPause(asyncio.Event):
+    """The end of a server, which comes with the first pause of a stream."""
+
+    async def wait(self) -> Literal[True]:
+        self.set()
+        return True
+
+
+async def test_a_long_backlog_is_sent_without_pauses(memory: Memory) -> None:
+    for number in range(250):
+        await memory.facts.save(f"keeps {number} bees", user="ana")
+    async with (
+        served(create_app(memory, ending=EndAtPause())) as client,
+        following(client, after="0") as (_, blocks),
+    ):
+        seen = [int(block["id"]) async for block in blocks]
+
+    assert seen == list(range(251))
 
 
 async def test_an_impossible_query_is_a_problem(client: Client) -> None:

@@ -41,7 +41,8 @@ async def follow_events(
 ) -> StreamingResponse:
     """Send events as they are committed, until the client leaves or the server ends.
 
-    The stream begins with the id to resume from, and ends when its key is revoked or expires.
+    The stream begins with the id to resume from, and ends when its key is revoked or expires. An id
+    beyond the newest event, such as one from before a backup was restored, begins at the newest.
     """
     position = after if last_event_id is None else last_event_id
     read = partial(
@@ -50,7 +51,7 @@ async def follow_events(
     page = await read(after=position)
     state = request.app.state
     stream = _stream(
-        page.last if position is None else position,
+        page.last if position is None else min(position, page.last),
         page,
         read,
         partial(is_still_allowed, request),
@@ -81,9 +82,10 @@ async def _stream(
             yield format_sse_event(
                 id=str(event.id), event=event.type, data_str=encode_event(event).decode()
             )
-        with suppress(TimeoutError):
-            async with asyncio.timeout(min(POLL_SECONDS, keep_alive_seconds)):
-                await ending.wait()
+        if not page.events:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(POLL_SECONDS, keep_alive_seconds)):
+                    await ending.wait()
         try:
             if loop.time() >= next_beat:
                 if not await is_allowed():
