@@ -1,6 +1,8 @@
 """Events of an open memory: followed as they are committed, or delivered to a consumer."""
 
 import asyncio
+import math
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final
 
@@ -45,19 +47,29 @@ async def deliver(
 ) -> None:
     """Call *send* with each event that *consumer* has not got, of all tenants, until cancelled.
 
-    An event whose call raises is sent again after a pause that grows up to a minute; all others
-    wait, those of other tenants, too.
+    An event whose call raises is sent again after a pause that grows up to a minute; later ones of
+    its tenant wait.
     """
-    pauses = Pauses()
+    store, name, now = runtime.store, f"delivery to {consumer}", asyncio.get_running_loop().time
+    reading, sending, ends = Pauses(), defaultdict[str, Pauses](Pauses), dict[str, float]()
     while True:
         runtime.check_open()
-        pause_seconds = POLL_SECONDS
+        ends = {tenant: end for tenant, end in ends.items() if end > now()}
         try:
-            for event in await runtime.store.pending_events(consumer, limit=_PAGE):
+            events = await store.pending_events(consumer, limit=_PAGE, without=ends)
+        except Exception as error:  # noqa: BLE001 - whatever it is, events are still to be sent
+            await asyncio.sleep(reading.after(name, error))
+            continue
+        reading.reset()
+        for event in events:
+            if event.tenant in ends:
+                continue
+            try:
                 await send(event)
-                await runtime.store.mark_delivered(consumer, event)
-                pauses.reset()
-                pause_seconds = 0
-        except Exception as error:  # noqa: BLE001 - whatever it is, the event is still to be sent
-            pause_seconds = pauses.after(f"delivery to {consumer}", error)
-        await asyncio.sleep(pause_seconds)
+                await store.mark_delivered(consumer, event)
+                sending.pop(event.tenant, None)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the event is still to be sent
+                ends[event.tenant] = now() + sending[event.tenant].after(name, error)
+        if not events:
+            next_end = min(ends.values(), default=math.inf)
+            await asyncio.sleep(min(POLL_SECONDS, max(0, next_end - now())))

@@ -394,8 +394,8 @@ class Memory:
         """Call *send* with each event of all tenants, in order for each tenant, until cancelled.
 
         Every event is sent at least once: one whose call raises is sent again, at growing
-        intervals. The database keeps how far the *consumer* of this name has got, also over a
-        restart; a new one begins with the oldest event that is kept.
+        intervals, while later ones of its tenant wait. The database keeps how far the *consumer* of
+        this name has got, also over a restart; a new one begins with the oldest event that is kept.
 
         Raises:
             Closed: the memory was closed.

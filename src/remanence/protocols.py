@@ -1,6 +1,6 @@
 """Protocols of all replaceable parts."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -511,10 +511,12 @@ class EventLog(Protocol):
     ) -> EventPage:
         """Return a tenant's events above *after* that match; with None only the newest id."""
 
-    async def pending_events(self, consumer: str, *, limit: int) -> tuple[Event, ...]:
+    async def pending_events(
+        self, consumer: str, *, limit: int, without: Collection[str] = ()
+    ) -> tuple[Event, ...]:
         """Return up to *limit* events of each tenant that were not delivered to *consumer*.
 
-        Of many tenants, those of the first hundred that have such events.
+        Of many tenants, those of the first hundred that have such events, *without* some.
         """
 
     async def mark_delivered(self, consumer: str, event: Event) -> None:

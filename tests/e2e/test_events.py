@@ -107,6 +107,26 @@ async def test_a_consumer_gets_an_event_again_until_it_is_taken() -> None:
     assert tries[:4] == [1, 2, 2, 3]
 
 
+async def test_an_event_that_is_always_refused_holds_up_its_own_tenant_alone() -> None:
+    taken: list[tuple[str, int]] = []
+    done = asyncio.Event()
+
+    async def send(event: Event) -> None:
+        if event.tenant == "acme":
+            raise ConnectionError("the receiver of acme is gone")
+        taken.append((event.tenant, event.id))
+        if len(taken) == 4:
+            done.set()
+
+    async with Memory.open(IN_MEMORY, clock=FixedClock()) as memory:
+        for tenant in ("acme", "rival"):
+            for number in range(4):
+                await memory.facts.save(f"keeps {number} bees", user="ana", tenant=tenant)
+        await delivered(memory, send, done)
+
+    assert taken == [("rival", number) for number in range(1, 5)]
+
+
 async def test_a_consumer_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def deliver_all(conversation: str) -> list[int]:
         ids: list[int] = []

@@ -1,6 +1,6 @@
 """Events: written in the transaction of the change that they report, as its last step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Final, LiteralString
 
@@ -73,15 +73,18 @@ def page(
     return EventPage(events, events[-1].id if len(events) == limit else last)
 
 
-def pending(connection: Connection, consumer: str, *, limit: int) -> tuple[Event, ...]:
+def pending(
+    connection: Connection, consumer: str, *, limit: int, without: Collection[str] = ()
+) -> tuple[Event, ...]:
     """Return up to *limit* events of each of the first tenants with some to deliver."""
     behind = connection.execute(
         "SELECT event_counters.tenant, coalesce(delivered, 0) FROM event_counters "
         "LEFT JOIN event_consumers ON event_consumers.tenant = event_counters.tenant "
         "AND consumer = ? WHERE last > coalesce(delivered, 0) AND EXISTS (SELECT 1 FROM events "
         "WHERE events.tenant = event_counters.tenant AND events.id > coalesce(delivered, 0)) "
+        "AND event_counters.tenant NOT IN (SELECT value FROM json_each(?)) "
         "ORDER BY event_counters.tenant LIMIT ?",
-        (consumer, _TENANTS),
+        (consumer, encode_json([*without]), _TENANTS),
     ).fetchall()
     found: list[Event] = []
     for tenant, delivered in behind:

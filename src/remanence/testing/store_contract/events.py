@@ -203,6 +203,8 @@ class EventContract(Handles):
             ("default", 2)
         ]
         assert len(await store.pending_events("another", limit=9)) == 4
+        rest = await store.pending_events("another", limit=9, without=["default", "nobody"])
+        assert [(e.tenant, e.id) for e in rest] == [("acme", 1), ("acme", 2)]
 
     async def test_an_event_delivered_late_does_not_move_a_consumer_back(
         self, store: Store, other: Store
