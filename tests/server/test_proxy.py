@@ -390,6 +390,36 @@ async def test_a_client_that_leaves_ends_the_call_of_the_provider(
     assert await all_tapes(memory) == {"trip": ["Which gate?"]}
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_leaves_before_the_answer_begins_ends_the_call_of_the_provider(
+    memory: Memory, *, stream: bool
+) -> None:
+    asked, ended = asyncio.Event(), asyncio.Event()
+
+    async def never_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        while await reader.read(10_000):
+            pass
+        ended.set()
+        writer.close()
+
+    body = {"model": "m", "messages": [user("Which gate?")], "stream": stream}
+    async with asyncio.timeout(30), await asyncio.start_server(never_answer, "127.0.0.1") as server:
+        app = create_app(
+            memory, openai_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        )
+        async with served(app) as proxy:
+            asking = asyncio.create_task(
+                proxy.http.post("openai/v1/chat/completions", json=body, headers=NAMED)
+            )
+            await asked.wait()
+            asking.cancel()
+            await ended.wait()
+
+    assert await all_tapes(memory) == {"trip": ["Which gate?"]}
+
+
 @pytest.mark.parametrize(
     "content",
     [b"", b"{", b"[]", b'{"messages": 1}', b'{"messages": [1]}', b'{"messages": []}', b"[" * 9_999],

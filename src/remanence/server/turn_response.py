@@ -22,6 +22,7 @@ from remanence.http.documents import (
     ToolResultDocument,
     UsageDocument,
 )
+from remanence.server.disconnect import wait_for_disconnect
 from remanence.server.problems import document, response_to
 
 STREAM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {  # FastAPI's type
@@ -160,8 +161,7 @@ async def _run(events: AsyncGenerator[ChatEvent, None], pieces: asyncio.Queue[Pi
 
 
 async def _disconnection(receive: Receive) -> _Left:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    await wait_for_disconnect(receive)
     return _Left()
 
 

@@ -14,6 +14,7 @@ from remanence.arguments import require_http_url
 from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import KEY_HEADER, Caller, token_in
+from remanence.server.disconnect import run_while_connected
 from remanence.server.proxy.api import ProxiedAPI
 from remanence.server.proxy.events import EventReader
 from remanence.server.proxy.naming import CONVERSATION, CREDENTIALS, MEMORY, USER
@@ -23,6 +24,9 @@ _log = logging.getLogger(__name__)
 
 OPENAI: Final = "https://api.openai.com"
 ANTHROPIC: Final = "https://api.anthropic.com"
+
+_LEFT: Final = 499
+"""The status in logs where the client left before the answer, as in those of nginx."""
 
 _READ_SECONDS: Final = 600.0
 _CONNECT_SECONDS: Final = 10.0
@@ -85,7 +89,10 @@ class Forwarder:
         self._requests = Requests(memory, recognize=recognize)
 
     async def forward(self, request: Request, path: str, api: ProxiedAPI | None = None) -> Response:
-        """Send a request on; with *api* it is a turn of a conversation."""
+        """Send a request on; with *api* it is a turn of a conversation.
+
+        The call ends when the client leaves.
+        """
         prepared = Prepared(content=await request.body(), reason="not a turn of a conversation")
         caller: Caller | None = getattr(request.state, "caller", None)
         tenant = caller.tenant if caller else None
@@ -101,6 +108,18 @@ class Forwarder:
             headers=_headers_to_send(request, self._own_credential(tenant)),
             content=prepared.content,
         )
+        response = await run_while_connected(
+            request.receive, self._send(client, sent, api, prepared)
+        )
+        return Response(status_code=_LEFT) if response is None else response
+
+    async def _send(
+        self,
+        client: httpx2.AsyncClient,
+        sent: httpx2.Request,
+        api: ProxiedAPI | None,
+        prepared: Prepared,
+    ) -> Response:
         try:
             response = await client.send(sent, stream=True)
         except httpx2.HTTPError as error:

@@ -1,0 +1,26 @@
+"""Work for a client that ends when the client leaves."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from starlette.types import Receive
+
+T = TypeVar("T")
+
+
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Return when the client has left; the body of its request was read before."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:
+    """Return the result of *work*; None where the client left before its end, which cancels it."""
+    async with asyncio.TaskGroup() as group:
+        working = group.create_task(work, name="remanence-working")
+        leaving = group.create_task(wait_for_disconnect(receive), name="remanence-leaving")
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        working.cancel()
+        leaving.cancel()
+    return None if working.cancelled() else working.result()
