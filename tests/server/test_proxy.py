@@ -312,6 +312,16 @@ async def test_without_memory_bytes_pass_unchanged_both_ways(
     assert await memory.conversations() == ()
 
 
+@pytest.mark.parametrize("name", ["meta%2Fllama-3", "a%3Fb%23c%25", "caf%C3%A9", "ft:gpt@1+x"])
+async def test_the_name_of_a_model_in_a_path_arrives_as_it_was_sent(
+    proxy: Client, upstream: ModelServer, name: str
+) -> None:
+    await proxy.get(f"openai/v1/models/{name}?limit=1")
+    await proxy.get(f"anthropic/v1/models/{name}")
+
+    assert [received.path for received in upstream.received] == [f"/v1/models/{name}"] * 2
+
+
 async def test_an_error_of_the_provider_passes_with_its_headers(
     proxy: Client, upstream: ModelServer
 ) -> None:

@@ -1,6 +1,7 @@
 """Drop-in proxies: the paths of a provider, with the memory of the conversation."""
 
 from typing import Final
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
@@ -42,11 +43,18 @@ async def messages(request: Request) -> Response:
 async def openai(request: Request, path: str) -> Response:
     """Send any other request on as it is, such as `models`."""
     forwarder: Forwarder = request.app.state.openai
-    return await forwarder.forward(request, f"v1/{path}")
+    return await forwarder.forward(request, _sent_path(request, "/openai/", path))
 
 
 @router.api_route("/anthropic/v1/{path:path}", methods=_METHODS, include_in_schema=False)
 async def anthropic(request: Request, path: str) -> Response:
     """Send any other request on as it is, such as `messages/count_tokens`."""
     forwarder: Forwarder = request.app.state.anthropic
-    return await forwarder.forward(request, f"v1/{path}")
+    return await forwarder.forward(request, _sent_path(request, "/anthropic/", path))
+
+
+def _sent_path(request: Request, prefix: str, path: str) -> str:
+    """Return the path below *prefix* as the client sent it, as `%2F` is no `/`."""
+    raw: bytes = request.scope.get("raw_path") or b""
+    _, found, rest = raw.partition(f"{prefix}v1/".encode())
+    return f"v1/{rest.decode('latin-1') if found else quote(path)}"
