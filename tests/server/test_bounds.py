@@ -10,6 +10,7 @@ from tests.server.conftest import Client, Speaker, served
 from remanence import Memory
 from remanence.server.access import by_key
 from remanence.server.app import create_app
+from remanence.server.rate_limit import Rate
 from remanence.server.run import PatientProtocol, serve
 
 
@@ -83,6 +84,30 @@ async def test_each_key_has_a_rate_of_its_own(memory: Memory) -> None:
         answers = [await client.get("/v1/conversations", **each) for each in headers]
 
     assert [answer.status_code for answer in answers] == [200, 200, 429]
+
+
+async def test_an_address_of_unknown_callers_has_a_rate_too(memory: Memory) -> None:
+    key = await memory.keys.create("app", tenant="acme")
+    app = create_app(memory, auth=by_key(memory.keys), requests_per_minute=2)
+    async with served(app) as client:
+        known = await client.get("/v1/conversations", **{"x-remanence-key": key.token})
+        answers = [await client.get("/v1/conversations") for _ in range(3)]
+        health = await client.get("/healthz")
+
+    statuses = [answer.status_code for answer in (known, *answers, health)]
+    assert statuses == [200, 401, 401, 429, 200]
+    assert 1 <= int(answers[-1].headers["retry-after"]) <= 30
+
+
+async def test_the_senders_that_a_rate_remembers_are_bounded() -> None:
+    rate = Rate(1)
+    rate.take("first")
+    assert rate.wait_seconds("first") > 0
+    for number in range(10_000):
+        rate.take(number)
+
+    assert rate.wait_seconds("first") == 0
+    assert rate.wait_seconds(9_999) > 0
 
 
 async def test_a_request_brings_a_bounded_number_of_messages(client: Client) -> None:

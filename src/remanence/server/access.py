@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope as ASGIScope, Send
 
 from remanence.api_keys import APIKeys
 from remanence.server.problems import problem
+from remanence.server.rate_limit import Rate, address_of
 from remanence.types import Scope
 
 KEY_HEADER: Final = "x-remanence-key"
@@ -60,19 +61,29 @@ def token_in(value: str) -> str | None:
 class Access:
     """Rejects requests of unknown callers, and those that a caller may not make.
 
-    Health and the OpenAPI document are open to all.
+    Health and the OpenAPI document are open to all. An address whose callers were unknown more
+    than *per_minute* times a minute waits, whatever it sends.
     """
 
-    def __init__(self, app: ASGIApp, *, authenticate: Authenticate) -> None:
+    def __init__(
+        self, app: ASGIApp, *, authenticate: Authenticate, per_minute: int | None = None
+    ) -> None:
         self._app = app
         self._authenticate = authenticate
+        self._unknown = None if per_minute is None else Rate(per_minute)
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in _OPEN:
             await self._app(scope, receive, send)
             return
+        address = address_of(scope)
+        if self._unknown is not None and (wait := self._unknown.wait_seconds(address)) > 0:
+            await self._unknown.refusal(wait)(scope, receive, send)
+            return
         caller = await self._authenticate(HTTPConnection(scope))
         if caller is None:
+            if self._unknown is not None:
+                self._unknown.take(address)
             detail = f"no valid key: send one in {KEY_HEADER}, or as a bearer token"
             headers = {"www-authenticate": "Bearer"}
             await problem(401, "no_key", detail, headers=headers)(scope, receive, send)

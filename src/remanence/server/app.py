@@ -21,7 +21,6 @@ from remanence.server.middleware import (
     BodyLimit,
     KnownHosts,
     KnownOrigins,
-    RateLimit,
     RequestLog,
 )
 from remanence.server.problems import DECLARED, handle_problems
@@ -33,6 +32,7 @@ from remanence.server.proxy.forwarding import (
     api_key,
     bearer,
 )
+from remanence.server.rate_limit import RateLimit
 from remanence.server.routes import (
     chat,
     conversations,
@@ -85,7 +85,8 @@ def create_app(
         allowed_origins: sites whose pages may use the service from a browser, such as
             `https://app.example.com`; other pages get status 403.
         requests_per_minute: how many requests a caller, or without callers an address, may make;
-            more get status 429. Each process counts its own.
+            more get status 429, as do requests of an address with so many unknown callers. Each
+            process counts its own.
         openai_url: where requests to `/openai/v1` are sent on to, with or without `/v1`.
         anthropic_url: where those to `/anthropic/v1` are sent on to.
         openai_key: for OpenAI, where a client sends a key of this server alone; or a function that
@@ -122,7 +123,7 @@ def create_app(
     if requests_per_minute is not None:
         app.add_middleware(RateLimit, per_minute=requests_per_minute)
     if auth is not None:
-        app.add_middleware(Access, authenticate=auth)
+        app.add_middleware(Access, authenticate=auth, per_minute=requests_per_minute)
     app.add_middleware(Audit, clock=memory.clock)
     app.add_middleware(
         CORSMiddleware,

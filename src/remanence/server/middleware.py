@@ -1,10 +1,8 @@
 """Middleware: known host names, limits on a request body, and a log line for each request."""
 
 import asyncio
-import math
 import re
 import uuid
-from collections import OrderedDict
 from collections.abc import Collection
 from typing import Final
 
@@ -22,8 +20,6 @@ MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 """Twice the size limit of a message, as JSON is longer than its text."""
 
 BODY_SECONDS: Final = 60.0
-
-_KEPT_SENDERS: Final = 10_000
 
 REQUEST_ID: Final = "x-request-id"
 _GIVEN: Final = re.compile(r"[\w.:-]{1,64}", re.ASCII)
@@ -68,45 +64,6 @@ class KnownOrigins:
                 "--allowed-origin, or with allowed_origins of create_app"
             )
             await problem(403, "foreign_origin", detail)(scope, receive, send)
-
-
-class RateLimit:
-    """Rejects requests of a key or caller, or else of an address, beyond so many a minute.
-
-    Bursts of up to a minute's requests pass. Each process counts its own.
-    """
-
-    def __init__(self, app: ASGIApp, *, per_minute: int) -> None:
-        self._app = app
-        self._per_minute = per_minute
-        self._buckets: OrderedDict[object, tuple[float, float]] = OrderedDict()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        wait = self._take(_sender(scope)) if scope["type"] == "http" else 0.0
-        if wait <= 0:
-            await self._app(scope, receive, send)
-            return
-        detail = f"more than {self._per_minute:,} requests a minute: wait {wait:.1f} s"
-        headers = {"retry-after": str(math.ceil(wait))}
-        await problem(429, "too_many_requests", detail, headers=headers)(scope, receive, send)
-
-    def _take(self, sender: object) -> float:
-        """Take one request from the sender's bucket; return the seconds until there is one."""
-        now = asyncio.get_running_loop().time()
-        left, at = self._buckets.pop(sender, (float(self._per_minute), now))
-        left = min(self._per_minute, left + (now - at) * self._per_minute / 60)
-        is_allowed = left >= 1
-        self._buckets[sender] = (left - is_allowed, now)
-        if len(self._buckets) > _KEPT_SENDERS:
-            self._buckets.popitem(last=False)
-        return 0.0 if is_allowed else (1 - left) * 60 / self._per_minute
-
-
-def _sender(scope: Scope) -> object:
-    caller = scope.get("state", {}).get("caller")
-    if caller is None:
-        return (scope.get("client") or ("",))[0]
-    return caller.tenant, caller.name, caller.key_id
 
 
 class BodyLimit:

@@ -1,0 +1,77 @@
+"""Limits on the requests of a sender in a minute."""
+
+import asyncio
+import math
+from collections import OrderedDict
+from typing import Final
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from remanence.server.problems import problem
+
+_KEPT_SENDERS: Final = 10_000
+
+
+class Rate:
+    """So many requests a minute for each sender, in bursts of up to a minute's requests."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_minute = per_minute
+        self._left: OrderedDict[object, tuple[float, float]] = OrderedDict()
+
+    def wait_seconds(self, sender: object) -> float:
+        """Return the seconds until the sender has a request left; 0 if it has one."""
+        return max(0.0, (1 - self._left_of(sender)) * 60 / self._per_minute)
+
+    def take(self, sender: object) -> None:
+        """Take a request of the sender; those seen longest ago are forgotten."""
+        left = self._left_of(sender)
+        self._left[sender] = (left - 1, asyncio.get_running_loop().time())
+        self._left.move_to_end(sender)
+        if len(self._left) > _KEPT_SENDERS:
+            self._left.popitem(last=False)
+
+    def refusal(self, wait_seconds: float) -> Response:
+        """Return the response to a request beyond the rate."""
+        detail = f"more than {self._per_minute:,} requests a minute: wait {wait_seconds:.1f} s"
+        headers = {"retry-after": str(math.ceil(wait_seconds))}
+        return problem(429, "too_many_requests", detail, headers=headers)
+
+    def _left_of(self, sender: object) -> float:
+        now = asyncio.get_running_loop().time()
+        left, at = self._left.get(sender, (float(self._per_minute), now))
+        return min(self._per_minute, left + (now - at) * self._per_minute / 60)
+
+
+class RateLimit:
+    """Rejects requests of a key or caller, or else of an address, beyond so many a minute.
+
+    Each process counts its own.
+    """
+
+    def __init__(self, app: ASGIApp, *, per_minute: int) -> None:
+        self._app = app
+        self._rate = Rate(per_minute)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            sender = _sender(scope)
+            if (wait := self._rate.wait_seconds(sender)) > 0:
+                await self._rate.refusal(wait)(scope, receive, send)
+                return
+            self._rate.take(sender)
+        await self._app(scope, receive, send)
+
+
+def address_of(scope: Scope) -> str:
+    """Return the address that a request came from."""
+    host: str = (scope.get("client") or ("",))[0]
+    return host
+
+
+def _sender(scope: Scope) -> object:
+    caller = scope.get("state", {}).get("caller")
+    if caller is None:
+        return address_of(scope)
+    return caller.tenant, caller.name, caller.key_id
