@@ -46,19 +46,14 @@ def migrated(postgres: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def admin(postgres: str) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def guest(admin: psycopg.Connection, database: str, migrated: str) -> Iterator[str]:
-    """The name of a role without rights."""
-    admin.execute("CREATE ROLE guest LOGIN")
-    yield "guest"
+def guest(database: str, migrated: str) -> Iterator[str]:
+    """The name of a role without rights; others may run these tests on the same server."""
+    name = f"guest_{secrets.token_hex(8)}"
+    execute(database, f"CREATE ROLE {name} LOGIN")
+    yield name
     for url in (database, migrated):
-        execute(url, "DROP OWNED BY guest")
-    admin.execute("DROP ROLE guest")
+        execute(url, f"DROP OWNED BY {name}")
+    execute(database, f"DROP ROLE {name}")
 
 
 @pytest.fixture
@@ -152,7 +147,7 @@ async def test_a_role_that_may_not_enter_or_create_tables_learns_of_its_rights(
         connection.execute(sql.SQL("REVOKE CONNECT ON DATABASE {} FROM PUBLIC").format(name))
         await expect(url, doctor, "let the user in: GRANT CONNECT ON DATABASE")
         connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO PUBLIC").format(name))
-    execute(database, "ALTER ROLE guest NOLOGIN")
+    execute(database, f"ALTER ROLE {guest} NOLOGIN")
     await expect(url, doctor, "let the role log in: ALTER ROLE ... LOGIN")
 
 
@@ -162,7 +157,7 @@ async def test_a_role_needs_the_rights_to_rows_and_sequences_alone(
 ) -> None:
     url = url_of(migrated, user=guest)
     await expect(url, doctor, RIGHTS)
-    execute(migrated, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO guest")
+    execute(migrated, f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {guest}")
     async with Memory.open(url, settings=Settings(workers=0)) as memory:
         with pytest.raises(StoreUnavailable, match=RIGHTS):
             await memory.conversation("a").append(Message.user("Hello."))
@@ -172,8 +167,8 @@ async def test_a_role_needs_the_rights_to_rows_and_sequences_alone(
 
     execute(
         migrated,
-        "GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO guest",
-        "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO guest",
+        f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {guest}",
+        f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {guest}",
     )
     async with Memory.open(url) as memory:
         await memory.conversation("a").append(Message.user("Hello."))
@@ -202,13 +197,13 @@ def take_all_connections(stack: ExitStack, url: str) -> None:
 
 @pytest.mark.postgres
 async def test_a_limit_of_connections_is_named(
-    database: str, migrated: str, guest: str, admin: psycopg.Connection, doctor: Doctor
+    database: str, migrated: str, guest: str, doctor: Doctor
 ) -> None:
-    admin.execute("ALTER ROLE guest CONNECTION LIMIT 1")
+    execute(migrated, f"ALTER ROLE {guest} CONNECTION LIMIT 1")
     url = url_of(migrated, user=guest)
     with psycopg.connect(url):
         await expect(url, doctor, "too many connections for role", "open fewer memories, or raise")
-    admin.execute("ALTER ROLE guest CONNECTION LIMIT -1")
+    execute(migrated, f"ALTER ROLE {guest} CONNECTION LIMIT -1")
 
     with ExitStack() as stack:
         take_all_connections(stack, url)
@@ -219,13 +214,13 @@ async def test_a_limit_of_connections_is_named(
 
 @pytest.mark.postgres
 async def test_a_memory_does_with_fewer_connections_than_it_asks_for(
-    migrated: str, guest: str, admin: psycopg.Connection
+    migrated: str, guest: str
 ) -> None:
     execute(
         migrated,
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO guest",
-        "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO guest",
-        "ALTER ROLE guest CONNECTION LIMIT 2",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {guest}",
+        f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {guest}",
+        f"ALTER ROLE {guest} CONNECTION LIMIT 2",
     )
     settings = Settings(workers=0)
     async with Memory.open(url_of(migrated, user=guest), settings=settings) as memory:
@@ -246,8 +241,8 @@ async def test_a_worker_that_gets_no_connection_for_jobs_closes_whole(
 ) -> None:
     execute(
         migrated,
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO guest",
-        "ALTER ROLE guest CONNECTION LIMIT 1",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {guest}",
+        f"ALTER ROLE {guest} CONNECTION LIMIT 1",
     )
     settings = Settings(engine="procrastinate")
     async with Memory.open(url_of(migrated, user=guest), settings=settings):

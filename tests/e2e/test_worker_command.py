@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -122,20 +123,21 @@ def test_a_worker_says_what_is_not_there(cli: Cli, database: str, changes: dict[
 
 @pytest.mark.postgres
 def test_a_worker_with_a_wrong_password_says_so(cli: Cli, postgres: str, database: str) -> None:
-    url = url_of(database, user="ana", password="wrong")
+    role = f"ana_{secrets.token_hex(8)}"  # others may run this test on the same server
+    url = url_of(database, user=role, password="wrong")
     with psycopg.connect(postgres, autocommit=True) as connection:
         (file,) = connection.execute("SHOW hba_file").fetchone() or ("",)
         rules = Path(file).read_text()
-        connection.execute("CREATE ROLE ana LOGIN PASSWORD 'right'")
+        connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'right'")
         try:
-            Path(file).write_text("local all ana scram-sha-256\n" + rules)
+            Path(file).write_text(f"local all {role} scram-sha-256\n" + rules)
             connection.execute("SELECT pg_reload_conf()")
             while is_let_in(url):  # the server reads its rules in its own time
                 pass
             result = cli("worker", "--db", url)
         finally:
             Path(file).write_text(rules)
-            connection.execute("DROP ROLE ana")
+            connection.execute(f"DROP ROLE {role}")
             connection.execute("SELECT pg_reload_conf()")
 
     assert result.returncode == 1
