@@ -18,11 +18,14 @@ from typing import LiteralString
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg_pool import ConnectionPool
 from tests.postgres import WAIT_SECONDS, new_database, until, url_of
 
 from remanence import Memory, Message, Settings
 from remanence.errors import StoreUnavailable
 from remanence.stores import open_store
+from remanence.stores.postgres import PostgresStore
+from remanence.testing import FixedClock
 
 Cli = Callable[..., CompletedProcess[str]]
 Doctor = Callable[[str], str]
@@ -210,6 +213,27 @@ async def test_a_limit_of_connections_is_named(
         await expect(
             url, doctor, "connection slots", "open fewer memories, or raise max_connections"
         )
+
+
+class UsedOnce(ConnectionPool):
+    """A pool that does not get its connections back."""
+
+    used: psycopg.Connection
+
+    def putconn(self, conn: psycopg.Connection) -> None:
+        self.used = conn
+
+
+@pytest.mark.postgres
+async def test_a_check_that_gets_no_connection_names_the_limit(migrated: str) -> None:
+    pool = UsedOnce(migrated, min_size=1, max_size=1, timeout=0.1, open=True)
+    store = PostgresStore(pool, name="'memory'", clock=FixedClock(), size=1)
+    try:
+        with pytest.raises(StoreUnavailable, match=r"no connection within 0\.1 s.*max_connections"):
+            await store.check()
+    finally:
+        pool.used.close()
+        await store.close()
 
 
 @pytest.mark.postgres

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -169,26 +170,32 @@ class PostgresStore(SQLStore):
     def _out_of_connections(self, error: PoolTimeout) -> StoreUnavailable:
         return StoreUnavailable(
             f"{self._name}: no connection within {self._pool.timeout:g} s: {error}: check that the "
-            "server runs, can be reached, and allows so many connections"
+            "server runs, can be reached, and allows so many connections (max_connections)"
         )
 
-    def _write_problems(self) -> tuple[Problem, ...]:
-        with self._pool.connection() as connection:
-            return tuple(write_problems(connection))
-
-    def _vacuum(self) -> None:
+    @contextmanager
+    def _connection(self) -> Iterator[psycopg.Connection]:
+        """Yield a connection of the pool, and translate its errors."""
         try:
             with self._pool.connection() as connection:
-                connection.autocommit = True
-                try:
-                    connection.execute(_VACUUM)
-                finally:
-                    if not connection.closed:
-                        connection.autocommit = False
+                yield connection
         except PoolTimeout as error:
             raise self._out_of_connections(error) from error
         except psycopg.Error as error:
             raise translate_error(error, self._name) from error
+
+    def _write_problems(self) -> tuple[Problem, ...]:
+        with self._connection() as connection:
+            return tuple(write_problems(connection))
+
+    def _vacuum(self) -> None:
+        with self._connection() as connection:
+            connection.autocommit = True
+            try:
+                connection.execute(_VACUUM)
+            finally:
+                if not connection.closed:
+                    connection.autocommit = False
 
     def _index(self, connection: SQLConnection, written: tape.TapeWrite) -> None:
         while search.index_some(connection, written.conversation):
