@@ -3,11 +3,16 @@
 import multiprocessing
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from tests.builders import observe_request
 
 from remanence import Memory, Message, Policy, Settings
+from remanence.errors import ObservationRejected
+from remanence.observers.process_pool import ProcessPool
+from remanence.protocols import ObserveRequest
 from remanence.testing import check_tiling
 from remanence.types import Segment
 
@@ -70,6 +75,26 @@ async def test_notes_are_those_that_one_process_makes(url: str, tmp_path: Path) 
     assert [(s.generation, s.first_seq, s.last_seq, s.text) for s in pooled] == [
         (s.generation, s.first_seq, s.last_seq, s.text) for s in alone
     ]
+
+
+def end_the_process(request: ObserveRequest) -> Generator[None, None, None]:
+    """End the process that computes it, as one that runs out of memory; the message names a log."""
+    assert multiprocessing.parent_process() is not None, "computed in the main process"
+    with Path(request.messages[0].text).open("a") as tries:
+        tries.write("x")
+    os.kill(os.getpid(), signal.SIGKILL)
+    yield
+
+
+async def test_a_request_that_ends_its_process_twice_is_rejected(tmp_path: Path) -> None:
+    tries = tmp_path / "tries"
+    pool = ProcessPool(1, counter="gpt-5")
+    with pytest.raises(ObservationRejected, match="see if the machine has enough memory") as caught:
+        await pool(end_the_process, observe_request(Message.user(str(tries))))
+    pool.close()
+
+    assert caught.value.reason == "process_ended"
+    assert tries.read_text() == "xx"
 
 
 async def test_work_goes_on_when_the_process_is_killed_and_the_log_says_so(

@@ -114,7 +114,7 @@ class EndAtPause(asyncio.Event):
 
 
 async def test_a_long_backlog_is_sent_without_pauses(memory: Memory) -> None:
-    for number in range(250):
+    for number in range(120):
         await memory.facts.save(f"keeps {number} bees", user="ana")
     async with (
         served(create_app(memory, ending=EndAtPause())) as client,
@@ -122,7 +122,7 @@ async def test_a_long_backlog_is_sent_without_pauses(memory: Memory) -> None:
     ):
         seen = [int(block["id"]) async for block in blocks]
 
-    assert seen == list(range(251))
+    assert seen == list(range(121))
 
 
 async def test_an_impossible_query_is_a_problem(client: Client) -> None:

@@ -12,8 +12,9 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Final
 
 from remanence import telemetry
+from remanence.errors import ObservationRejected
 from remanence.observers.learned.score import scorer
-from remanence.pacing import at_once, compute_in_slices
+from remanence.pacing import at_once
 from remanence.protocols import ObserveRequest, ReflectRequest, Request, Result
 from remanence.tokens import counter_for
 
@@ -24,38 +25,63 @@ _NICENESS: Final = 10
 class ProcessPool:
     """A `Compute` in processes of its own, which start with the first requests.
 
-    Where they break down, as when one is killed, a request is computed in this process, and the
-    next ones in new processes. They end with this process, however it ends.
+    Where they break down, as when one is killed, each of their requests is tried once more, in a
+    process of its own, and the next ones go to new processes. A request that ends that one, too,
+    is rejected: this process never computes it. They end with this process, however it ends.
     """
 
     def __init__(self, processes: int, *, counter: str) -> None:
         self._processes = processes
         self._counter = counter
-        self._executor = self._start()
+        self._executor = _start(processes)
 
     async def __call__(
         self, steps: Callable[[Request], Generator[None, None, Result]], request: Request
     ) -> Result:
         executor = self._executor
         try:
-            # Starting a process takes a while, and must not block the event loop.
-            future = await asyncio.to_thread(
-                executor.submit, _compute, steps, _portable(request), self._counter
-            )
-            return await asyncio.wrap_future(future)
+            return await self._run(executor, steps, request)
         except BrokenProcessPool as error:
             if executor is self._executor:
                 telemetry.processes_broken(str(error))
-                self._executor = self._start()
-            return await compute_in_slices(steps, request)
+                self._executor = _start(self._processes)
+        alone = _start(1)
+        try:
+            return await self._run(alone, steps, request)
+        except BrokenProcessPool as error:
+            raise ObservationRejected(
+                "process_ended",
+                "the process that computed the notes ended before it had them, twice: see if the "
+                "machine has enough memory, open the memory under `if __name__ == '__main__'`, or "
+                "set observer_processes to 0",
+            ) from error
+        finally:
+            _end(alone)
+
+    async def _run(
+        self,
+        executor: ProcessPoolExecutor,
+        steps: Callable[[Request], Generator[None, None, Result]],
+        request: Request,
+    ) -> Result:
+        # Starting a process takes a while, and must not block the event loop.
+        future = await asyncio.to_thread(
+            executor.submit, _compute, steps, _portable(request), self._counter
+        )
+        return await asyncio.wrap_future(future)
 
     def close(self) -> None:
         """End the processes; requests in progress are given up."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        _end(self._executor)
 
-    def _start(self) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("spawn")  # this process has threads
-        return ProcessPoolExecutor(self._processes, mp_context=context, initializer=_set_up)
+
+def _start(processes: int) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")  # this process has threads
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_set_up)
+
+
+def _end(executor: ProcessPoolExecutor) -> None:
+    executor.shutdown(wait=False, cancel_futures=True)
 
 
 def _portable(request: Request) -> Request:

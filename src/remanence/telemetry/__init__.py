@@ -71,7 +71,7 @@ def slice_cut(conversation_id: str, first_seq: int, last_seq: int) -> None:
 
 
 def processes_broken(error: str) -> None:
-    """Log that the processes for computing ended; a request is then computed in this process."""
+    """Log that the processes for computing ended; their requests are tried once more."""
     text = (
         "processes for observing ended, and new ones start with the next request: %s If this repeats, "
         "open the memory under `if __name__ == '__main__'`, and see if the machine has enough memory"
