@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 from tests.builders import chat_answer
 
 from remanence import Memory, Policy
@@ -89,7 +89,7 @@ def _event(block: str) -> tuple[str, dict[str, object]]:
 
 
 @asynccontextmanager
-async def served(app: FastAPI) -> AsyncIterator[Client]:
+async def served(app: ASGIApp) -> AsyncIterator[Client]:
     """The application on a free port of loopback."""
     # With its protocol named, small answers are sent at once.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)

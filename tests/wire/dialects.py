@@ -29,12 +29,18 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer of the model; `more` are further blocks of text, which only Anthropic has."""
+    """An answer of the model.
+
+    `more` are further blocks of text, which only Anthropic has; `thinking` comes first, signed or
+    encrypted, and not in Chat Completions.
+    """
 
     text: str = "- noted"
     ending: Ending = "complete"
     calls: tuple[Call, ...] = ()
     more: tuple[str, ...] = ()
+    thinking: str = ""
+    id: str = "1"
 
 
 class Dialect(Protocol):
@@ -84,11 +90,12 @@ class Anthropic:
 
     def response(self, body: Body, reply: Reply) -> Body:
         return {
-            "id": "msg_1",
+            "id": f"msg_{reply.id}",
             "type": "message",
             "role": "assistant",
             "model": body["model"],
             "content": [
+                *([_thinking(reply.thinking)] if reply.thinking else ()),
                 *({"type": "text", "text": text} for text in (reply.text, *reply.more) if text),
                 *(_tool_use(call) for call in reply.calls),
             ],
@@ -108,7 +115,10 @@ class Anthropic:
         ended = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
         events: list[Body] = [{"type": "message_start", "message": started}]
         texts = [text for text in (reply.text, *reply.more) if text]
-        for index, text in enumerate(texts):
+        first = len(whole["content"]) - len(texts) - len(reply.calls)
+        if first:
+            events += _thinking_events(whole["content"][0])
+        for index, text in enumerate(texts, first):
             empty = {"type": "text", "text": ""}
             events.append({"type": "content_block_start", "index": index, "content_block": empty})
             events += [
@@ -120,7 +130,7 @@ class Anthropic:
                 for piece in _pieces(text)
             ]
             events.append({"type": "content_block_stop", "index": index})
-        for index, call in enumerate(reply.calls, len(texts)):
+        for index, call in enumerate(reply.calls, first + len(texts)):
             events += _tool_use_events(index, call)
         output = {"output_tokens": whole["usage"]["output_tokens"]}
         events.append({"type": "message_delta", "delta": ended, "usage": output})
@@ -182,13 +192,13 @@ class OpenAI:
     def response(self, body: Body, reply: Reply) -> Body:
         message: Body = {"role": "assistant", **self._content(reply)}
         return {
-            **self._frame(body, "chat.completion"),
+            **self._frame(body, "chat.completion", reply),
             "choices": [{"index": 0, "message": message, "finish_reason": self._reason(reply)}],
             "usage": self._usage(body, reply),
         }
 
     def events(self, body: Body, reply: Reply) -> list[str]:
-        frame = self._frame(body, "chat.completion.chunk")
+        frame = self._frame(body, "chat.completion.chunk", reply)
         field = "refusal" if reply.ending == "refusal" else "content"
         deltas: list[Body] = [{"role": "assistant", "content": ""}]
         deltas += [{field: piece} for piece in _pieces(reply.text)]
@@ -218,8 +228,13 @@ class OpenAI:
             content["tool_calls"] = [_tool_call(call) for call in reply.calls]
         return content
 
-    def _frame(self, body: Body, kind: str) -> Body:
-        return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": body["model"]}
+    def _frame(self, body: Body, kind: str, reply: Reply) -> Body:
+        return {
+            "id": f"chatcmpl-{reply.id}",
+            "object": kind,
+            "created": 1,
+            "model": body["model"],
+        }
 
     def _usage(self, body: Body, reply: Reply) -> Body:
         words = [word for block in _blocks(body) for word in _text(block).split()]
@@ -251,7 +266,8 @@ class OpenAIResponses(OpenAI):
     def response(self, body: Body, reply: Reply) -> Body:
         text = {"type": "output_text", "text": reply.text, "annotations": []}
         said = {"type": "message", "role": "assistant", "status": "completed", "content": [text]}
-        output: list[Body] = [{"id": "msg_1", **said}] if reply.text else []
+        output: list[Body] = [_reasoning(reply)] if reply.thinking else []
+        output += [{"id": f"msg_{reply.id}", **said}] if reply.text else []
         output += [_function_call(call) for call in reply.calls]
         words = _words(json.dumps(body["input"]))
         usage = {
@@ -261,11 +277,16 @@ class OpenAIResponses(OpenAI):
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": words + _words(reply.text),
         }
-        return {**self._started(body), "status": "completed", "output": output, "usage": usage}
+        return {
+            **self._started(body, reply),
+            "status": "completed",
+            "output": output,
+            "usage": usage,
+        }
 
     def events(self, body: Body, reply: Reply) -> list[str]:
         whole = self.response(body, reply)
-        events: list[Body] = [{"type": "response.created", "response": self._started(body)}]
+        events: list[Body] = [{"type": "response.created", "response": self._started(body, reply)}]
         for index, item in enumerate(whole["output"]):
             place = {"output_index": index, "item_id": item["id"]}
             empty = {**item, "status": "in_progress"}
@@ -292,9 +313,9 @@ class OpenAIResponses(OpenAI):
             for number, event in enumerate(events)
         ]
 
-    def _started(self, body: Body) -> Body:
+    def _started(self, body: Body, reply: Reply) -> Body:
         return {
-            "id": "resp_1",
+            "id": f"resp_{reply.id}",
             "object": "response",
             "created_at": 1,
             "status": "in_progress",
@@ -342,6 +363,31 @@ def _content_blocks(content: str | list[Body] | None) -> list[Body]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return content or []
+
+
+def _thinking(text: str) -> Body:
+    return {"type": "thinking", "thinking": text, "signature": f"signed {text}"}
+
+
+def _thinking_events(block: Body) -> list[Body]:
+    start = {**block, "thinking": "", "signature": ""}
+    deltas = [{"type": "thinking_delta", "thinking": text} for text in _pieces(block["thinking"])]
+    deltas.append({"type": "signature_delta", "signature": block["signature"]})
+    return [
+        {"type": "content_block_start", "index": 0, "content_block": start},
+        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": 0},
+    ]
+
+
+def _reasoning(reply: Reply) -> Body:
+    sealed = f"sealed {reply.thinking}"
+    return {
+        "type": "reasoning",
+        "id": f"rs_{reply.id}",
+        "summary": [],
+        "encrypted_content": sealed,
+    }
 
 
 def _tool_use(call: Call) -> Body:

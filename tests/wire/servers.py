@@ -32,6 +32,7 @@ class Received:
     headers: dict[str, str]
     body: Body
     raw: bytes = b""
+    method: str = "POST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,8 @@ class ModelServer:
         dialect = self._dialects.get(request.path)
         if dialect is None:
             return _send(writer, 404, {"error": {"message": f"no such path {request.path}"}})
+        if request.method != "POST":
+            return _send(writer, 405, dialect.error("method", "use POST"), {"allow": "POST"})
         try:
             problem = dialect.problem(request.body)
         except (TypeError, LookupError, AttributeError):
@@ -321,8 +324,9 @@ async def _read(reader: asyncio.StreamReader) -> Received:
         name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
     }
     raw = await reader.readexactly(int(headers.get("content-length", "0")))
-    path = first.split(" ")[1].partition("?")[0]
-    return Received(path=path, headers=headers, body=_body(raw), raw=raw)
+    method, target, _ = first.split(" ")
+    path = target.partition("?")[0]
+    return Received(path=path, headers=headers, body=_body(raw), raw=raw, method=method)
 
 
 def _body(raw: bytes) -> Body:

@@ -12,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    StrictBool,
 )
 
 from remanence.context.context import ContextStats, Omitted
@@ -139,7 +140,7 @@ class ChatBody(_Body):
         examples=[{"role": "user", "content": "Which gate?", "id": "m-7"}],
     )
     format: MessageFormat = "openai"
-    stream: bool = Field(default=False, description="Answer as server-sent events.")
+    stream: StrictBool = Field(default=False, description="Answer as server-sent events.")
     user: str | None = Field(default=None, description="The user of the conversation.")
     tenant: str | None = Field(
         default=None, description="The tenant; by default `default`, or that of the key."

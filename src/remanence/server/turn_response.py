@@ -25,10 +25,6 @@ from remanence.http.documents import (
 from remanence.server.disconnect import wait_for_disconnect
 from remanence.server.problems import document, response_to
 
-STREAM_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {  # FastAPI's type
-    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
-}
-
 KEEP_ALIVE_SECONDS: Final = 10.0
 """Proxies close a connection that is silent for longer, often after 30 or 60 seconds."""
 
@@ -39,6 +35,19 @@ STREAM_HEADERS: Final = {
     "content-type": "text/event-stream; charset=utf-8",
     "x-accel-buffering": "no",
 }
+
+
+def stream_of(*names: str) -> dict[int | str, dict[str, Any]]:  # FastAPI's type
+    """Return the declaration of server-sent events of these names."""
+    event = {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string"},
+            "event": {"type": "string", "enum": [*names]},
+            "data": {"type": "string", "contentMediaType": "application/json"},
+        },
+    }
+    return {200: {"content": {"text/event-stream": {"itemSchema": event}}}}
 
 
 class _Left:

@@ -1,6 +1,7 @@
 """A turn with a model that has the conversation's memory."""
 
 from collections.abc import AsyncGenerator
+from typing import Final
 
 from fastapi import APIRouter, Request
 
@@ -10,13 +11,15 @@ from remanence.http.documents import ChatBody, ReplyDocument
 from remanence.server.chats import Chats
 from remanence.server.messages import IdempotencyKey, read_message
 from remanence.server.routes import OpenMemory, allowed_tenant, new_conversation_id
-from remanence.server.turn_response import STREAM_RESPONSES, TurnResponse
+from remanence.server.turn_response import TurnResponse, stream_of
 from remanence.types import Message
 
 router = APIRouter(tags=["chat"])
 
+_EVENTS: Final = stream_of("text", "tool_call", "tool_result", "done", "error")
 
-@router.post("/v1/chat", response_model=ReplyDocument, responses=STREAM_RESPONSES)
+
+@router.post("/v1/chat", response_model=ReplyDocument, responses=_EVENTS)
 async def chat_anew(
     request: Request, memory: OpenMemory, body: ChatBody, key: IdempotencyKey = None
 ) -> TurnResponse:
@@ -24,9 +27,7 @@ async def chat_anew(
     return _turn(request, new_conversation_id(memory, key), body, key)
 
 
-@router.post(
-    "/v1/conversations/{id}/chat", response_model=ReplyDocument, responses=STREAM_RESPONSES
-)
+@router.post("/v1/conversations/{id}/chat", response_model=ReplyDocument, responses=_EVENTS)
 async def chat(
     request: Request,
     id: str,  # noqa: A002 - the name in the path

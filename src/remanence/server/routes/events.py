@@ -14,13 +14,13 @@ from remanence.errors import RemanenceError
 from remanence.events import POLL_SECONDS
 from remanence.server.event_json import encode_event
 from remanence.server.routes import OpenMemory, Tenant, is_still_allowed
-from remanence.server.turn_response import KEEP_ALIVE, STREAM_HEADERS, STREAM_RESPONSES
-from remanence.types import EventPage, EventType
+from remanence.server.turn_response import KEEP_ALIVE, STREAM_HEADERS, stream_of
+from remanence.types import EVENT_TYPES, EventPage, EventType
 
 router = APIRouter(tags=["events"])
 
 
-@router.get("/v1/events", response_class=StreamingResponse, responses=STREAM_RESPONSES)
+@router.get("/v1/events", response_class=StreamingResponse, responses=stream_of(*EVENT_TYPES))
 async def follow_events(
     request: Request,
     memory: OpenMemory,

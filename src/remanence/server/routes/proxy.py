@@ -1,12 +1,15 @@
 """Drop-in proxies: the paths of a provider, with the memory of the conversation."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
+from remanence.server.problems import DECLARED
 from remanence.server.proxy.anthropic import AnthropicMessages
 from remanence.server.proxy.forwarding import Forwarder
+from remanence.server.proxy.naming import CONVERSATION, MEMORY, USER
 from remanence.server.proxy.openai import OpenAIChat
 from remanence.server.proxy.responses import OpenAIResponses
 
@@ -17,22 +20,57 @@ _CHAT: Final = OpenAIChat()
 _RESPONSES: Final = OpenAIResponses()
 _ANTHROPIC: Final = AnthropicMessages()
 
+_OBJECT: Final = {"application/json": {"schema": {"type": "object"}}}
+_RELAYED: Final[dict[int | str, dict[str, Any]]] = {  # FastAPI's type
+    200: {"description": "The provider's.", "content": {**_OBJECT, "text/event-stream": {}}},
+    **{
+        status: {
+            "description": f"The provider's, or {own['description']}",
+            "content": {**_OBJECT, **own["content"]},
+        }
+        for status, own in DECLARED.items()
+    },
+}
+"""Responses of a provider, and problems of our own."""
 
-@router.post("/openai/v1/chat/completions")
+_HEADERS: Final = {
+    CONVERSATION: "The name of the conversation.",
+    USER: "The user of the conversation, if it has one.",
+    MEMORY: "`off` leaves the memory out.",
+}
+
+
+def _turn(**example: object) -> Mapping[str, Any]:  # as FastAPI takes a route
+    """Return the declaration of a turn; a provider decides about the fields of its body."""
+    headers = [
+        {"name": name, "in": "header", "description": about, "schema": {"type": "string"}}
+        for name, about in _HEADERS.items()
+    ]
+    body = {"application/json": {"schema": {"type": "object"}, "example": example}}
+    extra = {"parameters": headers, "requestBody": {"required": True, "content": body}}
+    return {"responses": _RELAYED, "openapi_extra": extra}
+
+
+_SAID: Final = [{"role": "user", "content": "Which gate?"}]
+
+
+@router.post("/openai/v1/chat/completions", **_turn(model="gpt-5", messages=_SAID))
 async def chat_completions(request: Request) -> Response:
     """OpenAI's Chat Completions; a header such as `X-Remanence-Conversation` names the tape."""
     forwarder: Forwarder = request.app.state.openai
     return await forwarder.forward(request, "v1/chat/completions", _CHAT)
 
 
-@router.post("/openai/v1/responses")
+@router.post("/openai/v1/responses", **_turn(model="gpt-5", input=_SAID))
 async def responses(request: Request) -> Response:
     """OpenAI's Responses, where the input is the whole conversation."""
     forwarder: Forwarder = request.app.state.openai
     return await forwarder.forward(request, "v1/responses", _RESPONSES)
 
 
-@router.post("/anthropic/v1/messages")
+@router.post(
+    "/anthropic/v1/messages", **_turn(model="claude-haiku-4-5", max_tokens=900, messages=_SAID)
+)
 async def messages(request: Request) -> Response:
     """Anthropic's Messages; a header such as `X-Remanence-Conversation` names the tape."""
     forwarder: Forwarder = request.app.state.anthropic
