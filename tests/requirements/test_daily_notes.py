@@ -34,13 +34,13 @@ CRASH = Path(__file__).with_name("daily_crash.py")
 
 @asynccontextmanager
 async def opened(
-    directory: Path, clock: FixedClock, *, workers: int = 0, **changes: Any
+    directory: Path, clock: FixedClock, *, workers: int = 0, keep_days: int = 2, **changes: Any
 ) -> AsyncIterator[Memory]:
     settings = Settings(
         url="sqlite:///:memory:",
         workers=workers,
         daily_directory=str(directory),
-        daily_keep_days=2,
+        daily_keep_days=keep_days,
     )
     async with Memory.open(settings=settings, clock=clock, **changes) as memory:
         yield memory
@@ -275,6 +275,15 @@ async def test_an_open_memory_consolidates_what_became_old_while_it_was_closed(
     async with opened(tmp_path, clock, workers=1), asyncio.timeout(60):
         while [len(names(archive)) for archive in archives] != [3, 1]:  # noqa: ASYNC110 - files do not tell
             await asyncio.sleep(0.01)
+
+
+async def test_more_days_than_the_calendar_has_keep_every_day(tmp_path: Path) -> None:
+    clock = FixedClock(MONDAY)
+    async with opened(tmp_path, clock, keep_days=10**10) as memory:
+        await write_days(memory, clock, 3)
+        [done] = await memory.consolidate(user="ana")
+
+    assert done.days == ()
 
 
 @pytest.mark.req("Z-55")

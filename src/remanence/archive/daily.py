@@ -206,7 +206,8 @@ class DailyNotes:
     @in_thread
     def _look(self, folder: Path) -> tuple[daily_notes.Signature, tuple[date, ...]]:
         """Return the signature of a memory file, and the old days beside it."""
-        first_kept = self.clock.now().date() - timedelta(days=self.keep_days - 1)
+        today = self.clock.now().date()
+        first_kept = today - timedelta(days=min(self.keep_days, today.toordinal()) - 1)
         return _read_memory(folder).signature, tuple(_days(folder, before=first_kept))
 
     async def _consolidate_day(self, folder: Path, day: date, user: str, tenant: str) -> int:

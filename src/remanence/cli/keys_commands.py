@@ -31,7 +31,9 @@ async def create(
         list[str] | None,
         typer.Option(help="What it may do; may be repeated. By default read and write."),
     ] = None,
-    days: Annotated[int | None, typer.Option(min=1, help="After so many days it expires.")] = None,
+    days: Annotated[
+        int | None, typer.Option(min=1, max=36_500, help="After so many days it expires.")
+    ] = None,
     db: Database = None,
     tenant: Tenant = "default",
 ) -> None:

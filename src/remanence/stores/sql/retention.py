@@ -139,4 +139,5 @@ def _select(
     last = keep.last or (1 if rows is _LOG else None)
     if last is None:
         return rows.oldest + rows.order, (*of, limit, cutoff)
-    return rows.oldest + rows.spare + rows.order, (*of, *of, last, limit, cutoff)
+    spared = min(last, NO_LIMIT)
+    return rows.oldest + rows.spare + rows.order, (*of, *of, spared, limit, cutoff)

@@ -77,13 +77,13 @@ class RetentionContract(Handles):
         assert (await store.prune([state], both, at=after(35), limit=100)).superseded == 2
         assert (await store.prune([state], both, at=after(900), limit=100)).superseded == 0
 
-    async def test_more_days_than_the_calendar_has_keep_everything(self, store: Store) -> None:
+    async def test_days_and_rows_beyond_all_bounds_keep_everything(self, store: Store) -> None:
         state = await condense_twice(store)
-        keep = Keep(days=10**12)
-        rules = Retention(superseded=keep, log=keep, usage=keep, vectors=keep)
+        for keep in (Keep(days=10**12), Keep(last=10**30)):
+            rules = Retention(superseded=keep, log=keep, usage=keep, vectors=keep)
 
-        assert await store.prune([state], rules, at=after(900), limit=100) == Pruned()
-        assert await store.prune_usage(rules, at=after(900), limit=100) == 0
+            assert await store.prune([state], rules, at=after(900), limit=100) == Pruned()
+            assert await store.prune_usage(rules, at=after(900), limit=100) == 0
 
     async def test_the_log_keeps_its_newest_entries(self, store: Store) -> None:
         state = await condense_twice(store)
