@@ -73,6 +73,21 @@ def test_a_second_file_of_a_conversation_follows_the_first(
     assert contents(cli, url, "a") == ["yes", "in may", "yes", "in june"]
 
 
+def test_files_of_one_name_in_two_folders_are_two_imports(
+    cli: Cli, tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("may", "june", "may"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        lines = said("a", "yes"), said("a", f"in {folder}")
+        write(Path("history.jsonl"), *lines)
+        for file in ("history.jsonl", tmp_path / folder / "history.jsonl"):
+            run = cli("import", file, "--db", url, "--no-observe")
+            assert run.returncode == 0, run.stderr
+
+    assert contents(cli, url, "a") == ["yes", "in may", "yes", "in june"]
+
+
 def test_a_line_may_be_a_conversation_with_its_user_and_time(
     cli: Cli, tmp_path: Path, url: str
 ) -> None:

@@ -1,7 +1,10 @@
 """Histories of many conversations: a stream of messages, each with the name of its conversation."""
 
+import hashlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from remanence.cli.transcript_lines import Record, quote, records
@@ -14,6 +17,13 @@ ID_PREFIX: Final = "import:"
 
 _CHUNK_MESSAGES: Final = 1_000
 _CHUNK_CHARACTERS: Final = 4_000_000
+
+
+def source_of(file: Path) -> str:
+    """Return a file's name with a digest of its whole path; that of a pipe is its name alone."""
+    if not file.is_file():
+        return file.name
+    return f"{file.name} {hashlib.sha256(os.fsencode(file.resolve())).hexdigest()[:12]}"
 
 
 class HistoryMessage(NamedTuple):
@@ -29,10 +39,12 @@ class HistoryMessage(NamedTuple):
 class HistoryReader:
     """Reads JSON Lines of messages; keys of a message win over those of the objects around it.
 
-    `conversation` and `tenant` are for messages that name none.
+    `conversation` and `tenant` are for messages that name none; `name` is for errors, `source` for
+    the ids of messages without one.
     """
 
     name: str
+    source: str
     tenant: str
     conversation: str | None
     max_message_bytes: int
@@ -59,7 +71,7 @@ class HistoryReader:
             yield chunk
 
     def _read(self, record: Record) -> HistoryMessage:
-        own = record.value.get("id") or f"{ID_PREFIX}{self.name}, {record.place}"
+        own = record.value.get("id") or f"{ID_PREFIX}{self.source}, {record.place}"
         message, _ = read_message(record, str(own))
         check_message(message, max_bytes=self.max_message_bytes)
         conversation = _text(record, "conversation") or self.conversation

@@ -14,7 +14,7 @@ from typing import Annotated, BinaryIO, Final
 import typer
 
 from remanence.cli import FAILED, output
-from remanence.cli.histories import HistoryMessage, HistoryReader
+from remanence.cli.histories import HistoryMessage, HistoryReader, source_of
 from remanence.cli.options import AsJson, Database
 from remanence.cli.settings import load
 from remanence.cli.transcripts import open_lines
@@ -58,6 +58,7 @@ async def run(
     settings = load(url=db).settings
     reader = HistoryReader(
         name=file.name,
+        source=source_of(file),
         tenant=tenant,
         conversation=conversation,
         max_message_bytes=policy_of(settings).max_message_bytes,
