@@ -113,10 +113,10 @@ class SQLStore(ABC):
 
         def delete(connection: Connection) -> bool:
             deleted = self._delete(connection, ref)
-            if deleted is not None:
-                data = {"conversations": 1}  # under its user, so that `forget_user` erases it, too
-                events_sql.add(connection, "forgotten", now, data, about=ref, user=deleted.user)
-            return deleted is not None
+            if deleted:
+                data = {"conversations": 1}
+                events_sql.add(connection, "forgotten", now, data, about=ref)
+            return deleted
 
         return await self._write(delete)
 
@@ -136,13 +136,13 @@ class SQLStore(ABC):
 
         await self._write(forget)
 
-    def _delete(self, connection: Connection, ref: ConversationRef) -> tape.Deleted | None:
-        deleted = tape.delete(connection, ref)
-        if deleted is not None:
+    def _delete(self, connection: Connection, ref: ConversationRef) -> bool:
+        key = tape.delete(connection, ref)
+        if key is not None:
             facts_sql.erase_of_conversation(connection, ref)
-            self._remove_words(connection, deleted.key)
+            self._remove_words(connection, key)
             events_sql.forget_conversation(connection, ref)
-        return deleted
+        return key is not None
 
     async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
         now = self._clock.now()

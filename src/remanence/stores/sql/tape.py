@@ -235,18 +235,11 @@ def conversations_of(connection: Connection, owner: Owner) -> list[ConversationR
     return [ConversationRef(*row) for row in rows]
 
 
-class Deleted(NamedTuple):
-    """The key of a deleted conversation, and its user."""
-
-    key: int
-    user: str | None
-
-
-def delete(connection: Connection, ref: ConversationRef) -> Deleted | None:
-    """Delete a conversation, if it exists, and all that refers to it."""
+def delete(connection: Connection, ref: ConversationRef) -> int | None:
+    """Delete a conversation and all that refers to it; return its key, if it existed."""
     connection.lock(ref)
     connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ?", ref)  # nothing is added now
     row = connection.execute(
-        'DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key, "user"', ref
+        "DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key", ref
     ).fetchone()
-    return Deleted(*row) if row else None
+    return row[0] if row else None
