@@ -24,6 +24,7 @@ from benchmarks import (
     stalls,
     statements,
     turns,
+    vectors,
     workers,
 )
 from benchmarks.hostile import SHAPES
@@ -43,6 +44,7 @@ def sections(*, full: bool) -> dict[str, Measure]:
         ),
         "workers": workers.measure,
         "many": lambda: many.measure(full=full),
+        "vectors": vectors.measure,
         "simulation": simulation.measure,
         "proxy": proxy.measure,
         "prompt_cost": prompt_cost.measure,

@@ -11,6 +11,7 @@ from remanence.clock import Clock, SystemClock
 from remanence.errors import StoreUnavailable
 from remanence.stores import migrate
 from remanence.stores.postgres.errors import translate_error
+from remanence.stores.postgres.pgvector import use_if_cheap
 from remanence.stores.postgres.server import begin, database_name, require_server
 from remanence.stores.postgres.store import PostgresStore
 from remanence.stores.rows import encode_instant
@@ -40,6 +41,7 @@ def _open(url: str, clock: Clock, *, size: int, read_only: bool) -> PostgresStor
                 if isinstance(clock, SystemClock):
                     begin(connection, clock)
                 _migrate(connection, name, clock)
+                use_if_cheap(connection)
         pool = ConnectionPool(
             url, min_size=1, max_size=size, open=True, timeout=30, configure=_limit_transactions
         )

@@ -78,6 +78,13 @@ _REMEDIES: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
     ),
     ((errors.InvalidSchemaName,), "create the schema, or name another one in search_path"),
     ((errors.UndefinedObject,), "have an administrator install it: CREATE EXTENSION ..."),
+    (
+        (errors.UndefinedFile,),
+        (
+            "install pgvector on the server, or have vectors compared in Python: DROP FUNCTION "
+            "remanence_similarity, remanence_embedding CASCADE"
+        ),
+    ),
     ((errors.TooManyConnections,), _FEWER_CONNECTIONS),
     ((errors.DiskFull,), "nothing was written: free space on the server and try again"),
     ((errors.ReadOnlySqlTransaction,), "the server is a replica: name the primary"),

@@ -13,6 +13,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from remanence.clock import Clock, SystemClock
 from remanence.errors import Closed, StoreUnavailable
+from remanence.stores.postgres import pgvector
 from remanence.stores.postgres.check import write_problems
 from remanence.stores.postgres.connection import Connection
 from remanence.stores.postgres.errors import RETRIED, reason, translate_error
@@ -77,9 +78,13 @@ class PostgresStore(SQLStore):
     search = read_method(search.find)
     table_sizes = read_method(_table_sizes)
     next_vector_task = write_method(_next_vector_task)
+    nearest = read_method(pgvector.nearest)
+    nearest_facts = read_method(pgvector.nearest_facts)
 
     async def check(self) -> tuple[Problem, ...]:
-        found = await self._read(lambda connection: tuple(inconsistencies(connection)))
+        found = await self._read(
+            lambda connection: (*inconsistencies(connection), *pgvector.problems(connection))
+        )
         return (*found, *await self._in_thread(self._write_problems))
 
     async def scrub(self) -> None:

@@ -33,21 +33,21 @@ def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[floa
                 "INSERT INTO fact_vectors (fact, model, vector) "
                 "SELECT key, ?, ? FROM facts WHERE key = ? AND valid_to IS NULL "
                 "ON CONFLICT (fact, model) DO UPDATE SET vector = excluded.vector",
-                (task.model, _blob(vector), item.key),
+                (task.model, encode_vector(vector), item.key),
             )
         elif item.key > 0:
             connection.execute(
                 "INSERT INTO vectors (item, model, conversation, vector) "
                 "SELECT key, ?, conversation, ? FROM messages WHERE key = ? AND kind = 'message' "
                 "ON CONFLICT (item, model) DO UPDATE SET vector = excluded.vector",
-                (task.model, _blob(vector), item.key),
+                (task.model, encode_vector(vector), item.key),
             )
         else:
             connection.execute(
                 "INSERT INTO vectors (item, model, conversation, vector) "
                 "SELECT ?, ?, conversation, ? FROM segments WHERE key = ? AND superseded IS NULL "
                 "ON CONFLICT (item, model) DO UPDATE SET vector = excluded.vector",
-                (item.key, task.model, _blob(vector), -item.key // MAX_NOTES),
+                (item.key, task.model, encode_vector(vector), -item.key // MAX_NOTES),
             )
     connection.execute(
         "INSERT INTO vector_cursors (model, subject, cursor) VALUES (?, ?, ?) "
@@ -112,13 +112,13 @@ def _rank(rows: Sequence[Row], vector: Sequence[float]) -> Iterator[tuple[int, f
     except ModuleNotFoundError as error:
         raise MissingExtra("vectors", error.name or "numpy") from error
     floats = numpy.frombuffer(b"".join(value for _, value in rows), dtype="<f4")
-    query = numpy.frombuffer(_blob(vector), dtype="<f4")
+    query = numpy.frombuffer(encode_vector(vector), dtype="<f4")
     scores = floats.reshape(-1, len(vector)) @ query
-    for place in numpy.argsort(-scores, kind="stable"):
+    for place in numpy.lexsort(([key for key, _ in rows], -scores)):
         yield rows[place][0], float(scores[place])
 
 
-def _blob(vector: Sequence[float]) -> bytes:
+def encode_vector(vector: Sequence[float]) -> bytes:
     """Return the vector scaled to length 1, as stored."""
     length = sqrt(sum(value * value for value in vector)) or 1.0
     values = array("f", [value / length for value in vector])
