@@ -55,7 +55,7 @@ async def _measure() -> tuple[list[float], list[float], tuple[float, float]]:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         provider = await stack.enter_async_context(_process("-m", "benchmarks.proxy"))
         options = ("--db", f"sqlite:///{folder}/memory.db", "--port", "0", "--openai-url", provider)
-        proxy = await stack.enter_async_context(_process("-m", "remanence.cli", "serve", *options))
+        proxy = await stack.enter_async_context(_process("-m", "remanence", "serve", *options))
         http = await stack.enter_async_context(httpx2.AsyncClient(timeout=60, trust_env=False))
         urls = (f"{provider}/v1/chat/completions", f"{proxy}/openai/v1/chat/completions")
         await _talk(http, urls, "warm")

@@ -45,7 +45,7 @@ def history(messages: int) -> list[str]:
 async def begin(url: str, lines: list[str], *, ends: bool) -> Process:
     """Start the command on *lines*; without an end of them it waits for more."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "remanence.cli", "import", "-", "--db", url),
+        *(sys.executable, "-m", "remanence", "import", "-", "--db", url),
         stdin=PIPE,
         stdout=DEVNULL,
         stderr=DEVNULL,

@@ -46,7 +46,7 @@ def parsed(run: CompletedProcess[str]) -> Any:  # JSON is of many types
 @pytest.fixture(scope="module")
 def demo() -> Any:  # JSON is of many types
     """What `demo --json` prints, run as a user runs it."""
-    command = [sys.executable, "-m", "remanence.cli", "demo", "--json"]
+    command = [sys.executable, "-m", "remanence", "demo", "--json"]
     run = subprocess.run(command, capture_output=True, check=True, text=True)
     assert run.stderr == ""
     return json.loads(run.stdout)
@@ -428,7 +428,7 @@ def test_notes_of_nobody_are_a_failure(
 
 
 def test_a_failure_is_one_line_and_with_debug_also_a_traceback(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "remanence.cli"]
+    command = [sys.executable, "-m", "remanence"]
     doctor = ["doctor", "--db", "sqlite:///none.db"]
 
     plain, debug = (
@@ -452,7 +452,7 @@ def test_the_tape_is_drawn_in_ascii_where_the_terminal_has_no_more(
     database: str, tmp_path: Path
 ) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "NO_COLOR": "1"}
-    command = [sys.executable, "-m", "remanence.cli", "inspect", "trip", "--db", database]
+    command = [sys.executable, "-m", "remanence", "inspect", "trip", "--db", database]
 
     run = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path, env=environment)
 
@@ -463,7 +463,7 @@ def test_the_tape_is_drawn_in_ascii_where_the_terminal_has_no_more(
 
 
 def test_output_that_nobody_reads_is_no_error_message(database: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "remanence.cli", "inspect", "trip", "--db", database]
+    command = [sys.executable, "-m", "remanence", "inspect", "trip", "--db", database]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -591,7 +591,7 @@ def test_facts_of_a_user_are_listed_and_found(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_delete_erases_a_conversation_only_when_somebody_said_yes(cli: Cli, database: str) -> None:
-    command = [sys.executable, "-m", "remanence.cli", "delete", "trip", "--db", database]
+    command = [sys.executable, "-m", "remanence", "delete", "trip", "--db", database]
     refused = subprocess.run(command, check=False, input="no\n", capture_output=True, text=True)
     kept = parsed(cli("inspect", "--db", database, "--json"))["conversations"]
     done = cli("delete", "trip", "--yes", "--db", database)

@@ -33,7 +33,7 @@ def database(postgres: str) -> Iterator[str]:
 async def worker(database: str, *options: str) -> AsyncIterator[tuple[Process, str]]:
     """Yield a worker and the last line that it prints before it is at work."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "remanence.cli", "worker", "--db", database, *options),
+        *(sys.executable, "-m", "remanence", "worker", "--db", database, *options),
         env={**os.environ, "COLUMNS": "500", "REMANENCE_POLICY__OBSERVE_TOKENS": "100"},
         stdout=PIPE,
     )

@@ -37,7 +37,7 @@ class Service:
 async def service(directory: Path, *options: str, **variables: str) -> AsyncIterator[Service]:
     """A server in *directory* on a free port; it is killed where it has not ended by itself."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "remanence.cli", "serve", "--port", "0"),
+        *(sys.executable, "-m", "remanence", "serve", "--port", "0"),
         *("--db", "sqlite:///memory.db", *options),
         cwd=directory,
         env={**os.environ, "OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY, **variables},

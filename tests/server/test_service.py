@@ -110,7 +110,7 @@ async def test_the_command_serves_until_it_is_asked_to_end(tmp_path: Path) -> No
     async with ModelServer().running() as models, asyncio.timeout(50):
         models.script(Reply("Gate B42."))
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "remanence.cli", "serve", "--port", "0"),
+            *(sys.executable, "-m", "remanence", "serve", "--port", "0"),
             *("--model", f"openai:mine@{models.url}/v1", "--db", "sqlite:///memory.db"),
             cwd=tmp_path,
             env={**os.environ, "OPENAI_API_KEY": "zz-test-0123456789abcdef"},
@@ -161,7 +161,7 @@ def test_an_address_for_others_is_refused_until_it_has_a_name_and_is_ours(
     tmp_path: Path, options: list[str], words: str
 ) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "remanence.cli", "serve", "--port", "0", *options],
+        [sys.executable, "-m", "remanence", "serve", "--port", "0", *options],
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -178,7 +178,7 @@ def test_a_port_that_is_taken_is_told_with_what_to_do(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = subprocess.run(
-            [sys.executable, "-m", "remanence.cli", "serve", "--port", str(port)],
+            [sys.executable, "-m", "remanence", "serve", "--port", str(port)],
             cwd=tmp_path,
             capture_output=True,
             text=True,

@@ -23,7 +23,7 @@ async def typed(
     """The command after some lines on its stdin."""
     arguments = ["chat", "--model", model, "--db", "sqlite:///memory.db", *options]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "remanence.cli", *arguments),
+        *(sys.executable, "-m", "remanence", *arguments),
         cwd=directory,
         env={**os.environ, "OPENAI_API_KEY": key},
         stdin=asyncio.subprocess.PIPE,

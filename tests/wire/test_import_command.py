@@ -32,7 +32,7 @@ async def run_import(directory: Path, server: ModelServer) -> tuple[int, dict[st
     )
     (directory / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "remanence.cli", "import", "history.jsonl", "--json"),
+        *(sys.executable, "-m", "remanence", "import", "history.jsonl", "--json"),
         cwd=directory,
         env={**os.environ, "OPENAI_API_KEY": KEY},
         stdout=asyncio.subprocess.PIPE,

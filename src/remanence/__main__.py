@@ -1,4 +1,4 @@
-"""`python -m remanence.cli`."""
+"""`python -m remanence`."""
 
 import sys
 
