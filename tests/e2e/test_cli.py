@@ -462,6 +462,19 @@ def test_the_tape_is_drawn_in_ascii_where_the_terminal_has_no_more(
     assert "\x1b" not in text
 
 
+def test_a_line_is_whole_where_no_terminal_wraps_it(
+    cli: Cli, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+
+    lines = cli("doctor", "--db", database).stdout.splitlines()
+    hits = cli("recall", "trip", "flight", "--db", database).stdout.splitlines()
+
+    assert any(line.startswith("(What is due") and line.endswith("lists them.)") for line in lines)
+    assert len(hits) > 1
+    assert all(hit.startswith(("kind", "note", "message")) for hit in hits)
+
+
 def test_output_that_nobody_reads_is_no_error_message(database: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "remanence", "inspect", "trip", "--db", database]
     with subprocess.Popen(

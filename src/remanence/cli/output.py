@@ -32,8 +32,9 @@ def console(*, width: int | None = None, stderr: bool = False) -> Console:
 
 
 def line(text: str = "", *, style: str | None = None) -> None:
-    """Print a paragraph, wrapped at the width of the terminal."""
-    console().print(Text(text), style=style)
+    """Print a paragraph, wrapped at the width of the terminal if there is one."""
+    terminal = console()
+    terminal.print(Text(text), style=style, soft_wrap=not terminal.is_terminal)
 
 
 def heading(text: str) -> None:
@@ -47,11 +48,12 @@ def table(rows: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> No
 
     A column is numeric if its name ends in `#`, long text if in `~`.
     """
+    terminal = console()
     shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), show_edge=False)
     cells = [[Text(_cell(value(row))) for value in columns.values()] for row in rows]
     needed = 0
     for place, column in enumerate(columns):
-        is_text, name = column.endswith("~"), column.rstrip("#~")
+        is_text, name = column.endswith("~") and terminal.is_terminal, column.rstrip("#~")
         widest = max((row[place].cell_len for row in cells), default=0)
         needed += max(min(widest, TEXT_WIDTH) if is_text else widest, len(name)) + 1
         shown.add_column(
@@ -63,7 +65,7 @@ def table(rows: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> No
     for row in cells:
         shown.add_row(*row)
     # Figures and ids are never cut or broken: a narrow terminal wraps the line instead.
-    console(width=max(needed, console().width)).print(shown)
+    console(width=max(needed, terminal.width)).print(shown)
 
 
 def draw(state: MemoryState) -> None:
