@@ -46,9 +46,18 @@ def test_messages_go_to_their_conversations_in_order(cli: Cli, tmp_path: Path, u
     run = cli("import", file, "--db", url, "--no-observe")
 
     assert run.returncode == 0, run.stderr
-    assert run.stdout.startswith("3,000 messages are on their tapes")
+    assert run.stdout.startswith("3,000 messages on tape")
     for name in "ab":
         assert contents(cli, url, name) == [f"{name}{number}" for number in range(1_500)]
+
+
+def test_one_message_is_one_message(cli: Cli, tmp_path: Path, url: str) -> None:
+    run = cli("import", write(tmp_path / "history.jsonl", said("a", "yes")), "--db", url)
+    shown = cli("inspect", "a", "--db", url)
+
+    assert run.stdout.startswith("1 message on tape")
+    assert "\n1 message, " in shown.stdout
+    assert "\nraw tail: 1 message from 1 on" in shown.stdout
 
 
 def test_a_second_run_adds_only_what_is_new(cli: Cli, tmp_path: Path, url: str) -> None:

@@ -16,6 +16,7 @@ import typer
 from remanence.cli import FAILED, output
 from remanence.cli.histories import HistoryMessage, HistoryReader, source_of
 from remanence.cli.options import AsJson, Database
+from remanence.cli.quantity import quantity
 from remanence.cli.settings import load
 from remanence.cli.transcripts import open_lines
 from remanence.errors import DuplicateMessage, InvalidMessage, MalformedTranscript, WrongUser
@@ -73,8 +74,8 @@ async def run(
     else:
         rate = imported.messages / imported.seconds if imported.seconds else 0
         output.line(
-            f"{imported.messages:,} messages are on their tapes ({rate:,.0f} a second); "
-            f"{imported.observed_tokens:,} tokens were observed for ${imported.cost_usd:.2f}"
+            f"{quantity(imported.messages, 'message')} on tape ({rate:,.0f} a second); "
+            f"{quantity(imported.observed_tokens, 'token')} observed for ${imported.cost_usd:.2f}"
         )
     if imported.waiting:
         output.warn(

@@ -14,6 +14,7 @@ from remanence.cli.documents import (
     stats_document,
 )
 from remanence.cli.options import AsJson, Database
+from remanence.cli.quantity import quantity
 from remanence.cli.replay import live_segments
 from remanence.cli.settings import Access, load, open_conversation, open_existing
 from remanence.conversation import Conversation
@@ -161,8 +162,8 @@ def _print_state(state: MemoryState, budgets: Sequence[BudgetState]) -> None:
     user = f", user {state.user}" if state.user else ""
     output.line(f"{state.ref.id} (tenant {state.ref.tenant}{user})", style="bold")
     output.line(
-        f"{state.last_seq:,} messages, {state.last_sum_tokens:,} tokens; "
-        f"{state.unobserved_tokens:,} tokens not yet observed"
+        f"{quantity(state.last_seq, 'message')}, {quantity(state.last_sum_tokens, 'token')}; "
+        f"{quantity(state.unobserved_tokens, 'token')} not yet observed"
     )
     output.line()
     output.draw(state)
@@ -172,8 +173,8 @@ def _print_state(state: MemoryState, budgets: Sequence[BudgetState]) -> None:
             f"{budget.spent_tokens:,} tokens spent ({budget.level})"
         )
     for failure in filter(None, (state.observe_failure, state.reflect_failure)):
-        left_out = f"was left out {failure.skips} times"
-        happened = left_out if failure.skips else f"failed {failure.failures} times"
+        left_out = f"was left out {quantity(failure.skips, 'time')}"
+        happened = left_out if failure.skips else f"failed {quantity(failure.failures, 'time')}"
         output.line(
             f"{failure.step} {happened}: {failure.reason}: "
             f"{failure.message}; next try at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC",

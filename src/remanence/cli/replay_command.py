@@ -13,6 +13,7 @@ from remanence.cli.documents import (
     stats_document,
 )
 from remanence.cli.options import Database, TranscriptFile
+from remanence.cli.quantity import quantity
 from remanence.cli.replay import MEMORY_URL, ReplayResult, replay, replay_policy
 from remanence.cli.settings import load
 from remanence.cli.transcripts import Transcript, open_transcript
@@ -98,7 +99,9 @@ def _document(replayed: ReplayResult) -> dict[str, object]:
 def _print_summary(transcript: Transcript, replayed: ReplayResult) -> None:
     stats = replayed.context.stats
     sessions = f" in {transcript.sessions} sessions" if transcript.sessions > 1 else ""
-    output.line(f"{transcript.name}: {transcript.messages:,} messages{sessions}", style="bold")
+    output.line(
+        f"{transcript.name}: {quantity(transcript.messages, 'message')}{sessions}", style="bold"
+    )
     output.line(
         f"{stats.history_tokens:,} tokens of history; the context has {stats.context_tokens:,} "
         f"({stats.context_tokens / max(1, stats.history_tokens):.0%})"

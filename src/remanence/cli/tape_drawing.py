@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from remanence.cli.quantity import quantity
 from remanence.types import MemoryState
 
 _ZONES = (
@@ -29,7 +30,8 @@ def draw_tape(state: MemoryState, *, width: int, plain: bool) -> tuple[str, ...]
             legend.append(f"{fill * 2} {meaning}: messages {start + 1}..{end}")
     raw = state.last_seq - state.tail_seq + 1
     legend.append(
-        f"raw tail: {raw} messages from {state.tail_seq} on, {state.tail_tokens:,} tokens"
+        f"raw tail: {quantity(raw, 'message')} from {state.tail_seq} on, "
+        f"{quantity(state.tail_tokens, 'token')}"
     )
     return (f"[{bar}]", *_cursor_lines(state, columns, "^" if plain else "▲"), "", *legend)
 

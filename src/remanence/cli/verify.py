@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from remanence.cli.quantity import quantity
 from remanence.context.context import Context
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import OPEN_TURN_FACTOR
@@ -59,6 +60,6 @@ def tail_problems(
         return
     why = f"; {state.last_error}" if state.last_error else ""
     yield (
-        f"it holds {state.tail_tokens:,} tokens in {len(tail)} messages, and tail_tokens is "
+        f"it holds {state.tail_tokens:,} tokens in {quantity(len(tail), 'message')}, and tail_tokens is "
         f"{policy.tail_tokens:,}{why}"
     )
