@@ -104,7 +104,9 @@ def test_forget_export_and_backup_work_in_the_shell(
     with blocking.Memory.open(db[1]) as memory:
         chat = memory.conversation("chat", user="ana")
         chat.append(
-            Message.user("My number is 8814-2207.", id="m1"), Message.user("Hello.", id="m2")
+            Message.user("My number is 8814-2207.", id="m1"),
+            Message.user("Hello.", id="m2"),
+            Message.user("Bye.", id="m3"),
         )
 
     assert main(["backup", str(tmp_path / "copy.db"), *db]) == 0
@@ -118,9 +120,12 @@ def test_forget_export_and_backup_work_in_the_shell(
     assert b"8814" not in (tmp_path / "memory.db").read_bytes()
     assert main(["export", "--user", "ana", *db]) == 0
     lines = [json.loads(line)["line"] for line in capsysbinary.readouterr().out.splitlines()]
-    assert lines[:4] == ["user", "conversation", "message", "message"]
+    assert lines[:5] == ["user", "conversation", "message", "message", "message"]
+    assert main(["forget", "chat", "--message", "m2", "--yes", "--verbose", *db]) == 0
+    assert capsysbinary.readouterr().out == b"forgotten:\nmessage m2 (chat, 2)\n"
     assert main(["forget", "--user", "ana", "--yes", *db]) == 0
-    assert capsysbinary.readouterr().out.startswith(b"forgotten:\nconversation chat\n")
+    summary = b"forgotten: 1 conversation, 1 message (--verbose lists them)\n"
+    assert capsysbinary.readouterr().out == summary
     assert main(["forget", *db]) == 2
     assert main(["forget", "chat", *db]) == 2
     assert main(["export", "chat", *db]) == 2

@@ -8,6 +8,7 @@ import typer
 
 from remanence.cli import FAILED, output
 from remanence.cli.options import AsJson, ConversationId, Database, Tenant
+from remanence.cli.quantity import quantity
 from remanence.cli.settings import load, open_conversation, open_existing
 from remanence.conversation import Conversation
 from remanence.settings import Settings
@@ -45,6 +46,7 @@ async def forget(
     message: Annotated[list[str] | None, typer.Option(help="The id of a message.")] = None,
     fact: Annotated[list[str] | None, typer.Option(help="The id of a fact.")] = None,
     query: Annotated[str | None, typer.Option(help="List matches, erase nothing.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="List all that was erased.")] = False,
     yes: Yes = False,
     db: Database = None,
     tenant: Tenant = "default",
@@ -75,8 +77,12 @@ async def forget(
                 texts = await _texts(chat, receipt)
     if as_json:
         output.write_json(dataclasses.asdict(receipt))
+    elif not (receipt.conversations or receipt.messages or receipt.facts):
+        output.line("nothing to forget was found")
+    elif receipt.erased and not verbose:
+        _print_counts(receipt)
     else:
-        _print(receipt, texts)
+        _print_places(receipt, texts)
     return 0
 
 
@@ -103,10 +109,23 @@ async def _texts(chat: Conversation, found: Receipt) -> dict[str, str]:
     return {each: f": {output.shorten(text, SHOWN)}" for each, text in texts.items()}
 
 
-def _print(receipt: Receipt, texts: Mapping[str, str]) -> None:
-    if not (receipt.conversations or receipt.messages or receipt.facts):
-        output.line("nothing to forget was found")
-    elif receipt.erased:
+def _print_counts(receipt: Receipt) -> None:
+    counts = {
+        "conversation": len(receipt.conversations),
+        "message": len(receipt.messages),
+        "segment": len(receipt.segments),
+        "fact": len(receipt.facts),
+        "vector": receipt.vectors,
+        "file": len(receipt.files),
+    }
+    some = ", ".join(quantity(number, noun) for noun, number in counts.items() if number)
+    output.line(f"forgotten: {some} (--verbose lists them)")
+    _warn_of_files(receipt)
+
+
+def _print_places(receipt: Receipt, texts: Mapping[str, str]) -> None:
+    """Print a line for each message, segment, fact and file."""
+    if receipt.erased:
         output.line("forgotten:")
     else:
         output.line("nothing is forgotten yet; name what should go by --message and --fact:")
@@ -121,5 +140,9 @@ def _print(receipt: Receipt, texts: Mapping[str, str]) -> None:
         output.line(f"fact {fact}{texts.get(fact, '')}")
     for file in receipt.files:
         output.line(f"changed {file}")
+    _warn_of_files(receipt)
+
+
+def _warn_of_files(receipt: Receipt) -> None:
     for file in receipt.still_in:
         output.warn(f"{file} has the text, and was left alone")
