@@ -110,6 +110,10 @@ def test_forget_export_and_backup_work_in_the_shell(
         )
 
     assert main(["backup", str(tmp_path / "copy.db"), *db]) == 0
+    capsysbinary.readouterr()
+    assert main(["backup", "sqlite:///copy.db"]) == 2
+    remedy = b"sqlite:///copy.db is the URL of a database: name the new file, and the database with"
+    assert remedy in b" ".join(capsysbinary.readouterr().err.split())
     assert main(["forget", "chat", "--query", "8814-2207", *db]) == 0
     assert b"message m1 (chat, 1): user: My number is 8814-2207." in capsysbinary.readouterr().out
     assert main(["forget", "chat", "--query", "passport", *db]) == 0

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from importlib import metadata
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
@@ -24,9 +23,14 @@ _STYLES = {"error": "red", "warning": "yellow", "info": None}
 
 
 async def backup(
-    *, file: Annotated[Path, typer.Argument(help="A new file.")], db: Database = None
+    *, file: Annotated[str, typer.Argument(help="A new file.")], db: Database = None
 ) -> None:
     """Copy the database to a new file while programs use it."""
+    if "://" in file:
+        raise typer.BadParameter(
+            f"{mask_password(file)} is the URL of a database: name the new file, and the database "
+            "with --db"
+        )
     async with open_existing(load(url=db).settings) as memory:
         await memory.backup(file)
     output.line(f"copied to {file}")
