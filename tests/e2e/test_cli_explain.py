@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -26,6 +28,13 @@ def file(tmp_path: Path) -> Path:
     path = tmp_path / "chat.json"
     path.write_text(json.dumps(MESSAGES))
     return path
+
+
+def test_a_transcript_may_come_from_stdin(cli: Cli, file: Path) -> None:
+    command = [sys.executable, "-m", "remanence", "explain", "-", "--json"]
+    run = subprocess.run(command, input=file.read_bytes(), capture_output=True, check=True)
+
+    assert json.loads(run.stdout) == json.loads(cli("explain", file, "--json").stdout)
 
 
 def test_explain_scores_every_sentence_but_those_of_the_system(cli: Cli, file: Path) -> None:

@@ -1,7 +1,6 @@
 """`remanence import`: histories of any length, put on their tapes and observed."""
 
 import asyncio
-import sys
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -88,9 +87,6 @@ async def run(
 @contextmanager
 def _open(file: Path) -> Iterator[tuple[BinaryIO, int | None]]:
     """Yield the lines of a file, or of stdin for `-`, and their bytes if they are known."""
-    if str(file) == "-":
-        yield sys.stdin.buffer, None
-        return
     with open_lines(file) as lines:
         yield lines, file.stat().st_size if file.is_file() else None
 

@@ -8,8 +8,21 @@ import typer
 from remanence.policy.presets import Preset
 
 ConversationId = Annotated[str, typer.Argument(help="Its id.")]
+STDIN = Path("-")
+
+
+def _require_file(path: Path) -> Path:
+    if path != STDIN and (path.is_dir() or not path.exists()):
+        raise typer.BadParameter(f"there is no file {str(path)!r}: name one, or - for stdin")
+    return path
+
+
 TranscriptFile = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help="A transcript, as JSON Lines or JSON.")
+    Path,
+    typer.Argument(
+        callback=_require_file,  # typer's own check takes `-` for a file
+        help="A transcript, as JSON Lines or JSON; - reads stdin.",
+    ),
 ]
 Database = Annotated[
     str | None,

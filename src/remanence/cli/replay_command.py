@@ -60,7 +60,7 @@ async def run(
     with output.progress(f"Replaying {transcript.name}", transcript.messages) as bar:
         replayed = await replay(
             transcript,
-            conversation or file.stem,
+            conversation or Path(transcript.name).stem,
             url=db or MEMORY_URL,
             settings=settings,
             policy=policy,

@@ -3,13 +3,15 @@
 The seq of a message is its 1-based position among the messages of the file.
 """
 
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from remanence.cli.options import STDIN
 from remanence.cli.transcript_lines import Record, quote, records
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.types import Message, TextPart, check_message
@@ -71,7 +73,7 @@ class Transcript:
     @property
     def name(self) -> str:
         """The file's name."""
-        return self.path.name
+        return "stdin" if self.path == STDIN else self.path.name
 
     def entries(self) -> Iterator[Entry]:
         """The messages, in order."""
@@ -100,7 +102,9 @@ def open_transcript(path: Path, *, max_message_bytes: int = MAX_MESSAGE_BYTES) -
         if entry.empty:
             empty.append(entry.place)
     if not count:
-        raise MalformedTranscript(f"{path.name} holds no message: write one as JSON on each line")
+        raise MalformedTranscript(
+            f"{transcript.name} holds no message: write one as JSON on each line"
+        )
     return replace(transcript, messages=count, sessions=sessions, empty_places=tuple(empty))
 
 
@@ -143,12 +147,14 @@ def read_message(record: Record, message_id: str) -> tuple[Message, bool]:
     return message.replace(id=message_id, name=name or None, created_at=at), empty
 
 
-def open_lines(path: Path) -> BinaryIO:
-    """Open a file for reading.
+def open_lines(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Open a file for reading, or stdin for `-`.
 
     Raises:
         MalformedTranscript: it cannot be read.
     """
+    if path == STDIN:
+        return nullcontext(sys.stdin.buffer)
     try:
         return path.open("rb")
     except OSError as error:
