@@ -19,7 +19,9 @@ async def export_user(runtime: Runtime, owner: Owner) -> AsyncGenerator[str, Non
         state = await runtime.store.state(ref)
         if state is None:
             continue
-        yield _line("conversation", {"id": ref.id, **dataclasses.asdict(state)})
+        fields = dataclasses.asdict(state)
+        del fields["key"]  # of a row, which would tell one tenant how many the others have
+        yield _line("conversation", {"id": ref.id, **fields})
         async for message in read_tape(runtime, ref):
             yield _line("message", {"conversation": ref.id, **_message(message)})
         for segment in await runtime.store.segments(ref, live=False):

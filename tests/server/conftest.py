@@ -92,18 +92,18 @@ def _event(block: str) -> tuple[str, dict[str, object]]:
 async def served(app: ASGIApp) -> AsyncIterator[Client]:
     """The application on a free port of loopback."""
     # With its protocol named, small answers are sent at once.
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.bind(("127.0.0.1", 0))
-    listening.listen()
-    server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="warning"))
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    async with asyncio.TaskGroup() as group:
-        group.create_task(server.serve(sockets=[listening]), name="server")
-        try:
-            async with httpx2.AsyncClient(base_url=url, timeout=60, trust_env=False) as http:
-                yield Client(http)
-        finally:
-            server.should_exit = True
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_level="warning"))
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        async with asyncio.TaskGroup() as group:
+            group.create_task(server.serve(sockets=[listening]), name="server")
+            try:
+                async with httpx2.AsyncClient(base_url=url, timeout=60, trust_env=False) as http:
+                    yield Client(http)
+            finally:
+                server.should_exit = True
 
 
 @pytest.fixture
