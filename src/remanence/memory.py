@@ -37,7 +37,7 @@ from remanence.errors import InvalidArgument, InvalidPolicy, NotOpen
 from remanence.events import deliver, follow
 from remanence.forgetting import forget_user
 from remanence.opening import assemble, choose_engine
-from remanence.policy.diagnosis import diagnose, diagnose_budget
+from remanence.policy.diagnosis import diagnose, diagnose_budget, diagnose_pause
 from remanence.policy.policy import Policy
 from remanence.protocols import BackupStore, FactExtractor, FactVectors, Observer, Reflector
 from remanence.providers import ModelOptions, ModelSource
@@ -309,6 +309,8 @@ class Memory:
                     for problem in diagnose_budget(state.ref, budget):
                         yield problem
             after = page[-1].ref
+        for pause in await self._store.paused_models(now=self.clock.now()):
+            yield diagnose_pause(pause)
 
     async def unready(self) -> tuple[Unready, ...]:
         """Return the reasons why this memory is not ready; empty if it is.

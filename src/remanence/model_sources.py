@@ -1,4 +1,4 @@
-"""Observers, reflectors and fact extractors from their sources, metered and within budget."""
+"""Observers, reflectors and fact extractors from their sources, metered, within limits and budgets."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,14 @@ from remanence.protocols import (
     Observer,
     Reflector,
 )
-from remanence.providers import MeteredModel, ModelOptions, ModelSource, open_model
+from remanence.providers import (
+    MeteredModel,
+    ModelOptions,
+    ModelSource,
+    SharedLimit,
+    SharedLimitModel,
+    open_model,
+)
 from remanence.providers.spec import can_continue
 from remanence.settings import Settings
 from remanence.types import Usage
@@ -47,6 +54,7 @@ class ObserverFactory:
     count: CountTokens
     options: ModelOptions
     budgets: Budgets
+    limit: SharedLimit
     model: "ModelSource | None" = None
     compute: Compute = compute_in_slices
 
@@ -62,7 +70,7 @@ class ObserverFactory:
         if chosen is None or not self.policy.enabled:
             observer: Observer = ExtractiveObserver(self.compute)
         elif isinstance(chosen, ModelObserver):
-            observer = chosen.asking(self._meter(chosen.model))
+            observer = chosen.asking(self._wrap(chosen.model))
         elif isinstance(chosen, Observer):
             observer = chosen
         else:
@@ -84,7 +92,7 @@ class ObserverFactory:
         if chosen is None or not self._reflects:
             return ExtractiveReflector(self.compute)
         if isinstance(chosen, ModelReflector):
-            reflector: Reflector = chosen.asking(self._meter(chosen.model))
+            reflector: Reflector = chosen.asking(self._wrap(chosen.model))
         elif isinstance(chosen, Reflector):
             reflector = chosen
         else:
@@ -129,7 +137,7 @@ class ObserverFactory:
             options = replace(options, timeout_seconds=self.policy.observe_timeout_seconds)
         # Importing a provider's package takes seconds and would block the loop.
         model = await asyncio.to_thread(
-            open_model, source, options=options, clock=self.clock, record=self._record
+            open_model, source, options=options, clock=self.clock, wrap=self._wrap
         )
         return role(
             model,
@@ -137,8 +145,9 @@ class ObserverFactory:
             max_output_tokens=self.policy.max_output_tokens,
         )
 
-    def _meter(self, model: Model) -> Model:
-        return MeteredModel(model, record=self._record, clock=self.clock)
+    def _wrap(self, model: Model) -> Model:
+        metered = MeteredModel(model, record=self._record, clock=self.clock)
+        return SharedLimitModel(metered, self.limit)
 
     async def _record(self, request: ModelRequest, usage: Usage) -> None:
         self.record(usage)

@@ -29,7 +29,7 @@ from remanence.observers.process_pool import ProcessPool
 from remanence.pacing import compute_in_slices
 from remanence.policy.policy import Policy
 from remanence.protocols import Engine, FactExtractor, FactVectors, Observer, Reflector, Store
-from remanence.providers import ModelOptions, ModelSource
+from remanence.providers import ModelOptions, ModelSource, SharedLimit
 from remanence.providers.connections import Connections
 from remanence.recall.embedders import EmbedderSource, open_embedder
 from remanence.recall.indexer import VectorIndexer
@@ -118,6 +118,12 @@ async def assemble(
         count=counter.text,
         options=(model_options or TRIED_ONCE).with_connections(connections),
         budgets=spending,
+        limit=SharedLimit(
+            calls=store,
+            clock=clock,
+            calls_per_minute=settings.calls_per_minute,
+            input_tokens_per_minute=settings.input_tokens_per_minute,
+        ),
         model=model or settings.model,
         compute=pool or compute_in_slices,
     )

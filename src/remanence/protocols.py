@@ -11,6 +11,7 @@ from remanence.types import (
     Appended,
     Backlog,
     BudgetState,
+    CallPermit,
     ConversationRef,
     Draft,
     Erased,
@@ -28,6 +29,7 @@ from remanence.types import (
     Look,
     MemoryState,
     Message,
+    ModelPause,
     Note,
     NoteFormat,
     Owner,
@@ -160,7 +162,7 @@ class ModelRequest:
 
     `stable` comes first and is the same in many calls, so that it can be cached; `prompt` is
     specific to this call. With `live` both follow that prompt, whose prefix the provider has
-    cached.
+    cached. `begun` marks the later calls of a piece of work, such as a repair, which no limit defers.
     """
 
     stable: str
@@ -170,6 +172,7 @@ class ModelRequest:
     conversation: ConversationRef | None
     user: str | None = None
     live: LivePrompt | None = None
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -531,6 +534,29 @@ class EventLog(Protocol):
         """Report that a conversation reached the limit of a budget, if it is still there."""
 
 
+class CallLimits(Protocol):
+    """Limits of the calls of models, for all processes on a database."""
+
+    async def take_call(
+        self, model: str, *, share: float, begun: bool, now: datetime
+    ) -> CallPermit:
+        """Count a call that takes a *share* of what a minute allows, unless it must wait.
+
+        Calls that wait get different times, in the order in which they ask. One that goes on with
+        work that was *begun* is counted and never waits. After a pause a call is let in every five
+        seconds, until one of them gets an answer.
+        """
+
+    async def pause_calls(self, model: str, *, until: datetime) -> None:
+        """Let calls of a model wait; a longer pause stays."""
+
+    async def resume_calls(self, model: str, *, paused_until: datetime) -> None:
+        """End a pause, unless it was prolonged."""
+
+    async def paused_models(self, *, now: datetime) -> tuple[ModelPause, ...]:
+        """Return the pauses that last, by model."""
+
+
 class KeyStore(Protocol):
     """The keys of clients of the service."""
 
@@ -595,6 +621,7 @@ class Store(
     VectorIndex,
     UsageLog,
     EventLog,
+    CallLimits,
     KeyStore,
     PrunedStore,
     Protocol,

@@ -21,7 +21,14 @@ Cli = Callable[..., CompletedProcess[str]]
 WORDS = "the quick brown fox jumps over a lazy dog near the old river bank at dawn "
 NOT_COPIED = {"states": {"lease_owner", "lease_until", "indexed_seq"}}
 EMPTY = {"api_keys", "event_consumers", "model_calls"}
-WITHOUT_COPY = {"facts_index", "look_rules", "schema_migrations", "text_index", "turns"}
+WITHOUT_COPY = {
+    "call_limits",
+    "facts_index",
+    "look_rules",
+    "schema_migrations",
+    "text_index",
+    "turns",
+}
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from remanence.model_sources import ObserverFactory
 from remanence.observers.llm import ModelObserver
 from remanence.policy.policy import Policy
 from remanence.protocols import ModelRequest
-from remanence.providers import ModelOptions
+from remanence.providers import ModelOptions, SharedLimit
 from remanence.settings import Settings
 from remanence.stores import open_store
 from remanence.testing import FixedClock
@@ -45,6 +45,7 @@ async def test_a_call_may_take_as_long_as_an_observation_unless_options_say_othe
         count=len,
         options=options,
         budgets=Budgets((), ledger=ledger, events=store, clock=clock),
+        limit=SharedLimit(calls=store, clock=clock),
     )
     observer = await factory.observer(never)
     assert isinstance(observer, ModelObserver)

@@ -581,6 +581,7 @@ def test_what_counts_as_unreachable_are_failures_of_access_and_service() -> None
         "auth",
         "connection",
         "cooling",
+        "deferred",
         "overloaded",
         "quota",
         "rate_limit",

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from remanence import telemetry
 from remanence.clock import Clock
@@ -10,6 +11,7 @@ from remanence.engine.steps import IDLE, PROGRESS, Step, StepName, wait
 from remanence.errors import ModelError, ObservationRejected, ObservationSkipped
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
+    DEFERRED,
     UNREACHABLE,
     is_latched,
     is_single_run,
@@ -47,11 +49,18 @@ class Backoff:
             "facts": state.facts_failure,
         }[name]
         failures = skips = rejections = 0
+        last_seq = state.last_seq
         if before is not None and before.made_by in ("", made_by):
             failures, skips, rejections = before.failures, before.skips, before.rejections
         reason, message = self._cause(error)
         now = self.clock.now()
-        if isinstance(error, ObservationSkipped):
+        asked_seconds = (isinstance(error, ModelError) and error.retry_after_seconds) or 0.0
+        if reason == DEFERRED:
+            skips += 1
+            last_seq = before.last_seq if before is not None else last_seq
+            next_at = now + timedelta(seconds=asked_seconds)
+            telemetry.step_skipped(name, state.ref.id, reason, message)
+        elif isinstance(error, ObservationSkipped):
             failures, skips = 0, skips + 1
             next_at = now + retry_delay(self.policy, skips, jitter=self.jitter())
             if error.until is not None and error.until > now:
@@ -60,13 +69,12 @@ class Backoff:
         else:
             failures, skips = failures + 1, 0
             rejections += reason not in UNREACHABLE
-            asked_seconds = error.retry_after_seconds if isinstance(error, ModelError) else None
             next_at = now + retry_delay(
                 self.policy,
                 failures,
                 jitter=self.jitter(),
                 reason=reason,
-                asked_seconds=asked_seconds or 0.0,
+                asked_seconds=asked_seconds,
             )
             telemetry.step_failed(name, state.ref.id, reason, message, failures)
         failure = Failure(
@@ -76,7 +84,7 @@ class Backoff:
             at=now,
             next_attempt_at=next_at,
             failures=failures,
-            last_seq=state.last_seq,
+            last_seq=last_seq,
             skips=skips,
             rejections=rejections,
             made_by=made_by,

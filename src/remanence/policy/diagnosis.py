@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import is_latched, observation_due
-from remanence.types import BudgetState, ConversationRef, Failure, MemoryState, Problem
+from remanence.types import BudgetState, ConversationRef, Failure, MemoryState, ModelPause, Problem
 
 
 def diagnose(
@@ -75,6 +75,18 @@ def diagnose_budget(ref: ConversationRef, state: BudgetState) -> Iterator[Proble
         what=f"the {state.budget.scope} budget is at its {state.level} limit: "
         f"{state.spent_usd:.4f} USD, {state.spent_tokens:,} tokens",
         remedy="raise the budget, use a cheaper model, or look at 'remanence usage'",
+    )
+
+
+def diagnose_pause(pause: ModelPause) -> Problem:
+    """Return a model's pause as a problem that ends by itself."""
+    return Problem(
+        conversation=None,
+        level="info",
+        what=f"calls of {pause.model} are paused until {pause.until:%Y-%m-%d %H:%M:%S} UTC, as its "
+        "provider asked",
+        remedy="messages stay raw meanwhile; calls_per_minute or input_tokens_per_minute below the "
+        "provider's limits avoid it",
     )
 
 

@@ -9,11 +9,15 @@ from remanence.policy.policy import Policy
 from remanence.types import Failure, MemoryState, Message, Segment, Snapshot
 from remanence.wire.boundaries import ends_turn, groups, safe_ends
 
+DEFERRED = "deferred"
+"""The reason of a call that was not made, as it must wait for a limit or a pause."""
+
 UNREACHABLE = frozenset(
     [
         "auth",
         "connection",
         "cooling",
+        DEFERRED,
         "overloaded",
         "quota",
         "rate_limit",

@@ -14,9 +14,10 @@ from remanence.providers.connections import Connections
 from remanence.providers.fallback import FallbackModel
 from remanence.providers.function import FunctionModel
 from remanence.providers.limit import LimitedModel, Limits
-from remanence.providers.meter import MeteredModel, Record, UnusableAnswer
+from remanence.providers.meter import MeteredModel, UnusableAnswer
 from remanence.providers.options import ModelOptions
 from remanence.providers.retry import RetryingModel
+from remanence.providers.shared_limit import SharedLimit, SharedLimitModel
 from remanence.providers.spec import ModelSpec, first_provider, parse_spec, split_names
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ __all__ = [
     "ModelOptions",
     "ModelSource",
     "RetryingModel",
+    "SharedLimit",
+    "SharedLimitModel",
     "UnusableAnswer",
     "open_model",
     "open_provider_embedder",
@@ -49,7 +52,7 @@ def open_model(
     *,
     options: ModelOptions | None = None,
     clock: Clock | None = None,
-    record: Record[ModelRequest] | None = None,
+    wrap: Callable[[Model], Model] = lambda model: model,
 ) -> Model:
     """Open a model.
 
@@ -57,13 +60,13 @@ def open_model(
     `openai:model@http://host/v1`), an async function from a request to a text, a `Model`, which
     is returned unchanged, or several of these, tried in order; names of several may also be one
     text, `anthropic:claude-haiku-4-5, openai:gpt-5-mini`. Keys and base URLs come from the
-    provider's own environment variables. *record* gets each call and each retry with its usage.
+    provider's own environment variables. *wrap* puts a layer around each model, inside retries.
 
     Raises:
         ModelError: `unknown_model` or `auth`; the text says what to write or to set.
         MissingExtra: a named model needs `remanence[models]`.
     """
-    opener = _Opener(source, options or ModelOptions(), clock or SystemClock(), record)
+    opener = _Opener(source, options or ModelOptions(), clock or SystemClock(), wrap)
     return opener.open(source)
 
 
@@ -105,12 +108,12 @@ class _Opener:
         source: ModelSource,
         options: ModelOptions,
         clock: Clock,
-        record: Record[ModelRequest] | None,
+        wrap: Callable[[Model], Model],
     ) -> None:
         self._key_owner = first_provider(source)
         self._options = options
         self._clock = clock
-        self._record = record
+        self._wrap = wrap
         self._limits: dict[str, Limits] = {}
 
     def open(self, source: ModelSource) -> Model:
@@ -124,12 +127,12 @@ class _Opener:
                 cooldown_seconds=self._options.cooldown_seconds,
             )
         if _is_model(source):
-            return self._meter(source)
+            return self._wrap(source)
         if _is_function(source):
             require_async(model=source)
             seconds = self._options.call_seconds
             function = FunctionModel(source, clock=self._clock, timeout_seconds=seconds)
-            return self._meter(function)
+            return self._wrap(function)
         raise ModelError(
             "unknown_model",
             f"a {type(source).__name__} is not a model: pass a name, an async function or a Model",
@@ -149,13 +152,8 @@ class _Opener:
             clock=self._clock,
         )
         limits = self._limits.setdefault(spec.provider, limits)
-        limited = LimitedModel(self._meter(TextModel(model, stream=options.stream)), limits)
+        limited = LimitedModel(self._wrap(TextModel(model, stream=options.stream)), limits)
         return RetryingModel(limited, attempts=options.attempts)
-
-    def _meter(self, model: Model) -> Model:
-        if self._record is None:
-            return model
-        return MeteredModel(model, record=self._record, clock=self._clock)
 
 
 def _is_model(source: object) -> TypeGuard[Model]:

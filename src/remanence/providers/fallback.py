@@ -8,11 +8,14 @@ from typing import Final, Self
 
 from remanence.clock import Clock
 from remanence.errors import InvalidArgument, ModelError
+from remanence.policy.schedule import DEFERRED
 from remanence.providers.layer import AnswerT, Layer, Link, Pieces, RequestT, pieces_of
 from remanence.types import Usage
 
 OF_THE_REQUEST: Final = frozenset({"bad_request", "refused", "too_long"})
 """Failures due to the request itself: they start no cooldown."""
+
+_NO_COOLDOWN: Final = OF_THE_REQUEST | {DEFERRED}
 
 
 class FallbackModel(Layer[RequestT, AnswerT]):
@@ -60,7 +63,7 @@ class FallbackModel(Layer[RequestT, AnswerT]):
                         yield piece
             except ModelError as error:
                 failure = error
-                if error.reason not in OF_THE_REQUEST:
+                if error.reason not in _NO_COOLDOWN:
                     seconds = max(self._cooldown_seconds, error.retry_after_seconds or 0.0)
                     self._cool_at[link] = self._clock.now() + timedelta(seconds=seconds)
                 if begun:

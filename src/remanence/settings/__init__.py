@@ -66,6 +66,9 @@ class Settings:
         usage_keep_last: the number of newest model calls that stay in the ledger.
         vectors_keep_days: the days that messages are found by their vectors; by words they always are.
         vectors_keep_last: the number of newest messages of a conversation whose vectors stay.
+        calls_per_minute: the most calls of a model in any minute for the background work of all
+            processes on the database together; what is beyond waits, and no turn does.
+        input_tokens_per_minute: the same for input tokens, by our count.
         budgets: limits on what observers and reflectors spend on models; see `Budget`.
         over_budget: beyond a hard budget notes are `extractive`, or messages stay `raw`.
     """
@@ -99,6 +102,8 @@ class Settings:
     usage_keep_last: PositiveInt | None = None
     vectors_keep_days: PositiveInt | None = None
     vectors_keep_last: PositiveInt | None = None
+    calls_per_minute: PositiveInt | None = None
+    input_tokens_per_minute: PositiveInt | None = None
     budgets: tuple[Budget, ...] = ()
     over_budget: Literal["extractive", "raw"] = "extractive"
 

@@ -57,7 +57,8 @@ TABLES = (
     Table("event_consumers", "consumer, tenant", "delivered"),
     Table("api_keys", "id", API_KEYS.columns.removeprefix("id, ")),
 )
-"""In the order of their references. Leases and turns end with the copy; words are indexed anew."""
+"""In the order of their references. Leases, turns and pauses end with the copy; words are indexed
+anew."""
 
 
 class TableSum(NamedTuple):

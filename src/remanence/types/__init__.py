@@ -2,6 +2,7 @@
 
 from remanence.types.api_key import APIKey, Scope
 from remanence.types.budget import Budget, BudgetLevel, BudgetScope, BudgetState
+from remanence.types.call_limit import CallPermit, ModelPause
 from remanence.types.event import EVENT_TYPES, Event, EventPage, EventType, EventValue
 from remanence.types.fact import Fact, FactChanges, FactDraft, FactsPin, FactType, Owner
 from remanence.types.recall import Hit, HitKind, RecallFilter, VectorItem, VectorTask
@@ -65,6 +66,7 @@ __all__ = [
     "BudgetLevel",
     "BudgetScope",
     "BudgetState",
+    "CallPermit",
     "ConversationRef",
     "DatabaseSize",
     "Diagnostics",
@@ -98,6 +100,7 @@ __all__ = [
     "MemoryState",
     "Message",
     "MessageKind",
+    "ModelPause",
     "Note",
     "NoteFormat",
     "ObservationLog",

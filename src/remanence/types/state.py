@@ -22,8 +22,9 @@ class Failure:
 
     `last_seq` is the end of the tape at that time: a step that has stopped is tried again when the
     tape has grown, or when another maker than `made_by` takes over. The failure is cleared when the
-    step succeeds. A step that is left out on purpose has no `failures`; `skips` counts these in a
-    row. `rejections` counts the tries that no outage explains: the messages may be the cause.
+    step succeeds. A step that is left out on purpose has no `failures`, one that must wait for a
+    limit those before; `skips` counts these in a row. `rejections` counts the tries that no outage
+    explains: the messages may be the cause.
     """
 
     step: Literal["observe", "reflect", "facts"]

@@ -44,7 +44,10 @@ class ModelReflector(ModelWriter):
 
     async def reflect(self, request: ReflectRequest) -> Draft:
         tasks = await asyncio.to_thread(
-            lambda: [self._task(request, notes) for notes in self._portions(request)]
+            lambda: [
+                self._task(request, notes, begun=number > 0)
+                for number, notes in enumerate(self._portions(request))
+            ]
         )
         drafts = [await write_notes(self._model, task) for task in tasks]
         if not drafts:
@@ -71,7 +74,7 @@ class ModelReflector(ModelWriter):
         if portion:
             yield tuple(portion)
 
-    def _task(self, request: ReflectRequest, notes: tuple[Note, ...]) -> Task:
+    def _task(self, request: ReflectRequest, notes: tuple[Note, ...], *, begun: bool) -> Task:
         count = request.count_tokens
         text = render_notes(notes, request.note_format)
         source_tokens = count(text)
@@ -95,6 +98,7 @@ class ModelReflector(ModelWriter):
                     language=self._language_rule,
                 ),
                 max_output_tokens=output_limit(target_tokens, self._max_output_tokens),
+                begun=begun,
             ),
             version=REFLECT_VERSION,
             origin=_origin(notes),

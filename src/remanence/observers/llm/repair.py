@@ -75,6 +75,7 @@ def _repair_question(task: Task, notes: Sequence[Note], values: Sequence[str]) -
         purpose="repair",
         live=None,
         live_text="",
+        begun=True,
         sections=(
             Section("passages", around),
             Section("notes", tuple(Entry("", format_line(note)) for note in beside)),

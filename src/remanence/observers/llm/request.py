@@ -29,7 +29,8 @@ _REFUSAL_CHARACTERS = 800
 class Question:
     """A request for notes: constant instructions, data, and the task at the end.
 
-    With `live`, the request continues that prompt, and `live_text` is the part to be noted.
+    With `live`, the request continues that prompt, and `live_text` is the part to be noted. `begun` as
+    in `ModelRequest`.
     """
 
     purpose: Purpose
@@ -41,6 +42,7 @@ class Question:
     max_output_tokens: int
     live: LivePrompt | None = None
     live_text: str = ""
+    begun: bool = False
 
     @property
     def text(self) -> str:
@@ -70,6 +72,7 @@ async def ask(model: Model, question: Question) -> Answer:
         question,
         sections=(*question.sections, written),
         task=f"{question.task}\n\n{prompt('continue').strip()}",
+        begun=True,
     )
     rest = await ask_once(model, continuation)
     more = "" if is_word(rest.text, SKIP) or is_word(rest.text, NOTHING) else rest.text
@@ -90,6 +93,7 @@ async def ask_once(model: Model, question: Question) -> Answer:
             conversation=question.conversation,
             user=question.user,
             live=question.live,
+            begun=question.begun,
         )
     )
     # Stores cannot write NUL and lone surrogates.

@@ -9,6 +9,7 @@ from remanence.clock import Clock
 from remanence.stores.rows import state_from_row
 from remanence.stores.sql import (
     api_keys,
+    call_limits,
     events as events_sql,
     facts as facts_sql,
     forgetting,
@@ -201,6 +202,11 @@ class SQLStore(ABC):
     pending_events = read_method(events_sql.pending)
     mark_delivered = write_method(events_sql.mark_delivered)
     record_budget = write_method(states.record_budget)
+
+    take_call = write_method(call_limits.take)
+    pause_calls = write_method(call_limits.pause)
+    resume_calls = write_method(call_limits.resume)
+    paused_models = read_method(call_limits.pauses)
 
     save_key = write_method(api_keys.save)
     key = read_method(api_keys.one)

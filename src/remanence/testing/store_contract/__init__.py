@@ -20,6 +20,7 @@ except ModuleNotFoundError as error:
 
 from remanence.testing.store_contract.activation import ActivationContract
 from remanence.testing.store_contract.api_keys import APIKeyContract
+from remanence.testing.store_contract.call_limits import CallLimitContract
 from remanence.testing.store_contract.erasure import ErasureContract
 from remanence.testing.store_contract.events import EventContract
 from remanence.testing.store_contract.facts import FactContract
@@ -58,6 +59,7 @@ class StoreContract(
     EventContract,
     HandleContract,
     APIKeyContract,
+    CallLimitContract,
     TurnContract,
 ):
     """The whole contract of `remanence.protocols.Store`."""

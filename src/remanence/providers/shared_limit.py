@@ -1,0 +1,75 @@
+"""Limits of a model's calls that all processes on a database share."""
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from remanence.clock import Clock
+from remanence.errors import ModelError
+from remanence.policy.schedule import DEFERRED, MAX_ASKED_SECONDS
+from remanence.protocols import CallLimits, Model, ModelAnswer, ModelRequest
+from remanence.providers.layer import Pieces, Wrapper, pieces_of
+from remanence.tokens import text_tokens
+from remanence.types import CallPermit
+
+_PAUSES: Final = frozenset({"overloaded", "rate_limit"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedLimit:
+    """The most calls and input tokens of each model in a minute, counted in the database."""
+
+    calls: CallLimits
+    clock: Clock
+    calls_per_minute: int | None = None
+    input_tokens_per_minute: int | None = None
+
+    async def take(self, model: str, request: ModelRequest) -> CallPermit:
+        """Count a call of a model.
+
+        Raises:
+            ModelError: `deferred`, with the time to wait; the call is not counted.
+        """
+        share, now = 0.0, self.clock.now()
+        if self.calls_per_minute is not None:
+            share = 1 / self.calls_per_minute
+        if self.input_tokens_per_minute is not None:
+            tokens = await asyncio.to_thread(text_tokens, request.stable + request.prompt)
+            share = max(share, tokens / self.input_tokens_per_minute)
+        permit = await self.calls.take_call(model, share=share, begun=request.begun, now=now)
+        if permit.wait_until is not None:
+            raise ModelError(
+                DEFERRED,
+                f"{model} is not called before {permit.wait_until:%H:%M:%S} UTC, for its limit or a "
+                "pause that its provider asked for",
+                retry_after_seconds=(permit.wait_until - now).total_seconds(),
+            )
+        return permit
+
+    async def pause(self, model: str, seconds: float) -> None:
+        """Let no process call a model for some time, of at most a day."""
+        until = self.clock.now() + timedelta(seconds=min(seconds, MAX_ASKED_SECONDS))
+        await self.calls.pause_calls(model, until=until)
+
+
+class SharedLimitModel(Wrapper[ModelRequest, ModelAnswer]):
+    """Calls a model within its limits, and reports a pause that its provider asks for."""
+
+    def __init__(self, model: Model, limit: SharedLimit) -> None:
+        super().__init__(model)
+        self._limit = limit
+
+    async def pieces(self, request: ModelRequest, *, streaming: bool) -> Pieces[ModelAnswer]:
+        permit = await self._limit.take(self.name, request)
+        try:
+            async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except ModelError as error:
+            if error.reason in _PAUSES and error.retry_after_seconds:
+                await self._limit.pause(self.name, error.retry_after_seconds)
+            raise
+        if permit.tests_pause is not None:
+            await self._limit.calls.resume_calls(self.name, paused_until=permit.tests_pause)

@@ -1,0 +1,86 @@
+"""Limits of models: the time to which calls are counted, and pauses."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from remanence.stores.rows import decode_time, encode_instant
+from remanence.stores.sql.connection import Connection
+from remanence.types import CallPermit, ModelPause
+
+CREDIT: Final = timedelta(seconds=6)
+"""Unused time that counts for later calls: jobs are found up to five seconds late."""
+
+_TEST_EVERY: Final = timedelta(seconds=5)
+_BELIEVED: Final = timedelta(days=1)
+_MINUTE: Final = timedelta(minutes=1)
+
+
+def take(
+    connection: Connection, model: str, *, share: float, begun: bool, now: datetime
+) -> CallPermit:
+    """Count a call, or return when to ask again."""
+    found = "SELECT paused_until FROM call_limits WHERE model = ?"
+    if not share and connection.execute(found, (model,)).get is None:
+        return CallPermit()
+    row = connection.execute(
+        "INSERT INTO call_limits (model) VALUES (?) ON CONFLICT (model) "
+        "DO UPDATE SET model = excluded.model RETURNING counted_to, line_to, paused_until",
+        (model,),
+    ).fetchone()
+    counted_to, line_to, paused_until = (_plausible(value, now) for value in row)
+    cost = (_MINUTE + CREDIT) * share
+    free_at = max(paused_until or now, (counted_to or now) - CREDIT)
+    if free_at > now and not begun:
+        wait_until = max(free_at, line_to or now)
+        connection.execute(
+            "UPDATE call_limits SET line_to = ? WHERE model = ?",
+            (encode_instant(wait_until + cost), model),
+        )
+        return CallPermit(wait_until)
+    tested = now + _TEST_EVERY if paused_until is not None and not begun else None
+    connection.execute(
+        "UPDATE call_limits SET counted_to = ?, paused_until = ? WHERE model = ?",
+        (
+            encode_instant(max(counted_to or now, now) + cost),
+            _encode(tested or paused_until),
+            model,
+        ),
+    )
+    return CallPermit(tests_pause=tested)
+
+
+def pause(connection: Connection, model: str, *, until: datetime) -> None:
+    """Let nobody call a model before *until*, or the end of a longer pause."""
+    connection.execute(
+        "INSERT INTO call_limits (model, paused_until) VALUES (?, ?) ON CONFLICT (model) "
+        "DO UPDATE SET paused_until = excluded.paused_until WHERE call_limits.paused_until IS NULL "
+        "OR call_limits.paused_until < excluded.paused_until",
+        (model, encode_instant(until)),
+    )
+
+
+def resume(connection: Connection, model: str, *, paused_until: datetime) -> None:
+    """End a pause, unless it was prolonged."""
+    connection.execute(
+        "UPDATE call_limits SET paused_until = NULL WHERE model = ? AND paused_until = ?",
+        (model, encode_instant(paused_until)),
+    )
+
+
+def pauses(connection: Connection, *, now: datetime) -> tuple[ModelPause, ...]:
+    """Return the pauses that last, by model."""
+    rows = connection.execute(
+        "SELECT model, paused_until FROM call_limits WHERE paused_until > ? ORDER BY model",
+        (encode_instant(now),),
+    )
+    return tuple(ModelPause(model, decode_time(until)) for model, until in rows)
+
+
+def _plausible(value: str | None, now: datetime) -> datetime | None:
+    """Return a time of the row; None for one that only a wrong clock can have written."""
+    time = None if value is None else decode_time(value)
+    return None if time is None or time > now + _BELIEVED else time
+
+
+def _encode(time: datetime | None) -> str | None:
+    return None if time is None else encode_instant(time)
