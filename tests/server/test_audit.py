@@ -139,11 +139,11 @@ async def test_writes_and_probes_are_not_logged(
 async def test_the_server_appends_the_lines_to_a_file_of_its_own(tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
     async with service(tmp_path, "--audit-log", str(file)) as running:
-        await running.http.get(CONVERSATION, params={"user": "bob"})
+        await running.http.get(f"{CONVERSATION}/messages", params={"user": "bob"})
         while not file.stat().st_size:  # noqa: ASYNC110 - a line is written after its answer
             await asyncio.sleep(0.01)
         file.rename(tmp_path / "audit.old")
-        await running.http.get(CONVERSATION, params={"user": "ana"})
+        await running.http.get(f"{CONVERSATION}/messages", params={"user": "ana"})
         assert await running.end(signal.SIGTERM) == 0
         log = "\n".join(running.log)
 

@@ -16,6 +16,7 @@ from remanence import Memory
 from remanence.client import AsyncClient, Client, blocking, conversation, service
 from remanence.errors import (
     Closed,
+    ConversationNotFound,
     DuplicateMessage,
     InvalidArgument,
     InvalidMessage,
@@ -116,7 +117,8 @@ async def test_a_conversation_is_kept_noted_found_and_forgotten(
     assert [c.id for c in (await remote.conversations()).conversations] == ["trip"]
     assert await trip.delete()
     assert not await trip.delete()
-    assert (await trip.state()).last_seq == 0
+    with pytest.raises(ConversationNotFound):
+        await trip.state()
 
 
 async def test_facts_and_users_are_kept_exported_and_erased(remote: AsyncClient) -> None:

@@ -49,6 +49,16 @@ async def test_a_conversation_begins_with_or_without_a_name(client: Client) -> N
     assert new.json()["id"].startswith("conv")
 
 
+async def test_a_conversation_is_not_found_before_its_first_message(client: Client) -> None:
+    before = await client.get(TRIP)
+    await client.post(f"{TRIP}/messages", messages=[{"role": "user", "content": "Hi."}])
+    after = await client.get(TRIP)
+
+    assert before.status_code == 404
+    assert "there is no conversation 'trip'" in before.json()["detail"]
+    assert (after.status_code, after.json()["last_seq"]) == (200, 1)
+
+
 async def test_messages_are_on_the_tape_when_it_answers(client: Client) -> None:
     response = await client.post(
         f"{TRIP}/messages?user=ana",

@@ -56,7 +56,7 @@ class AsyncConversation:
         self._path = f"/v1/conversations/{quote(conversation_id, safe='')}"
 
     async def state(self) -> ConversationDocument:
-        """Return where the conversation stands; all zero before its first message."""
+        """Return where the conversation stands; `ConversationNotFound` before its first message."""
         return await self._get(ConversationDocument, "")
 
     async def append(

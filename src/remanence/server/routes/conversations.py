@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from remanence.context.context import Context
+from remanence.errors import ConversationNotFound
 from remanence.http.documents import (
     ContextBody,
     ContextDocument,
@@ -71,8 +72,13 @@ async def begin_conversation(
 
 @router.get("/{id}")
 async def read_conversation(conversation: Named) -> ConversationDocument:
-    """Return where the conversation stands; all zero before its first message."""
-    return ConversationDocument.model_validate(await conversation.state())
+    """Return where the conversation stands; 404 before its first message."""
+    state = await conversation.state()
+    if not state.last_seq:
+        raise ConversationNotFound(
+            f"there is no conversation {conversation.id!r:.80}: its first message begins it"
+        )
+    return ConversationDocument.model_validate(state)
 
 
 @router.post("/{id}/messages", status_code=201)
