@@ -121,6 +121,14 @@ async def test_a_conversation_is_kept_noted_found_and_forgotten(
         await trip.state()
 
 
+@pytest.mark.parametrize("end", ["/v1", "/v1/"])
+async def test_the_address_of_the_service_may_end_with_v1(client: Service, end: str) -> None:
+    async with AsyncClient(f"{str(client.http.base_url).rstrip('/')}{end}") as remote:
+        await remote.conversation("trip").append(FLIGHT)
+
+        assert [c.id for c in (await remote.conversations()).conversations] == ["trip"]
+
+
 async def test_facts_and_users_are_kept_exported_and_erased(remote: AsyncClient) -> None:
     fact = await remote.facts.save("Ana lives in Lisbon.", user="ana", tags=["home"])
     found = await remote.facts.search("Lisbon", user="ana")

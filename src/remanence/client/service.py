@@ -79,7 +79,7 @@ class AsyncClient:
     request that does not erase is tried three times where the service cannot be reached.
 
     Args:
-        url: the address of the service.
+        url: the address of the service, with or without `/v1`.
         key: a key of `remanence keys`, if the service asks for one.
         timeout_seconds: the longest silence of the service, in which its models may work.
     """

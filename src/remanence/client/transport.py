@@ -35,7 +35,8 @@ class Transport:
         require_http_url(url=url)
         headers = {} if key is None else {"x-remanence-key": key}
         timeout = httpx2.Timeout(timeout_seconds, connect=CONNECT_SECONDS)
-        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=timeout)
+        base_url = url.rstrip("/").removesuffix("/v1")  # which the paths begin with
+        self._http = httpx2.AsyncClient(base_url=base_url, headers=headers, timeout=timeout)
 
     async def close(self) -> None:
         """Close the connections."""
