@@ -201,10 +201,13 @@ async def test_turns_of_one_conversation_do_not_mix(
     assert [message.role for message in messages] == ["user", "assistant"] * 4
 
 
-async def test_a_server_without_a_model_says_how_to_get_one(memory: Memory) -> None:
+async def test_a_server_without_a_model_says_how_to_get_one_and_that_is_no_error(
+    memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
     async with served(create_app(memory)) as client:
         response = await client.post(CHAT, text="Which gate?")
 
+    assert [r for r in caplog.records if r.exc_info or r.levelname == "ERROR"] == []
     assert response.status_code == 503
     assert "--model" in response.json()["detail"]
     assert await kept(memory) == []

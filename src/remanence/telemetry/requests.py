@@ -80,6 +80,8 @@ def handle(request: Request) -> Iterator[None]:
 
 def _log(request: Request, seconds: float) -> None:
     level = logging.ERROR if request.status >= 500 else logging.INFO
+    if request.status == 503:  # an answer for now or by choice, such as that of /readyz
+        level = logging.WARNING
     answer = str(request.status) if request.status else "left by the client"
     path = ascii(request.path)[1:-1]
     logger.log(level, "%s %s: %s in %.0f ms", request.method, path, answer, seconds * 1_000)
