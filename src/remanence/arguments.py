@@ -1,6 +1,7 @@
 """Checks of the arguments of public methods, before they reach a thread or a database."""
 
 import inspect
+import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final
@@ -8,6 +9,7 @@ from urllib.parse import urlsplit
 
 from remanence.errors import InvalidArgument, InvalidMessage
 
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^\sA-Z/?#@*]+")
 MAX_COUNT: Final = 2**31 - 1
 
 
@@ -45,6 +47,15 @@ def require_http_url(**values: str) -> None:
     for name, value in values.items():
         if not _is_http_url(value):
             raise _impossible(name, value, "use a URL that begins with https:// or http://")
+
+
+def require_origins(**values: Collection[str]) -> None:
+    """Raise `InvalidArgument` for the first text that is not an origin as browsers send it."""
+    for name, value in values.items():
+        for text in value:
+            if not _ORIGIN.fullmatch(text):
+                remedy = "use scheme://host or scheme://host:port in small letters, without a path"
+                raise _impossible(name, text, f"{remedy}, such as https://app.example.com")
 
 
 def require_count(*, optional: bool = False, **values: object) -> None:

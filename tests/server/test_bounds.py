@@ -1,8 +1,10 @@
 """Requests that are too large, too slow, or that never come."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from tests.server.conftest import Client, Speaker, served
@@ -12,6 +14,8 @@ from remanence.server.access import by_key
 from remanence.server.app import create_app
 from remanence.server.rate_limit import Rate
 from remanence.server.run import PatientProtocol, serve
+
+Cli = Callable[..., CompletedProcess[str]]
 
 
 async def test_a_body_over_the_limit_is_refused_with_the_limit(
@@ -65,6 +69,17 @@ async def test_a_page_of_another_site_may_use_the_service_only_if_it_is_named(
     assert answers[named].headers["access-control-allow-origin"] == named
     assert "--allowed-origin" in answers["null"].json()["detail"]
     assert preflight.headers["access-control-allow-origin"] == named
+
+
+@pytest.mark.parametrize(
+    "origin", ["foo", "*", "null", "app.example.com", "https://App.example.com", "https://a.b/"]
+)
+def test_what_no_browser_sends_as_an_origin_is_refused(origin: str, cli: Cli) -> None:
+    run = cli("serve", "--allowed-origin", origin, "--db", "sqlite:///new.db")
+
+    assert run.returncode == 1
+    assert f"allowed_origin='{origin}' is impossible: use scheme://host" in run.stderr
+    assert not Path("new.db").exists()
 
 
 async def test_requests_beyond_the_rate_are_refused_with_the_time_to_wait(memory: Memory) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from remanence.arguments import require_origins
 from remanence.chat import calls_tools, open_chat_model
 from remanence.cli import output
 from remanence.cli.options import AgentTools, Database
@@ -102,6 +103,7 @@ async def run(
             "name that requests may be sent to, such as --allowed-host memory.example.com, and say "
             "--keys, so that clients need a key, or --no-keys, where a login stands in front"
         )
+    require_origins(allowed_origin=allowed_origin or ())
     secret = os.environ.get("REMANENCE_WEBHOOK_SECRET", "")
     webhooks = [Webhook(url, secret=secret) for url in webhook or ()]
     log_service(log_format)

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.telemetry import TelemetryConfig
 
+from remanence.arguments import require_origins
 from remanence.chat import ChatSource
 from remanence.memory import Memory
 from remanence.server.access import Access, Authenticate
@@ -100,7 +101,9 @@ def create_app(
 
     Raises:
         ModelError: *model* is unknown, or has no key.
+        InvalidArgument: a URL or an origin is none.
     """
+    require_origins(allowed_origin=allowed_origins)
     app = FastAPI(
         title="remanence",
         summary="Memory for LLM agents",
