@@ -6,6 +6,7 @@ BENCH_ARGS ?=
 MUTATE_ARGS ?=
 KILLS ?= 2000
 SEEDS ?= 100
+TURNS ?= 300
 FIRST_SEED ?= 0
 WORKERS ?= auto
 
@@ -20,7 +21,7 @@ PACKAGE_FILES := find remanence -type f ! -path '*/__pycache__/*' | LC_ALL=C sor
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test requirements check format lint layers types docs wheel crash load chaos fuzz mutate bench fmt coverage constraints clean
+.PHONY: help demo test requirements check format lint layers types docs wheel crash load clients chaos fuzz mutate bench fmt coverage constraints clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +87,9 @@ crash: $(STAMP) ## Kill, race and replay over many seeds (a quarter of an hour);
 
 load: $(STAMP) ## Let 200 clients talk to a service for a minute, and kill and end it under load
 	@$(PYTEST) -s -m "not live" tests/crash/test_service_load.py $(PYTEST_ARGS)
+
+clients: $(STAMP) ## Let real clients talk through the proxy for TURNS turns each, those that variables name (docs/howto/proxy.md)
+	@REMANENCE_CLIENT_TURNS=$(TURNS) $(PYTEST) -s tests/server/test_client_packages.py tests/server/test_real_clients.py $(PYTEST_ARGS)
 
 chaos: $(STAMP) ## Crash server and workers at random over SEEDS seeds on each store, some ten seconds each
 	@REMANENCE_CHAOS_SEEDS=$(SEEDS) REMANENCE_CHAOS_FIRST_SEED=$(FIRST_SEED) $(PYTEST) -s tests/crash/test_chaos.py $(PYTEST_ARGS)

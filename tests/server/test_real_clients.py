@@ -2,27 +2,36 @@
 
 `npm install @anthropic-ai/claude-code @openai/codex` brings both; REMANENCE_TEST_CLAUDE and
 REMANENCE_TEST_CODEX name the files in `node_modules/.bin`. They run offline, against a provider on
-loopback.
+loopback, a process for each turn, and use their own tools.
 """
 
 import asyncio
-import json
+import base64
 import os
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import AsyncIterator
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import pytest
-from tests.server.conftest import served
-from tests.wire.dialects import Reply
-from tests.wire.servers import ModelServer
+from tests.server.talk import (
+    OFF,
+    PIXEL,
+    TURNS,
+    Setting,
+    answers_to,
+    check_bytes,
+    check_nothing_changed,
+    check_requests,
+    check_tape,
+    observe_all,
+    prompt_of,
+    reply_to,
+    setting,
+)
+from tests.wire.dialects import Call
 
-from remanence import Memory, Policy
-from remanence.server.app import create_app
-
-TURNS = int(os.environ.get("REMANENCE_CLIENT_TURNS", "12"))
-POLICY = Policy(observe_tokens=600, tail_tokens=1_200, tail_keep_tokens=400, keep_last=2)
 CODEX_CONFIG = """
 model = "gpt-5"
 model_provider = "here"
@@ -31,107 +40,123 @@ name = "here"
 base_url = "{base}/openai/v1"
 wire_api = "responses"
 env_key = "HERE_KEY"
+http_headers = {{ {headers} }}
 """
+OFF_TURNS = 4
 
 pytestmark = pytest.mark.timeout(60 + 30 * TURNS)
 
 
-class Provider(ModelServer):
-    """Answers whatever it is asked: the clients have roles and tools of their own."""
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A client of the command line, at home in a folder of its own."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        for dialect in self._dialects.values():
-            dialect.problem = _no_problem  # type: ignore[method-assign]
+    first: tuple[str, ...]
+    next: tuple[str, ...]
+    environment: dict[str, str]
+    folder: Path
+    text: Call
+    image: Call
 
-
-def _no_problem(body: dict[str, Any]) -> str | None:
-    return None
-
-
-@pytest.fixture
-async def provider() -> AsyncIterator[ModelServer]:
-    async with Provider().running() as server:
-        yield server
-
-
-@pytest.mark.skipif("REMANENCE_TEST_CLAUDE" not in os.environ, reason="no Claude Code is named")
-async def test_claude_code_runs_unchanged(provider: ModelServer, tmp_path: Path) -> None:
-    async with Memory.open(f"sqlite:///{tmp_path}/memory.db", policy=POLICY) as memory:
-        async with served(create_app(memory, anthropic_url=provider.url)) as proxy:
-            environment = {
-                "HOME": str(tmp_path),
-                "CLAUDE_CONFIG_DIR": str(tmp_path / "claude"),
-                "ANTHROPIC_BASE_URL": f"{proxy.http.base_url}/anthropic",
-                "ANTHROPIC_AUTH_TOKEN": "a-token",
-                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            }
-            for turn in range(TURNS):
-                say = ("-c", "-p") if turn else ("-p",)
-                command = (os.environ["REMANENCE_TEST_CLAUDE"], *say, prompt_of(turn))
-                assert await answer_of(provider, command, environment, tmp_path) == reply_to(turn)
-                await observe_all(memory)
-        sent = [r.body for r in provider.received if r.body.get("tools")]
-        await assert_bounded(memory, [body["messages"] for body in sent])
+    async def answer_of(self, here: Setting, turn: int) -> str:
+        """What it prints for a turn; every third one calls a tool first, every fifth an image."""
+        call = self.image if turn % 5 == 4 else self.text if turn % 3 == 2 else None
+        here.provider.script(*answers_to(turn, call and replace(call, id=f"{call.id}_{turn}")))
+        process = await asyncio.create_subprocess_exec(
+            *(self.next if turn else self.first),
+            prompt_of(turn),
+            env={"PATH": os.environ["PATH"], "IS_SANDBOX": "1", **self.environment},
+            cwd=self.folder,
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+        output, errors = await process.communicate()
+        assert process.returncode == 0, errors.decode()
+        return f"{output.decode().rstrip()} "
 
 
-@pytest.mark.skipif("REMANENCE_TEST_CODEX" not in os.environ, reason="no Codex is named")
-async def test_codex_runs_unchanged(provider: ModelServer, tmp_path: Path) -> None:
-    async with Memory.open(f"sqlite:///{tmp_path}/memory.db", policy=POLICY) as memory:
-        async with served(create_app(memory, openai_url=provider.url)) as proxy:
-            (tmp_path / "config.toml").write_text(CODEX_CONFIG.format(base=proxy.http.base_url))
-            environment = {"HOME": str(tmp_path), "CODEX_HOME": str(tmp_path), "HERE_KEY": "a-key"}
-            for turn in range(TURNS):
-                resume = ("resume", "--last") if turn else ()
-                command = (os.environ["REMANENCE_TEST_CODEX"], "exec", "--skip-git-repo-check")
-                command = (*command, *resume, prompt_of(turn))
-                assert await answer_of(provider, command, environment, tmp_path) == reply_to(turn)
-                await observe_all(memory)
-        await assert_bounded(memory, [r.body["input"] for r in provider.received])
+Opener: TypeAlias = Callable[[Setting, Path, dict[str, str]], Program]
 
 
-def prompt_of(turn: int) -> str:
-    return f"Turn {turn}: boat {turn} leaves from pier {turn} at {turn + 6}:30, please remember it."
-
-
-def reply_to(turn: int) -> str:
-    return f"Noted, pier {turn}. " + "The boat takes an hour in good weather. " * 10
-
-
-async def answer_of(
-    provider: ModelServer, command: tuple[str, ...], environment: dict[str, str], folder: Path
-) -> str:
-    """The answer that the client prints."""
-    number = int(command[-1].split()[1].rstrip(":"))
-    provider.script(Reply(reply_to(number)))
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        env={"PATH": os.environ["PATH"], "IS_SANDBOX": "1", **environment},
-        cwd=folder,
-        stdin=DEVNULL,
-        stdout=PIPE,
-        stderr=PIPE,
+def claude_code(here: Setting, folder: Path, headers: dict[str, str]) -> Program:
+    command = (os.environ["REMANENCE_TEST_CLAUDE"], "--allowedTools", "Read", "-p")
+    text, image = _files(folder)
+    return Program(
+        first=command,
+        next=(*command, "-c"),
+        environment={
+            "HOME": str(folder),
+            "CLAUDE_CONFIG_DIR": str(folder / "claude"),
+            "ANTHROPIC_BASE_URL": f"{here.url}/anthropic",
+            "ANTHROPIC_AUTH_TOKEN": "a-token",
+            "ANTHROPIC_CUSTOM_HEADERS": "\n".join(f"{key}: {headers[key]}" for key in headers),
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        },
+        folder=folder,
+        text=Call("toolu", "Read", {"file_path": str(text)}),
+        image=Call("toolu", "Read", {"file_path": str(image)}),
     )
-    output, errors = await process.communicate()
-    assert process.returncode == 0, errors.decode()
-    return output.decode().rstrip() + " "
 
 
-async def observe_all(memory: Memory) -> None:
-    for state in await memory.conversations():
-        await memory.conversation(state.ref.id, tenant=state.ref.tenant).flush()
+def codex(here: Setting, folder: Path, headers: dict[str, str]) -> Program:
+    command = (os.environ["REMANENCE_TEST_CODEX"], "exec", "--skip-git-repo-check")
+    text, image = _files(folder)
+    more = ", ".join(f'"{name}" = "{value}"' for name, value in headers.items())
+    (folder / "config.toml").write_text(CODEX_CONFIG.format(base=here.url, headers=more))
+    return Program(
+        first=command,
+        next=(*command, "resume", "--last"),
+        environment={"HOME": str(folder), "CODEX_HOME": str(folder), "HERE_KEY": "a-key"},
+        folder=folder,
+        text=Call("call", "exec_command", {"cmd": f"cat {text.name}"}),
+        image=Call("call", "view_image", {"path": str(image)}),
+    )
 
 
-async def assert_bounded(memory: Memory, requests: list[list[Any]]) -> None:
-    """Each request has what was said last, its size stays, and all turns are on one tape."""
-    assert len(requests) == TURNS
-    for turn, messages in enumerate(requests):
-        assert prompt_of(turn) in json.dumps(messages)
-    sizes = [len(json.dumps(messages)) for messages in requests]
-    whole = sum(len(prompt_of(turn)) + len(reply_to(turn)) for turn in range(TURNS))
-    assert sizes[-1] - sizes[0] < whole
-    (state,) = await memory.conversations()
-    tape = await memory.conversation(state.ref.id, tenant=state.ref.tenant).messages()
-    texts = "\n".join(message.text for message in tape)
-    assert all(texts.count(prompt_of(turn)) == 1 for turn in range(TURNS))
-    assert all(texts.count(f"Noted, pier {turn}.") == 1 for turn in range(TURNS))
+def _files(folder: Path) -> tuple[Path, Path]:
+    """A text and an image for the tools of a client."""
+    (text := folder / "piers.txt").write_text("Each pier has a boat.\n")
+    (image := folder / "pier.png").write_bytes(base64.b64decode(PIXEL.partition(",")[2]))
+    return text, image
+
+
+CASES = [
+    pytest.param(
+        program,
+        field,
+        marks=pytest.mark.skipif(variable not in os.environ, reason=f"{variable} is not set"),
+        id=variable.rpartition("_")[2].lower(),
+    )
+    for program, field, variable in (
+        (claude_code, "messages", "REMANENCE_TEST_CLAUDE"),
+        (codex, "input", "REMANENCE_TEST_CODEX"),
+    )
+]
+
+
+@pytest.mark.parametrize(("client", "field"), CASES)
+async def test_a_client_of_the_command_line_runs_unchanged(
+    client: Opener, field: str, tmp_path: Path
+) -> None:
+    async with setting(f"sqlite:///{tmp_path}/memory.db") as here:
+        program = client(here, tmp_path, {})
+        for turn in range(TURNS):
+            assert await program.answer_of(here, turn) == reply_to(turn)
+            await observe_all(here.memory)
+        assert len(here.turns()) == TURNS + sum(t % 5 == 4 or t % 3 == 2 for t in range(TURNS))
+        check_bytes(here)
+        await check_tape(here.memory)
+        await check_requests(here, fields=field)
+
+
+@pytest.mark.parametrize(("client", "field"), CASES)
+async def test_with_memory_off_each_byte_of_a_client_passes(
+    client: Opener, field: str, tmp_path: Path
+) -> None:
+    async with setting() as here:
+        program = client(here, tmp_path, OFF)
+        for turn in range(OFF_TURNS):
+            assert await program.answer_of(here, turn) == reply_to(turn)
+        check_nothing_changed(here)
+        assert await here.memory.conversations() == ()

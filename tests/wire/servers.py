@@ -98,7 +98,7 @@ class ModelServer:
         self.received: list[Received] = []
         self.most_at_once = 0
         self._script: deque[Step] = deque()
-        self._dialects: dict[str, Dialect] = {
+        self.dialects: dict[str, Dialect] = {
             "/v1/messages": Anthropic(cache_minimum=cache_minimum),
             "/v1/chat/completions": OpenAI(),
             "/v1/responses": OpenAIResponses(),
@@ -150,12 +150,13 @@ class ModelServer:
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0)  # others that are called at the same time arrive now
         try:
-            await self._respond(request, writer)
+            await self.respond(request, writer)
         finally:
             self.at_once -= 1
 
-    async def _respond(self, request: Received, writer: asyncio.StreamWriter) -> None:
-        dialect = self._dialects.get(request.path)
+    async def respond(self, request: Received, writer: asyncio.StreamWriter) -> None:
+        """Answer a request by the next step of the script."""
+        dialect = self.dialects.get(request.path)
         if dialect is None:
             return _send(writer, 404, {"error": {"message": f"no such path {request.path}"}})
         if request.method != "POST":

@@ -1,4 +1,4 @@
-"""A conversation by LiteLLM's client. Arguments: the model, the base URL.
+"""A conversation by LiteLLM's client. Arguments: the model, the base URL, headers as JSON.
 
 Each line of stdin is the next turn, each line of stdout its answer.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 import litellm
 
-MODEL, BASE_URL = sys.argv[1:]
+MODEL, BASE_URL, HEADERS = sys.argv[1:]
 PARAMETERS = {"type": "object", "properties": {"pier": {"type": "integer"}}}
 TOOLS = [{"type": "function", "function": {"name": "find", "parameters": PARAMETERS}}]
 messages: list[dict[str, Any]] = []
@@ -24,7 +24,7 @@ def ask(stream: bool) -> Any:
         messages=messages,
         tools=TOOLS,
         stream=stream,
-        extra_headers={"x-remanence-conversation": "trip"},
+        extra_headers=json.loads(HEADERS),
     )
     if stream:
         answer = litellm.stream_chunk_builder([*answer], messages=messages)
@@ -35,7 +35,11 @@ def ask(stream: bool) -> Any:
 
 for line in sys.stdin:
     turn = json.loads(line)
-    messages.append({"role": "user", "content": turn["content"]})
+    content = turn["text"]
+    if turn["image"]:
+        image = {"type": "image_url", "image_url": {"url": turn["image"]}}
+        content = [{"type": "text", "text": content}, image]
+    messages.append({"role": "user", "content": content})
     message = ask(turn["stream"])
     if message.tool_calls:
         for call in message.tool_calls:

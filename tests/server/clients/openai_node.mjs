@@ -1,14 +1,14 @@
-// A conversation by OpenAI's client for Node. Arguments: the folder of the client, the base URL.
+// A conversation by OpenAI's client for Node. Arguments: the folder of the client, the base URL, headers as JSON.
 // Each line of stdin is the next turn, each line of stdout its answer.
 import readline from "node:readline";
 
-const [folder, baseURL] = process.argv.slice(2);
+const [folder, baseURL, headers] = process.argv.slice(2);
 const { default: OpenAI } = await import(`${folder}/index.mjs`);
 const client = new OpenAI({
   baseURL,
   apiKey: "a-key",
   maxRetries: 0,
-  defaultHeaders: { "x-remanence-conversation": "trip" },
+  defaultHeaders: JSON.parse(headers),
 });
 const parameters = { type: "object", properties: { pier: { type: "integer" } } };
 const tools = [{ type: "function", function: { name: "find", parameters } }];
@@ -26,8 +26,9 @@ async function ask(stream) {
 }
 
 for await (const line of readline.createInterface({ input: process.stdin })) {
-  const { content, stream } = JSON.parse(line);
-  messages.push({ role: "user", content });
+  const { text, image, stream } = JSON.parse(line);
+  const shown = { type: "image_url", image_url: { url: image } };
+  messages.push({ role: "user", content: image ? [{ type: "text", text }, shown] : text });
   let answer = await ask(stream);
   if (answer.tool_calls) {
     for (const call of answer.tool_calls) {

@@ -1,0 +1,187 @@
+"""The proxies under hostile clients and broken providers: no request hangs, no stored message is lost."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from random import Random
+from typing import Any
+
+import pytest
+from tests.server.conftest import POLICY, Client, served
+from tests.wire.dialects import Anthropic, Dialect, OpenAI, OpenAIResponses, Reply
+from tests.wire.servers import ModelServer, Raw
+
+from remanence import Memory
+from remanence.server.app import create_app
+from remanence.testing import FixedClock
+
+APIS: dict[str, tuple[Dialect, str]] = {
+    "openai/v1/chat/completions": (OpenAI(), "messages"),
+    "openai/v1/responses": (OpenAIResponses(), "input"),
+    "anthropic/v1/messages": (Anthropic(), "messages"),
+}
+BROKEN = 5
+CHAT = "openai/v1/chat/completions"
+JUNK: tuple[Any, ...] = (None, True, -1, "", "\0", [], {}, [[]], {"index": "x"}, 1e308)
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[ModelServer]:
+    async with ModelServer().running() as server:
+        yield server
+
+
+@pytest.fixture
+async def memory() -> AsyncIterator[Memory]:
+    async with Memory.open("sqlite:///:memory:", policy=POLICY, clock=FixedClock()) as memory:
+        yield memory
+
+
+@pytest.fixture
+async def proxy(memory: Memory, upstream: ModelServer) -> AsyncIterator[Client]:
+    url = upstream.url
+    app = create_app(
+        memory, openai_url=url, anthropic_url=url, max_body_bytes=20_000_000, body_seconds=0.5
+    )
+    async with served(app) as client:
+        yield client
+
+
+def said(*texts: str) -> list[dict[str, str]]:
+    return [
+        {"role": "assistant" if index % 2 else "user", "content": text}
+        for index, text in enumerate(texts)
+    ]
+
+
+def body_of(path: str, *texts: str, stream: bool = True) -> dict[str, Any]:
+    _, field = APIS[path]
+    return {"model": "m", "max_tokens": 900, field: said(*texts), "stream": stream}
+
+
+@pytest.mark.parametrize("path", APIS)
+async def test_a_broken_stream_passes_as_it_is_and_no_stored_message_is_lost(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str
+) -> None:
+    random = Random(path)
+    dialect, _ = APIS[path]
+    for number in range(BROKEN):
+        named = {"x-remanence-conversation": f"trip-{number}"}
+        events = spoiled(dialect, body_of(path, "Gate?", "B42.", "Seat?"), random)
+        upstream.script(Reply("B42."), Raw(events), Reply("14C."))
+        first = await proxy.http.post(path, json=body_of(path, "Gate?"), headers=named)
+        later = body_of(path, "Gate?", "B42.", "Seat?")
+        broken = await proxy.http.post(path, json=later, headers=named)
+        again = await proxy.http.post(path, json=later, headers=named)
+
+        assert [each.status_code for each in (first, broken, again)] == [200] * 3
+        assert broken.text == "".join(f"data: {event}\n\n" for event in (*events, "[DONE]"))
+        (kept, *_) = tapes = [
+            [message.text for message in await conversation.messages()]
+            for conversation in await conversations(memory, f"trip-{number}")
+        ]
+        assert kept[:3] == ["Gate?", "B42.", "Seat?"], events
+        assert any(tape[-1] == "14C." for tape in tapes), events
+
+
+def spoiled(dialect: Dialect, body: dict[str, Any], random: Random) -> tuple[str, ...]:
+    """The events of an answer with some lost, repeated, out of order, cut, or of other values."""
+    blocks = dialect.events(body, Reply("Seat 12A, by the window."))
+    events = [block.rpartition("data: ")[2].strip() for block in blocks]
+    for _ in range(random.choice((1, 1, 3))):
+        at = random.randrange(len(events))
+        match random.choice(("lost", "twice", "moved", "cut", "other", "end")):
+            case "lost":
+                del events[at]
+            case "twice":
+                events.insert(at, events[at])
+            case "moved":
+                events.insert(random.randrange(len(events)), events.pop(at))
+            case "cut":
+                events[at] = events[at][: random.randrange(len(events[at]) + 1)]
+            case "other":
+                events[at] = json.dumps(replaced(events[at], random))
+            case _:
+                del events[at + 1 :]
+        events = events or ["{}"]
+    return tuple(events)
+
+
+def replaced(event: str, random: Random) -> Any:
+    """The event with another value somewhere."""
+    try:
+        value = whole = json.loads(event)
+    except ValueError:
+        return random.choice(JUNK)
+    while isinstance(value, dict | list) and value:
+        key = random.choice([*value] if isinstance(value, dict) else range(len(value)))
+        if not isinstance(value[key], dict | list) or random.random() < 0.3:
+            value[key] = random.choice(JUNK)
+            return whole
+        value = value[key]
+    return random.choice(JUNK)
+
+
+async def conversations(memory: Memory, name: str) -> list[Any]:
+    """The conversation and its branches, in the order in which they began."""
+    return [
+        memory.conversation(state.ref.id, tenant=state.ref.tenant)
+        for state in await memory.conversations(limit=1_000)
+        if state.ref.id.partition("~")[0] == name
+    ]
+
+
+async def test_a_message_that_is_too_large_to_keep_is_sent_on(
+    proxy: Client, upstream: ModelServer
+) -> None:
+    body = body_of(CHAT, "x" * 17_000_000, stream=False)
+    response = await proxy.http.post(CHAT, json=body, headers={"x-remanence-conversation": "trip"})
+
+    assert response.status_code == 200
+    assert "off; " in response.headers["x-remanence-memory"]
+    assert upstream.received[0].body == body
+
+
+async def test_a_body_over_the_limit_or_without_an_end_reaches_no_provider(
+    proxy: Client, upstream: ModelServer
+) -> None:
+    large = await proxy.http.post(CHAT, content=b" " * 20_000_001)
+    reader, writer = await connect(proxy)
+    writer.write(f"POST /{CHAT} HTTP/1.1\r\nhost: localhost\r\n".encode())
+    writer.write(b"content-type: application/json\r\ncontent-length: 100\r\n\r\n{")
+    slow = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+
+    assert large.status_code == 413
+    assert slow.startswith(b"HTTP/1.1 408")
+    assert upstream.received == []
+
+
+async def test_a_client_that_reads_nothing_holds_up_nobody_else(
+    proxy: Client, upstream: ModelServer
+) -> None:
+    """The provider of one client sends without end; the others are answered all the while."""
+    upstream.script("flood")
+    reader, writer = await connect(proxy)
+    content = json.dumps(body_of(CHAT, "Gate?")).encode()
+    writer.write(f"POST /{CHAT} HTTP/1.1\r\nhost: localhost\r\n".encode())
+    writer.write(b"x-remanence-conversation: slow\r\ncontent-type: application/json\r\n")
+    writer.write(f"content-length: {len(content)}\r\n\r\n".encode() + content)
+    await reader.readline()
+    others = [
+        await proxy.http.post(
+            CHAT, json=body_of(CHAT, "Gate?"), headers={"x-remanence-conversation": f"c{number}"}
+        )
+        for number in range(4)
+    ]
+    writer.close()
+    async with asyncio.timeout(10):
+        while upstream.at_once:  # noqa: ASYNC110 - a number of the provider
+            await asyncio.sleep(0.01)
+
+    assert [other.headers["x-remanence-memory"] for other in others] == ["on"] * 4
+
+
+async def connect(client: Client) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    url = client.http.base_url
+    return await asyncio.open_connection(url.host, url.port)
