@@ -97,6 +97,20 @@ async def test_a_request_that_ends_its_process_twice_is_rejected(tmp_path: Path)
     assert tries.read_text() == "xx"
 
 
+def scheduling(request: ObserveRequest) -> Generator[None, None, int]:
+    yield
+    return os.sched_getscheduler(0)
+
+
+@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="only Linux has it")
+async def test_turns_go_before_the_processes() -> None:
+    pool = ProcessPool(1, counter="gpt-5")
+    policy: object = await pool(scheduling, observe_request(Message.user("hello")))
+    pool.close()
+
+    assert policy == os.SCHED_IDLE
+
+
 async def test_work_goes_on_when_the_process_is_killed_and_the_log_says_so(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:

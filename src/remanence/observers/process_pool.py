@@ -19,7 +19,7 @@ from remanence.protocols import ObserveRequest, ReflectRequest, Request, Result
 from remanence.tokens import counter_for
 
 _NICENESS: Final = 10
-"""A user waits for turns, so these processes get the processor time that turns leave."""
+"""Where there is no `SCHED_IDLE`."""
 
 
 class ProcessPool:
@@ -103,11 +103,19 @@ def _compute(
 
 def _set_up() -> None:
     """Load the weights, leave signals and the processor to the parent, and end when that is gone."""
-    if hasattr(os, "nice"):  # on Unix
-        os.nice(_NICENESS)
+    _leave_processors()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     scorer()
+
+
+def _leave_processors() -> None:
+    """Let turns go first, since a user waits for them: a thread that wakes replaces this process."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    except (AttributeError, OSError):  # not on Linux, or a sandbox forbids it
+        if hasattr(os, "nice"):
+            os.nice(_NICENESS)
 
 
 def _end_with_parent() -> None:
