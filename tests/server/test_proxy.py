@@ -276,6 +276,55 @@ async def test_a_request_for_a_title_is_not_of_the_conversation(
     assert await all_tapes(memory) == {"trip": ["Which gate?", "B42."]}
 
 
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        (
+            {"x-claude-code-session-id": "s"},
+            "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.\n\nSummarize.",
+        ),
+        (
+            {"session-id": "s", "x-codex-turn-metadata": '{"request_kind": "compaction"}'},
+            "Summarize.",
+        ),
+    ],
+)
+async def test_a_client_that_compacts_its_history_gets_its_summary_of_all_of_it(
+    proxy: Client, upstream: ModelServer, memory: Memory, headers: Any, text: str
+) -> None:
+    history = [user("Which gate?")]
+    headers = {**headers, "x-remanence-conversation": ""}
+    turn = {**headers, "x-codex-turn-metadata": '{"request_kind": "turn"}'}
+    await ask(proxy, history, "B42.", upstream, **turn)
+    history += [assistant("B42."), user(text)]
+    response = await ask(proxy, history, "They spoke of gates.", upstream, **headers)
+
+    assert "asks for a summary" in response.headers["x-remanence-memory"]
+    assert upstream.received[-1].body["messages"] == history
+    assert await all_tapes(memory) == {"s": ["Which gate?", "B42."]}
+
+
+async def test_a_prompt_without_content_stays_beside_its_message(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    """Claude Code sends one after it has compacted its history."""
+    empty = {"role": "system", "content": []}
+    history: list[dict[str, Any]] = [user("Which gate?")]
+    for number in range(12):
+        reply = LONG.format(number) * 2
+        await ask(proxy, [*history, empty], reply, upstream)
+        history += [empty, assistant(reply), user(f"And boat {number}?")]
+        await observe_all(memory)
+    response = await ask(proxy, history, "Pier 12.", upstream)
+    sent = upstream.received[-1].body["messages"]
+
+    assert response.headers["x-remanence-memory"] == "on"
+    assert len(sent) < len(history)
+    assert empty in sent
+    assert sent[-1]["content"][0]["text"] == "And boat 11?"
+    assert len(await only_tape(memory)) == 26
+
+
 async def test_another_key_reaches_another_memory(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

@@ -30,7 +30,7 @@ from tests.server.talk import (
     reply_to,
     setting,
 )
-from tests.wire.dialects import Call
+from tests.wire.dialects import Call, Reply
 
 CODEX_CONFIG = """
 model = "gpt-5"
@@ -62,9 +62,13 @@ class Program:
         """What it prints for a turn; every third one calls a tool first, every fifth an image."""
         call = self.image if turn % 5 == 4 else self.text if turn % 3 == 2 else None
         here.provider.script(*answers_to(turn, call and replace(call, id=f"{call.id}_{turn}")))
+        return await self.say(prompt_of(turn), is_first=turn == 0)
+
+    async def say(self, text: str, *, is_first: bool = False) -> str:
+        """What it prints when it is told *text*."""
         process = await asyncio.create_subprocess_exec(
-            *(self.next if turn else self.first),
-            prompt_of(turn),
+            *(self.first if is_first else self.next),
+            text,
             env={"PATH": os.environ["PATH"], "IS_SANDBOX": "1", **self.environment},
             cwd=self.folder,
             stdin=DEVNULL,
@@ -160,3 +164,29 @@ async def test_with_memory_off_each_byte_of_a_client_passes(
             assert await program.answer_of(here, turn) == reply_to(turn)
         check_nothing_changed(here)
         assert await here.memory.conversations() == ()
+
+
+@pytest.mark.skipif("REMANENCE_TEST_CLAUDE" not in os.environ, reason="no Claude Code is named")
+async def test_claude_code_compacts_its_history_and_the_memory_goes_on(tmp_path: Path) -> None:
+    async with setting() as here:
+        program = claude_code(here, tmp_path, {})
+        for turn in range(OFF_TURNS):
+            await program.answer_of(here, turn)
+        here.provider.script(Reply("<summary>They spoke of boats.</summary>", id="summary"))
+        await program.say("/compact")
+        assert await program.answer_of(here, OFF_TURNS + 1) == reply_to(OFF_TURNS + 1)
+        memory = [exchange.memory for exchange in here.tap.exchanges]
+        tapes = {state.ref.id: state for state in await here.memory.conversations()}
+        texts = [
+            message.text
+            for state in tapes.values()
+            for message in await here.memory.conversation(
+                state.ref.id, tenant=state.ref.tenant
+            ).messages()
+        ]
+
+    assert [each for each in memory if each != "on"] == [
+        "off; the client asks for a summary of the conversation"
+    ]
+    assert len(tapes) == 2, "what the client goes on with is a branch"
+    assert not any(text.startswith("CRITICAL") for text in texts)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, with_part
+from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, read_each, with_part
 from remanence.types import Message
 from remanence.wire import anthropic
 from remanence.wire.json_value import JsonObject
@@ -25,7 +25,7 @@ class AnthropicMessages(ProxiedAPI):
         return (), list_of_objects(body.get("messages"))
 
     def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
-        return [Unit(Message.from_anthropic(one), (one,)) for one in objects]
+        return read_each(objects, Message.from_anthropic)
 
     def render(self, message: Message) -> list[JsonObject]:
         return anthropic.render(message.role, message.content, message.name)

@@ -1,6 +1,6 @@
 """The parts of a provider's API that a proxy has to know."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 from remanence.errors import InvalidMessage
@@ -65,6 +65,22 @@ def list_of_objects(value: object) -> list[JsonObject]:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise InvalidMessage("the request has no list of messages")
     return value
+
+
+def read_each(objects: Sequence[JsonObject], read: Callable[[JsonObject], Message]) -> list[Unit]:
+    """Read each object as a message; a prompt without content stays beside the message after it."""
+    units: list[Unit] = []
+    empty: list[JsonObject] = []
+    for one in objects:
+        if one.get("role") in ("system", "developer") and not one.get("content"):
+            empty.append(one)
+        else:
+            units.append(Unit(read(one), (*empty, one)))
+            empty = []
+    if empty and units:
+        message, before = units.pop()
+        units.append(Unit(message, (*before, *empty)))
+    return units
 
 
 def with_part(message: JsonObject, text: str, kind: str) -> JsonObject:

@@ -24,6 +24,8 @@ _SESSION_HEADERS: Final = (
 )
 _AGENT_HEADER: Final = "x-claude-code-agent-id"
 _ANY_SESSION: Final = re.compile(r"x-[a-z0-9-]+-session-id")
+_TURN_HEADER: Final = "x-codex-turn-metadata"
+_COMPACTION: Final = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
 _METADATA: Final = ("conversation_id", "session_id", "thread_id")
 
 
@@ -50,6 +52,20 @@ def name_of(
     """
     found = _in_headers(headers) or _in_body(body)
     return None if found is None else _name(headers, found, tenant)
+
+
+def compacts(headers: Mapping[str, str], newest: str) -> bool:
+    """Return whether Claude Code or Codex asks for a summary to go on with, instead of a turn.
+
+    Codex says it in a header, Claude Code only by its newest message.
+    """
+    if _SESSION_HEADERS[0] in headers:
+        return newest.startswith(_COMPACTION)
+    try:
+        turn = json.loads(headers.get(_TURN_HEADER, "{}"))
+    except ValueError:
+        return False
+    return isinstance(turn, dict) and "compact" in str(turn.get("request_kind"))
 
 
 def name_of_first(headers: Mapping[str, str], first: str, *, tenant: str | None = None) -> Name:

@@ -6,7 +6,7 @@ Events: https://platform.openai.com/docs/api-reference/chat-streaming
 from collections.abc import Sequence
 from typing import ClassVar
 
-from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, with_part
+from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, read_each, with_part
 from remanence.types import Message
 from remanence.wire import openai
 from remanence.wire.json_value import JsonObject
@@ -44,7 +44,7 @@ class OpenAIChat(OpenAIAPI):
     text_type = "text"
 
     def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
-        return [Unit(Message.from_openai(one), (one,)) for one in objects]
+        return read_each(objects, Message.from_openai)
 
     def render(self, message: Message) -> list[JsonObject]:
         return openai.render(message.role, message.content, message.name)

@@ -13,7 +13,7 @@ from remanence.errors import InvalidMessage, RemanenceError
 from remanence.memory import Memory
 from remanence.server.proxy.api import ProxiedAPI, Unit
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory, chain
-from remanence.server.proxy.naming import MEMORY, Name, name_of, name_of_first
+from remanence.server.proxy.naming import MEMORY, Name, compacts, name_of, name_of_first
 from remanence.types import ConversationRef, Message
 from remanence.wire.json_value import JsonObject
 from remanence.wire.turns import volatile_block
@@ -106,6 +106,8 @@ class Requests:
         most = body.get("max_tokens")
         if not messages or (isinstance(most, int) and most <= _SIDE_TOKENS):
             raise UnknownHistory("it is not a turn of a conversation")
+        if compacts(headers, messages[-1].text):
+            raise UnknownHistory("the client asks for a summary of the conversation")
         if name is None:
             name = name_of_first(headers, next(chain(messages)), tenant=tenant)
         is_side = not body.get("tools") and len(messages) <= _SIDE_MESSAGES
@@ -154,7 +156,8 @@ class Requests:
             is_cut = any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
             shown = api.render(message) if index < 0 or is_cut else [*units[index].objects]
             if volatile and index == newest:
-                shown[-1] = api.with_text(shown[-1], volatile)
+                at = max(i for i, one in enumerate(shown) if one.get("role") == "user")
+                shown[at] = api.with_text(shown[at], volatile)
             tail += shown
         return api.rewrite(body, notes, tail)
 
