@@ -30,6 +30,7 @@ from remanence.http.documents import ReplyDocument, TextDocument
 from remanence.server.access import by_key
 from remanence.server.app import create_app
 from remanence.server.problems import response_to
+from remanence.types import Event
 
 FLIGHT = {"role": "user", "content": "My flight to Lisbon is LH 454.", "id": "m-1"}
 
@@ -154,6 +155,19 @@ async def test_a_turn_is_answered_whole_or_as_it_is_said(
     assert [event.text for event in events if isinstance(event, TextDocument)] == ["Gate", " B42."]
     assert isinstance(events[-1], ReplyDocument)
     assert events[-1].usage.cache_read_tokens == 80
+
+
+async def test_a_stream_tells_what_became_of_the_memory(remote: AsyncClient) -> None:
+    trip, kinds = remote.conversation("trip"), set[str]()
+    for number in range(12):
+        text = f"The boat to island {number} leaves from pier {number} at 9:30. " * 4
+        async for event in trip.stream(text):
+            if isinstance(event, Event):
+                kinds.add(event.type)
+                assert event.conversation == "trip"
+        await trip.end()
+
+    assert "activated" in kinds
 
 
 async def test_leaving_a_stream_stops_the_model(remote: AsyncClient, speaker: Speaker) -> None:

@@ -27,17 +27,18 @@ from remanence.http.documents import (
     ToolResultDocument,
 )
 from remanence.http.problems import error_of
-from remanence.types import Hit, HitKind, LogEntry, Receipt, Segment
+from remanence.types import Event, Hit, HitKind, LogEntry, Receipt, Segment
 from remanence.wire.json_value import JsonObject
 
 T = TypeVar("T")
-TurnEvent: TypeAlias = TextDocument | ToolCallDocument | ToolResultDocument | ReplyDocument
+TurnEvent: TypeAlias = TextDocument | ToolCallDocument | ToolResultDocument | Event | ReplyDocument
 
-_TURN_EVENTS: Final[dict[str, type[TurnEvent]]] = {
-    "text": TextDocument,
-    "tool_call": ToolCallDocument,
-    "tool_result": ToolResultDocument,
-    "done": ReplyDocument,
+_TURN_EVENTS: Final[dict[str, TypeAdapter[TurnEvent]]] = {
+    "text": TypeAdapter(TextDocument),
+    "tool_call": TypeAdapter(ToolCallDocument),
+    "tool_result": TypeAdapter(ToolResultDocument),
+    "memory": TypeAdapter(Event),
+    "done": TypeAdapter(ReplyDocument),
 }
 _PROBLEM: Final = TypeAdapter(JsonObject)
 
@@ -125,7 +126,7 @@ class AsyncConversation:
         channel: str | None = None,
         identity: str | None = None,
     ) -> AsyncGenerator[TurnEvent, None]:
-        """Yield the pieces of an answer as they arrive, and the whole reply last.
+        """Yield the pieces of an answer as they arrive, changes of the memory, and the whole reply last.
 
         It is not tried again. The model is stopped where the iteration is left; the tape keeps what
         was said.
@@ -136,7 +137,7 @@ class AsyncConversation:
                 if event.event == "error":
                     problem = _PROBLEM.validate_json(event.data)
                     raise error_of(problem, problem["status"])
-                yield _TURN_EVENTS[event.event].model_validate_json(event.data)
+                yield _TURN_EVENTS[event.event].validate_json(event.data)
 
     async def observations(self) -> tuple[Segment, ...]:
         """Return the live observations, oldest first."""

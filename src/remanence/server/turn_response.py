@@ -23,7 +23,9 @@ from remanence.http.documents import (
     UsageDocument,
 )
 from remanence.server.disconnect import wait_for_disconnect
+from remanence.server.event_json import encode_event
 from remanence.server.problems import document, response_to
+from remanence.types import Event
 
 KEEP_ALIVE_SECONDS: Final = 10.0
 """Proxies close a connection that is silent for longer, often after 30 or 60 seconds."""
@@ -54,7 +56,8 @@ class _Left:
     """The client has disconnected."""
 
 
-Piece: TypeAlias = ChatEvent | Exception | _Left
+TurnEvent: TypeAlias = ChatEvent | Event
+Piece: TypeAlias = TurnEvent | Exception | _Left
 
 
 class TurnResponse(Response):
@@ -68,7 +71,7 @@ class TurnResponse(Response):
 
     def __init__(
         self,
-        events: AsyncGenerator[ChatEvent, None],
+        events: AsyncGenerator[TurnEvent, None],
         *,
         conversation_id: str,
         stream: bool,
@@ -132,7 +135,7 @@ class TurnResponse(Response):
         except TimeoutError:
             return None
 
-    def _encode(self, piece: ChatEvent | Exception) -> bytes:
+    def _encode(self, piece: TurnEvent | Exception) -> bytes:
         match piece:
             case TextDelta(text=text):
                 return _event("text", TextDocument(text=text).model_dump())
@@ -142,6 +145,8 @@ class TurnResponse(Response):
             case ToolReturned(call_id=id_, text=text, is_error=is_error):
                 result = ToolResultDocument(id=id_, text=text, is_error=is_error)
                 return _event("tool_result", result.model_dump())
+            case Event():
+                return format_sse_event(event="memory", data_str=encode_event(piece).decode())
             case Done():
                 return _event("done", self._done_event(piece.reply))
             case Exception():
@@ -159,7 +164,7 @@ class TurnResponse(Response):
         ).model_dump()
 
 
-async def _run(events: AsyncGenerator[ChatEvent, None], pieces: asyncio.Queue[Piece]) -> None:
+async def _run(events: AsyncGenerator[TurnEvent, None], pieces: asyncio.Queue[Piece]) -> None:
     """Put the events of a turn, or its error, in the queue of the sender."""
     try:
         async with aclosing(events):

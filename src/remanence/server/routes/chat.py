@@ -1,22 +1,24 @@
 """A turn with a model that has the conversation's memory."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import Final
 
 from fastapi import APIRouter, Request
 
 from remanence.chat import Chat, ChatEvent, Done
-from remanence.errors import InvalidMessage
+from remanence.errors import InvalidMessage, StoreError
 from remanence.http.documents import ChatBody, ReplyDocument
+from remanence.memory import Memory
 from remanence.server.chats import Chats
 from remanence.server.messages import IdempotencyKey, read_message
 from remanence.server.routes import OpenMemory, allowed_tenant, new_conversation_id
-from remanence.server.turn_response import TurnResponse, stream_of
-from remanence.types import Message
+from remanence.server.turn_response import TurnEvent, TurnResponse, stream_of
+from remanence.types import ConversationRef, Event, Message
 
 router = APIRouter(tags=["chat"])
 
-_EVENTS: Final = stream_of("text", "tool_call", "tool_result", "done", "error")
+_EVENTS: Final = stream_of("text", "tool_call", "tool_result", "memory", "done", "error")
 
 
 @router.post("/v1/chat", response_model=ReplyDocument, responses=_EVENTS)
@@ -36,8 +38,8 @@ async def chat(
 ) -> TurnResponse:
     """Append the user's message, call the model, append its answer, and return it.
 
-    With `stream` the events are `text`, `tool_call`, `tool_result`, then `done` with the reply, or
-    `error` with a problem. A request that is repeated with its `Idempotency-Key`, or a message with
+    With `stream` the events are `text`, `tool_call`, `tool_result`, `memory` for each change of the
+    conversation's memory meanwhile, then `done` with the reply, or `error` with a problem. A request that is repeated with its `Idempotency-Key`, or a message with
     its `id`, gets the answer on the tape. Of an answer whose reader leaves, the tape keeps what was
     said, with a mark.
     """
@@ -47,16 +49,18 @@ async def chat(
 def _turn(request: Request, conversation_id: str, body: ChatBody, key: str | None) -> TurnResponse:
     state = request.app.state
     chats: Chats = state.chats
+    ref = ConversationRef(allowed_tenant(request, body.tenant), conversation_id)
     talk = chats.get(
         conversation_id,
-        tenant=allowed_tenant(request, body.tenant),
+        tenant=ref.tenant,
         user=body.user,
         channel=body.channel,
         identity=body.identity,
     )
     message = _message(body, key)
+    memory: Memory = state.memory
     return TurnResponse(
-        talk.stream(message) if body.stream else _whole(talk, message),
+        _stream(talk.stream(message), memory, ref) if body.stream else _whole(talk, message),
         conversation_id=conversation_id,
         stream=body.stream,
         ending=state.ending,
@@ -70,6 +74,28 @@ def _message(body: ChatBody, key: str | None) -> Message | None:
     if body.message is not None:
         return read_message(body.message, body.format, id_=key)
     return None if body.text is None else Message.user(body.text, id=key)
+
+
+async def _stream(
+    turn: AsyncGenerator[ChatEvent, None], memory: Memory, ref: ConversationRef
+) -> AsyncGenerator[TurnEvent, None]:
+    """Yield a turn, and before its end what became of the memory meanwhile."""
+    async with aclosing(turn) as events:
+        begin = (await memory.read_events(tenant=ref.tenant)).last
+        async for event in events:
+            if isinstance(event, Done):
+                for change in await _changes(memory, ref, begin):
+                    yield change
+            yield event
+
+
+async def _changes(memory: Memory, ref: ConversationRef, after: int) -> Sequence[Event]:
+    """Return what became of a memory; nothing if that cannot be read, as the answer is kept."""
+    try:
+        page = await memory.read_events(after=after, tenant=ref.tenant, conversation=ref.id)
+    except StoreError:
+        return ()
+    return page.events
 
 
 async def _whole(talk: Chat, message: Message | None) -> AsyncGenerator[ChatEvent, None]:
