@@ -23,10 +23,15 @@ NOTE = "#1 [IMPORTANT Fact] user: takes the early ferry"
 MINUTE = timedelta(minutes=1)
 
 
+@pytest.fixture
+def file_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/memory.db"
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def url(request: pytest.FixtureRequest, file_url: str) -> Iterator[str]:
     if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/memory.db"
+        yield file_url
     else:
         with new_database(request.getfixturevalue("postgres")) as database:
             yield database
@@ -104,10 +109,10 @@ async def test_one_call_finds_out_that_a_provider_asks_for_a_pause_and_nothing_i
 
 
 async def test_a_turn_does_not_wait_for_a_pause_of_background_calls(
-    url: str, server: ModelServer
+    file_url: str, server: ModelServer
 ) -> None:
     model = f"anthropic:claude-haiku-4-5@{server.url}"
-    async with two_memories(url, model, FixedClock()) as (one, two):
+    async with two_memories(file_url, model, FixedClock()) as (one, two):
         await say(one, "a")
         server.script(asked_to_wait(90))
         await one.conversation("a").flush()
@@ -123,11 +128,11 @@ async def test_a_turn_does_not_wait_for_a_pause_of_background_calls(
 
 
 async def test_a_chain_asks_its_next_model_while_the_first_one_is_paused(
-    url: str, server: ModelServer
+    file_url: str, server: ModelServer
 ) -> None:
     first, second = "claude-haiku-4-5", "claude-sonnet-5-5"
     chain = [f"anthropic:{name}@{server.url}" for name in (first, second)]
-    async with two_memories(url, chain, FixedClock()) as both:
+    async with two_memories(file_url, chain, FixedClock()) as both:
         await say(both[0], "a")
         await say(both[0], "b")
         server.script(asked_to_wait(90))
@@ -140,7 +145,7 @@ async def test_a_chain_asks_its_next_model_while_the_first_one_is_paused(
 
 
 @pytest.mark.parametrize("limit", ["calls_per_minute", "input_tokens_per_minute"])
-async def test_processes_share_the_calls_of_a_minute(url: str, limit: str) -> None:
+async def test_processes_share_the_calls_of_a_minute(file_url: str, limit: str) -> None:
     clock, names = FixedClock(), "abcdefgh"
     called: list[tuple[datetime, int]] = []
 
@@ -149,7 +154,7 @@ async def test_processes_share_the_calls_of_a_minute(url: str, limit: str) -> No
         return NOTE
 
     limits = {limit: 6 if limit == "calls_per_minute" else 12_000}
-    async with two_memories(url, observe, clock, **limits) as both:
+    async with two_memories(file_url, observe, clock, **limits) as both:
         for name in names:
             await say(both[0], name)
         began = clock.now()
@@ -167,12 +172,12 @@ async def test_processes_share_the_calls_of_a_minute(url: str, limit: str) -> No
         assert 6_000 < max(map(sum, minutes)) / 4 < 15_000
 
 
-async def test_a_call_that_waits_is_no_failure_and_forgets_none(url: str) -> None:
+async def test_a_call_that_waits_is_no_failure_and_forgets_none(file_url: str) -> None:
     async def fail(request: ModelRequest) -> str:
         raise ModelError("bad_request", "no")
 
     clock = FixedClock()
-    async with two_memories(url, fail, clock, calls_per_minute=1) as (one, two):
+    async with two_memories(file_url, fail, clock, calls_per_minute=1) as (one, two):
         await say(one, "a")
         await say(one, "b")
         await one.conversation("a").flush()
