@@ -1,14 +1,17 @@
 """The whole memory over HTTP: what a program in any language does with it."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from tests.server.conftest import Client
+from tests.server.conftest import POLICY, Client, served
 
 from remanence import Memory
+from remanence.server.app import create_app
+from remanence.testing import ScriptedObserver
 
 TRIP = "/v1/conversations/trip"
 
@@ -248,3 +251,41 @@ async def test_a_fact_is_saved_once_and_replaced(client: Client) -> None:
     assert [fact["id"] for fact in facts] == [newer.json()["id"]]
     assert (wrong.status_code, wrong.json()["detail"][:17]) == (422, "the fact is empty")
     assert "a time as text, such as 2026" in numbered.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("DELETE", "/v1/conversations/trip?user=ana", None),
+        ("DELETE", "/v1/users/ana", None),
+        ("POST", "/v1/conversations/trip/forget?user=ana", {"message_ids": ["m-1", "m-2"]}),
+    ],
+)
+async def test_an_erasure_while_an_observer_reads_brings_nothing_back(
+    method: str, path: str, body: dict[str, Any] | None
+) -> None:
+    gate = asyncio.Event()
+    observer = ScriptedObserver(gate=gate)
+    async with (
+        Memory.open("sqlite:///:memory:", policy=POLICY, observer=observer) as memory,
+        served(create_app(memory)) as client,
+    ):
+        secret = "The safe is behind the blue painting. " * 20
+        messages = [{"role": "user", "content": secret, "id": f"m-{n}"} for n in (1, 2)]
+        messages += [{"role": "user", "content": f"And boat {n}?"} for n in range(3)]
+        trip = "/v1/conversations/trip"
+        await client.post(f"{trip}/messages?user=ana", messages=messages)
+        async with asyncio.timeout(30):
+            await observer.called.wait()
+        erased = await client.http.request(method, path, json=body)
+        gate.set()
+        await memory.conversation("trip", user="ana").flush(everything=True)
+        shown = [
+            (await client.get(f"{trip}{rest}user=ana")).text
+            for rest in ("/messages?", "/observations?", "/log?", "/recall?query=painting&")
+        ]
+        exported = (await client.get("/v1/users/ana/export")).text
+
+    assert erased.is_success
+    assert "painting" not in exported
+    assert not any("painting" in text for text in shown)
