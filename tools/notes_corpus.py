@@ -14,8 +14,9 @@ from remanence.observers.learned.features import Line, Role, lines
 ROOT = Path(__file__).parents[1] / "data" / "notes"
 REGISTERS = ("friend", "assistant", "coding", "support", "family", "study", "business")
 UNSEEN_REGISTERS = ("care", "leisure")
-FITTED_REGISTERS = ("memory", "texts", "team", "stated", "plans")
-"""Written later, for labels that are rare elsewhere; nothing of them is set aside."""
+LOOK_ALIKES = "stated"
+FITTED_REGISTERS = ("memory", "texts", "team", LOOK_ALIKES)
+"""Written later, for labels that are rare elsewhere; nothing of them is set aside, nor of `plans`."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")
 ABOUT = ("person", "advice", "quote", "trans", "fiction", "world")
 FLAGS = ("inst", "con", "open", "remember", "forget", "corr", "rep", "end")
@@ -84,6 +85,8 @@ class Sentence:
     worth: int
     labels: frozenset[str]
     marked: str
+    is_dependent: bool | None = None
+    """Whether it says little without the sentences around it; None where nobody marked it."""
 
     @property
     def text(self) -> str:
@@ -121,6 +124,7 @@ def parse(path: Path) -> tuple[list[Sentence], list[str]]:
     """Sentences of a file, and an error for each line that breaks the format."""
     sentences: list[Sentence] = []
     errors: list[str] = []
+    dependent = _dependent(path)
     conversation, speaker, date = "", "", None
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         try:
@@ -145,11 +149,20 @@ def parse(path: Path) -> tuple[list[Sentence], list[str]]:
                         worth=worth,
                         labels=labels,
                         marked=text,
+                        is_dependent=None
+                        if dependent is None or speaker == "t"
+                        else number in dependent,
                     )
                 )
         except ValueError as error:
             errors.append(f"{path}:{number}: {error}: {line!r}")
     return sentences, errors
+
+
+def _dependent(path: Path) -> frozenset[int] | None:
+    """The lines of a file whose sentences were marked as dependent, if somebody read it for that."""
+    marks = path.parents[1] / "dependent" / path.parent.name / path.name
+    return frozenset(map(int, marks.read_text("utf-8").split())) if marks.exists() else None
 
 
 def _fields(line: str) -> tuple[str, int, frozenset[str], str]:

@@ -11,12 +11,15 @@ Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 
 
-def print_heads(title: str, truth: Truths, scores: Floats, at: dict[str, float]) -> None:
+def print_heads(
+    title: str, known: Truths, truth: Truths, scores: Floats, at: dict[str, float]
+) -> None:
     """A row per head: area under the curve, average precision, points of the curve, the cutoff."""
     print(f"\n{title}: {len(truth):,} sentences")
     print(f"{'head':9} {'n':>5}   AUC    AP  P at R=.5 .8   R at P=.9 .95   at cutoff P    R")
     for number, head in enumerate(at):
-        is_true, score = truth[:, number], scores[:, number]
+        rows = known[:, number]
+        is_true, score = truth[rows, number], scores[rows, number]
         if not 0 < is_true.sum() < len(is_true):
             continue
         precision, recall, _ = precision_recall_curve(is_true, score)

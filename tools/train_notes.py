@@ -37,12 +37,15 @@ C = 5.0
 LATER = 0.3
 """Weight of a sentence for its worth, in a register where the worths are not as frequent as in
 conversations."""
+VITAL = 3
+"""Worth of what must never be lost."""
 MIN_FOUND = 10
 """Sentences above a strict cutoff, for it to be believed."""
 
 Corpus = list[list[notes_corpus.Sentence]]
 Matrix: TypeAlias = Any  # a `scipy.sparse.csr_matrix`, which has no types
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 Truth = Callable[[notes_corpus.Sentence], bool]
 
 
@@ -69,6 +72,7 @@ def in_slot(*names: str) -> Truth:
 LASTING = labelled("inst", "pref", "con", "dec", "remember")
 HEADS: dict[str, Truth] = {
     "worth": lambda sentence: sentence.worth >= 2,
+    "vital": lambda sentence: sentence.worth >= VITAL,
     "lasting": lambda s: s.worth >= 2 and (s.slot is not None or LASTING(s)),
     "personal": lambda sentence: sentence.slot is not None,
     "quoted": labelled("quote", "trans", "fiction"),
@@ -77,6 +81,7 @@ HEADS: dict[str, Truth] = {
         for name in ("dec", "pref", "issue", "next", "out", "world", "fut", "habit")
     },
     **{name: labelled(name) for name in notes_corpus.FLAGS},
+    "dependent": lambda sentence: bool(sentence.is_dependent),
     **{f"fact:{name}": in_slot(*slots) for name, slots in SLOTS.items()},
 }
 
@@ -89,7 +94,7 @@ def conversations(*, held: bool) -> Corpus:
     return [unit for unit in units if (notes_corpus.unit(unit[0]) in apart) == held]
 
 
-def truth_of(units: Corpus) -> NDArray[np.bool_]:
+def truth_of(units: Corpus) -> Flags:
     return np.array([[is_true(s) for is_true in HEADS.values()] for unit in units for s in unit])
 
 
@@ -120,19 +125,21 @@ def weights_of(units: Corpus) -> Floats:
     """The weight of each sentence in a fit, a column per head."""
     later = is_later(units)
     weights = np.ones((len(later), len(HEADS)))
-    for head in ("worth", "lasting"):
+    for head in ("worth", "vital", "lasting"):
         weights[later, list(HEADS).index(head)] = LATER
+    unmarked = [sentence.is_dependent is None for unit in units for sentence in unit]
+    weights[unmarked, list(HEADS).index("dependent")] = 0
     return weights
 
 
-def is_later(units: Corpus) -> NDArray[np.bool_]:
+def is_later(units: Corpus) -> Flags:
     later = notes_corpus.FITTED_REGISTERS
     return np.array([sentence.register in later for unit in units for sentence in unit])
 
 
 def fit(
     inputs: Matrix,
-    truth: NDArray[np.bool_],
+    truth: Flags,
     weights: Floats,
     heads: Iterable[str] = tuple(HEADS),
     strength: float = C,
@@ -191,11 +198,14 @@ def cross_validate(
     return scores
 
 
-def cutoffs(truth: NDArray[np.bool_], scores: Floats) -> tuple[dict[str, float], dict[str, float]]:
+def cutoffs(
+    known: Flags, truth: Flags, scores: Floats
+) -> tuple[dict[str, float], dict[str, float]]:
     """By head, the score of the best F1, and the lowest one with a precision of 0.9."""
     balanced, strict = {}, {}
     for at, head in enumerate(HEADS):
-        precision, recall, bounds = precision_recall_curve(truth[:, at], scores[:, at])
+        rows = known[:, at]
+        precision, recall, bounds = precision_recall_curve(truth[rows, at], scores[rows, at])
         f1 = 2 * precision * recall / np.maximum(precision + recall, 1e-9)
         balanced[head] = float(bounds[f1[:-1].argmax()])
         enough = recall[:-1] * truth[:, at].sum() >= MIN_FOUND
@@ -208,14 +218,15 @@ def cutoffs(truth: NDArray[np.bool_], scores: Floats) -> tuple[dict[str, float],
 def print_figures(
     title: str,
     units: Corpus,
-    rows: NDArray[np.bool_],
-    truth: NDArray[np.bool_],
+    rows: Flags,
+    truth: Flags,
     scores: Floats,
     at: dict[str, float],
 ) -> None:
     languages = np.array([sentence.language for unit in units for sentence in unit])
     cutoff = {head: at[head] for head in HEADS}
-    notes_figures.print_heads(title, truth[rows], scores[rows], cutoff)
+    known = weights_of(units) > 0
+    notes_figures.print_heads(title, known[rows], truth[rows], scores[rows], cutoff)
     notes_figures.print_languages(languages[rows], truth[rows], scores[rows], cutoff)
 
 
@@ -237,14 +248,16 @@ def main() -> int:
     if options.final:
         report_set_aside(stored.load())
         return 0
-    units = conversations(held=False)
+    # Look-alikes of statements have a score of their own (`train_statements.py`).
+    units = [u for u in conversations(held=False) if u[0].register != notes_corpus.LOOK_ALIKES]
     inputs = matrix_of(lines_of(units))
     scores = cross_validate(
         units, inputs, (lambda unit: unit[0].register) if options.by_register else fold
     )
     truth = truth_of(units)
     later = is_later(units)
-    balanced, strict = cutoffs(truth[~later], scores[~later])
+    known = weights_of(units) > 0
+    balanced, strict = cutoffs(known[~later], truth[~later], scores[~later])
     for title, rows in (("conversations", ~later), ("later registers", later)):
         print_figures(f"cross-validated, {title}", units, rows, truth, scores, balanced)
     if options.write:

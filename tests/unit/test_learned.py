@@ -88,10 +88,10 @@ def test_a_conversation_scores_alike_in_every_process() -> None:
 @pytest.mark.parametrize(
     ("text", "worth", "personal", "inst", "forget"),
     [
-        ("I moved from Lisbon to Porto in January.", 1.927, 1.32, -3.724, -5.008),
-        ("ab jetzt bitte immer auf Deutsch antworten", 4.494, -0.619, 1.717, -5.152),
-        ("我对花生过敏", 0.112, 1.986, -6.184, -4.826),
-        ("olvida mi dirección antigua, por favor", 2.045, -1.896, -3.873, 3.612),
+        ("I moved from Lisbon to Porto in January.", 1.319, 1.036, -4.069, -5.107),
+        ("ab jetzt bitte immer auf Deutsch antworten", 4.713, -0.704, 1.969, -5.054),
+        ("我对花生过敏", -0.025, 2.186, -6.515, -4.796),
+        ("olvida mi dirección antigua, por favor", 1.97, -2.001, -3.589, 3.725),
     ],
 )
 def test_a_sentence_has_the_scores_that_the_shipped_weights_give_it_everywhere(

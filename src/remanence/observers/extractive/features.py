@@ -10,7 +10,6 @@ from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.passage import AGENT, Passage
 from remanence.observers.extractive.render import OPERATORS, Word, terms
 from remanence.observers.extractive.selection import Candidate
-from remanence.observers.extractive.sentence_scores import above_cutoff
 
 VALUES: Mapping[str, float] = {
     "date with year": 6.0,
@@ -43,9 +42,11 @@ def _is_addressed(p: Passage) -> bool:
     return _has_any(p, p.vocabulary.second)
 
 
-def _said_by_user(head: str) -> Callable[[Passage], float]:
-    """Return the amount by which a score is above its cutoff, in the words of an agent's user."""
-    return lambda p: above_cutoff(p.scores, head) if p.is_user and not p.is_quoted else 0.0
+def _dependence(p: Passage) -> float:
+    """Return how likely a passage says little without the sentences around it."""
+    if not p.scores or p.is_of_people or p.reply_to:
+        return 0.0
+    return 1 / (1 + math.exp(-p.scores["dependent"]))
 
 
 class Factor(NamedTuple):
@@ -59,9 +60,8 @@ class Factor(NamedTuple):
 FEATURES: tuple[Feature, ...] = (
     Feature("laid down by the user", 2.5, lambda p: p.is_rule and not p.is_question),
     Feature("said by the agent", 0.3, lambda p: p.speaker == AGENT),
-    Feature("instruction", 1.3, _said_by_user("inst")),
-    Feature("about the user", 1.3, _said_by_user("personal")),
-    Feature("learned worth", 1.35, lambda p: p.scores.get("worth", 0) if not p.is_of_people else 0),
+    Feature("must not be lost", 1.7, lambda p: 0 if p.is_of_people else p.scores.get("vital", 0)),
+    Feature("depends on others", 0.5, _dependence),
     Feature("question", 0.6, lambda p: p.is_question),
     Feature("picture", 0.45, lambda p: p.is_caption),
     Feature("quoted", 0.6, lambda p: p.is_quoted),

@@ -107,7 +107,7 @@ def _note(line: Sequence[Passage]) -> Note:
     tag = first.tag
     return Note(
         text=one_line(_join(line)),
-        first_seq=first.seq,
+        first_seq=min(p.first_seq for p in line),
         last_seq=line[-1].seq,
         observed_at=first.at,
         referenced_at=iso_date(dates[0]) if dates else None,

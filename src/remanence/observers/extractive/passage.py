@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from remanence.dates import DateMention
 from remanence.languages.vocabulary import Vocabulary
@@ -16,13 +17,21 @@ USER = "user"
 """The speaker of messages of an agent's user without a name."""
 
 
+class Quotation(NamedTuple):
+    """A sentence of a message, with resolved dates."""
+
+    seq: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
     """A clause of a message: `source` is its original text, `words` its telegraphic wording.
 
     `is_user` marks what the user of an agent says. `is_rule` marks a sentence of the user that is
     one passage, in its own words: a question, a constraint, or one that `is_standing`. This is a
-    standing instruction, a fact about the user or an open point, which is chosen first.
+    standing instruction, a fact about the user or an open point, which is chosen first. `reply_to` is
+    what another speaker said before a passage that says little without it; `context` has its words.
     """
 
     seq: int
@@ -34,6 +43,7 @@ class Passage:
     sentence: int
     clause: int = 0
     context: tuple[Word, ...] = ()
+    reply_to: Quotation | None = None
     is_question: bool = False
     is_caption: bool = False
     is_quoted: bool = False
@@ -47,6 +57,11 @@ class Passage:
     dates: tuple[DateMention, ...] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
     tag: Tag = "Fact"
+
+    @property
+    def first_seq(self) -> int:
+        """The first message whose words it has."""
+        return self.reply_to.seq if self.reply_to else self.seq
 
     @property
     def is_outcome(self) -> bool:
@@ -72,4 +87,6 @@ class Passage:
         clause = render_words(self.words)
         if self.is_rule and self.is_question and clause and clause[-1] not in "?？":
             clause += "?"
+        if self.reply_to and clause:
+            return f"“{self.reply_to.text}” – {clause}"
         return f"{render_words(self.context)}: {clause}" if self.context and clause else clause

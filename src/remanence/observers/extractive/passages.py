@@ -5,16 +5,18 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from remanence.dates import DateMention, finding_dates
+from remanence.dates import DateMention, finding_dates, resolve_dates
 from remanence.dates.local_time import local_times
 from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
+from remanence.notes import one_line
 from remanence.observers.extractive.event_dates import format_date
 from remanence.observers.extractive.outcomes import outcomes
-from remanence.observers.extractive.passage import Passage
+from remanence.observers.extractive.passage import Passage, Quotation
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
 from remanence.observers.extractive.sentence_scores import (
     is_constraint,
+    is_dependent,
     is_open,
     is_standing,
     tag_of,
@@ -28,6 +30,10 @@ _AFTER_TEXT = 10_000
 _MAX_ABOUT = 10
 _MAX_LABEL_WORDS = 5
 _BRIEF_CHARS = 60
+_MAX_WHOLE = 160
+"""Characters of a sentence of an agent's user that is one passage."""
+_MAX_REPLIED_TO = 100
+_QUOTES = ' "“”'
 _DATED_AT_ONCE = 1000
 _OPENS_DATE = '"“（(「『《'
 _CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
@@ -42,6 +48,8 @@ class _Text:
     text: str
     spans: list[Span] = field(default_factory=list)
     scores: list[Scores] = field(default_factory=list)
+    reply_to: "_Text | None" = None
+    """What another speaker said before, in an agent's chat."""
 
     def opens_line(self, span: Span) -> bool:
         start = span.start - len(ITEM) * self.is_item(span)
@@ -105,7 +113,7 @@ def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
     for message in messages:
         if message.kind == "message" and message.role != "system":
             readable = yield from readable_text(message.text)
-            whole = _Text(message=message, text=readable)
+            whole = _Text(message=message, text=readable, reply_to=_before(texts, message))
             role: Role = "assistant" if message.role == "assistant" else "user"
             last = before
             for span in sentences(readable):
@@ -117,6 +125,25 @@ def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
             before = last
         yield
     return texts
+
+
+def _before(texts: Sequence[_Text], message: Message) -> "_Text | None":
+    """Return the text that a message of an agent's chat replies to."""
+    if not texts or message.name or texts[-1].message.speaker == message.speaker:
+        return None
+    return texts[-1]
+
+
+def _last_sentence(said: _Text | None) -> Quotation | None:
+    """Return the last sentence of a text, if it is short."""
+    if said is None or not said.spans:
+        return None
+    last = said.spans[-1]
+    text = one_line(said.text[last.start : last.end]).strip(_QUOTES)
+    if len(text) > _MAX_REPLIED_TO:
+        return None
+    at = said.message.created_at
+    return Quotation(said.message.seq, resolve_dates(text, at) if at else text)
 
 
 def _language(text: str, speaker: str, languages: dict[str, Vocabulary]) -> Vocabulary:
@@ -152,7 +179,9 @@ def _passages_of_text(
             is_open(scores) if asks else is_standing(source, scores) or is_open(scores)
         )
         rule = standing or (lays_down and (asks or is_constraint(scores)))
-        spans = [sentence] if rule else clauses(text, sentence)
+        is_whole = rule or (lays_down and len(source) <= _MAX_WHOLE)
+        spans = [sentence] if is_whole else clauses(text, sentence)
+        reply_to = None if number or not is_dependent(scores) else _last_sentence(whole.reply_to)
         vocabulary = message_vocabulary if source.isascii() else _own(source, message_vocabulary)
         for place, clause in enumerate(spans):
             if caption:
@@ -175,11 +204,13 @@ def _passages_of_text(
                 is_rule=rule,
                 is_standing=standing,
                 is_user=is_user,
-                context=lead,
+                context=tuple(words(reply_to.text, vocabulary, opens=True)) if reply_to else lead,
+                reply_to=reply_to,
                 dates=inside,
                 scores=scores,
                 tag="Fact" if quoted or (asks and not standing) else tag_of(scores),
             )
+            reply_to = None
 
 
 def _shorten(

@@ -40,7 +40,7 @@ def statement_scorer() -> Scorer:
     return Scorer(load(FILE), surroundings)
 
 
-def is_stated(line: Line) -> bool:
-    """Return whether the score of a line as a statement is above its cutoff."""
+def certainty(line: Line) -> float:
+    """Return by how much the score of a line as a statement is above its cutoff."""
     scorer = statement_scorer()
-    return scorer.over(scorer.score(line), HEAD) >= 0
+    return scorer.over(scorer.score(line), HEAD)
