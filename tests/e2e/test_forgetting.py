@@ -161,6 +161,24 @@ async def test_no_byte_of_a_forgotten_message_is_left_and_its_place_stays(
         await require_sound(memory, chat)
 
 
+async def test_no_note_quotes_a_forgotten_message(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        question = Message.assistant("The Quetzalcoatl room or the other one?", id="secret")
+        asked, answer = Message.user("Where do we meet?"), Message.user("the first one then")
+        await chat.append(asked, question, answer, Message.assistant("Noted."))
+        await chat.flush(everything=True)
+        (observation,) = await chat.observations()
+        assert "“The Quetzalcoatl room or the other one?” – the first one" in observation.text
+
+        await chat.forget("secret")
+
+        texts = [segment.text for segment in await chat.observations()]
+        assert "first one" in " ".join(texts)
+        assert "“" not in " ".join(texts)
+        assert traces(path) == []
+
+
 async def test_what_stood_beside_a_forgotten_message_is_noted_again(path: Path) -> None:
     async with Memory.open(f"sqlite:///{path}") as memory:
         chat = memory.conversation("chat", user="ana")

@@ -276,6 +276,37 @@ def test_what_says_little_in_few_words_still_says_it(said: str, written: str) ->
     assert written in _whole(Message.user("Hello there", name="Mara"), Message.user(said))
 
 
+def test_an_answer_that_says_little_alone_quotes_what_it_replies_to() -> None:
+    (note,) = _notes(
+        _request(
+            Message.assistant("We can do it at nine or at noon. Which of the two tomorrow?"),
+            Message.user("the second one then"),
+            ratio=9,
+        )
+    )[-1:]
+
+    assert note.text == "“Which of the two 2026-03-03?” – the second one then"
+    assert (note.first_seq, note.last_seq, note.speaker) == (1, 2, "user")
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (Message.assistant("Where do you live?"), "I live in Lisbon with my two sons."),
+        (Message.user("Where did we put the key?"), "under the third pot"),
+        (Message.user("Where did we put the key?", name="Mara"), "under the third pot"),
+        (Message.assistant("I looked in many places today, " * 9), "under the third pot"),
+    ],
+    ids=["clear alone", "the same speaker", "people", "too long"],
+)
+def test_other_sentences_stand_alone(before: Message, said: str) -> None:
+    name = before.name and "Kim"
+    notes = _notes(_request(before, Message.user(said, name=name), ratio=9))
+
+    assert notes
+    assert "“" not in " ".join(note.text for note in notes)
+
+
 def test_a_quoted_draft_is_marked_as_one_and_decides_nothing() -> None:
     text = _whole(
         Message.assistant("A draft:\n\n> Dear Ms Kim,\n> We decided to leave on 30 June.")
