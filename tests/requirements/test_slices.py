@@ -16,6 +16,7 @@ from tests.requirements.samples import (
 )
 
 from remanence import Budget, Memory, Message, Policy
+from remanence.errors import ModelError
 from remanence.observers.llm import ModelObserver
 from remanence.protocols import ObserveRequest
 from remanence.testing import FixedClock, ScriptedObserver
@@ -154,14 +155,19 @@ async def test_a_model_of_a_small_window_reads_every_message_whole_and_calls_wit
 
 
 @pytest.mark.req("L-12")
-async def test_a_slice_that_took_too_long_is_halved_until_it_is_done_in_time() -> None:
+@pytest.mark.parametrize("waits", [False, True], ids=["at once", "deferred in between"])
+async def test_a_slice_that_took_too_long_is_halved_until_it_is_done_in_time(waits: bool) -> None:
     class Slow:
         """Takes too long for more than ten messages."""
 
         def __init__(self) -> None:
             self.sizes: list[int] = []
+            self.waited = True
 
         async def observe(self, request: ObserveRequest) -> Draft:
+            self.waited = not (waits and self.waited)
+            if not self.waited:
+                raise ModelError("deferred", "a limit", retry_after_seconds=60)
             self.sizes.append(len(request.messages))
             if len(request.messages) > 10:
                 raise TimeoutError
@@ -171,7 +177,7 @@ async def test_a_slice_that_took_too_long_is_halved_until_it_is_done_in_time() -
     async with Memory.open(IN_MEMORY, policy=LANGO(), observer=slow, clock=clock) as memory:
         chat = memory.conversation("a")
         await chat.append(*turns(40, tokens=400, counter="cjk"))
-        for _ in range(3):
+        for _ in range(6 if waits else 3):
             await chat.flush()
             clock.advance(3_600)
         notes = await chat.observations()

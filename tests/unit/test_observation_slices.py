@@ -186,7 +186,8 @@ def failure(**changes: Any) -> Failure:
         (failure(), "a", 3, 3),
         (failure(), "b", 0, 0),
         (failure(made_by=""), "b", 3, 3),
-        (failure(reason="timeout"), "a", 3, 5),
+        (failure(timeouts=2), "a", 3, 5),
+        (failure(reason="deferred", rejections=0, timeouts=2), "a", 0, 2),
     ],
 )
 def test_a_slice_is_halved_for_each_rejection_of_its_observer_and_each_time_it_took_too_long(

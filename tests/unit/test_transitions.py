@@ -119,7 +119,7 @@ FAILED = (FailedStretch(7, 8, "refused", "no"), FailedStretch(9, 9, "empty", "no
 
 
 def test_an_observation_of_messages_that_failed_ends_no_account_but_its_rejections() -> None:
-    rejected = replace(failure(), failures=4, rejections=3)
+    rejected = replace(failure(), failures=4, rejections=3, timeouts=1)
     skipped = replace(segment(7, 9), failed=FAILED)
 
     found = after_observation(
@@ -129,7 +129,7 @@ def test_an_observation_of_messages_that_failed_ends_no_account_but_its_rejectio
 
     assert found is not None
     assert without is not None
-    assert found.observe_failure == replace(rejected, rejections=0)
+    assert found.observe_failure == replace(rejected, rejections=0, timeouts=0)
     assert without.observe_failure is None
 
 

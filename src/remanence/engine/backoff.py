@@ -48,10 +48,11 @@ class Backoff:
             "reflect": state.reflect_failure,
             "facts": state.facts_failure,
         }[name]
-        failures = skips = rejections = 0
+        failures = skips = rejections = timeouts = 0
         last_seq = state.last_seq
         if before is not None and before.made_by in ("", made_by):
-            failures, skips, rejections = before.failures, before.skips, before.rejections
+            failures, skips = before.failures, before.skips
+            rejections, timeouts = before.rejections, before.timeouts
         reason, message = self._cause(error)
         now = self.clock.now()
         asked_seconds = (isinstance(error, ModelError) and error.retry_after_seconds) or 0.0
@@ -69,6 +70,7 @@ class Backoff:
         else:
             failures, skips = failures + 1, 0
             rejections += reason not in UNREACHABLE
+            timeouts += reason == "timeout"
             next_at = now + retry_delay(
                 self.policy,
                 failures,
@@ -87,6 +89,7 @@ class Backoff:
             last_seq=last_seq,
             skips=skips,
             rejections=rejections,
+            timeouts=timeouts,
             made_by=made_by,
         )
         await self.store.record_failure(state, failure)

@@ -171,7 +171,7 @@ def observe_halvings(state: MemoryState, observer: str) -> int:
     failure = _observe_failure(state, observer)
     if failure is None:
         return 0
-    return failure.failures if failure.reason == "timeout" else failure.rejections
+    return failure.rejections + failure.timeouts
 
 
 def _observe_failure(state: MemoryState, observer: str) -> Failure | None:

@@ -61,7 +61,7 @@ def _next_failure(state: MemoryState, segment: Segment) -> Failure | None:
     failure = state.observe_failure
     if failure is None or segment.stands_in:
         return failure
-    return replace(failure, rejections=0) if segment.failed else None
+    return replace(failure, rejections=0, timeouts=0) if segment.failed else None
 
 
 def after_reobservation(

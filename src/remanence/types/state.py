@@ -24,7 +24,7 @@ class Failure:
     tape has grown, or when another maker than `made_by` takes over. The failure is cleared when the
     step succeeds. A step that is left out on purpose has no `failures`, one that must wait for a
     limit those before; `skips` counts these in a row. `rejections` counts the tries that no outage
-    explains: the messages may be the cause.
+    explains: the messages may be the cause. `timeouts` counts the tries that took too long.
     """
 
     step: Literal["observe", "reflect", "facts"]
@@ -37,6 +37,7 @@ class Failure:
     skips: int = 0
     made_by: str = ""
     rejections: int = 0
+    timeouts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
