@@ -101,16 +101,20 @@ async def test_each_key_has_a_rate_of_its_own(memory: Memory) -> None:
     assert [answer.status_code for answer in answers] == [200, 200, 429]
 
 
-async def test_an_address_of_unknown_callers_has_a_rate_too(memory: Memory) -> None:
+@pytest.mark.parametrize("wrong", [{}, {"x-remanence-key": "rk_old"}, {"cookie": "session=1"}])
+async def test_unknown_callers_have_a_rate_that_holds_up_no_others_of_their_address(
+    memory: Memory, wrong: dict[str, str]
+) -> None:
     key = await memory.keys.create("app", tenant="acme")
     app = create_app(memory, auth=by_key(memory.keys), requests_per_minute=2)
     async with served(app) as client:
+        answers = [await client.get("/v1/conversations", **wrong) for _ in range(3)]
         known = await client.get("/v1/conversations", **{"x-remanence-key": key.token})
-        answers = [await client.get("/v1/conversations") for _ in range(3)]
+        other = await client.get("/v1/conversations", authorization="Bearer rk_other")
         health = await client.get("/healthz")
 
-    statuses = [answer.status_code for answer in (known, *answers, health)]
-    assert statuses == [200, 401, 401, 429, 200]
+    statuses = [answer.status_code for answer in (*answers, known, other, health)]
+    assert statuses == [401, 401, 429, 200, 401, 200]
     assert 1 <= int(answers[-1].headers["retry-after"]) <= 30
 
 

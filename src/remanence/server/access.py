@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
+from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope as ASGIScope, Send
 
@@ -16,6 +17,7 @@ from remanence.types import Scope
 KEY_HEADER: Final = "x-remanence-key"
 KEY_PREFIX: Final = "rk_"
 _KEY_HEADERS: Final = (KEY_HEADER, "authorization", "x-api-key")
+_CREDENTIALS: Final = (*_KEY_HEADERS, "cookie")
 
 _OPEN: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
 _READS: Final = re.compile(r".*/(context|recall)", re.DOTALL)  # a name may have a line break
@@ -61,8 +63,9 @@ def token_in(value: str) -> str | None:
 class Access:
     """Rejects requests of unknown callers, and those that a caller may not make.
 
-    Health and the OpenAPI document are open to all. An address whose callers were unknown more
-    than *per_minute* times a minute waits, whatever it sends.
+    Health and the OpenAPI document are open to all. Credentials that an address sent in vain more
+    than *per_minute* times a minute are refused unread; others from there, such as those of the
+    clients behind the same proxy, are not.
     """
 
     def __init__(
@@ -76,14 +79,14 @@ class Access:
         if scope["type"] != "http" or scope["path"] in _OPEN:
             await self._app(scope, receive, send)
             return
-        address = address_of(scope)
-        if self._unknown is not None and (wait := self._unknown.wait_seconds(address)) > 0:
+        sender = _sender(scope)
+        if self._unknown is not None and (wait := self._unknown.wait_seconds(sender)) > 0:
             await self._unknown.refusal(wait)(scope, receive, send)
             return
         caller = await self._authenticate(HTTPConnection(scope))
         if caller is None:
             if self._unknown is not None:
-                self._unknown.take(address)
+                self._unknown.take(sender)
             detail = f"no valid key: send one in {KEY_HEADER}, or as a bearer token"
             headers = {"www-authenticate": "Bearer"}
             await problem(401, "no_key", detail, headers=headers)(scope, receive, send)
@@ -96,6 +99,11 @@ class Access:
             return
         scope["state"]["authenticate"] = partial(self._authenticate, HTTPConnection(scope))
         await self._app(scope, receive, send)
+
+
+def _sender(scope: ASGIScope) -> int:
+    """Return a hash of a request's address and credentials."""
+    return hash((address_of(scope), *map(Headers(scope=scope).get, _CREDENTIALS)))
 
 
 def scope_of(method: str, path: str) -> Scope:

@@ -86,8 +86,8 @@ def create_app(
         allowed_origins: sites whose pages may use the service from a browser, such as
             `https://app.example.com`; other pages get status 403.
         requests_per_minute: how many requests a caller, or without callers an address, may make;
-            more get status 429, as do requests of an address with so many unknown callers. Each
-            process counts its own.
+            more get status 429, as do more than so many of an unknown caller with the same
+            credentials. Each process counts its own.
         openai_url: where requests to `/openai/v1` are sent on to, with or without `/v1`.
         anthropic_url: where those to `/anthropic/v1` are sent on to.
         openai_key: for OpenAI, where a client sends a key of this server alone; or a function that
