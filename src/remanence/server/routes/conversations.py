@@ -63,7 +63,10 @@ async def begin_conversation(
     user: User = None,
     key: IdempotencyKey = None,
 ) -> ConversationDocument:
-    """Return a conversation, by its id or with a new one; its first message writes it."""
+    """Return a conversation, by its id or with a new one.
+
+    Nothing is stored: it is listed, and found by its id, from its first message on.
+    """
     id_ = new_conversation_id(memory, key) if body.id is None else body.id
     return ConversationDocument.model_validate(
         await memory.conversation(id_, tenant=tenant, user=user).state()
