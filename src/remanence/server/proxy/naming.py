@@ -14,8 +14,9 @@ USER: Final = "x-remanence-user"
 MEMORY: Final = "x-remanence-memory"
 CREDENTIALS: Final = ("authorization", "x-api-key")
 
+_CLAUDE_CODE_HEADER: Final = "x-claude-code-session-id"
 _SESSION_HEADERS: Final = (
-    "x-claude-code-session-id",
+    _CLAUDE_CODE_HEADER,
     "session-id",
     "thread-id",
     "x-session-id",
@@ -24,7 +25,7 @@ _SESSION_HEADERS: Final = (
 )
 _AGENT_HEADER: Final = "x-claude-code-agent-id"
 _ANY_SESSION: Final = re.compile(r"x-[a-z0-9-]+-session-id")
-_TURN_HEADER: Final = "x-codex-turn-metadata"
+_CODEX_TURN_HEADER: Final = "x-codex-turn-metadata"
 _COMPACTION: Final = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
 _METADATA: Final = ("conversation_id", "session_id", "thread_id")
 
@@ -59,10 +60,10 @@ def compacts(headers: Mapping[str, str], newest: str) -> bool:
 
     Codex says it in a header, Claude Code only by its newest message.
     """
-    if _SESSION_HEADERS[0] in headers:
+    if _CLAUDE_CODE_HEADER in headers:
         return newest.startswith(_COMPACTION)
     try:
-        turn = json.loads(headers.get(_TURN_HEADER, "{}"))
+        turn = json.loads(headers.get(_CODEX_TURN_HEADER, "{}"))
     except ValueError:
         return False
     return isinstance(turn, dict) and "compact" in str(turn.get("request_kind"))

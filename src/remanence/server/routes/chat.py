@@ -39,9 +39,9 @@ async def chat(
     """Append the user's message, call the model, append its answer, and return it.
 
     With `stream` the events are `text`, `tool_call`, `tool_result`, `memory` for each change of the
-    conversation's memory meanwhile, then `done` with the reply, or `error` with a problem. A request that is repeated with its `Idempotency-Key`, or a message with
-    its `id`, gets the answer on the tape. Of an answer whose reader leaves, the tape keeps what was
-    said, with a mark.
+    conversation's memory meanwhile, then `done` with the reply, or `error` with a problem. A request
+    that is repeated with its `Idempotency-Key`, or a message with its `id`, gets the answer on the
+    tape. Of an answer whose reader leaves, the tape keeps what was said, with a mark.
     """
     return _turn(request, id, body, key)
 
