@@ -190,6 +190,7 @@ class Memory(Handle[awaited.Memory]):
         return self._awaited.calibration
 
     conversations = blocking(awaited.Memory.conversations)
+    recall = blocking(awaited.Memory.recall)
     usage = blocking(awaited.Memory.usage)
     check = blocking(awaited.Memory.check)
     size = blocking(awaited.Memory.size)

@@ -42,6 +42,7 @@ from remanence.policy.policy import Policy
 from remanence.protocols import BackupStore, FactExtractor, FactVectors, Observer, Reflector
 from remanence.providers import ModelOptions, ModelSource
 from remanence.recall.embedders import EmbedderSource
+from remanence.recall.fusion import within
 from remanence.runtime import DEFAULT_TENANT, Runtime
 from remanence.settings import Settings, policy_of
 from remanence.stores import open_store
@@ -54,9 +55,12 @@ from remanence.types import (
     Event,
     EventPage,
     EventType,
+    Hit,
+    HitKind,
     MemoryState,
     Owner,
     Problem,
+    RecallFilter,
     Receipt,
     Unready,
     UsageTotal,
@@ -237,6 +241,50 @@ class Memory:
         if after is not None:
             require_one_of(ConversationRef, after=after)
         return await self._store.conversations(tenant=tenant, after=after, limit=limit)
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        user: str,
+        tenant: str = "default",
+        limit: int = 5,
+        max_tokens: int | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        kind: HitKind | None = None,
+    ) -> tuple[Hit, ...]:
+        """Return what matches *query* in all conversations of a user, best first, with sources.
+
+        As `conversation.recall`, over the conversations of exactly this tenant and user, and the
+        user's facts; each hit names its conversation. Words are searched once for every 128
+        conversations, and vectors once: the time grows with the matches and vectors of the user,
+        not with those of others.
+
+        Args:
+            query: words to search for; with an embedder it also matches by meaning.
+            user: whose conversations and facts.
+            tenant: the tenant of the user.
+            limit: the maximum number of hits.
+            max_tokens: the maximum tokens of all snippets together.
+            since: only messages, notes and facts from this time on.
+            until: only messages, notes and facts from before this time.
+            kind: only notes, messages or facts.
+
+        Raises:
+            InvalidPolicy: a filter has a value that it cannot have.
+            InvalidMessage: the tenant or the user is not a name.
+            InvalidArgument: another value is not of its type.
+        """
+        self._runtime.check_open()
+        require_text(query=query)
+        require_name("tenant", tenant)
+        require_name("user", user)
+        require_count(limit=limit)
+        require_count(max_tokens=max_tokens, optional=True)
+        owner, only = Owner(tenant, user), RecallFilter(since=since, until=until, kind=kind)
+        hits = await self._runtime.recall_search.search(owner, owner, query, limit=limit, only=only)
+        return within(hits, max_tokens, self._runtime.count_text)
 
     async def usage(
         self,

@@ -412,9 +412,17 @@ class SearchIndex(Protocol):
     """Search by words over live notes and messages."""
 
     async def search(
-        self, ref: ConversationRef, query: str, *, limit: int, only: RecallFilter = EVERYTHING
+        self,
+        of: ConversationRef | Owner,
+        query: str,
+        *,
+        limit: int,
+        only: RecallFilter = EVERYTHING,
     ) -> tuple[Hit, ...]:
-        """Live notes and raw messages that match *query* and the filter, best first."""
+        """Live notes and raw messages that match *query* and the filter, best first.
+
+        They are those of a conversation, or of all conversations of a user.
+        """
 
 
 class FactStore(Protocol):
@@ -460,14 +468,14 @@ class VectorIndex(Protocol):
 
     async def nearest(
         self,
-        ref: ConversationRef,
+        of: ConversationRef | Owner,
         model: str,
         vector: Sequence[float],
         *,
         limit: int,
         only: RecallFilter = EVERYTHING,
     ) -> tuple[Hit, ...]:
-        """Live notes and raw messages by the cosine of their vectors, nearest first."""
+        """Live notes and raw messages, as for `search`, by the cosine of their vectors."""
 
     async def nearest_facts(
         self, owner: Owner, model: str, vector: Sequence[float], *, limit: int

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remanence import Memory, Message, Policy
-from remanence.errors import ConversationNotFound, InvalidPolicy, ModelError
+from remanence.errors import ConversationNotFound, InvalidMessage, InvalidPolicy, ModelError
 from remanence.testing import FixedClock, ScriptedObserver
 from remanence.tokens import count_tokens
 
@@ -64,6 +64,33 @@ class Meanings:
 
 def said(text: str, minute: int = 0) -> Message:
     return Message.user(text, created_at=NOON + timedelta(minutes=minute))
+
+
+async def test_all_conversations_of_a_user_are_searched_and_no_others() -> None:
+    async with Memory.open(IN_MEMORY, policy=FULL, embedder=Meanings()) as memory:
+        for tenant, user, name in (
+            ("default", "ana", "a"),
+            ("default", "ana", "b"),
+            ("default", "bob", "c"),
+            ("other", "ana", "a"),
+            ("default", None, "d"),
+        ):
+            chat = memory.conversation(name, user=user, tenant=tenant)
+            await chat.append(Message.user(f"We walk the hound of {name}.", id="m1"))
+            await chat.flush(everything=True)
+        await memory.facts.save("Likes a hound.", user="ana")
+
+        by_words = await memory.recall("hound", user="ana", limit=20)
+        by_meaning = await memory.recall("puppy", user="ana", limit=20, kind="message")
+        await memory.conversation("a", user="ana").forget("m1")
+        after = await memory.recall("hound", user="ana", kind="message", max_tokens=1_000)
+        with pytest.raises(InvalidMessage):
+            await memory.recall("hound", user="")
+
+    assert {hit.conversation for hit in by_words} == {"a", "b", None}
+    assert {hit.kind for hit in by_words} == {"message", "note", "fact"}
+    assert [(hit.conversation, hit.source_id) for hit in by_meaning] == [("a", "m1"), ("b", "m1")]
+    assert [hit.conversation for hit in after] == ["b"]
 
 
 async def test_another_word_for_the_same_is_found_with_an_embedder() -> None:

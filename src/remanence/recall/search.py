@@ -51,7 +51,7 @@ class Search:
 
     async def search(
         self,
-        ref: ConversationRef,
+        of: ConversationRef | Owner,
         owner: Owner | None,
         query: str,
         *,
@@ -59,16 +59,19 @@ class Search:
         only: RecallFilter,
         source: str | None = None,
     ) -> tuple[Hit, ...]:
-        """Return the best hits with snippets; facts are the owner's, of *source* if it is set."""
+        """Return the best hits with snippets, of a conversation or of all of a user.
+
+        Facts are the owner's, of *source* if it is set.
+        """
         if limit < 1 or not query.strip():
             return ()
         pool = max(MIN_POOL, POOL_FACTOR * limit)
         meaning = await self._meaning(query)
-        worded = await self.store.search(ref, query, limit=QUOTED_POOL, only=only)
+        worded = await self.store.search(of, query, limit=QUOTED_POOL, only=only)
         question = telling_words(question_of(query))
         rankings = [await _beside_the_loop(lambda: by_passage(worded, question), worded, query)]
         if meaning is not None:
-            rankings.append(await self.store.nearest(ref, *meaning, limit=pool, only=only))
+            rankings.append(await self.store.nearest(of, *meaning, limit=pool, only=only))
         if owner is not None:
             for facts in await self._fact_rankings(owner, query, meaning, pool):
                 hits = [fact_hit(fact) for fact in facts if source in (None, fact.conversation)]

@@ -94,21 +94,22 @@ class Connection:
         self._on(index, "DELETE FROM {index} WHERE key = ANY(%s)", (list(keys),))
 
     def match_word(
-        self, index: WordIndex, scope: str, term: str, between: tuple[int, int]
+        self, index: WordIndex, scopes: Sequence[str], term: str, between: tuple[int, int]
     ) -> Sequence[int]:
+        any_scope = " | ".join(f"'{_scope_lexeme(scope)}'" for scope in scopes)
         word, mark = (term[:-1], ":*") if term.endswith("*") else (term, "")
         rows = self._on(
             index,
-            "SELECT DISTINCT key FROM {index} WHERE terms @@ (quote_literal(%s) || ' & ' || "
+            "SELECT DISTINCT key FROM {index} WHERE terms @@ ('(' || %s || ') & ' || "
             "quote_literal(remanence_stem(%s)) || %s)::tsquery AND key BETWEEN %s AND %s",
-            (_scope_lexeme(scope), fold(word)[:_WORD_CHARACTERS], mark, *between),
+            (any_scope, fold(word)[:_WORD_CHARACTERS], mark, *between),
         )
         return [key for (key,) in rows]
 
     def count_words(
         self,
         index: WordIndex,
-        scope: str,  # noqa: ARG002 - the keys are of one scope
+        scopes: Sequence[str],  # noqa: ARG002 - the keys are theirs
         terms: Sequence[str],
         keys: Sequence[int],
     ) -> Sequence[Sequence[int]]:

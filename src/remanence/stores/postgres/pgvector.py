@@ -35,11 +35,9 @@ _COMPARABLE: LiteralString = (
 )
 """An equation would be planned for one row of 200, and join large tables row by row."""
 
-_NEAREST: LiteralString = (
+_VECTORS: LiteralString = (
     f"SELECT item, {_SIMILARITY} AS score FROM vectors "  # noqa: S608 - constants, as below
     "JOIN conversations ON key = conversation "
-    f"WHERE tenant = ? AND id = ? AND {_COMPARABLE} "
-    "ORDER BY score DESC, item LIMIT ? OFFSET ?"
 )
 _NEAREST_FACTS: LiteralString = (
     f"SELECT fact, {_SIMILARITY} AS score FROM fact_vectors "  # noqa: S608
@@ -63,18 +61,22 @@ def use_if_cheap(connection: psycopg.Connection) -> None:
 
 def nearest(
     connection: Connection,
-    ref: ConversationRef,
+    of: ConversationRef | Owner,
     model: str,
     vector: Sequence[float],
     *,
     limit: int,
     only: RecallFilter = EVERYTHING,
 ) -> tuple[Hit, ...]:
-    """Return a conversation's notes and messages by similarity to a vector, nearest first."""
+    """Return notes and messages of a conversation or a user by similarity, nearest first."""
     if not _can_compare(connection, vector):
-        return vectors.nearest(connection, ref, model, vector, limit=limit, only=only)
-    ranked = _rank(connection, _NEAREST, ref, model, vector, limit)
-    return search.first_hits(connection, ref, ranked, limit=limit, only=only)
+        return vectors.nearest(connection, of, model, vector, limit=limit, only=only)
+    select = (
+        f"{_VECTORS} WHERE {search.condition_of(of)} AND {_COMPARABLE} "
+        "ORDER BY score DESC, item LIMIT ? OFFSET ?"
+    )
+    ranked = _rank(connection, select, of, model, vector, limit)
+    return search.first_hits(connection, ranked, limit=limit, only=only)
 
 
 def nearest_facts(

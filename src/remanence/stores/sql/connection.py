@@ -46,11 +46,11 @@ class Connection(Protocol):
         """Remove texts from an index."""
 
     def match_word(
-        self, index: WordIndex, scope: str, term: str, between: tuple[int, int]
+        self, index: WordIndex, scopes: Sequence[str], term: str, between: tuple[int, int]
     ) -> Sequence[int]:
-        """Return the keys, within inclusive bounds, of a scope's texts that have a query term."""
+        """Return the keys, within inclusive bounds, of the scopes' texts that have a query term."""
 
     def count_words(
-        self, index: WordIndex, scope: str, terms: Sequence[str], keys: Sequence[int]
+        self, index: WordIndex, scopes: Sequence[str], terms: Sequence[str], keys: Sequence[int]
     ) -> Sequence[Sequence[int]]:
         """Return a row for each key: the key, the words of its text, and the count of each term."""

@@ -54,7 +54,7 @@ def find(connection: Connection, owner: Owner, query: str, *, limit: int) -> tup
     texts: int = connection.execute(
         "SELECT count(*) FROM facts WHERE owner = ? AND valid_to IS NULL", (key,)
     ).get
-    matches = ranking.rank(connection, "facts_index", scope(key), query, texts=texts)
+    matches = ranking.rank(connection, "facts_index", [scope(key)], query, texts=texts)
     return by_rank(connection, owner, matches, limit=limit)
 
 

@@ -1,4 +1,4 @@
-"""Ranking the matches of a query by the words of one scope alone.
+"""Ranking the matches of a query by the words of its scopes alone.
 
 A full-text index weighs a word by its frequency in the whole database: other tenants' words would
 change the order of a tenant's hits, and their number the time of a search.
@@ -21,34 +21,47 @@ _POOL = 256
 The matches after them have fewer or more common words, and are ranked by these alone.
 """
 
+_SCOPES = 128
+"""Scopes of one statement: an index visits each of them for every match."""
+
 ALL = (-(1 << 63), (1 << 63) - 1)
 
 
 def rank(
     connection: Connection,
     index: WordIndex,
-    scope: str,
+    scopes: Sequence[str],
     query: str,
     *,
     texts: int,
     of: tuple[int, int] = ALL,
 ) -> Iterator[tuple[int, float]]:
-    """Yield the keys of a scope's texts that have a word of the query, with scores, best first.
+    """Yield the keys of texts in the scopes that have a word of the query, with scores, best first.
 
-    *texts* is the approximate number of texts in the scope: a word weighs more the fewer of them
+    *texts* is the approximate number of texts in the scopes: a word weighs more the fewer of them
     have it. *of* is the inclusive range of keys to search.
     """
     terms = query_terms(query)
+    parts = [scopes[start : start + _SCOPES] for start in range(0, len(scopes), _SCOPES)]
+    part_of: dict[int, int] = {}
     weights: list[float] = []
     scores: dict[int, float] = {}
     for term in terms:
-        found = connection.match_word(index, scope, term, of)
+        found: list[int] = []
+        for place, part in enumerate(parts):
+            matches = connection.match_word(index, part, term, of)
+            found += matches
+            part_of.update(dict.fromkeys(matches, place))
         weight = math.log1p((max(texts, len(found)) - len(found) + 0.5) / (len(found) + 0.5))
         weights.append(weight)
         for key in found:
             scores[key] = scores.get(key, 0.0) + weight
     best = heapq.nlargest(_POOL, scores, key=lambda key: (scores[key], key))
-    exact = _exact(connection.count_words(index, scope, terms, best), weights) if best else []
+    counted: list[Sequence[int]] = []
+    for place, part in enumerate(parts):
+        if keys := [key for key in best if part_of[key] == place]:
+            counted += connection.count_words(index, part, terms, keys)
+    exact = _exact(counted, weights) if counted else []
     yield from exact
     lowest = exact[-1][1] if exact else 0.0
     rest = scores.keys() - set(best)

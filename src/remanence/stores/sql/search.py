@@ -1,19 +1,20 @@
-"""Full-text search over live notes and raw messages.
+"""Full-text search over live notes and raw messages of a conversation, or of all of a user.
 
 `text_index` stores words, not text. Notes are indexed with their segment. Messages are indexed
-later, in steps that do not delay an append; a search first indexes the rest of its conversation,
+later, in steps that do not delay an append; a search first indexes the rest of its conversations,
 so it finds every committed message. Messages that a memory or the host inserted are not searched.
 """
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import LiteralString
 
 from remanence.protocols import EVERYTHING
 from remanence.stores.rows import Row, decode_content, decode_notes, decode_time
 from remanence.stores.sql import ranking
 from remanence.stores.sql.connection import Connection
 from remanence.stores.terms import searchable_text
-from remanence.types import ConversationRef, Hit, HitKind, Note, RecallFilter
+from remanence.types import ConversationRef, Hit, HitKind, Note, Owner, RecallFilter
 
 _STEP_MESSAGES = 16
 _STEP_CHARACTERS = 16_000
@@ -72,48 +73,63 @@ def index_some(connection: Connection, conversation: int) -> bool:
     return len(rows) == _STEP_MESSAGES or indexed_seq != rows[-1][1]
 
 
+def behind_index(connection: Connection, of: ConversationRef | Owner) -> Sequence[int]:
+    """Return the conversations that have messages outside the index."""
+    rows = connection.execute(
+        "SELECT key FROM conversations JOIN states ON conversation = key "  # noqa: S608 - a constant
+        f"WHERE {condition_of(of)} AND last_seq > indexed_seq",
+        of,
+    )
+    return [key for (key,) in rows]
+
+
+def condition_of(of: ConversationRef | Owner) -> LiteralString:
+    """Return the condition for a conversation, or for all of a user."""
+    column: LiteralString = '"user"' if isinstance(of, Owner) else "conversations.id"
+    return f"tenant = ? AND {column} = ?"
+
+
 def find(
     connection: Connection,
-    ref: ConversationRef,
+    of: ConversationRef | Owner,
     query: str,
     *,
     limit: int,
     only: RecallFilter = EVERYTHING,
 ) -> tuple[Hit, ...]:
     """Return live notes and messages with a word of the query, best first."""
-    row = connection.execute(
-        "SELECT key, indexed_seq FROM conversations JOIN states ON conversation = key "
-        "WHERE tenant = ? AND conversations.id = ?",
-        ref,
-    ).fetchone()
-    if row is None or limit < 1:
+    rows: Sequence[Row] = connection.execute(
+        "SELECT key, indexed_seq FROM conversations JOIN states ON conversation = key "  # noqa: S608 - a constant
+        f"WHERE {condition_of(of)}",
+        of,
+    ).fetchall()
+    if limit < 1:
         return ()
-    conversation, texts = row
+    scopes = [scope(key) for key, _ in rows]
+    texts = sum(indexed_seq for _, indexed_seq in rows)
     matches = ranking.rank(
-        connection, "text_index", scope(conversation), query, texts=texts, of=_ROWIDS[only.kind]
+        connection, "text_index", scopes, query, texts=texts, of=_ROWIDS[only.kind]
     )
-    return first_hits(connection, ref, matches, limit=limit, only=only)
+    return first_hits(connection, matches, limit=limit, only=only)
 
 
 def first_hits(
-    connection: Connection,
-    ref: ConversationRef,
-    matches: Iterable[Row],
-    *,
-    limit: int,
-    only: RecallFilter,
+    connection: Connection, matches: Iterable[Row], *, limit: int, only: RecallFilter
 ) -> tuple[Hit, ...]:
     """Return the first messages and notes that the filter allows; *matches* are rowids and scores."""
     hits = (
-        (_message_hit if rowid > 0 else _note_hit)(connection, ref, rowid, score)
+        (_message_hit if rowid > 0 else _note_hit)(connection, rowid, score)
         for rowid, score in matches
     )
     return tuple(itertools.islice(filter(only.allows, hits), max(0, limit)))
 
 
-def _message_hit(connection: Connection, ref: ConversationRef, rowid: int, score: float) -> Hit:
-    seq, id_, role, content, created_at = connection.execute(
-        "SELECT seq, id, role, content, created_at FROM messages WHERE key = ?", (rowid,)
+def _message_hit(connection: Connection, rowid: int, score: float) -> Hit:
+    seq, id_, role, content, created_at, conversation = connection.execute(
+        "SELECT seq, messages.id, role, content, messages.created_at, conversations.id "
+        "FROM messages JOIN conversations ON conversations.key = conversation "
+        "WHERE messages.key = ?",
+        (rowid,),
     ).get
     return Hit(
         kind="message",
@@ -123,15 +139,17 @@ def _message_hit(connection: Connection, ref: ConversationRef, rowid: int, score
         at=decode_time(created_at),
         score=score,
         source_id=id_,
-        conversation=ref.id,
+        conversation=conversation,
         role=role,
     )
 
 
-def _note_hit(connection: Connection, ref: ConversationRef, rowid: int, score: float) -> Hit:
+def _note_hit(connection: Connection, rowid: int, score: float) -> Hit:
     segment_key, place = divmod(-rowid, MAX_NOTES)
-    id_, first_seq, last_seq, text, encoded_notes, created_at = connection.execute(
-        "SELECT id, first_seq, last_seq, text, notes, created_at FROM segments WHERE key = ?",
+    id_, first_seq, last_seq, text, encoded_notes, created_at, conversation = connection.execute(
+        "SELECT segments.id, first_seq, last_seq, text, notes, segments.created_at, "
+        "conversations.id FROM segments JOIN conversations ON conversations.key = conversation "
+        "WHERE segments.key = ?",
         (segment_key,),
     ).get
     at, tag, priority = decode_time(created_at), None, None
@@ -147,7 +165,7 @@ def _note_hit(connection: Connection, ref: ConversationRef, rowid: int, score: f
         at=at,
         score=score,
         source_id=id_,
-        conversation=ref.id,
+        conversation=conversation,
         tag=tag,
         priority=priority,
     )

@@ -11,7 +11,7 @@ from remanence.protocols import EVERYTHING
 from remanence.stores.rows import Row, decode_content, decode_notes
 from remanence.stores.sql import facts
 from remanence.stores.sql.connection import Connection
-from remanence.stores.sql.search import MAX_NOTES, first_hits, note_rowid
+from remanence.stores.sql.search import MAX_NOTES, condition_of, first_hits, note_rowid
 from remanence.stores.terms import searchable_text
 from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter, VectorItem, VectorTask
 
@@ -74,20 +74,20 @@ def count(connection: Connection, conversation: int) -> int:
 
 def nearest(
     connection: Connection,
-    ref: ConversationRef,
+    of: ConversationRef | Owner,
     model: str,
     vector: Sequence[float],
     *,
     limit: int,
     only: RecallFilter = EVERYTHING,
 ) -> tuple[Hit, ...]:
-    """Return a conversation's notes and messages by similarity to a vector, nearest first."""
+    """Return notes and messages of a conversation or a user by similarity, nearest first."""
     rows = connection.execute(
-        "SELECT item, vector FROM vectors JOIN conversations ON key = conversation "
-        "WHERE tenant = ? AND id = ? AND model = ? AND length(vector) = ?",
-        (*ref, model, _FLOAT_BYTES * len(vector)),
+        "SELECT item, vector FROM vectors JOIN conversations ON key = conversation "  # noqa: S608 - a constant
+        f"WHERE {condition_of(of)} AND model = ? AND length(vector) = ?",
+        (*of, model, _FLOAT_BYTES * len(vector)),
     ).fetchall()
-    return first_hits(connection, ref, _rank(rows, vector), limit=limit, only=only)
+    return first_hits(connection, _rank(rows, vector), limit=limit, only=only)
 
 
 def nearest_facts(

@@ -37,22 +37,22 @@ class Connection(apsw.Connection):
         self.executemany(statement, [(key,) for key in keys])
 
     def match_word(
-        self, index: WordIndex, scope: str, term: str, between: tuple[int, int]
+        self, index: WordIndex, scopes: Sequence[str], term: str, between: tuple[int, int]
     ) -> Sequence[int]:
         rows = self.execute(
             f"SELECT rowid FROM {index} WHERE {index} MATCH ? AND rowid BETWEEN ? AND ?",  # noqa: S608 - a literal
-            (_in_scope(scope, _quote(term)), *between),
+            (_in_scopes(scopes, _quote(term)), *between),
         )
         keys: list[int] = [rowid for (rowid,) in rows]
         return keys
 
     def count_words(
-        self, index: WordIndex, scope: str, terms: Sequence[str], keys: Sequence[int]
+        self, index: WordIndex, scopes: Sequence[str], terms: Sequence[str], keys: Sequence[int]
     ) -> Sequence[Sequence[int]]:
         rows = self.execute(
-            f"SELECT rowid, word_counts({index}) FROM {index} WHERE {index} MATCH ? "  # noqa: S608 - a literal
+            f"SELECT rowid, word_counts({index}, ?) FROM {index} WHERE {index} MATCH ? "  # noqa: S608 - a literal
             "AND +rowid IN (SELECT value FROM json_each(?))",
-            (_in_scope(scope, expression(terms)), f"[{','.join(map(str, keys))}]"),
+            (len(scopes), _in_scopes(scopes, expression(terms)), f"[{','.join(map(str, keys))}]"),
         )
         return [(rowid, *map(int, counts.split())) for rowid, counts in rows]
 
@@ -87,11 +87,17 @@ def merge_some(connection: Connection, *, purge: bool = False) -> bool:
     return connection.total_changes() - before >= 2  # 1 is the command itself
 
 
-def _word_counts(api: apsw.FTS5ExtensionApi, /, *_: object) -> str:
-    """Return the number of words of a match, then the count of each query word, space-separated."""
-    counts = [len(api.phrase_column_offsets(phrase, 1)) for phrase in range(1, api.phrase_count)]
+def _word_counts(api: apsw.FTS5ExtensionApi, /, *values: object) -> str:
+    """Return the number of words of a match, then the count of each query word, space-separated.
+
+    The only value is the number of scopes, which come before the words in the query.
+    """
+    (scopes,) = values
+    assert isinstance(scopes, int)
+    phrases = range(scopes, api.phrase_count)
+    counts = [len(api.phrase_column_offsets(phrase, 1)) for phrase in phrases]
     return " ".join(map(str, [api.column_size(1), *counts]))
 
 
-def _in_scope(scope: str, expression: str) -> str:
-    return f"scope : {scope} AND terms : ({expression})"
+def _in_scopes(scopes: Sequence[str], expression: str) -> str:
+    return f"scope : ({' OR '.join(scopes)}) AND terms : ({expression})"

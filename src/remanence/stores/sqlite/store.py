@@ -1,6 +1,7 @@
 """The store: each method is one job of the writer, or one of the reader."""
 
 import itertools
+from collections.abc import Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ from remanence.stores.sqlite.connection import Database
 from remanence.stores.sqlite.sizes import table_sizes
 from remanence.stores.sqlite.upkeep import Upkeep, scrub
 from remanence.stores.sqlite.worker import Work, Worker
-from remanence.types import ConversationRef, Hit, Problem, RecallFilter, TableSize
+from remanence.types import ConversationRef, Hit, Owner, Problem, RecallFilter, TableSize
 
 T = TypeVar("T")
 
@@ -60,21 +61,32 @@ class SQLiteStore(SQLStore):
                 raise
 
     async def search(
-        self, ref: ConversationRef, query: str, *, limit: int, only: RecallFilter = EVERYTHING
+        self,
+        of: ConversationRef | Owner,
+        query: str,
+        *,
+        limit: int,
+        only: RecallFilter = EVERYTHING,
     ) -> tuple[Hit, ...]:
-        state = await self.state(ref)
-        if state is None:
-            return ()
-        key = state.key
-        while more := await write_if_possible(self._write(lambda c: search.index_some(c, key))):
-            pass
-        found = await self._read(lambda c: search.find(c, ref, query, limit=limit, only=only))
-        if more is not None:
+        is_indexed = await self._index_rest(await self._read(lambda c: search.behind_index(c, of)))
+        found = await self._read(lambda c: search.find(c, of, query, limit=limit, only=only))
+        if is_indexed:
             return found
-        outside = await self._read(lambda c: unindexed.find(c, ref, query, limit=limit, only=only))
+        outside = await self._read(lambda c: unindexed.find(c, of, query, limit=limit, only=only))
         # Scores of two indexes are not comparable; ranks are.
         ranked = itertools.zip_longest(outside, found)
         return tuple(hit for pair in ranked for hit in pair if hit is not None)[:limit]
+
+    async def _index_rest(self, conversations: Sequence[int]) -> bool:
+        """Index the messages that are outside the index; false if it cannot be written."""
+        for key in conversations:
+            more: bool | None = True
+            while more:
+                work = partial(search.index_some, conversation=key)
+                more = await write_if_possible(self._write(work))
+            if more is None:
+                return False
+        return True
 
     async def scrub(self) -> None:
         self._require_writable()

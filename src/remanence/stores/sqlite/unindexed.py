@@ -10,14 +10,14 @@ from remanence.stores.rows import Row, decode_content
 from remanence.stores.sql import search
 from remanence.stores.sqlite import fts
 from remanence.stores.terms import index_terms, query_terms, searchable_text
-from remanence.types import ConversationRef, Hit, RecallFilter
+from remanence.types import ConversationRef, Hit, Owner, RecallFilter
 
 _MAX_MESSAGES: Final = 1_000  # the newest; each search indexes them anew
 
 
 def find(
     connection: fts.Connection,
-    ref: ConversationRef,
+    of: ConversationRef | Owner,
     query: str,
     *,
     limit: int,
@@ -26,11 +26,11 @@ def find(
     """Return messages outside the index with a word of the query, best first."""
     words = fts.expression(query_terms(query))
     rows: Sequence[Row] = connection.execute(
-        "SELECT messages.key, content FROM conversations "
+        "SELECT messages.key, content FROM conversations "  # noqa: S608 - a constant
         "JOIN states ON states.conversation = conversations.key "
         "JOIN messages ON messages.conversation = conversations.key AND seq > indexed_seq "
-        "WHERE tenant = ? AND conversations.id = ? AND kind = 'message' ORDER BY seq DESC LIMIT ?",
-        (*ref, _MAX_MESSAGES),
+        f"WHERE {search.condition_of(of)} AND kind = 'message' ORDER BY messages.key DESC LIMIT ?",
+        (*of, _MAX_MESSAGES),
     ).fetchall()
     if not words or not rows or limit < 1:
         return ()
@@ -49,4 +49,4 @@ def find(
             "WHERE text_index MATCH ? ORDER BY score DESC, rowid DESC",
             (f"terms : ({words})",),
         ).fetchall()
-    return search.first_hits(connection, ref, matches, limit=limit, only=only)
+    return search.first_hits(connection, matches, limit=limit, only=only)

@@ -13,7 +13,7 @@ from remanence.testing.store_contract.samples import (
     tape,
     user,
 )
-from remanence.types import ConversationRef, Hit, Message, Note, RecallFilter, ToolCallPart
+from remanence.types import ConversationRef, Hit, Message, Note, Owner, RecallFilter, ToolCallPart
 
 TEXTS = [
     "My flight LH 454 leaves on Friday from Munich.",
@@ -177,6 +177,30 @@ class SearchContract(Handles):
         hits = await store.search(REF, "umbrella", limit=5)
 
         assert [hit.text for hit in hits] == ["umbrella of default chat"]
+
+    async def test_a_search_of_a_user_covers_all_conversations_of_that_user_alone(
+        self, store: Store
+    ) -> None:
+        count = 140  # more than one statement takes
+        for number in range(count):
+            ref = ConversationRef("default", f"chat {number}")
+            await store.append(ref, [user(f"umbrella {number}", id="m1")], user="ana")
+        for tenant, id_, owner in (
+            ("default", "x", "bob"),
+            ("t", "x", "ana"),
+            ("default", "y", None),
+        ):
+            await store.append(ConversationRef(tenant, id_), [user("umbrella")], user=owner)
+        await store.delete(ConversationRef("default", "chat 7"))
+
+        hits = await store.search(Owner("default", "ana"), "umbrella", limit=2 * count)
+        (best,) = await store.search(Owner("default", "ana"), "umbrella 133", limit=1)
+
+        assert sorted((hit.conversation, hit.text) for hit in hits) == sorted(
+            (f"chat {number}", f"umbrella {number}") for number in range(count) if number != 7
+        )
+        assert (best.conversation, best.text) == ("chat 133", "umbrella 133")
+        assert await store.search(Owner("default", "eve"), "umbrella", limit=9) == ()
 
     async def test_a_filter_is_kept_also_behind_better_hits(self, store: Store) -> None:
         for minute in range(40):

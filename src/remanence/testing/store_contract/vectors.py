@@ -13,7 +13,7 @@ from remanence.testing.store_contract.samples import (
     reflection,
     user,
 )
-from remanence.types import ConversationRef, Note, RecallFilter
+from remanence.types import ConversationRef, Note, Owner, RecallFilter
 
 MODEL = "contract"
 RED, GREEN, BLUE = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -93,6 +93,23 @@ class VectorContract(Handles):
             "note red",
             "message red",
         }
+
+    async def test_the_nearest_of_a_user_are_of_all_conversations_of_that_user(
+        self, store: Store
+    ) -> None:
+        for tenant, id_, name in (
+            ("default", "a", "red"),
+            ("default", "b", "green"),
+            ("t", "a", "blue"),
+        ):
+            await colours(store, name, ref=ConversationRef(tenant, id_))
+        await embed_all(store)
+
+        hits = await store.nearest(Owner("default", "ana"), MODEL, GREEN, limit=9)
+
+        assert [hit.conversation for hit in hits] == ["b", "b", "a", "a"]
+        assert {hit.text for hit in hits[:2]} == {"note green", "message green"}
+        assert await store.nearest(Owner("default", "bob"), MODEL, GREEN, limit=9) == ()
 
     async def test_replaced_notes_have_no_vectors(self, store: Store) -> None:
         state = await active(store, [(1, 2)])
