@@ -103,6 +103,7 @@ async def test_a_conversation_is_kept_noted_found_and_forgotten(
     ended = await trip.end()
     [observation] = await trip.observations()
     [hit, *_] = await trip.recall("flight")
+    everywhere = await remote.recall("flight", user="ana", limit=9)
     receipt = await trip.forget("m-1")
 
     assert (appended.seq, appended.id, appended.rendered[0]["role"]) == (1, "m-1", "user")
@@ -113,6 +114,7 @@ async def test_a_conversation_is_kept_noted_found_and_forgotten(
     assert await trip.reflections() == ()
     assert (await trip.log())[0].kind == "observed"
     assert hit.conversation == "trip"
+    assert hit in everywhere
     assert receipt.message_ids == ("m-1",)
     assert (await trip.messages(limit=1))[0].kind == "forgotten"
     assert [c.id for c in (await remote.conversations()).conversations] == ["trip"]

@@ -126,6 +126,17 @@ async def test_notes_log_and_search_can_be_read(client: Client) -> None:
     assert "LH 7 " in hits[0]["text"]
 
 
+async def test_all_conversations_of_a_user_are_searched(client: Client) -> None:
+    for name, user in (("a", "ana"), ("b", "ana"), ("c", "bob")):
+        await client.post(
+            f"/v1/conversations/{name}/messages?user={user}",
+            messages=[{"role": "user", "content": f"The gate is {name}."}],
+        )
+    hits = await get(client, "/v1/recall", user="ana", query="gate", kind="message")
+    assert {hit["conversation"] for hit in hits} == {"a", "b"}
+    assert (await client.get("/v1/recall?query=gate")).status_code == 422
+
+
 async def test_conversations_are_listed_in_pages(client: Client) -> None:
     for name in "abc":
         await client.post(

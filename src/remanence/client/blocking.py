@@ -66,6 +66,7 @@ class Client(Handle[AsyncClient]):
         return Conversation(self._awaited.conversation(id, user=user, tenant=tenant), self._portal)
 
     conversations = blocking(AsyncClient.conversations)
+    recall = blocking(AsyncClient.recall)
     export_user = iterating(AsyncClient.export_user)
     forget_user = blocking(AsyncClient.forget_user)
     events = iterating(AsyncClient.events)

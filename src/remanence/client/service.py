@@ -13,7 +13,7 @@ from remanence.client.conversation import AsyncConversation
 from remanence.client.transport import Transport, is_temporary
 from remanence.errors import ConversationNotFound, RemanenceError
 from remanence.http.documents import ConversationsDocument, FactDocument, FactsDocument, NewFact
-from remanence.types import Event, EventType, FactType, Receipt
+from remanence.types import Event, EventType, FactType, Hit, HitKind, Receipt
 
 TIMEOUT_SECONDS: Final = 120.0
 RECONNECT_SECONDS: Final = 1.0
@@ -112,6 +112,29 @@ class AsyncClient:
         """Return a page of a tenant's conversations; its `after` leads to the next one."""
         query = {"tenant": tenant, "after": after, "limit": limit}
         return await self._transport.call(ConversationsDocument, "GET", "/v1/conversations", query)
+
+    async def recall(
+        self,
+        query: str,
+        *,
+        user: str,
+        tenant: str | None = None,
+        limit: int = 5,
+        kind: HitKind | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> tuple[Hit, ...]:
+        """Return what matches in all conversations of a user, best first, with sources."""
+        given = {
+            "tenant": tenant,
+            "user": user,
+            "query": query,
+            "limit": limit,
+            "kind": kind,
+            "since": since and since.isoformat(),
+            "until": until and until.isoformat(),
+        }
+        return await self._transport.call(tuple[Hit, ...], "GET", "/v1/recall", given)
 
     async def export_user(
         self, user: str, *, tenant: str | None = None

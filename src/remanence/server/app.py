@@ -43,6 +43,7 @@ from remanence.server.routes import (
     memory as memory_routes,
     metrics,
     proxy,
+    recall,
     users,
 )
 from remanence.server.turn_response import KEEP_ALIVE_SECONDS
@@ -148,6 +149,7 @@ def create_app(
         facts,
         events,
         users,
+        recall,
         chat,
         proxy,
     ):
