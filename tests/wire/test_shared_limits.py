@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -190,6 +190,29 @@ async def test_a_call_that_waits_is_no_failure_and_forgets_none(file_url: str) -
     assert failure is not None
     assert (failure.reason, failure.failures, failure.skips) == ("deferred", 1, 1)
     assert [entry.kind for entry in log] == ["failed", "skipped"]
+
+
+async def test_what_waits_for_a_limit_is_done_after_a_restart_without_a_new_message(
+    file_url: str,
+) -> None:
+    async def observe(request: ModelRequest) -> str:
+        return NOTE
+
+    clock, settings = FixedClock(), Settings(url=file_url, calls_per_minute=1)
+
+    def opened() -> AbstractAsyncContextManager[Memory]:
+        return Memory.open(settings=settings, policy=POLICY, model=observe, clock=clock)
+
+    async with opened() as memory, asyncio.timeout(5):
+        await say(memory, "a")
+        await say(memory, "b")
+        deferred = await anext(memory.events(after=0, types=["skipped"]))
+    clock.advance(90)
+    async with opened() as memory, asyncio.timeout(5):
+        named = deferred.conversation
+        observed = await anext(memory.events(after=0, conversation=named, types=["observed"]))
+
+    assert observed.id > deferred.id
 
 
 async def test_processes_share_a_budget(url: str) -> None:
