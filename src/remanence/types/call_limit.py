@@ -7,7 +7,8 @@ from typing import NamedTuple
 class CallPermit(NamedTuple):
     """The permission to call a model now, or, with *wait_until*, the time to ask again.
 
-    `tests_pause`: the call is the first after a pause of that name; an answer to it ends the pause.
+    `tests_pause` is set where the call tests if a pause is over: an answer ends the pause that lasts
+    until that time.
     """
 
     wait_until: datetime | None = None

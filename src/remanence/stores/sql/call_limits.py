@@ -19,8 +19,8 @@ def take(
     connection: Connection, model: str, *, share: float, begun: bool, now: datetime
 ) -> CallPermit:
     """Count a call, or return when to ask again."""
-    found = "SELECT paused_until FROM call_limits WHERE model = ?"
-    if not share and connection.execute(found, (model,)).get is None:
+    paused = "SELECT paused_until FROM call_limits WHERE model = ?"
+    if not share and connection.execute(paused, (model,)).get is None:
         return CallPermit()
     row = connection.execute(
         "INSERT INTO call_limits (model) VALUES (?) ON CONFLICT (model) "
