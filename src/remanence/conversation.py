@@ -219,13 +219,20 @@ class Conversation:
         await self._require_ours()
         return await self._store.messages(self.ref, after=after, limit=limit)
 
-    async def observations(self) -> tuple[Segment, ...]:
-        """Return the live observations, oldest first; those after `active_seq` are kept ready."""
-        return tuple(s for s in await self._segments() if s.generation == 0)
+    async def observations(
+        self, *, after: int = 0, limit: int | None = None
+    ) -> tuple[Segment, ...]:
+        """Return the live observations, oldest first; those after `active_seq` are kept ready.
 
-    async def reflections(self) -> tuple[Segment, ...]:
-        """Return the live reflections, oldest first."""
-        return tuple(s for s in await self._segments() if s.generation > 0)
+        For paging, *after* is the `last_seq` of the last one that was seen.
+        """
+        segments = await self._segments(after, limit)
+        return tuple(s for s in segments if s.generation == 0)[:limit]
+
+    async def reflections(self, *, after: int = 0, limit: int | None = None) -> tuple[Segment, ...]:
+        """Return the live reflections, oldest first; *after* as for `observations`."""
+        segments = await self._segments(after, limit)
+        return tuple(s for s in segments if s.generation > 0)[:limit]
 
     async def state(self) -> MemoryState:
         """Return the cursors, token accounts and failures; all zero before the first message."""
@@ -296,11 +303,20 @@ class Conversation:
             total_observation_tokens=sum(segment.tokens for segment in observations),
         )
 
-    async def log(self, version: int | None = None) -> tuple[LogEntry, ...]:
-        """Return every committed change of this memory, oldest first, up to *version*."""
-        require_count(version=version, optional=True)
+    async def log(
+        self, version: int | None = None, *, after: int = 0, limit: int | None = None
+    ) -> tuple[LogEntry, ...]:
+        """Return the committed changes of this memory, oldest first.
+
+        Args:
+            version: only changes up to this version.
+            after: only changes above this version.
+            limit: the maximum number of changes.
+        """
+        require_count(after=after)
+        require_count(version=version, limit=limit, optional=True)
         await self._require_ours()
-        entries = await self._store.log(self.ref)
+        entries = await self._store.log(self.ref, after=after, limit=limit)
         return tuple(entry for entry in entries if version is None or entry.version <= version)
 
     async def recall(
@@ -555,9 +571,13 @@ class Conversation:
                 pacer = Pacer()
         return counted
 
-    async def _segments(self) -> tuple[Segment, ...]:
+    async def _segments(self, after: int = 0, limit: int | None = None) -> tuple[Segment, ...]:
+        """Return the live segments that begin above *after*."""
+        require_count(after=after)
+        require_count(limit=limit, optional=True)
         await self._require_ours()
-        return await self._store.segments(self.ref, live=True)
+        segments = await self._store.segments(self.ref, live=True)
+        return tuple(segment for segment in segments if segment.first_seq > after)
 
     async def _require_ours(self) -> None:
         """Raise `Closed` if the memory is closed, `WrongUser` if the tape is another user's."""

@@ -374,8 +374,10 @@ class WorkQueue(Protocol):
     async def use_look_rules(self, digest: str, *, at: datetime) -> bool:
         """Plan a look at every conversation, if the previous rules had another digest."""
 
-    async def log(self, ref: ConversationRef) -> tuple[LogEntry, ...]:
-        """Every committed change, oldest first."""
+    async def log(
+        self, ref: ConversationRef, *, after: int = 0, limit: int | None = None
+    ) -> tuple[LogEntry, ...]:
+        """Committed changes with a version above *after*, oldest first."""
 
     async def outcomes(self, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
         """The newest entries of all logs for steps that made something or failed, newest first.
@@ -429,9 +431,17 @@ class FactStore(Protocol):
     """Facts of users."""
 
     async def facts(
-        self, owner: Owner, *, history: bool = False, limit: int | None = None
+        self,
+        owner: Owner,
+        *,
+        history: bool = False,
+        after: str | None = None,
+        limit: int | None = None,
     ) -> tuple[Fact, ...]:
-        """The facts of one owner, the newest first: those that hold, or with *history* all."""
+        """The facts of one owner, the newest first: those that hold, or with *history* all.
+
+        With *after* those that follow that fact; none if it is unknown.
+        """
 
     async def fact(self, owner: Owner, fact_id: str) -> Fact | None: ...
 

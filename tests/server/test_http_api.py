@@ -126,6 +126,29 @@ async def test_notes_log_and_search_can_be_read(client: Client) -> None:
     assert "LH 7 " in hits[0]["text"]
 
 
+async def test_facts_notes_and_the_log_are_read_in_pages(client: Client) -> None:
+    await fill(client)
+    await client.post(f"{TRIP}/end?user=ana")
+    for path, cursor in (("observations", "last_seq"), ("log", "version")):
+        whole = await get(client, f"{TRIP}/{path}", limit=1_000)
+        first = await get(client, f"{TRIP}/{path}", limit=1)
+        rest = await get(client, f"{TRIP}/{path}", after=first[-1][cursor], limit=1_000)
+        assert len(whole) > 1
+        assert first + rest == whole
+
+    for town in ("Lisbon", "Porto", "Faro"):
+        await client.post("/v1/facts?user=eve", summary=f"Has been in {town}.")
+    page = await get(client, "/v1/facts", user="eve", limit=2)
+    rest = await get(client, "/v1/facts", user="eve", limit=2, after=page["after"])
+    assert [fact["summary"][12:-1] for fact in page["facts"] + rest["facts"]] == [
+        "Faro",
+        "Porto",
+        "Lisbon",
+    ]
+    assert rest["after"] is None
+    assert (await client.get("/v1/facts?user=bob&after=" + page["after"])).status_code == 404
+
+
 async def test_all_conversations_of_a_user_are_searched(client: Client) -> None:
     for name, user in (("a", "ana"), ("b", "ana"), ("c", "bob")):
         await client.post(

@@ -139,17 +139,17 @@ class AsyncConversation:
                     raise error_of(problem, problem["status"])
                 yield _TURN_EVENTS[event.event].validate_json(event.data)
 
-    async def observations(self) -> tuple[Segment, ...]:
-        """Return the live observations, oldest first."""
-        return await self._get(tuple[Segment, ...], "/observations")
+    async def observations(self, *, after: int = 0, limit: int = 100) -> tuple[Segment, ...]:
+        """Return live observations of messages above the seq *after*, oldest first."""
+        return await self._get(tuple[Segment, ...], "/observations", after=after, limit=limit)
 
-    async def reflections(self) -> tuple[Segment, ...]:
-        """Return the live reflections, oldest first."""
-        return await self._get(tuple[Segment, ...], "/reflections")
+    async def reflections(self, *, after: int = 0, limit: int = 100) -> tuple[Segment, ...]:
+        """Return live reflections of messages above the seq *after*, oldest first."""
+        return await self._get(tuple[Segment, ...], "/reflections", after=after, limit=limit)
 
-    async def log(self) -> tuple[LogEntry, ...]:
-        """Return every committed change of the memory, oldest first."""
-        return await self._get(tuple[LogEntry, ...], "/log")
+    async def log(self, *, after: int = 0, limit: int = 100) -> tuple[LogEntry, ...]:
+        """Return committed changes of the memory above the version *after*, oldest first."""
+        return await self._get(tuple[LogEntry, ...], "/log", after=after, limit=limit)
 
     async def recall(
         self,

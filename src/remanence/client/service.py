@@ -66,10 +66,19 @@ class AsyncFacts:
         return (await self._transport.call(FactsDocument, "GET", "/v1/facts", query)).facts
 
     async def list(
-        self, *, user: str, tenant: str | None = None, history: bool = False, limit: int = 100
+        self,
+        *,
+        user: str,
+        tenant: str | None = None,
+        history: bool = False,
+        after: str | None = None,
+        limit: int = 100,
     ) -> "list[FactDocument]":
-        """Return the user's facts, newest first; with *history* expired ones, too."""
-        return await self._find(user=user, tenant=tenant, history=history, limit=limit)
+        """Return up to *limit* of the user's facts, newest first; with *history* expired ones, too.
+
+        For paging, *after* is the id of the last fact that was seen.
+        """
+        return await self._find(user=user, tenant=tenant, history=history, after=after, limit=limit)
 
 
 class AsyncClient:

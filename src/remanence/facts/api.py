@@ -12,7 +12,7 @@ from remanence.arguments import (
     require_texts,
 )
 from remanence.clock import Clock
-from remanence.errors import InvalidMessage, StoreError
+from remanence.errors import ConversationNotFound, InvalidMessage, StoreError
 from remanence.facts.extraction import KNOWN_FACTS
 from remanence.facts.merge import merge_facts
 from remanence.notes.redact import redact
@@ -125,11 +125,24 @@ class Facts:
         user: str,
         tenant: str = "default",
         history: bool = False,
+        after: str | None = None,
         limit: int | None = None,
     ) -> tuple[Fact, ...]:
-        """Return the user's current facts, newest first; with *history*, superseded ones too."""
+        """Return the user's current facts, newest first; with *history*, superseded ones too.
+
+        For paging, *after* is the id of the last fact that was seen.
+
+        Raises:
+            ConversationNotFound: the user has no fact *after*, such as one that was forgotten.
+        """
+        require_text(after=after, optional=True)
         require_count(limit=limit, optional=True)
-        return await self._store.facts(self._owner(tenant, user), history=history, limit=limit)
+        owner = self._owner(tenant, user)
+        if after is not None and await self._store.fact(owner, after) is None:
+            raise ConversationNotFound(
+                f"the user has no fact {after!r:.80} to go on after: list from the beginning"
+            )
+        return await self._store.facts(owner, history=history, after=after, limit=limit)
 
     async def get(self, fact_id: str, *, user: str, tenant: str = "default") -> Fact | None:
         """Return the user's fact with this id, even if it is superseded."""

@@ -222,6 +222,7 @@ class FactsDocument(BaseModel):
     """Facts of one user, the newest first, or for a query the best match first."""
 
     facts: list[FactDocument]
+    after: str | None = Field(description="The `after` of the next page; null at the end.")
 
 
 class NewFact(_Body):

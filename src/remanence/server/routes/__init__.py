@@ -57,6 +57,7 @@ def new_conversation_id(memory: Memory, key: str | None) -> str:
 
 OpenMemory = Annotated[Memory, Depends(open_memory)]
 Tenant = Annotated[str, Depends(tenant_in_query)]
+Limit = Annotated[int, Query(ge=1, le=1_000, description="The most that are returned.")]
 User = Annotated[
     str | None, Query(min_length=1, description="The user of the conversation, if it has one.")
 ]

@@ -26,7 +26,7 @@ from remanence.server.messages import (
     read_message,
     write_message,
 )
-from remanence.server.routes import Named, OpenMemory, Tenant, User, new_conversation_id
+from remanence.server.routes import Limit, Named, OpenMemory, Tenant, User, new_conversation_id
 from remanence.types import (
     ConversationRef,
     Hit,
@@ -40,13 +40,17 @@ from remanence.wire.json_value import JsonObject
 
 router = APIRouter(prefix="/v1/conversations", tags=["conversations"])
 
+AfterSegment = Annotated[
+    int, Query(ge=0, description="A `last_seq`: only segments of messages that follow it.")
+]
+
 
 @router.get("")
 async def list_conversations(
     memory: OpenMemory,
     tenant: Tenant,
     after: Annotated[str | None, Query(description="An id: only those that follow it.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    limit: Limit = 100,
 ) -> ConversationsDocument:
     """Return the conversations of a tenant."""
     start = None if after is None else ConversationRef(tenant, after)
@@ -100,7 +104,7 @@ async def append_messages(
 async def read_messages(
     conversation: Named,
     after: Annotated[int, Query(ge=0, description="Only messages with a higher seq.")] = 0,
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    limit: Limit = 100,
     format: MessageFormat = "openai",  # noqa: A002 - the query's name
 ) -> MessagesDocument:
     """Return messages in the order of the tape."""
@@ -118,21 +122,29 @@ async def build_context(conversation: Named, body: ContextBody) -> ContextDocume
 
 
 @router.get("/{id}/observations")
-async def read_observations(conversation: Named) -> tuple[Segment, ...]:
-    """Return the live observations, oldest first."""
-    return await conversation.observations()
+async def read_observations(
+    conversation: Named, after: AfterSegment = 0, limit: Limit = 100
+) -> tuple[Segment, ...]:
+    """Return live observations, oldest first."""
+    return await conversation.observations(after=after, limit=limit)
 
 
 @router.get("/{id}/reflections")
-async def read_reflections(conversation: Named) -> tuple[Segment, ...]:
-    """Return the live reflections, oldest first."""
-    return await conversation.reflections()
+async def read_reflections(
+    conversation: Named, after: AfterSegment = 0, limit: Limit = 100
+) -> tuple[Segment, ...]:
+    """Return live reflections, oldest first."""
+    return await conversation.reflections(after=after, limit=limit)
 
 
 @router.get("/{id}/log")
-async def read_log(conversation: Named) -> tuple[LogEntry, ...]:
-    """Return every committed change of the memory, oldest first."""
-    return await conversation.log()
+async def read_log(
+    conversation: Named,
+    after: Annotated[int, Query(ge=0, description="Only changes with a higher version.")] = 0,
+    limit: Limit = 100,
+) -> tuple[LogEntry, ...]:
+    """Return committed changes of the memory, oldest first."""
+    return await conversation.log(after=after, limit=limit)
 
 
 @router.get("/{id}/recall")

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from remanence.http.documents import FactDocument, FactsDocument, NewFact
 from remanence.server.problems import problem
-from remanence.server.routes import OpenMemory, Tenant
+from remanence.server.routes import Limit, OpenMemory, Tenant
 
 router = APIRouter(tags=["facts"])
 
@@ -29,14 +29,18 @@ async def list_facts(
     user: FactsUser,
     query: Annotated[str | None, Query(description="Only facts that match, best first.")] = None,
     history: Annotated[bool, Query(description="Include expired facts.")] = False,  # noqa: FBT002 - a query
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+    after: Annotated[str | None, Query(description="An id: only those that follow it.")] = None,
+    limit: Limit = 100,
 ) -> FactsDocument:
-    """Return the facts of a user. A *query* searches only valid facts."""
+    """Return the facts of a user. A *query* searches only valid facts, and has one page."""
     if query is not None:
         found = await memory.facts.search(query, user=user, tenant=tenant, limit=limit)
-    else:
-        found = await memory.facts.list(user=user, tenant=tenant, history=history, limit=limit)
-    return FactsDocument.model_validate({"facts": found})
+        return FactsDocument.model_validate({"facts": found, "after": None})
+    found = await memory.facts.list(
+        user=user, tenant=tenant, history=history, after=after, limit=limit
+    )
+    more = found[-1].id if len(found) == limit else None
+    return FactsDocument.model_validate({"facts": found, "after": more})
 
 
 @router.delete("/v1/facts/{id}", status_code=204)

@@ -30,12 +30,21 @@ def _fact(row: Row) -> Fact:
 
 
 def of_owner(
-    connection: Connection, owner: Owner, *, history: bool = False, limit: int | None = None
+    connection: Connection,
+    owner: Owner,
+    *,
+    history: bool = False,
+    after: str | None = None,
+    limit: int | None = None,
 ) -> tuple[Fact, ...]:
     """Return the owner's facts, newest first: the current ones, or also superseded ones."""
+    end: int | None = connection.execute(
+        "SELECT facts.key " + _FROM + _OF_OWNER + "AND id = ?", (*owner, after)
+    ).get
     rows = connection.execute(
-        _SELECT + _OF_OWNER + "AND (valid_to IS NULL OR ?) ORDER BY facts.key DESC LIMIT ?",
-        (*owner, history, NO_LIMIT if limit is None else limit),
+        _SELECT + _OF_OWNER + "AND (valid_to IS NULL OR ?) AND (facts.key < ? OR ?) "
+        "ORDER BY facts.key DESC LIMIT ?",
+        (*owner, history, end, after is None, NO_LIMIT if limit is None else limit),
     )
     return tuple(_fact(row) for row in rows)
 

@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import LiteralString
 
-from remanence.stores.rows import LOG, STATE_COLUMNS, STEPS, encode_instant, state_from_row
+from remanence.stores.rows import (
+    LOG,
+    NO_LIMIT,
+    STATE_COLUMNS,
+    STEPS,
+    encode_instant,
+    state_from_row,
+)
 from remanence.stores.sql import events
 from remanence.stores.sql.connection import Connection
 from remanence.types import BudgetState, ConversationRef, EventValue, LogEntry, LogKind, MemoryState
@@ -77,12 +84,14 @@ def write(
     events.add(connection, kind, at, data, about=state.ref, user=state.user)
 
 
-def log(connection: Connection, ref: ConversationRef) -> tuple[LogEntry, ...]:
-    """The log of a conversation, oldest entry first."""
+def log(
+    connection: Connection, ref: ConversationRef, *, after: int = 0, limit: int | None = None
+) -> tuple[LogEntry, ...]:
+    """The log of a conversation above a version, oldest entry first."""
     rows = connection.execute(
         f"SELECT {LOG.columns} FROM journal JOIN conversations ON key = conversation "  # noqa: S608 - a constant
-        "WHERE tenant = ? AND id = ? ORDER BY version",
-        ref,
+        "WHERE tenant = ? AND id = ? AND version > ? ORDER BY version LIMIT ?",
+        (*ref, after, NO_LIMIT if limit is None else limit),
     )
     return tuple(LOG.decode(row) for row in rows)
 

@@ -46,6 +46,18 @@ def new(*facts: Fact, **replaced: str) -> FactChanges:
 class FactContract(Handles):
     """`save_facts`, `commit_facts`, `facts`, `fact`, `search_facts`, `forget_fact`, `pin_facts`."""
 
+    async def test_facts_are_read_in_pages(self, store: Store) -> None:
+        await store.save_facts(new(*(fact(f"f{n}", f"keeps bee {n}") for n in range(5))))
+        await store.save_facts(new(fact("f5", "keeps wasps"), f2="f5"))
+
+        first = await store.facts(ANA, limit=3)
+        rest = await store.facts(ANA, after=first[-1].id)
+
+        assert [each.id for each in first + rest] == ["f5", "f4", "f3", "f1", "f0"]
+        behind = await store.facts(ANA, history=True, after="f3", limit=2)
+        assert [each.id for each in behind] == ["f2", "f1"]
+        assert await store.facts(BOB, after="f3") == await store.facts(ANA, after="f9") == ()
+
     async def test_a_saved_fact_is_read_as_it_was_written(self, store: Store, other: Store) -> None:
         whole = fact("f1", "keeps bees", conversation="chat", first_seq=3, last_seq=4, type="skill")
 

@@ -216,6 +216,7 @@ class ObservationContract(Handles):
             ("activated", 2, at(65)),
             ("failed", 3, at(66)),
         ]
+        assert await store.log(REF, after=1, limit=1) == log[1:2]
         assert [(entry.observed_seq, entry.active_seq, entry.tail_seq) for entry in log] == [
             (2, 0, 1),
             (2, 2, 2),
