@@ -1,8 +1,10 @@
 """The embedded observer in processes of its own: the same notes, and no harm when one dies."""
 
+import asyncio
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Generator
 from pathlib import Path
 
@@ -95,6 +97,34 @@ async def test_a_request_that_ends_its_process_twice_is_rejected(tmp_path: Path)
 
     assert caught.value.reason == "process_ended"
     assert tries.read_text() == "xx"
+
+
+def end_computing(request: ObserveRequest) -> Generator[None, None, None]:
+    """End the process, and write `+` for one that computes meanwhile; the message names a folder."""
+    folder = Path(request.messages[0].text)
+    try:
+        (folder / "computing").mkdir()
+    except FileExistsError:
+        (folder / "overlaps").write_text("+")
+    time.sleep(0.2)  # so that another one would meet it
+    (folder / "computing").rmdir()
+    os.kill(os.getpid(), signal.SIGKILL)
+    yield
+
+
+async def test_no_more_processes_try_again_at_once_than_the_pool_has(tmp_path: Path) -> None:
+    pool, request = ProcessPool(1, counter="gpt-5"), observe_request(Message.user(str(tmp_path)))
+
+    async def compute() -> None:
+        with pytest.raises(ObservationRejected):
+            await pool(end_computing, request)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(2):
+            group.create_task(compute())
+    pool.close()
+
+    assert not (tmp_path / "overlaps").exists()
 
 
 def scheduling(request: ObserveRequest) -> Generator[None, None, int]:

@@ -34,6 +34,8 @@ class ProcessPool:
         self._processes = processes
         self._counter = counter
         self._executor = _start(processes)
+        # Where memory ran out, more processes than before would end each other.
+        self._retries = asyncio.Semaphore(processes)
 
     async def __call__(
         self, steps: Callable[[Request], Generator[None, None, Result]], request: Request
@@ -45,6 +47,12 @@ class ProcessPool:
             if executor is self._executor:
                 telemetry.processes_broken(str(error))
                 self._executor = _start(self._processes)
+        async with self._retries:
+            return await self._run_alone(steps, request)
+
+    async def _run_alone(
+        self, steps: Callable[[Request], Generator[None, None, Result]], request: Request
+    ) -> Result:
         alone = _start(1)
         try:
             return await self._run(alone, steps, request)
