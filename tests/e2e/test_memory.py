@@ -315,6 +315,21 @@ async def test_a_conversation_needs_a_name(name: str) -> None:
             memory.conversation(name)
 
 
+async def test_an_answer_quotes_no_secret_of_its_question() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a")
+        await chat.append(
+            Message.user("Which key is ours?"),
+            Message.assistant("Is it api_key=sk-ant-abcdefghij1234567890abcdef or the other one?"),
+            Message.user("the first one then"),
+            Message.assistant("Noted."),
+        )
+        await chat.flush(everything=True)
+        (observation,) = await chat.observations()
+
+    assert "“Is it api_key=[secret] or the other one?” – the first one then" in observation.text
+
+
 @pytest.mark.req("X-17")
 async def test_secrets_reach_neither_the_observer_nor_the_notes_nor_the_loss_report() -> None:
     key = "sk-" + "a1B2" * 8
