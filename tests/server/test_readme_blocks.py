@@ -30,13 +30,14 @@ async def test_a_client_of_openai_talks_through_the_proxy(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     async with ModelServer().running() as provider:
-        provider.script(Reply("Gate B42."))
+        provider.script(Reply("Gate B42."), Reply("At noon."))
         async with served(create_app(memory, openai_url=provider.url)) as proxy:
-            answer = await function("reply_to")("Which gate?", f"{proxy.http.base_url}/openai/v1")
+            url = f"{proxy.http.base_url}/openai/v1"
+            history = await function("talk")("Which gate?", "And when?", base_url=url)
 
     (state,) = await memory.conversations()
-    assert answer == "Gate B42."
-    assert (state.ref.id, state.last_seq) == ("chat-7", 2)
+    assert [message["content"] for message in history[1::2]] == ["Gate B42.", "At noon."]
+    assert (state.ref.id, state.last_seq) == ("trip-3", len(history))
 
 
 async def test_a_program_keeps_a_message_over_http(memory: Memory) -> None:
