@@ -116,7 +116,7 @@ def _print_counts(receipt: Receipt) -> None:
         "segment": len(receipt.segments),
         "fact": len(receipt.facts),
         "vector": receipt.vectors,
-        "file": len(receipt.files),
+        "changed file": len(receipt.files),
     }
     some = ", ".join(quantity(number, noun) for noun, number in counts.items() if number)
     output.line(f"forgotten: {some} (--verbose lists them)")
