@@ -9,7 +9,7 @@ import pytest
 from tests.builders import count_utf8_tokens, numbered, observe_request
 
 from remanence.notes import render_notes
-from remanence.observers.extractive import ExtractiveObserver
+from remanence.observers.extractive import ExtractiveObserver, explain
 from remanence.observers.extractive.observer import extract
 from remanence.pacing import at_once
 from remanence.protocols import ObserveRequest
@@ -287,6 +287,22 @@ def test_an_answer_that_says_little_alone_quotes_what_it_replies_to() -> None:
 
     assert note.text == "“Which of the two 2026-03-03?” – the second one then"
     assert (note.first_seq, note.last_seq, note.speaker) == (1, 2, "user")
+
+
+@pytest.mark.parametrize(
+    ("said", "passages"),
+    [
+        ("The plumber comes on Tuesday. He wants 90 euros.", 1),
+        ("The plumber comes on Tuesday. My sister Ana lives in Porto.", 2),
+        ("Thanks a lot! He wants 90 euros.", 2),
+    ],
+)
+def test_a_sentence_that_says_little_alone_stays_with_the_one_before(
+    said: str, passages: int
+) -> None:
+    rows = explain([Message.assistant("Noted."), Message.user(said)])
+
+    assert [row.speaker for row in rows].count("user") == passages
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """Splits messages into passages, the clauses from which the observer selects."""
 
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Container, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import pairwise
 
 from remanence.dates import DateMention, finding_dates, resolve_dates
 from remanence.dates.local_time import local_times
@@ -17,6 +18,7 @@ from remanence.observers.extractive.render import Word, drop_address, drop_light
 from remanence.observers.extractive.sentence_scores import (
     is_constraint,
     is_dependent,
+    is_filler,
     is_open,
     is_standing,
     tag_of,
@@ -32,7 +34,9 @@ _MAX_LABEL_WORDS = 5
 _BRIEF_CHARS = 60
 _MAX_WHOLE = 160
 """Characters of a sentence of an agent's user that is one passage."""
-_MAX_REPLIED_TO = 100
+_MAX_BACK, _MAX_JOINED = 4, 240
+_MAX_QUOTED = 100
+_ASKS = ("?", "？", "؟")
 _QUOTES = ' "“”'
 _DATED_AT_ONCE = 1000
 _OPENS_DATE = '"“（(「『《'
@@ -48,8 +52,29 @@ class _Text:
     text: str
     spans: list[Span] = field(default_factory=list)
     scores: list[Scores] = field(default_factory=list)
+    joints: list[int] = field(default_factory=list)
+    """Where sentences begin that were joined to the one before."""
     reply_to: "_Text | None" = None
     """What another speaker said before, in an agent's chat."""
+
+    def join_dependent(self, pasted: Container[str]) -> Iterator[None]:
+        """Make one sentence of each and those after it that say little without it; yields in between."""
+        spans, scores = self.spans, self.scores
+        self.spans, self.scores = spans[:1], scores[:1]
+        for span, own in zip(spans[1:], scores[1:], strict=True):
+            first = self.spans[-1]
+            before = self.text[first.start : span.start]
+            is_near = "\n" not in before and span.end - first.start <= _MAX_JOINED
+            says_something = not is_filler(self.scores[-1]) and before.rstrip() not in pasted
+            if is_near and says_something and is_dependent(own):
+                best = {head: max(score, own[head]) for head, score in self.scores[-1].items()}
+                self.scores[-1] = {**best, "dependent": self.scores[-1]["dependent"]}
+                self.spans[-1] = Span(first.start, span.end)
+                self.joints.append(span.start)
+            else:
+                self.spans.append(span)
+                self.scores.append(own)
+            yield
 
     def opens_line(self, span: Span) -> bool:
         start = span.start - len(ITEM) * self.is_item(span)
@@ -109,6 +134,7 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
 def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
     """Return the readable texts of observable messages, scored."""
     texts: list[_Text] = []
+    said_by_agent: set[str] = set()
     before: Line | None = None
     for message in messages:
         if message.kind == "message" and message.role != "system":
@@ -122,6 +148,10 @@ def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
                 whole.scores.append(scorer().score(last._replace(reply_to=before)))
                 yield
             texts.append(whole)
+            if role == "assistant":
+                said_by_agent.update(whole.text[s.start : s.end] for s in whole.spans)
+            elif not message.name:
+                yield from whole.join_dependent(said_by_agent)
             before = last
         yield
     return texts
@@ -129,19 +159,21 @@ def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
 
 def _before(texts: Sequence[_Text], message: Message) -> "_Text | None":
     """Return the text that a message of an agent's chat replies to."""
-    if not texts or message.name or texts[-1].message.speaker == message.speaker:
-        return None
-    return texts[-1]
+    others = (
+        text for text in reversed(texts[-_MAX_BACK:]) if text.message.speaker != message.speaker
+    )
+    return None if message.name else next(others, None)
 
 
-def _last_sentence(said: _Text | None) -> Quotation | None:
-    """Return the last sentence of a text, if it is short."""
+def _quotation(said: _Text | None) -> Quotation | None:
+    """Return the last question of a text, or else its last sentence, cut if it is long."""
     if said is None or not said.spans:
         return None
-    last = said.spans[-1]
-    text = one_line(said.text[last.start : last.end]).strip(_QUOTES)
-    if len(text) > _MAX_REPLIED_TO:
-        return None
+    sentences_said = [one_line(said.text[span.start : span.end]) for span in said.spans]
+    questions = [text for text in sentences_said if text.endswith(_ASKS)]
+    text = (questions or sentences_said)[-1].strip(_QUOTES)
+    if len(text) > _MAX_QUOTED:
+        text = f"{text[:_MAX_QUOTED].rsplit(maxsplit=1)[0]}…"
     at = said.message.created_at
     return Quotation(said.message.seq, resolve_dates(text, at) if at else text)
 
@@ -168,6 +200,7 @@ def _passages_of_text(
     text, at, speaker = whole.text, whole.message.created_at, whole.message.speaker
     dates = yield from _dates(text, at, Span(0, min(len(text), _DATED_AT_ONCE)))
     scored = zip(whole.spans, whole.scores, whole.leads(message_vocabulary), strict=True)
+    opens = True
     for number, (sentence, scores, lead) in enumerate(scored):
         if sentence.end > _DATED_AT_ONCE:
             dates = yield from _dates(text, at, sentence)
@@ -181,13 +214,15 @@ def _passages_of_text(
         rule = standing or (lays_down and (asks or is_constraint(scores)))
         is_whole = rule or (lays_down and len(source) <= _MAX_WHOLE)
         spans = [sentence] if is_whole else clauses(text, sentence)
-        reply_to = None if number or not is_dependent(scores) else _last_sentence(whole.reply_to)
+        reply_to = _quotation(whole.reply_to) if opens and is_dependent(scores) else None
+        opens = opens and is_filler(scores)
         vocabulary = message_vocabulary if source.isascii() else _own(source, message_vocabulary)
         for place, clause in enumerate(spans):
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
             inside = tuple(d for d in dates if clause.start <= d.start and d.end <= clause.end)
-            parts = tuple(_words(text, clause, inside, at, vocabulary))
+            joints = [joint for joint in whole.joints if clause.start < joint < clause.end]
+            parts = tuple(_joined_words(text, clause, joints, inside, at, vocabulary))
             yield Passage(
                 seq=whole.message.seq,
                 at=at,
@@ -236,6 +271,23 @@ def _dates(
         return ()
     found = yield from finding_dates(text[span.start : span.end], at)
     return tuple(replace(d, start=d.start + span.start, end=d.end + span.start) for d in found)
+
+
+def _joined_words(
+    text: str,
+    clause: Span,
+    joints: Sequence[int],
+    dates: Sequence[DateMention],
+    said_at: datetime | None,
+    vocabulary: Vocabulary,
+) -> Iterator[Word]:
+    """Yield the words of a passage, with a semicolon between its sentences."""
+    for start, end in pairwise((clause.start, *joints, clause.end)):
+        inside = [date for date in dates if start <= date.start and date.end <= end]
+        found = list(_words(text, Span(start, end), inside, said_at, vocabulary))
+        if found and end < clause.end and found[-1].text:
+            found[-1] = found[-1]._replace(text=f"{found[-1].text};")
+        yield from found
 
 
 def _words(

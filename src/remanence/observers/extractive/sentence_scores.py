@@ -10,6 +10,7 @@ Of such sentences in conversations with an agent, seven of ten are labelled so, 
 worth noting.
 """
 _MAX_STANDING, _PROSE_SHARE = 300, 0.8
+_FILLER = -2.2
 _TAGS: tuple[tuple[str, Tag], ...] = (
     ("inst", "Preference"),
     ("open", "NextStep"),
@@ -52,3 +53,8 @@ def is_open(scores: Scores) -> bool:
 def is_dependent(scores: Scores) -> bool:
     """Return whether a sentence more likely than not says little without those around it."""
     return scores["dependent"] >= 0
+
+
+def is_filler(scores: Scores) -> bool:
+    """Return whether not one sentence of ten with such a score is worth noting."""
+    return scores["worth"] < _FILLER
