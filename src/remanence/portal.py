@@ -88,6 +88,9 @@ class Portal:
                 return
             opened.set_result(value)
             await asyncio.wrap_future(self._closing)
+            # Interrupted work may still have to use the resource, such as to keep what was said.
+            if interrupted := [task for task in asyncio.all_tasks() if task.cancelling()]:
+                await asyncio.wait(interrupted)
 
 
 class Handle(Generic[A]):

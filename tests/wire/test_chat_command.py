@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -9,9 +10,10 @@ from subprocess import CompletedProcess
 import pytest
 from tests.wire.dialects import Call, Reply
 from tests.wire.reach import KEY
-from tests.wire.servers import Fail, ModelServer
+from tests.wire.servers import Fail, Held, ModelServer
 
 from remanence import Memory
+from remanence.chat import BROKEN_OFF
 
 # Each runs in a process of its own, which loads the clients of providers.
 pytestmark = pytest.mark.timeout(60)
@@ -21,8 +23,18 @@ async def typed(
     directory: Path, model: str, lines: str, *options: str, key: str = KEY
 ) -> "CompletedProcess[str]":
     """The command after some lines on its stdin."""
+    process = await started(directory, model, *options, key=key)
+    out, err = await process.communicate(lines.encode())
+    assert process.returncode is not None
+    return CompletedProcess(options, process.returncode, out.decode(), err.decode())
+
+
+async def started(
+    directory: Path, model: str, *options: str, key: str = KEY
+) -> asyncio.subprocess.Process:
+    """The command, which waits for a line."""
     arguments = ["chat", "--model", model, "--db", "sqlite:///memory.db", *options]
-    process = await asyncio.create_subprocess_exec(
+    return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "remanence", *arguments),
         cwd=directory,
         env={**os.environ, "OPENAI_API_KEY": key},
@@ -30,9 +42,6 @@ async def typed(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await process.communicate(lines.encode())
-    assert process.returncode is not None
-    return CompletedProcess(arguments, process.returncode, out.decode(), err.decode())
 
 
 async def test_each_line_of_a_pipe_is_answered_and_kept(
@@ -85,6 +94,24 @@ async def test_a_line_that_gets_no_answer_ends_a_pipe_with_the_reason(
         == "remanence: openai:nope is not known to its provider (HTTP 404): no such model\n"
     )
     assert len(server.received) == 1
+
+
+async def test_an_interrupt_in_a_pipe_keeps_what_was_said(
+    server: ModelServer, tmp_path: Path
+) -> None:
+    server.script(Held(Reply("Gate B42 is open.")))
+    process = await started(tmp_path, f"openai:gpt-4o-mini@{server.url}/v1")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"Which gate?\n")
+    said = (await process.stdout.read(1_000)).decode()
+    process.send_signal(signal.SIGINT)
+    more, err = await process.communicate()
+    async with Memory.open(f"sqlite:///{tmp_path / 'memory.db'}") as memory:
+        kept = [message.text for message in await memory.conversation("chat").messages()]
+
+    assert (process.returncode, err) == (130, b"")
+    assert kept == ["Which gate?", f"{said}{more.decode()}\n{BROKEN_OFF}"]
 
 
 async def test_a_missing_key_is_told_in_one_line(tmp_path: Path) -> None:

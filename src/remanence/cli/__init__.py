@@ -9,7 +9,7 @@ FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, 1 (failed) or 2 (wrong use)."""
+    """Run a command and return its exit code: 0, 1 (failed), 2 (wrong use) or 130 (Ctrl-C)."""
     from remanence.errors import RemanenceError
 
     for stream in (sys.stdout, sys.stderr):

@@ -86,7 +86,7 @@ def _talk(portal: Portal, chat: Chat) -> int:
             portal.call(_turn(chat, text, notes))
         except KeyboardInterrupt:
             if not interactive:
-                return FAILED
+                raise
             print()
         except ModelError as error:
             explain(error)
