@@ -185,6 +185,18 @@ async def test_no_byte_of_a_forgotten_users_name_stays(tmp_path: Path) -> None:
     assert b"marguerite" not in files
 
 
+async def test_facts_of_a_forgotten_users_conversations_are_counted() -> None:
+    async with Memory.open(IN_MEMORY, policy=POLICY, clock=FixedClock()) as memory:
+        chat = memory.conversation("trip", user="ana")
+        await chat.append(Message.user("I live in Lisbon and keep bees."))
+        await chat.end()
+        receipt = await memory.forget_user("ana")
+        page = await memory.read_events(after=0, types=["forgotten"])
+
+    assert receipt.facts
+    assert [event.data["facts"] for event in page.events] == [len(receipt.facts)]
+
+
 async def test_following_ends_with_the_memory() -> None:
     async with Memory.open(IN_MEMORY) as memory:
         events = memory.events()

@@ -126,9 +126,11 @@ class SQLStore(ABC):
 
         def forget(connection: Connection) -> None:
             refs = tape.conversations_of(connection, owner)
+            for ref in refs:  # before the owner, as steps lock them
+                connection.lock(ref)
+            facts = facts_sql.forget_owner(connection, owner)
             for ref in refs:
                 self._delete(connection, ref)
-            facts = facts_sql.forget_owner(connection, owner)
             ledger.forget_user(connection, owner)
             events_sql.forget_user(connection, owner)
             if refs or facts:
