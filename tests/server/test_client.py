@@ -211,6 +211,10 @@ Call = Callable[[AsyncClient], Any]
     ("call", "error"),
     [
         (lambda remote: remote.conversation("c").append({"role": "user"}), InvalidMessage),
+        (lambda remote: remote.conversation("c").append("a text"), InvalidMessage),
+        (lambda remote: remote.conversation("c").chat(["a text"]), InvalidMessage),
+        (lambda remote: remote.conversation("c").context(system=3), InvalidArgument),
+        (lambda remote: remote.facts.save(3, user="ana"), InvalidArgument),
         (lambda remote: remote.conversation("c").messages(limit=0), InvalidArgument),
         (lambda remote: remote.conversation("trip", user="bob").append(FLIGHT), WrongUser),
         (

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from httpx2 import EventSource
 from pydantic import BaseModel, TypeAdapter
 
+from remanence.client.bodies import make_body
 from remanence.client.transport import Transport
 from remanence.errors import ConversationNotFound
 from remanence.http.documents import (
@@ -66,7 +67,7 @@ class AsyncConversation:
         format: MessageFormat = "openai",  # noqa: A002 - the field's name
     ) -> list[MessageDocument]:
         """Put messages at the end of the tape, all or none; durable when it returns."""
-        body = NewMessages(messages=[*messages], format=format)
+        body = make_body(NewMessages, messages=[*messages], format=format)
         return (await self._post(MessagesDocument, "/messages", body)).messages
 
     async def messages(
@@ -92,7 +93,8 @@ class AsyncConversation:
         format: RequestFormat = "anthropic",  # noqa: A002 - the field's name
     ) -> ContextDocument:
         """Return the context for the next call of a model, in the format of its provider."""
-        body = ContextBody(
+        body = make_body(
+            ContextBody,
             system=system,
             identity=identity,
             knowledge=[*knowledge],
@@ -179,7 +181,7 @@ class AsyncConversation:
         self, *message_ids: str, facts: Sequence[str] = (), query: str | None = None
     ) -> Receipt:
         """Erase messages and facts with all that was made from them; a query only finds them."""
-        body = ForgetBody(message_ids=[*message_ids], facts=[*facts], query=query)
+        body = make_body(ForgetBody, message_ids=[*message_ids], facts=[*facts], query=query)
         return await self._post(Receipt, "/forget", body, tries=1)
 
     async def delete(self) -> bool:
@@ -207,4 +209,4 @@ class AsyncConversation:
 
     def _turn(self, message: str | JsonObject | None, **fields: object) -> ChatBody:
         kind = "text" if isinstance(message, str) else "message"
-        return ChatBody.model_validate({kind: message, **self._query, **fields})
+        return make_body(ChatBody, **{kind: message, **self._query, **fields})

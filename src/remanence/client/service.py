@@ -9,6 +9,7 @@ from urllib.parse import quote
 from httpx2 import EventSource
 from pydantic import TypeAdapter
 
+from remanence.client.bodies import make_body
 from remanence.client.conversation import AsyncConversation
 from remanence.client.transport import Transport, is_temporary
 from remanence.errors import ConversationNotFound, RemanenceError
@@ -40,8 +41,13 @@ class AsyncFacts:
         replaces: str | None = None,
     ) -> FactDocument:
         """Save a fact, or return the known one that says the same."""
-        body = NewFact(
-            summary=summary, type=type, tags=[*tags], valid_from=valid_from, replaces=replaces
+        body = make_body(
+            NewFact,
+            summary=summary,
+            type=type,
+            tags=[*tags],
+            valid_from=valid_from,
+            replaces=replaces,
         )
         query = {"tenant": tenant, "user": user}
         return await self._transport.call(FactDocument, "POST", "/v1/facts", query, body)
