@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+import re
 import socket
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import NamedTuple
 
 import httpx2
 import pytest
 import uvicorn
+from fastapi import FastAPI
 from starlette.types import ASGIApp
 from tests.builders import chat_answer
 
@@ -88,6 +92,35 @@ def _event(block: str) -> tuple[str, dict[str, object]]:
     return name.removeprefix("event: "), json.loads(data.removeprefix("data: "))
 
 
+class Operation(NamedTuple):
+    """An operation of the OpenAPI document."""
+
+    method: str
+    path: re.Pattern[str]
+    statuses: frozenset[str]
+
+
+_OPERATIONS: list[Operation] = []
+"""Those of the first application, as all have the same routes."""
+
+
+async def require_declared(app: FastAPI, response: httpx2.Response) -> None:
+    """Fail on an answer with a status that the OpenAPI document does not declare."""
+    if not _OPERATIONS:
+        _OPERATIONS.extend(
+            Operation(method.upper(), re.compile(re.sub(r"{\w+}", "[^/]+", path)), statuses)
+            for path, item in app.openapi()["paths"].items()
+            for method, route in item.items()
+            if (statuses := frozenset(route["responses"]))
+        )
+    path = response.request.url.raw_path.decode().partition("?")[0]
+    status = str(response.status_code)
+    for operation in _OPERATIONS:
+        if operation.method == response.request.method and operation.path.fullmatch(path):
+            declared = operation.statuses & {status, f"{status[0]}XX"}
+            assert declared, f"{operation} does not declare {status}"
+
+
 @asynccontextmanager
 async def served(app: ASGIApp) -> AsyncIterator[Client]:
     """The application on a free port of loopback."""
@@ -101,6 +134,8 @@ async def served(app: ASGIApp) -> AsyncIterator[Client]:
             group.create_task(server.serve(sockets=[listening]), name="server")
             try:
                 async with httpx2.AsyncClient(base_url=url, timeout=60, trust_env=False) as http:
+                    if isinstance(app, FastAPI) and app.openapi_url:
+                        http.event_hooks["response"].append(partial(require_declared, app))
                     yield Client(http)
             finally:
                 server.should_exit = True

@@ -10,7 +10,9 @@ import pytest
 from tests.server.conftest import POLICY, Client, served
 
 from remanence import Memory
+from remanence.http.problems import KINDS, URN
 from remanence.server.app import create_app
+from remanence.server.problems import MEDIA_TYPE, declare
 from remanence.testing import ScriptedObserver
 
 TRIP = "/v1/conversations/trip"
@@ -253,7 +255,26 @@ async def test_every_route_has_a_name_of_its_own_and_declares_its_errors(client:
     routes = [route for path in document["paths"].values() for route in path.values()]
     names = [route["operationId"] for route in routes]
     assert len(set(names)) == len(names)
-    assert all({"4XX", "5XX"} <= route["responses"].keys() for route in routes)
+    problems = [
+        (status, answer["content"][MEDIA_TYPE])
+        for path, item in document["paths"].items()
+        for route in item.values()
+        for status, answer in route["responses"].items()
+        if int(status[0]) > 3 and not path.startswith(("/readyz", "/openai/", "/anthropic/"))
+    ]
+    assert {status for status, _ in problems} >= {"401", "403", "404", "409", "413", "429", "504"}
+    for status, problem in problems:
+        assert problem["schema"] == {"$ref": "#/components/schemas/Problem"}
+        for code, example in problem["examples"].items():
+            name = example["$ref"].rpartition("/")[2]
+            value = document["components"]["examples"][name]["value"]
+            assert (str(value["status"]), value["type"]) == (status, f"{URN}{code}")
+
+
+def test_the_errors_of_the_library_are_declared_with_their_statuses() -> None:
+    every = declare(*(code for _, _, code in KINDS))
+    for _, status, code in KINDS:
+        assert code in every[status]["content"][MEDIA_TYPE]["examples"]
 
 
 async def test_messages_sent_again_under_a_key_are_kept_once(

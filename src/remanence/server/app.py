@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Collection
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
@@ -24,7 +24,7 @@ from remanence.server.middleware import (
     KnownOrigins,
     RequestLog,
 )
-from remanence.server.problems import DECLARED, handle_problems
+from remanence.server.problems import add_components, declare, declare_open, handle_problems
 from remanence.server.proxy.forwarding import (
     ANTHROPIC,
     OPENAI,
@@ -50,6 +50,15 @@ from remanence.server.turn_response import KEEP_ALIVE_SECONDS
 
 _TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "logs": False}
 """FastAPI counts requests; its spans have queries and its logs have errors, which may be private."""
+
+
+class _Application(FastAPI):
+    """An application whose documentation has the schema and examples of problems."""
+
+    def openapi(self) -> dict[str, Any]:  # JSON
+        document = super().openapi()
+        add_components(document)
+        return document
 
 
 def create_app(
@@ -105,14 +114,13 @@ def create_app(
         InvalidArgument: a URL or an origin is none.
     """
     require_origins(allowed_origin=allowed_origins)
-    app = FastAPI(
+    app = _Application(
         title="remanence",
         summary="Memory for LLM agents",
         version=version("remanence"),
         telemetry=_TELEMETRY,
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
-        responses=DECLARED,
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.memory = memory
@@ -141,8 +149,8 @@ def create_app(
         app.add_middleware(KnownHosts, hosts=allowed_hosts)
     app.add_middleware(RequestLog)
     handle_problems(app)
+    app.include_router(health.router, responses=declare_open())
     for routes in (
-        health,
         metrics,
         conversations,
         memory_routes,
@@ -153,7 +161,7 @@ def create_app(
         chat,
         proxy,
     ):
-        app.include_router(routes.router)
+        app.include_router(routes.router, responses=declare())
     return app
 
 

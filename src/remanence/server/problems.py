@@ -1,6 +1,7 @@
 """Errors as problem details (RFC 9457)."""
 
 import math
+from collections.abc import Collection
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -18,27 +19,52 @@ JsonObject = dict[str, Any]  # a problem may have extension members
 MEDIA_TYPE: Final = "application/problem+json"
 METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
-DECLARED: Final[dict[int | str, JsonObject]] = {
-    status: {
-        "description": f"A problem of {whose} (RFC 9457).",
-        "content": {
-            MEDIA_TYPE: {
-                "schema": {
-                    "type": "object",
-                    "required": ["type", "title", "status", "detail"],
-                    "properties": {
-                        "type": {"type": "string"},
-                        "title": {"type": "string"},
-                        "status": {"type": "integer"},
-                        "detail": {"type": "string"},
-                    },
-                }
-            }
-        },
-    }
-    for status, whose in (("4XX", "the request"), ("5XX", "the server or a model"))
+_SCHEMA: Final[JsonObject] = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
 }
-"""The errors of every route, for its documentation."""
+"""A problem may have more members."""
+
+_EXAMPLES: Final[tuple[tuple[int, str, str], ...]] = (
+    (400, "http", "POST /v1/facts: There was an error parsing the body"),
+    (401, "no_key", "no valid key: send one in x-remanence-key, or as a bearer token"),
+    (403, "not_allowed", "this request needs a key with the scope 'erase': use one that has it"),
+    (403, "foreign_origin", "pages of 'https://example.com' may not use this server"),
+    (404, "not_found", "there is no conversation 'trip': its first message begins it"),
+    (408, "body_timeout", "the body did not arrive within 30 s: send it at once"),
+    (409, "duplicate_message", "message id 'm-1' is taken by message 4 of conversation 'trip'"),
+    (409, "turn_taken", "another turn of conversation 'trip' is in progress: try again later"),
+    (409, "wrong_user", "conversation 'trip' belongs to another user"),
+    (413, "body_too_large", "the body has more than 33,554,432 bytes"),
+    (413, "context_overflow", "the system text leaves no room for messages"),
+    (421, "not_local", "this server answers to localhost alone"),
+    (422, "invalid_request", "#/limit: Input should be greater than or equal to 1"),
+    (422, "invalid_message", "the message has no role"),
+    (422, "invalid_argument", "conversation 'trip' has no message 'm-9'"),
+    (429, "too_many_requests", "more than 600 requests a minute: wait 0.4 s"),
+    (500, "failed", "the request failed: RuntimeError"),
+    (502, MODEL_FAILED, "the model's answer was cut off"),
+    (503, MODEL_FAILED, "the model is overloaded: try again in 4 s"),
+    (504, MODEL_FAILED, "the model did not answer within 60 s"),
+    (503, "store_unavailable", "memory.db: the disk is full: free some space"),
+    (503, "closed", "the memory is closed: open it again with Memory.open(...)"),
+)
+"""Every status and code that the service answers with, and an example of its detail."""
+
+_OF_ALL: Final = (
+    *("foreign_origin", "body_timeout", "body_too_large", "not_local"),
+    *("too_many_requests", "failed"),
+)
+_OF_MEMORY: Final = (
+    *(*_OF_ALL, "no_key", "not_allowed", "invalid_request", "invalid_argument"),
+    *("store_unavailable", "closed"),
+)
 
 _MODEL_STATUSES: Final = {
     "cooling": 503,
@@ -48,6 +74,43 @@ _MODEL_STATUSES: Final = {
     "timeout": 504,
 }
 _MODEL_STATUS: Final = 502
+
+
+def declare(*codes: str) -> dict[int | str, JsonObject]:
+    """Return the errors of a route that reads the memory, for its documentation.
+
+    *codes* are added to those of every such route.
+    """
+    return _declare(_OF_MEMORY + codes)
+
+
+def declare_open() -> dict[int | str, JsonObject]:
+    """Return the errors of a route that needs neither a key nor the memory."""
+    return _declare(_OF_ALL)
+
+
+def _declare(codes: Collection[str]) -> dict[int | str, JsonObject]:
+    declared: dict[int | str, JsonObject] = {}
+    for status, code, _ in _EXAMPLES:
+        if code in codes:
+            media = {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}
+            new = {
+                "description": f"A problem (RFC 9457): {HTTPStatus(status).phrase}.",
+                "content": {MEDIA_TYPE: media},
+            }
+            examples = declared.setdefault(status, new)["content"][MEDIA_TYPE]["examples"]
+            examples[code] = {"$ref": f"#/components/examples/{status}_{code}"}
+    return declared
+
+
+def add_components(documentation: JsonObject) -> None:
+    """Add what the declarations refer to: the schema of problems, and an example of each."""
+    components = documentation["components"]
+    components["schemas"]["Problem"] = _SCHEMA
+    components["examples"] = {
+        f"{status}_{code}": {"value": _document(status, code, detail)}
+        for status, code, detail in _EXAMPLES
+    }
 
 
 def handle_problems(app: FastAPI) -> None:

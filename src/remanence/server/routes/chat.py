@@ -9,19 +9,27 @@ from fastapi import APIRouter, Request
 from remanence.chat import Chat, ChatEvent, Done
 from remanence.errors import InvalidMessage, StoreError
 from remanence.http.documents import ChatBody, ReplyDocument
+from remanence.http.problems import MODEL_FAILED
 from remanence.memory import Memory
 from remanence.server.chats import Chats
 from remanence.server.messages import IdempotencyKey, read_message
+from remanence.server.problems import declare
 from remanence.server.routes import OpenMemory, allowed_tenant, new_conversation_id
 from remanence.server.turn_response import TurnEvent, TurnResponse, stream_of
 from remanence.types import ConversationRef, Event, Message
 
 router = APIRouter(tags=["chat"])
 
-_EVENTS: Final = stream_of("text", "tool_call", "tool_result", "memory", "done", "error")
+_RESPONSES: Final = {
+    **stream_of("text", "tool_call", "tool_result", "memory", "done", "error"),
+    **declare(
+        *("http", "invalid_message", "duplicate_message", "wrong_user", "turn_taken"),
+        *("context_overflow", MODEL_FAILED),
+    ),
+}
 
 
-@router.post("/v1/chat", response_model=ReplyDocument, responses=_EVENTS)
+@router.post("/v1/chat", response_model=ReplyDocument, responses=_RESPONSES)
 async def chat_anew(
     request: Request, memory: OpenMemory, body: ChatBody, key: IdempotencyKey = None
 ) -> TurnResponse:
@@ -29,7 +37,7 @@ async def chat_anew(
     return _turn(request, new_conversation_id(memory, key), body, key)
 
 
-@router.post("/v1/conversations/{id}/chat", response_model=ReplyDocument, responses=_EVENTS)
+@router.post("/v1/conversations/{id}/chat", response_model=ReplyDocument, responses=_RESPONSES)
 async def chat(
     request: Request,
     id: str,  # noqa: A002 - the name in the path

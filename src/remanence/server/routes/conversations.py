@@ -1,7 +1,7 @@
 """Conversations: their messages, contexts, notes and searches."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
 
@@ -26,6 +26,7 @@ from remanence.server.messages import (
     read_message,
     write_message,
 )
+from remanence.server.problems import declare
 from remanence.server.routes import Limit, Named, OpenMemory, Tenant, User, new_conversation_id
 from remanence.types import (
     ConversationRef,
@@ -37,6 +38,9 @@ from remanence.types import (
     Segment,
 )
 from remanence.wire.json_value import JsonObject
+
+_OF_ONE: Final = declare("invalid_message", "wrong_user")
+_WITH_BODY: Final = declare("http", "invalid_message", "wrong_user")
 
 router = APIRouter(prefix="/v1/conversations", tags=["conversations"])
 
@@ -59,7 +63,7 @@ async def list_conversations(
     return ConversationsDocument.model_validate({"conversations": states, "after": more})
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, responses=_WITH_BODY)
 async def begin_conversation(
     memory: OpenMemory,
     tenant: Tenant,
@@ -77,7 +81,7 @@ async def begin_conversation(
     )
 
 
-@router.get("/{id}")
+@router.get("/{id}", responses=declare("invalid_message", "not_found", "wrong_user"))
 async def read_conversation(conversation: Named) -> ConversationDocument:
     """Return where the conversation stands; 404 before its first message."""
     state = await conversation.state()
@@ -88,7 +92,11 @@ async def read_conversation(conversation: Named) -> ConversationDocument:
     return ConversationDocument.model_validate(state)
 
 
-@router.post("/{id}/messages", status_code=201)
+@router.post(
+    "/{id}/messages",
+    status_code=201,
+    responses=declare("http", "invalid_message", "duplicate_message", "wrong_user"),
+)
 async def append_messages(
     conversation: Named, body: NewMessages, key: IdempotencyKey = None
 ) -> MessagesDocument:
@@ -100,7 +108,7 @@ async def append_messages(
     return _messages_document(await conversation.append(*messages), body.format)
 
 
-@router.get("/{id}/messages")
+@router.get("/{id}/messages", responses=_OF_ONE)
 async def read_messages(
     conversation: Named,
     after: Annotated[int, Query(ge=0, description="Only messages with a higher seq.")] = 0,
@@ -111,7 +119,10 @@ async def read_messages(
     return _messages_document(await conversation.messages(after=after, limit=limit), format)
 
 
-@router.post("/{id}/context")
+@router.post(
+    "/{id}/context",
+    responses=declare("http", "invalid_message", "wrong_user", "context_overflow"),
+)
 async def build_context(conversation: Named, body: ContextBody) -> ContextDocument:
     """Return the context for the next call of a model, in the format of its provider."""
     given = body.model_dump(exclude={"format"})
@@ -121,7 +132,7 @@ async def build_context(conversation: Named, body: ContextBody) -> ContextDocume
     )
 
 
-@router.get("/{id}/observations")
+@router.get("/{id}/observations", responses=_OF_ONE)
 async def read_observations(
     conversation: Named, after: AfterSegment = 0, limit: Limit = 100
 ) -> tuple[Segment, ...]:
@@ -129,7 +140,7 @@ async def read_observations(
     return await conversation.observations(after=after, limit=limit)
 
 
-@router.get("/{id}/reflections")
+@router.get("/{id}/reflections", responses=_OF_ONE)
 async def read_reflections(
     conversation: Named, after: AfterSegment = 0, limit: Limit = 100
 ) -> tuple[Segment, ...]:
@@ -137,7 +148,7 @@ async def read_reflections(
     return await conversation.reflections(after=after, limit=limit)
 
 
-@router.get("/{id}/log")
+@router.get("/{id}/log", responses=_OF_ONE)
 async def read_log(
     conversation: Named,
     after: Annotated[int, Query(ge=0, description="Only changes with a higher version.")] = 0,
@@ -147,7 +158,7 @@ async def read_log(
     return await conversation.log(after=after, limit=limit)
 
 
-@router.get("/{id}/recall")
+@router.get("/{id}/recall", responses=_OF_ONE)
 async def recall(
     conversation: Named,
     query: str,
@@ -160,13 +171,13 @@ async def recall(
     return await conversation.recall(query, limit=limit, kind=kind, since=since, until=until)
 
 
-@router.post("/{id}/end")
+@router.post("/{id}/end", responses=_OF_ONE)
 async def end_conversation(conversation: Named) -> ConversationDocument:
     """Observe all that is left and keep facts about the user; waits for the models."""
     return ConversationDocument.model_validate(await conversation.end())
 
 
-@router.post("/{id}/forget")
+@router.post("/{id}/forget", responses=_WITH_BODY)
 async def forget_messages(conversation: Named, body: ForgetBody) -> Receipt:
     """Erase messages and facts with all that was made from them, and return a receipt."""
     return await conversation.forget(*body.message_ids, facts=body.facts, query=body.query)

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from remanence.http.documents import FactDocument, FactsDocument, NewFact
-from remanence.server.problems import problem
+from remanence.server.problems import declare, problem
 from remanence.server.routes import Limit, OpenMemory, Tenant
 
 router = APIRouter(tags=["facts"])
@@ -13,7 +13,7 @@ router = APIRouter(tags=["facts"])
 FactsUser = Annotated[str, Query(min_length=1, description="The user whose facts they are.")]
 
 
-@router.post("/v1/facts", status_code=201)
+@router.post("/v1/facts", status_code=201, responses=declare("http", "invalid_message"))
 async def save_fact(
     memory: OpenMemory, tenant: Tenant, user: FactsUser, body: NewFact
 ) -> FactDocument:
@@ -22,7 +22,7 @@ async def save_fact(
     return FactDocument.model_validate(fact)
 
 
-@router.get("/v1/facts")
+@router.get("/v1/facts", responses=declare("invalid_message", "not_found"))
 async def list_facts(
     memory: OpenMemory,
     tenant: Tenant,
@@ -43,7 +43,7 @@ async def list_facts(
     return FactsDocument.model_validate({"facts": found, "after": more})
 
 
-@router.delete("/v1/facts/{id}", status_code=204)
+@router.delete("/v1/facts/{id}", status_code=204, responses=declare("invalid_message", "not_found"))
 async def forget_fact(
     memory: OpenMemory,
     id: str,  # noqa: A002 - the path's name

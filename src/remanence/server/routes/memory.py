@@ -8,7 +8,7 @@ from pydantic import AliasGenerator, AliasPath, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from remanence.errors import WrongUser
-from remanence.server.problems import problem
+from remanence.server.problems import declare, problem
 from remanence.server.routes import Named
 from remanence.types import Diagnostics
 
@@ -67,7 +67,7 @@ class MemoryDocument(_CamelCase):
     total_observation_tokens: int
 
 
-@router.get("/v1/conversations/{id}/memory")
+@router.get("/v1/conversations/{id}/memory", responses=declare("invalid_message"))
 @router.get("/conversations/{id}/memory", include_in_schema=False)
 async def read_memory(
     conversation: Named,
@@ -88,7 +88,11 @@ async def read_memory(
     return document
 
 
-@router.delete("/v1/conversations/{id}", status_code=204)
+@router.delete(
+    "/v1/conversations/{id}",
+    status_code=204,
+    responses=declare("invalid_message", "not_found"),
+)
 async def delete_conversation(
     conversation: Named,
 ) -> Response:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
-from remanence.server.problems import DECLARED
+from remanence.server.problems import MEDIA_TYPE, declare
 from remanence.server.proxy.anthropic import AnthropicMessages
 from remanence.server.proxy.forwarding import Forwarder
 from remanence.server.proxy.naming import CONVERSATION, MEMORY, USER
@@ -25,10 +25,14 @@ _RELAYED: Final[dict[int | str, dict[str, Any]]] = {  # FastAPI's type
     200: {"description": "The provider's.", "content": {**_OBJECT, "text/event-stream": {}}},
     **{
         status: {
-            "description": f"The provider's, or {own['description']}",
+            "description": f"The provider's, or a problem of ours: {own['description']}",
             "content": {**_OBJECT, **own["content"]},
         }
-        for status, own in DECLARED.items()
+        for status, own in declare("invalid_message").items()
+    },
+    **{
+        status: {"description": "The provider's.", "content": {**_OBJECT, MEDIA_TYPE: {}}}
+        for status in ("4XX", "5XX")
     },
 }
 """Responses of a provider, and problems of our own."""

@@ -5,13 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from remanence.http.documents import Moment
+from remanence.server.problems import declare
 from remanence.server.routes import OpenMemory, Tenant
 from remanence.types import Hit, HitKind
 
 router = APIRouter(tags=["users"])
 
 
-@router.get("/v1/recall")
+@router.get("/v1/recall", responses=declare("invalid_message"))
 async def recall_of_user(
     memory: OpenMemory,
     tenant: Tenant,
