@@ -35,6 +35,7 @@ _EXAMPLES: Final[tuple[tuple[int, str, str], ...]] = (
     (400, "http", "POST /v1/facts: There was an error parsing the body"),
     (401, "no_key", "no valid key: send one in x-remanence-key, or as a bearer token"),
     (403, "not_allowed", "this request needs a key with the scope 'erase': use one that has it"),
+    (403, "http", "GET /v1/facts: this key is for another tenant: leave the tenant out"),
     (403, "foreign_origin", "pages of 'https://example.com' may not use this server"),
     (404, "not_found", "there is no conversation 'trip': its first message begins it"),
     (408, "body_timeout", "the body did not arrive within 30 s: send it at once"),
@@ -55,7 +56,7 @@ _EXAMPLES: Final[tuple[tuple[int, str, str], ...]] = (
     (503, "store_unavailable", "memory.db: the disk is full: free some space"),
     (503, "closed", "the memory is closed: open it again with Memory.open(...)"),
 )
-"""Every status and code that the service answers with, and an example of its detail."""
+"""The statuses and codes of errors of routes, each with an example of its detail."""
 
 _OF_ALL: Final = (
     *("foreign_origin", "body_timeout", "body_too_large", "not_local"),
