@@ -403,7 +403,9 @@ async def test_the_url_of_a_provider_may_end_with_v1(memory: Memory, upstream: M
 
 
 async def test_a_provider_without_a_url_is_refused(memory: Memory) -> None:
-    with pytest.raises(InvalidArgument, match=r"'api\.openai\.com' is impossible: use a URL"):
+    with pytest.raises(
+        InvalidArgument, match=r"openai_url='api\.openai\.com' is impossible: use a URL"
+    ):
         create_app(memory, openai_url="api.openai.com")
 
 

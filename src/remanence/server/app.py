@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.telemetry import TelemetryConfig
 
-from remanence.arguments import require_origins
+from remanence.arguments import require_http_url, require_origins
 from remanence.chat import ChatSource
 from remanence.memory import Memory
 from remanence.server.access import Access, Authenticate
@@ -114,6 +114,7 @@ def create_app(
         InvalidArgument: a URL or an origin is none.
     """
     require_origins(allowed_origin=allowed_origins)
+    require_http_url(openai_url=openai_url, anthropic_url=anthropic_url)
     app = _Application(
         title="remanence",
         summary="Memory for LLM agents",

@@ -10,7 +10,6 @@ import httpx2
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from remanence.arguments import require_http_url
 from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import KEY_HEADER, Caller, token_in
@@ -84,7 +83,6 @@ class Forwarder:
         self._memory = memory
         self._credential = credential
         self._key = key
-        require_http_url(provider=url)
         self._url = url.rstrip("/").removesuffix("/v1")  # which the paths begin with
         self._requests = Requests(memory, recognize=recognize)
 
