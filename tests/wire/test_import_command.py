@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from tests.wire.dialects import Reply
 from tests.wire.reach import KEY
-from tests.wire.servers import Fail, ModelServer
+from tests.wire.servers import Fail, Held, ModelServer
 
 # The command runs in a process of its own, which loads the clients of providers.
 pytestmark = pytest.mark.timeout(180)
@@ -21,6 +22,13 @@ NOTES = Reply("#1-2 [NOTE Fact] user: saw a fox near the old river bank at dawn"
 
 async def run_import(directory: Path, server: ModelServer) -> tuple[int, dict[str, Any], str]:
     """Import a long conversation; return exit code, JSON and stderr."""
+    process = await start_import(directory, server)
+    out, err = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, json.loads(out), err.decode()
+
+
+async def start_import(directory: Path, server: ModelServer) -> asyncio.subprocess.Process:
     lines = [
         {"conversation": "a", "role": "user", "content": f"{number}: {WORDS}"}
         for number in range(60)
@@ -31,16 +39,13 @@ async def run_import(directory: Path, server: ModelServer) -> tuple[int, dict[st
         "reflect_tokens = []\nextract_facts = false\n"
     )
     (directory / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    process = await asyncio.create_subprocess_exec(
+    return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "remanence", "import", "history.jsonl", "--json"),
         cwd=directory,
         env={**os.environ, "OPENAI_API_KEY": KEY},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, json.loads(out), err.decode()
 
 
 async def test_what_a_model_cost_is_counted_and_where_it_failed_is_said(
@@ -55,3 +60,15 @@ async def test_what_a_model_cost_is_counted_and_where_it_failed_is_said(
     assert imported["observed_tokens"] > 400
     assert imported["cost_usd"] > 0
     assert "conversations that wait for another try: 1 ('remanence doctor' says why)" in err
+
+
+async def test_an_interrupted_import_says_how_to_go_on(server: ModelServer, tmp_path: Path) -> None:
+    held = Held()
+    server.script(held)
+    process = await start_import(tmp_path, server)
+    await held.reached.wait()
+    process.send_signal(signal.SIGINT)
+    out, err = await process.communicate()
+
+    assert (process.returncode, out) == (130, b"")
+    assert err.decode() == "Broken off; run it again to go on.\n"

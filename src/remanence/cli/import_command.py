@@ -64,10 +64,14 @@ async def run(
         max_message_bytes=policy_of(settings).max_message_bytes,
     )
     imported = Imported()
-    with _open(file) as (lines, size):
-        await _append_all(settings, reader, lines, size, imported)
-    if observe and policy_of(settings).enabled:
-        await _observe_all(settings, imported)
+    try:
+        with _open(file) as (lines, size):
+            await _append_all(settings, reader, lines, size, imported)
+        if observe and policy_of(settings).enabled:
+            await _observe_all(settings, imported)
+    except asyncio.CancelledError:  # by Ctrl-C
+        output.warn("Broken off; run it again to go on.")
+        raise
     if as_json:
         output.write_json(asdict(imported))
     else:
