@@ -61,7 +61,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("laid down by the user", 2.5, lambda p: p.is_rule and not p.is_question),
     Feature("said by the agent", 0.3, lambda p: p.speaker == AGENT),
     Feature("must not be lost", 1.7, lambda p: 0 if p.is_of_people else p.scores.get("vital", 0)),
-    Feature("depends on others", 0.5, _dependence),
+    Feature("depends on others", 0.2, _dependence),
     Feature("question", 0.6, lambda p: p.is_question),
     Feature("picture", 0.45, lambda p: p.is_caption),
     Feature("quoted", 0.6, lambda p: p.is_quoted),

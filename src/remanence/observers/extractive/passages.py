@@ -34,8 +34,8 @@ _MAX_LABEL_WORDS = 5
 _BRIEF_CHARS = 60
 _MAX_WHOLE = 160
 """Characters of a sentence of an agent's user that is one passage."""
-_MAX_BACK, _MAX_JOINED = 4, 240
-_MAX_QUOTED = 100
+_MAX_JOINED = 240
+_MAX_QUESTION = 100
 _ASKS = ("?", "？", "؟")
 _QUOTES = ' "“”'
 _DATED_AT_ONCE = 1000
@@ -54,8 +54,8 @@ class _Text:
     scores: list[Scores] = field(default_factory=list)
     joints: list[int] = field(default_factory=list)
     """Where sentences begin that were joined to the one before."""
-    reply_to: "_Text | None" = None
-    """What another speaker said before, in an agent's chat."""
+    question: Quotation | None = None
+    """The question that the message may answer."""
 
     def join_dependent(self, pasted: Container[str]) -> Iterator[None]:
         """Make one sentence of each and those after it that say little without it; yields in between."""
@@ -139,7 +139,7 @@ def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
     for message in messages:
         if message.kind == "message" and message.role != "system":
             readable = yield from readable_text(message.text)
-            whole = _Text(message=message, text=readable, reply_to=_before(texts, message))
+            whole = _Text(message=message, text=readable, question=_question(texts, message))
             role: Role = "assistant" if message.role == "assistant" else "user"
             last = before
             for span in sentences(readable):
@@ -157,25 +157,23 @@ def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
     return texts
 
 
-def _before(texts: Sequence[_Text], message: Message) -> "_Text | None":
-    """Return the text that a message of an agent's chat replies to."""
-    others = (
-        text for text in reversed(texts[-_MAX_BACK:]) if text.message.speaker != message.speaker
-    )
-    return None if message.name else next(others, None)
-
-
-def _quotation(said: _Text | None) -> Quotation | None:
-    """Return the last question of a text, or else its last sentence, cut if it is long."""
-    if said is None or not said.spans:
+def _question(texts: Sequence[_Text], answer: Message) -> Quotation | None:
+    """Return the question of the same day with which the message before ends, in an agent's chat."""
+    before = texts[-1] if texts else None
+    if (
+        before is None
+        or answer.name
+        or before.message.speaker == answer.speaker
+        or not before.spans
+    ):
         return None
-    sentences_said = [one_line(said.text[span.start : span.end]) for span in said.spans]
-    questions = [text for text in sentences_said if text.endswith(_ASKS)]
-    text = (questions or sentences_said)[-1].strip(_QUOTES)
-    if len(text) > _MAX_QUOTED:
-        text = f"{text[:_MAX_QUOTED].rsplit(maxsplit=1)[0]}…"
-    at = said.message.created_at
-    return Quotation(said.message.seq, resolve_dates(text, at) if at else text)
+    last = before.spans[-1]
+    text = one_line(before.text[last.start : last.end]).strip(_QUOTES)
+    asked_at, at = before.message.created_at, answer.created_at
+    is_long_ago = asked_at is not None and at is not None and at.date() != asked_at.date()
+    if is_long_ago or len(text) > _MAX_QUESTION or not text.endswith(_ASKS):
+        return None
+    return Quotation(before.message.seq, resolve_dates(text, asked_at) if asked_at else text)
 
 
 def _language(text: str, speaker: str, languages: dict[str, Vocabulary]) -> Vocabulary:
@@ -207,15 +205,17 @@ def _passages_of_text(
         caption, quoted = whole.is_caption(sentence), whole.is_quoted(sentence)
         asks = text[sentence.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
         source = text[sentence.start : sentence.end]
+        reply_to = whole.question if opens and is_dependent(scores) else None
+        opens = opens and is_filler(scores)
         lays_down = is_user and not (quoted or caption)
-        standing = lays_down and (
-            is_open(scores) if asks else is_standing(source, scores) or is_open(scores)
+        standing = (
+            lays_down
+            and (is_open(scores) if asks else is_standing(source, scores) or is_open(scores))
+            and not (is_dependent(scores) and reply_to is None)
         )
         rule = standing or (lays_down and (asks or is_constraint(scores)))
         is_whole = rule or (lays_down and len(source) <= _MAX_WHOLE)
         spans = [sentence] if is_whole else clauses(text, sentence)
-        reply_to = _quotation(whole.reply_to) if opens and is_dependent(scores) else None
-        opens = opens and is_filler(scores)
         vocabulary = message_vocabulary if source.isascii() else _own(source, message_vocabulary)
         for place, clause in enumerate(spans):
             if caption:
