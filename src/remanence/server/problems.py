@@ -188,6 +188,8 @@ async def _of_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     detail = f"{request.method} {request.url.path}: {error.detail}"
     headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.NOT_FOUND and request.url.path.startswith("/openai/"):
+        detail += "; the base URL ends in /openai/v1"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         headers["Allow"] = ", ".join(_methods(request))  # Starlette names those of one route
     return problem(error.status_code, "http", detail, headers=headers)
