@@ -33,6 +33,7 @@ _KEPT: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=100
 _HOP: Final = frozenset(
     ("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection")
 ) | frozenset(("te", "trailer", "transfer-encoding", "upgrade"))
+_NOT_RETURNED: Final = _HOP | {"date"}  # the server adds its own
 _NOT_SENT: Final = _HOP | {
     "host",
     "content-length",
@@ -213,7 +214,7 @@ def _with_headers(response: Response, received: httpx2.Response, prepared: Prepa
         *(
             (name, value)
             for name, value in received.headers.raw
-            if name.decode().lower() not in _HOP
+            if name.decode().lower() not in _NOT_RETURNED
         ),
         *(
             (name.encode(), value.encode("ascii", "backslashreplace"))
