@@ -28,13 +28,15 @@ async def run_import(directory: Path, server: ModelServer) -> tuple[int, dict[st
     return process.returncode, json.loads(out), err.decode()
 
 
-async def start_import(directory: Path, server: ModelServer) -> asyncio.subprocess.Process:
+async def start_import(
+    directory: Path, server: ModelServer, *, settings: str = ""
+) -> asyncio.subprocess.Process:
     lines = [
         {"conversation": "a", "role": "user", "content": f"{number}: {WORDS}"}
         for number in range(60)
     ]
     (directory / "remanence.toml").write_text(
-        f'model = "openai:gpt-4o-mini@{server.url}/v1"\nworkers = 3\n'
+        f'model = "openai:gpt-4o-mini@{server.url}/v1"\nworkers = 3\n{settings}\n'
         "[policy]\nobserve_tokens = 200\ntail_tokens = 400\ntail_keep_tokens = 50\n"
         "reflect_tokens = []\nextract_facts = false\n"
     )
@@ -65,7 +67,8 @@ async def test_what_a_model_cost_is_counted_and_where_it_failed_is_said(
 async def test_an_interrupted_import_says_how_to_go_on(server: ModelServer, tmp_path: Path) -> None:
     held = Held()
     server.script(held)
-    process = await start_import(tmp_path, server)
+    soon = "shutdown_timeout_seconds = 0.1"
+    process = await start_import(tmp_path, server, settings=soon)
     await held.reached.wait()
     process.send_signal(signal.SIGINT)
     out, err = await process.communicate()
