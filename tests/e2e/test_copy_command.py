@@ -76,7 +76,7 @@ async def remembered(url: str) -> object:
             [(hit.kind, hit.text) for hit in await chat.recall("lazy fox", limit=20)],
             [hit.text for hit in await memory.conversation("b").recall("Lisbon", limit=5)],
             await memory.facts.search("rye bread", user="ana"),
-            await memory.check(),
+            [problem for problem in await memory.check() if problem.level != "info"],
         )
 
 
