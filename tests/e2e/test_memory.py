@@ -316,11 +316,12 @@ async def test_a_conversation_needs_a_name(name: str) -> None:
 
 
 async def test_an_answer_quotes_no_secret_of_its_question() -> None:
+    key = "sk-ant-" + "a1B2" * 7
     async with Memory.open("sqlite:///:memory:") as memory:
         chat = memory.conversation("a")
         await chat.append(
             Message.user("Which key is ours?"),
-            Message.assistant("Is it api_key=sk-ant-abcdefghij1234567890abcdef or the other one?"),
+            Message.assistant(f"Is it api_key={key} or the other one?"),
             Message.user("the first one then"),
             Message.assistant("Noted."),
         )
