@@ -18,11 +18,7 @@ _SLOT = "fact:"
 _LIKELY_SLOT, _SURE_SLOT = -1.0, 1.0
 """Scores, by their cutoffs, from which a slot is likely, and from which it may replace another."""
 _LASTS = -1.0
-"""Sum of two scores from which a statement is a fact: that it lasts, and that it is meant.
-
-Of the sentences of users in conversations that are taken so, two of three are labelled as facts,
-instructions, preferences, decisions or limits, and one of 25 as worth little.
-"""
+"""Sum of two scores from which a statement is a fact: that it lasts, and that it is meant."""
 _REASONS: dict[str, tuple[FactType, str]] = {
     "personal": ("profile", ""),
     "inst": ("behavior", "instruction"),

@@ -31,7 +31,7 @@ class Passage:
     `is_user` marks what the user of an agent says. `is_rule` marks a sentence of the user that is
     one passage, in its own words: a question, a constraint, or one that `is_standing`. This is a
     standing instruction, a fact about the user or an open point, which is chosen first. `reply_to` is
-    what another speaker said before a passage that says little without it; `context` has its words.
+    the question that a passage answers which says little without it; `context` has its words.
     """
 
     seq: int

@@ -35,7 +35,9 @@ _BRIEF_CHARS = 60
 _MAX_WHOLE = 160
 """Characters of a sentence of an agent's user that is one passage."""
 _MAX_JOINED = 240
+"""Characters of sentences that are one passage, as one explains the others."""
 _MAX_QUESTION = 100
+"""Characters of a question that a note quotes."""
 _ASKS = ("?", "？", "؟")
 _QUOTES = ' "“”'
 _DATED_AT_ONCE = 1000
@@ -205,13 +207,13 @@ def _passages_of_text(
         caption, quoted = whole.is_caption(sentence), whole.is_quoted(sentence)
         asks = text[sentence.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
         source = text[sentence.start : sentence.end]
-        reply_to = whole.question if opens and is_dependent(scores) else None
+        answered = whole.question if opens and is_dependent(scores) else None
         opens = opens and is_filler(scores)
         lays_down = is_user and not (quoted or caption)
         standing = (
             lays_down
             and (is_open(scores) if asks else is_standing(source, scores) or is_open(scores))
-            and not (is_dependent(scores) and reply_to is None)
+            and not (is_dependent(scores) and answered is None)
         )
         rule = standing or (lays_down and (asks or is_constraint(scores)))
         is_whole = rule or (lays_down and len(source) <= _MAX_WHOLE)
@@ -221,6 +223,7 @@ def _passages_of_text(
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
             inside = tuple(d for d in dates if clause.start <= d.start and d.end <= clause.end)
+            reply_to = None if place else answered
             joints = [joint for joint in whole.joints if clause.start < joint < clause.end]
             parts = tuple(_joined_words(text, clause, joints, inside, at, vocabulary))
             yield Passage(
@@ -245,7 +248,6 @@ def _passages_of_text(
                 scores=scores,
                 tag="Fact" if quoted or (asks and not standing) else tag_of(scores),
             )
-            reply_to = None
 
 
 def _shorten(
