@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import stat
 from pathlib import Path
 
@@ -106,8 +107,9 @@ def test_forget_export_and_backup_work_in_the_shell(
         chat.append(
             Message.user("My number is 8814-2207.", id="m1"),
             Message.user("Hello.", id="m2"),
-            Message.user("Bye.", id="m3"),
+            Message.user("I live in Lisbon.", id="m3"),
         )
+        chat.flush(everything=True)
 
     assert main(["backup", str(tmp_path / "copy.db"), *db]) == 0
     capsysbinary.readouterr()
@@ -126,9 +128,13 @@ def test_forget_export_and_backup_work_in_the_shell(
     lines = [json.loads(line)["line"] for line in capsysbinary.readouterr().out.splitlines()]
     assert lines[:5] == ["user", "conversation", "message", "message", "message"]
     assert main(["forget", "chat", "--message", "m2", "--yes", "--verbose", *db]) == 0
-    assert capsysbinary.readouterr().out == b"forgotten:\nmessage m2 (chat, 2)\n"
+    assert re.fullmatch(
+        rb"forgotten:\nmessage m2 \(chat, 2\)\nnotes \S+\n"
+        rb"noted anew from the other messages: 1 segment; 0 notes gone, 0 new\n",
+        capsysbinary.readouterr().out,
+    )
     assert main(["forget", "--user", "ana", "--yes", *db]) == 0
-    summary = b"forgotten: 1 conversation, 1 message (--verbose lists them)\n"
+    summary = b"forgotten: 1 conversation, 1 message, 1 fact (--verbose lists them)\n"
     assert capsysbinary.readouterr().out == summary
     assert main(["forget", *db]) == 2
     assert main(["forget", "chat", *db]) == 2

@@ -196,6 +196,20 @@ async def test_what_stood_beside_a_forgotten_message_is_noted_again(path: Path) 
         assert "Quetzalcoatl" not in observation.lost
 
 
+async def test_a_receipt_says_which_notes_are_new_and_how_many_lines_differ(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}", observer=Quoting()) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user(SECRET, id="secret"), filler(1))
+        await chat.flush(everything=True)
+
+        receipt = await chat.forget("secret")
+
+        (observation,) = await chat.observations()
+        assert receipt.remade == (observation.id,)
+        assert (receipt.notes_gone, receipt.notes_new) == (1, len(observation.notes))
+        assert "Line 1" in observation.notes[0].text
+
+
 async def test_a_receipt_names_facts_made_from_a_message_and_earlier_ones_hold_again(
     path: Path,
 ) -> None:

@@ -120,6 +120,7 @@ def _print_counts(receipt: Receipt) -> None:
     }
     some = ", ".join(quantity(number, noun) for noun, number in counts.items() if number)
     output.line(f"forgotten: {some} (--verbose lists them)")
+    _print_remade(receipt)
     _warn_of_files(receipt)
 
 
@@ -136,11 +137,19 @@ def _print_places(receipt: Receipt, texts: Mapping[str, str]) -> None:
         output.line(f"message {place}{texts.get(message.id, '')}")
     for notes in receipt.segments:
         output.line(f"notes {notes}")
+    _print_remade(receipt)
     for fact in receipt.facts:
         output.line(f"fact {fact}{texts.get(fact, '')}")
     for file in receipt.files:
         output.line(f"changed {file}")
     _warn_of_files(receipt)
+
+
+def _print_remade(receipt: Receipt) -> None:
+    if receipt.remade:
+        segments = quantity(len(receipt.remade), "segment")
+        gone, new = quantity(receipt.notes_gone, "note"), receipt.notes_new
+        output.line(f"noted anew from the other messages: {segments}; {gone} gone, {new} new")
 
 
 def _warn_of_files(receipt: Receipt) -> None:

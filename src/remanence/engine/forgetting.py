@@ -1,5 +1,6 @@
 """Forgetting of messages: what was made from them goes, and is made anew from the rest."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -91,17 +92,20 @@ class Forgetting:
             if _overlaps(segment.first_seq, segment.last_seq, buried)
             or await self._repeats(state.ref, segment, values, buried)
         }
+        live = [segment for segment in segments if segment.live and segment.id in gone]
         remade = [
             part
-            for segment in segments
-            if segment.live and segment.id in gone
+            for segment in live
             for piece in _pieces(segment, segments, gone)
             async for part in self._remake(state, piece, segment.generation, buried)
         ]
+        before, after = _count_notes(live), _count_notes(remade)
         return Erasure(
             tombstones=tuple(buried.values()),
             segments=tuple(segment.id for segment in segments if segment.id in gone),
             remade=tuple(remade),
+            notes_gone=(before - after).total(),
+            notes_new=(after - before).total(),
             facts=await self._facts(state, buried, fact_ids),
         )
 
@@ -193,6 +197,10 @@ def with_superseded(facts: Sequence[Fact], fact_ids: AbstractSet[str]) -> Abstra
     while more := {f.id for f in facts if f.superseded_by in named} - named:
         named |= more
     return named
+
+
+def _count_notes(segments: Sequence[Segment]) -> Counter[str]:
+    return Counter(note.text for segment in segments for note in segment.notes)
 
 
 def _overlaps(first_seq: int, last_seq: int, buried: Mapping[int, Message]) -> bool:

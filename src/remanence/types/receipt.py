@@ -33,9 +33,11 @@ class Receipt:
 
     `digest` of a message is `digest(message, salt)` of the message that was; the salt is nowhere
     else, so that nobody can guess a short text from what stayed. `segments` are the notes that
-    covered a message or named a value of it, `vectors` the number of vectors. `files` were rewritten
-    or deleted, `still_in` are files of people that have the text, and were left alone. `kept` is
-    `chain` of the conversation's messages afterwards; empty for a user.
+    covered a message or named a value of it, and `remade` those that took their place in contexts,
+    in which `notes_gone` notes are missing, of other messages too, and `notes_new` are new.
+    `vectors` is the number of vectors. `files` were rewritten or deleted, `still_in` are files of
+    people that have the text, and were left alone. `kept` is `chain` of the conversation's messages
+    afterwards; empty for a user.
     """
 
     erased: bool
@@ -43,6 +45,9 @@ class Receipt:
     conversations: tuple[str, ...] = ()
     messages: tuple[ForgottenMessage, ...] = ()
     segments: tuple[str, ...] = ()
+    remade: tuple[str, ...] = ()
+    notes_gone: int = 0
+    notes_new: int = 0
     facts: tuple[str, ...] = ()
     vectors: int = 0
     files: tuple[str, ...] = ()
@@ -58,11 +63,16 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """Tombstones by their seq, ids of the segments and facts to erase, and new live segments."""
+    """Tombstones by their seq, ids of the segments and facts to erase, and new live segments.
+
+    `notes_gone` of the live notes are not in the new segments, and `notes_new` only there.
+    """
 
     tombstones: tuple[Message, ...]
     segments: tuple[str, ...] = ()
     remade: tuple[Segment, ...] = ()
+    notes_gone: int = 0
+    notes_new: int = 0
     facts: tuple[str, ...] = ()
 
 
