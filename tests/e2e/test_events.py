@@ -163,14 +163,14 @@ async def delivered(
     await asyncio.wait({delivery})
 
 
-async def test_no_byte_of_a_forgotten_users_name_stays(tmp_path: Path) -> None:
+async def test_no_byte_of_a_forgotten_users_names_stays(tmp_path: Path) -> None:
     async with Memory.open(
         f"sqlite:///{tmp_path}/memory.db", policy=POLICY, clock=FixedClock()
     ) as memory:
         await talk(memory, "chat-of-marguerite", user="marguerite")
         await memory.facts.save("keeps bees", user="marguerite")
-        await talk(memory, "second", user="marguerite")
-        await memory.conversation("second", user="marguerite").delete()
+        await talk(memory, "second-chat", user="marguerite")
+        await memory.conversation("second-chat", user="marguerite").delete()
 
         await memory.forget_user("marguerite")
 
@@ -179,10 +179,10 @@ async def test_no_byte_of_a_forgotten_users_name_stays(tmp_path: Path) -> None:
             lambda: b"".join(file.read_bytes() for file in tmp_path.glob("memory.db*"))
         )
     assert [(event.type, event.conversation, event.data) for event in left] == [
-        ("forgotten", "second", {"conversations": 1}),
         ("forgotten", None, {"conversations": 1, "facts": 1}),
     ]
     assert b"marguerite" not in files
+    assert b"second-chat" not in files
 
 
 async def test_facts_of_a_forgotten_users_conversations_are_counted() -> None:

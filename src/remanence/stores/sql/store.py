@@ -114,10 +114,10 @@ class SQLStore(ABC):
 
         def delete(connection: Connection) -> bool:
             deleted = self._delete(connection, ref)
-            if deleted:
+            if deleted is not None:
                 data = {"conversations": 1}
-                events_sql.add(connection, "forgotten", now, data, about=ref)
-            return deleted
+                events_sql.add(connection, "forgotten", now, data, about=ref, user=deleted.user)
+            return deleted is not None
 
         return await self._write(delete)
 
@@ -139,13 +139,13 @@ class SQLStore(ABC):
 
         await self._write(forget)
 
-    def _delete(self, connection: Connection, ref: ConversationRef) -> bool:
-        key = tape.delete(connection, ref)
-        if key is not None:
+    def _delete(self, connection: Connection, ref: ConversationRef) -> tape.Deleted | None:
+        deleted = tape.delete(connection, ref)
+        if deleted is not None:
             facts_sql.erase_of_conversation(connection, ref)
-            self._remove_words(connection, key)
+            self._remove_words(connection, deleted.key)
             events_sql.forget_conversation(connection, ref)
-        return key is not None
+        return deleted
 
     async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
         now = self._clock.now()

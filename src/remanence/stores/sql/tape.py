@@ -62,6 +62,13 @@ class TapeWrite(NamedTuple):
     unindexed: int  # messages that the text index does not hold yet
 
 
+class Deleted(NamedTuple):
+    """The key and the user that a deleted conversation had."""
+
+    key: int
+    user: str | None
+
+
 def entry(message: Message, clock: Clock, now: datetime) -> Entry:
     """Return the entry of a message, with a new id and the time *now* if it has none."""
     id_ = clock.new_id("msg") if message.id is None else message.id
@@ -235,11 +242,11 @@ def conversations_of(connection: Connection, owner: Owner) -> list[ConversationR
     return [ConversationRef(*row) for row in rows]
 
 
-def delete(connection: Connection, ref: ConversationRef) -> int | None:
-    """Delete a conversation and all that refers to it; return its key, if it existed."""
+def delete(connection: Connection, ref: ConversationRef) -> Deleted | None:
+    """Delete a conversation and all that refers to it; None if it did not exist."""
     connection.lock(ref)
     connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ?", ref)  # nothing is added now
     row = connection.execute(
-        "DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key", ref
+        'DELETE FROM conversations WHERE tenant = ? AND id = ? RETURNING key, "user"', ref
     ).fetchone()
-    return row[0] if row else None
+    return Deleted(*row) if row else None

@@ -160,11 +160,13 @@ class EventContract(Handles):
         await store.delete(REF)
         await store.record_budget(REF, SPENT, at=at(81))
 
-        assert [(e.id, e.type, e.conversation, e.data) for e in await kept(store)] == [
-            (3, "forgotten", "chat", {"conversations": 1})
+        assert [(e.id, e.type, e.conversation, e.user, e.data) for e in await kept(store)] == [
+            (3, "forgotten", "chat", "ana", {"conversations": 1})
         ]
 
-    async def test_no_event_names_a_forgotten_user(self, store: Store) -> None:
+    async def test_no_event_names_a_forgotten_user_or_a_conversation_of_theirs(
+        self, store: Store
+    ) -> None:
         gone, stays = ConversationRef("default", "gone"), ConversationRef("default", "stays")
         await store.append(gone, users(2), user=None)
         await active(store, [(1, 2)], gone)
@@ -180,7 +182,6 @@ class EventContract(Handles):
 
         left = await kept(store)
         assert [(e.type, e.conversation, e.user) for e in left] == [
-            ("forgotten", "chat", None),
             ("observed", "stays", "bo"),
             ("forgotten", None, None),
         ]
