@@ -66,8 +66,9 @@ def test_a_second_run_adds_only_what_is_new(cli: Cli, tmp_path: Path, url: str) 
     assert cli("import", file, "--db", url).returncode == 0
 
     write(file, *lines, said("a", "new"))
-    assert cli("import", file, "--db", url).returncode == 0
+    again = cli("import", file, "--db", url)
 
+    assert again.stdout.startswith("4 messages on tape, 1 new and 3 already there")
     assert contents(cli, url, "a") == ["yes", "yes", "with an id", "new"]
 
 
@@ -172,7 +173,8 @@ def test_what_was_imported_is_observed(cli: Cli, tmp_path: Path, url: str) -> No
     without = json.loads(cli("import", file, "--db", url, "--no-observe", "--json").stdout)
     whole = json.loads(cli("import", file, "--db", url, "--json").stdout)
 
-    assert (without["messages"], without["observed_tokens"]) == (450, 0)
+    assert [without[key] for key in ("messages", "new", "observed_tokens")] == [450, 450, 0]
+    assert (whole["messages"], whole["new"]) == (450, 0)
     assert whole["observed_tokens"] > 20_000
     assert whole["waiting"] == 0
     for name in "abc":

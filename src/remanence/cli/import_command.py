@@ -29,9 +29,14 @@ PAGE: Final = 500
 
 @dataclass(slots=True, kw_only=True)
 class Imported:
-    """The result of an import: `waiting` are conversations whose notes could not all be made."""
+    """The result of an import.
+
+    Of the `messages`, `new` were not on their tape before. `waiting` are conversations whose notes
+    could not all be made.
+    """
 
     messages: int = 0
+    new: int = 0
     seconds: float = 0.0
     observed_tokens: int = 0
     cost_usd: float = 0.0
@@ -77,7 +82,8 @@ async def run(
     else:
         rate = imported.messages / imported.seconds if imported.seconds else 0
         output.line(
-            f"{quantity(imported.messages, 'message')} on tape ({rate:,.0f} a second); "
+            f"{quantity(imported.messages, 'message')} on tape, {imported.new:,} new and "
+            f"{imported.messages - imported.new:,} already there ({rate:,.0f} a second); "
             f"{quantity(imported.observed_tokens, 'token')} observed for ${imported.cost_usd:.2f}"
         )
     if imported.waiting:
@@ -104,7 +110,7 @@ async def _append_all(
         async with Memory.open(settings=replace(settings, workers=0), all_users=True) as memory:
             done = 0
             for chunk in reader.chunks(_counting(lines, bar.advance)):
-                await _append(memory, reader.name, chunk)
+                imported.new += await _append(memory, reader.name, chunk)
                 done += len(chunk)
     imported.messages, imported.seconds = done, time.monotonic() - started
 
@@ -115,15 +121,17 @@ def _counting(lines: BinaryIO, advance: Callable[[int], None]) -> Iterator[bytes
         yield line
 
 
-async def _append(memory: Memory, name: str, chunk: Sequence[HistoryMessage]) -> None:
-    """Append to all conversations of a chunk at once, to each in order."""
+async def _append(memory: Memory, name: str, chunk: Sequence[HistoryMessage]) -> int:
+    """Append to all conversations of a chunk at once, to each in order; return the new ones."""
     groups: defaultdict[object, list[HistoryMessage]] = defaultdict(list)
     for item in chunk:
         groups[item.ref].append(item)
     with _first_error():
         async with asyncio.TaskGroup() as group:
-            for items in groups.values():
-                group.create_task(_append_to(memory, name, items))
+            tasks = [
+                group.create_task(_append_to(memory, name, items)) for items in groups.values()
+            ]
+    return sum(task.result() for task in tasks)
 
 
 @contextmanager
@@ -135,20 +143,23 @@ def _first_error() -> Iterator[None]:
         raise errors.exceptions[0] from None
 
 
-async def _append_to(memory: Memory, name: str, items: Sequence[HistoryMessage]) -> None:
-    """Append to one conversation; if that fails, one by one, to name the line."""
+async def _append_to(memory: Memory, name: str, items: Sequence[HistoryMessage]) -> int:
+    """Append to one conversation; if that fails, one by one, to name the line.
+
+    Returns the number of messages that were not on the tape before.
+    """
     users = {item.user for item in items} - {None}
     (tenant, conversation_id), place = items[0].ref, items[0].place
     chat = memory.conversation(conversation_id, user=next(iter(users), None), tenant=tenant)
     try:
         if len(users) < 2:
-            await chat.append(*(item.message for item in items))
-            return
+            before = (await chat.state()).last_seq
+            appended = await chat.append(*(item.message for item in items))
+            return len({message.seq for message in appended if message.seq > before})
     except (InvalidMessage, DuplicateMessage, WrongUser) as error:
         if len(items) == 1:
             raise MalformedTranscript(f"{name}, {place}: {error}") from error
-    for item in items:
-        await _append_to(memory, name, [item])
+    return sum([await _append_to(memory, name, [item]) for item in items])
 
 
 async def _observe_all(settings: Settings, imported: Imported) -> None:
