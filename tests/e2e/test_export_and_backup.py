@@ -56,6 +56,20 @@ def test_an_export_works_without_await() -> None:
     assert lines == ["user", "conversation", "message"]
 
 
+def test_an_export_of_an_unknown_user_fails_and_prints_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    with blocking.Memory.open(url) as memory:
+        memory.conversation("chat", user="ana").append(Message.user("Hello."))
+
+    code = main(["export", "--user", "nobody", "--db", url])
+
+    printed = capsys.readouterr()
+    assert (code, printed.out) == (1, "")
+    assert printed.err.startswith("remanence: tenant 'default' keeps nothing of user 'nobody': ")
+
+
 async def test_a_copy_made_while_others_write_is_whole(tmp_path: Path) -> None:
     async with Memory.open(f"sqlite:///{tmp_path / 'memory.db'}") as memory:
         chat = memory.conversation("chat")

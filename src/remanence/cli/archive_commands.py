@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +14,7 @@ from remanence.archive.blocks import BlockStore
 from remanence.cli import FAILED, output
 from remanence.cli.options import AsJson, ConversationId, Database, Tenant
 from remanence.cli.settings import load, open_conversation, open_existing
+from remanence.errors import InvalidArgument
 from remanence.memory import Memory
 from remanence.types import Message
 from remanence.wire import anthropic, openai
@@ -40,8 +42,7 @@ async def export_notes(
     settings = load(url=db).settings
     if user is not None:
         async with open_existing(settings) as memory:
-            async for line in memory.export_user(user, tenant=tenant):
-                sys.stdout.buffer.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+            await _print_user(memory, user, tenant)
         return
     if conversation is None or to is None:
         raise typer.BadParameter("name a conversation and --to, or a user with --user")
@@ -51,6 +52,25 @@ async def export_notes(
         output.write_json({"exported": count})
     else:
         output.line(f"{count} new blocks of {conversation} in {to}")
+
+
+async def _print_user(memory: Memory, user: str, tenant: str) -> None:
+    """Print a line for everything kept of a user, after one that names the user.
+
+    Raises:
+        InvalidArgument: nothing is kept of the user.
+    """
+    async with aclosing(memory.export_user(user, tenant=tenant)) as lines:
+        heading = await anext(lines)
+        async for line in lines:
+            text = f"{heading}\n{line}\n" if heading else f"{line}\n"
+            sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+            heading = ""
+    if heading:
+        raise InvalidArgument(
+            f"tenant {tenant!r} keeps nothing of user {user!r}: 'remanence inspect CONVERSATION' "
+            "names the user of a conversation, and --tenant another tenant"
+        )
 
 
 async def import_notes(
