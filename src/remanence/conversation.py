@@ -24,7 +24,7 @@ from remanence.context.layout import ContextRequest
 from remanence.context_reader import ContextReader
 from remanence.errors import ConversationNotFound, InvalidArgument
 from remanence.facts.api import Facts
-from remanence.forgetting import find_mentions, forget_messages
+from remanence.forgetting import delete_conversation, find_mentions, forget_messages
 from remanence.pacing import Pacer, give_priority
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import observation_due
@@ -520,27 +520,14 @@ class Conversation:
         found = {hit.source_id for hit in hits if hit.kind != "note"}
         return await find_mentions(self._runtime, self.ref, await self.owner(), query, found)
 
-    async def delete(self) -> bool:
+    async def delete(self) -> Receipt | None:
         """Erase messages, notes, log, facts and exported blocks, also of work in progress.
 
         When it returns, no byte of their text is left in the database's files. Model calls stay in
-        the ledger, under their user, and no longer name it. Returns false if there is no such
-        conversation.
+        the ledger, under their user, and no longer name it. Returns a receipt, or None if there is
+        no such conversation.
         """
-        owner, vectors = await self.owner(), self._runtime.fact_vectors
-        self._runtime.live_prompts.forget(self.ref)
-        facts = (
-            await self._store.facts(owner, history=True) if owner and vectors is not None else ()
-        )
-        deleted = await self._store.delete(self.ref)
-        if deleted and owner and vectors is not None:
-            mine = [fact.id for fact in facts if fact.conversation == self.id]
-            await vectors.forget(owner, mine)
-        if (blocks := self._runtime.blocks(self.ref.tenant)) is not None:
-            await blocks.delete(self.id)
-        if deleted:
-            await self._store.scrub()
-        return deleted
+        return await delete_conversation(self._runtime, self.ref, await self.owner())
 
     def _in_timezone(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the messages with times in the conversation's time zone, if it has one."""

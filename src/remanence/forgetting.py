@@ -114,6 +114,34 @@ async def find_mentions(
     )
 
 
+async def delete_conversation(
+    runtime: Runtime, ref: ConversationRef, owner: Owner | None
+) -> Receipt | None:
+    """Erase a conversation with its notes, facts and blocks; None if there is none."""
+    salt = secrets.token_hex(16)
+    runtime.live_prompts.forget(ref)
+    messages = await _read_forgotten(runtime, ref, salt)
+    facts = await runtime.store.facts(owner, history=True) if owner else ()
+    mine = tuple(fact.id for fact in facts if fact.conversation == ref.id)
+    deleted = await runtime.store.delete(ref)
+    if deleted and owner and runtime.fact_vectors is not None:
+        await runtime.fact_vectors.forget(owner, mine)
+    blocks = runtime.blocks(ref.tenant)
+    has_blocks = blocks is not None and await blocks.delete(ref.id)
+    if not deleted:
+        return None
+    await runtime.store.scrub()
+    return Receipt(
+        erased=True,
+        at=runtime.clock.now(),
+        conversations=(ref.id,),
+        messages=messages,
+        facts=mine,
+        files=(ref.id,) if has_blocks else (),
+        salt=salt,
+    )
+
+
 async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     """Erase a user: conversations, facts, daily notes, blocks, and the name in the ledger."""
     salt = secrets.token_hex(16)
@@ -122,12 +150,7 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
         files += await runtime.daily.forget(user=owner.user, tenant=owner.tenant)
     await runtime.ledger.settle()
     refs = [ref async for ref in conversations_of(runtime, owner)]
-    messages = [
-        _forgotten(ref, message, salt)
-        for ref in refs
-        async for message in read_tape(runtime, ref)
-        if message.kind != "forgotten"
-    ]
+    messages = [place for ref in refs for place in await _read_forgotten(runtime, ref, salt)]
     facts = await runtime.store.facts(owner, history=True)
     for ref in refs:
         runtime.live_prompts.forget(ref)
@@ -157,6 +180,19 @@ async def conversations_of(runtime: Runtime, owner: Owner) -> AsyncIterator[Conv
             if state.user == owner.user:
                 yield state.ref
         after = page[-1].ref
+
+
+async def _read_forgotten(
+    runtime: Runtime, ref: ConversationRef, salt: str
+) -> tuple[ForgottenMessage, ...]:
+    """Return the place of each message that is to be erased."""
+    return tuple(
+        [
+            _forgotten(ref, message, salt)
+            async for message in read_tape(runtime, ref)
+            if message.kind != "forgotten"
+        ]
+    )
 
 
 def _forgotten(ref: ConversationRef, message: Message, salt: str) -> ForgottenMessage:

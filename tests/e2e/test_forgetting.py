@@ -51,8 +51,14 @@ async def test_no_byte_of_a_deleted_conversation_is_left_when_delete_returns(pat
         await chat.recall("teacher")
         assert traces(path)
 
-        await chat.delete()
+        was = (await chat.messages())[0]
 
+        receipt = await chat.delete()
+
+        assert receipt is not None
+        assert (receipt.conversations, len(receipt.messages)) == (("chat",), 40)
+        assert receipt.messages[0].digest == digest(was, receipt.salt)
+        assert await chat.delete() is None
         assert traces(path) == []
         assert len(await other.messages()) == 400
         assert [p for p in await memory.check() if p.level != "info"] == []

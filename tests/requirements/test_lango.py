@@ -418,7 +418,8 @@ async def test_notes_have_the_columns_of_the_document_and_are_listed_oldest_firs
     assert all(note.created_at.tzinfo is not None for note in notes)
     assert [(r.generation, r.tokens) for r in reflections] == [(1, 300)]
     assert len({segment.id for segment in (*notes, *reflections)}) == 3
-    assert (deleted, left) == (True, ())
+    assert deleted is not None
+    assert left == ()
 
 
 @pytest.mark.req("LS-06")

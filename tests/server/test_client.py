@@ -118,8 +118,10 @@ async def test_a_conversation_is_kept_noted_found_and_forgotten(
     assert receipt.message_ids == ("m-1",)
     assert (await trip.messages(limit=1))[0].kind == "forgotten"
     assert [c.id for c in (await remote.conversations()).conversations] == ["trip"]
-    assert await trip.delete()
-    assert not await trip.delete()
+    deleted = await trip.delete()
+    assert deleted is not None
+    assert (deleted.conversations, len(deleted.messages)) == (("trip",), 1)
+    assert await trip.delete() is None
     with pytest.raises(ConversationNotFound):
         await trip.state()
 

@@ -184,13 +184,12 @@ class AsyncConversation:
         body = make_body(ForgetBody, message_ids=[*message_ids], facts=[*facts], query=query)
         return await self._post(Receipt, "/forget", body, tries=1)
 
-    async def delete(self) -> bool:
-        """Erase the conversation with its notes and facts; false if it did not exist."""
+    async def delete(self) -> Receipt | None:
+        """Erase the conversation with its notes and facts; None if it did not exist."""
         try:
-            await self._transport.call(type(None), "DELETE", self._path, self._query, tries=1)
+            return await self._transport.call(Receipt, "DELETE", self._path, self._query, tries=1)
         except ConversationNotFound:
-            return False
-        return True
+            return None
 
     @property
     def _query(self) -> dict[str, object]:

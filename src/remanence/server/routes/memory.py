@@ -3,14 +3,14 @@
 from datetime import datetime
 from typing import Final
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 from pydantic import AliasGenerator, AliasPath, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from remanence.errors import WrongUser
-from remanence.server.problems import declare, problem
+from remanence.errors import ConversationNotFound, WrongUser
+from remanence.server.problems import declare
 from remanence.server.routes import Named
-from remanence.types import Diagnostics
+from remanence.types import Diagnostics, Receipt
 
 router = APIRouter(tags=["memory"])
 
@@ -90,22 +90,17 @@ async def read_memory(
 
 @router.delete(
     "/v1/conversations/{id}",
-    status_code=204,
     responses=declare("invalid_message", "not_found"),
 )
-async def delete_conversation(
-    conversation: Named,
-) -> Response:
-    """Erase a conversation with its messages, notes, log and facts; a turn in progress ends.
+async def delete_conversation(conversation: Named) -> Receipt:
+    """Erase a conversation with all that was made from it, and return a receipt.
 
-    A conversation of another user than *user* looks as if it did not exist.
+    A turn in progress ends. A conversation of another user than *user* looks as if it did not exist.
     """
     try:
-        deleted = await conversation.delete()
+        receipt = await conversation.delete()
     except WrongUser:
-        deleted = False
-    if deleted:
-        return Response(status_code=204)
-    return problem(
-        404, "not_found", f"there is no conversation {conversation.id!r:.80} of this user"
-    )
+        receipt = None
+    if receipt is None:
+        raise ConversationNotFound(f"there is no conversation {conversation.id!r:.80} of this user")
+    return receipt
