@@ -4,6 +4,7 @@ import asyncio
 import functools
 import importlib
 import inspect
+import re
 from typing import Annotated, Any
 
 import typer
@@ -40,27 +41,15 @@ COMMANDS = {
 }
 """The summary of each command."""
 
-_GROUPED = {
-    "messages": "archive_commands:messages",
-    "export": "archive_commands:export_notes",
-    "import-notes": "archive_commands:import_notes",
-    "consolidate": "archive_commands:consolidate",
-    "keys create": "keys_commands:create",
-    "keys list": "keys_commands:list_keys",
-    "keys revoke": "keys_commands:revoke",
-    "config show": "config_commands:show",
-    "config path": "config_commands:path",
-    "config cache": "config_commands:cache_economics",
-    "doctor": "database_commands:doctor",
-    "backup": "database_commands:backup",
-    "copy": "database_commands:copy",
-    "migrate": "database_commands:migrate",
-    "delete": "erasure_commands:delete",
-    "forget": "erasure_commands:forget",
-    "recall": "search_commands:recall",
-    "facts": "search_commands:facts",
+_SHARED = {
+    "archive_commands": ("messages", "export", "import-notes", "consolidate"),
+    "config_commands": ("config show", "config path", "config cache"),
+    "database_commands": ("doctor", "backup", "copy", "migrate"),
+    "erasure_commands": ("delete", "forget"),
+    "keys_commands": ("keys create", "keys list", "keys revoke"),
+    "search_commands": ("recall", "facts"),
 }
-"""Functions of commands that share a module; any other is `run` of its own, as in `demo_command`."""
+"""The commands of a module that has several, each a function; any other is `run` of its own module."""
 
 
 class CommandGroup(TyperGroup):
@@ -73,7 +62,8 @@ class CommandGroup(TyperGroup):
 
 
 def _load(name: str) -> Any:  # typer brings its own click
-    module, function = _GROUPED.get(name, f"{name}_command:run").split(":")
+    shared = next((module for module, names in _SHARED.items() if name in names), None)
+    module, function = (shared, re.sub("[ -]", "_", name)) if shared else (f"{name}_command", "run")
     run = getattr(importlib.import_module(f"remanence.cli.{module}"), function)
 
     @functools.wraps(run)

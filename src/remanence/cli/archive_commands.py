@@ -22,7 +22,7 @@ from remanence.wire import anthropic, openai
 PAGE = 200
 
 
-async def export_notes(
+async def export(
     *,
     conversation: Annotated[str | None, typer.Argument(help="Its id.")] = None,
     to: Annotated[

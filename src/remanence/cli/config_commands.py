@@ -26,7 +26,7 @@ from remanence.types import Budget
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+?)(?=^    \w+: |\Z)", re.DOTALL | re.MULTILINE)
 
 
-def show(*, db: Database = None, preset: PresetName = None, as_json: AsJson = False) -> None:
+def config_show(*, db: Database = None, preset: PresetName = None, as_json: AsJson = False) -> None:
     """Show each setting: value, source and meaning."""
     documents = _documents(load(url=db, preset=preset))
     if as_json:
@@ -38,7 +38,7 @@ def show(*, db: Database = None, preset: PresetName = None, as_json: AsJson = Fa
         output.line(f"    {document['meaning']}")
 
 
-def path(*, as_json: AsJson = False) -> None:
+def config_path(*, as_json: AsJson = False) -> None:
     """Show which file the settings are read from."""
     file = config_file(Path.cwd())
     if as_json:
@@ -47,7 +47,7 @@ def path(*, as_json: AsJson = False) -> None:
         output.line(str(file) if file else f"no file: {' and '.join(FILE_NAMES)} are missing")
 
 
-def cache_economics(
+def config_cache(
     *,
     model: Annotated[
         str | None, typer.Option(help="The model that reads the prompts; by default the policy's.")

@@ -24,7 +24,7 @@ _COLUMNS: Mapping[str, Callable[[APIKey], object]] = {
 }
 
 
-async def create(
+async def keys_create(
     *,
     name: Annotated[str, typer.Argument(help="What the client is called.")],
     scope: Annotated[
@@ -50,7 +50,7 @@ async def create(
     output.line(token)
 
 
-async def list_keys(*, db: Database = None, as_json: AsJson = False) -> None:
+async def keys_list(*, db: Database = None, as_json: AsJson = False) -> None:
     """List the keys of clients, without their tokens."""
     async with open_existing(load(url=db).settings) as memory:
         keys = await memory.keys.list()
@@ -60,7 +60,7 @@ async def list_keys(*, db: Database = None, as_json: AsJson = False) -> None:
         output.table(keys, _COLUMNS)
 
 
-async def revoke(
+async def keys_revoke(
     *, key: Annotated[str, typer.Argument(help="Its id.")], db: Database = None
 ) -> int:
     """Revoke a key at once."""
