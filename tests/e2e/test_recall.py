@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -346,6 +347,26 @@ async def test_a_text_that_the_embedder_refuses_holds_up_no_other_and_is_sent_no
     assert [hit.text for hit in hits if hit.kind == "message"] == ["my automobile is red"]
     assert calls <= 40
     assert embedder.calls - calls <= 6
+
+
+@pytest.mark.parametrize("value", [nan, inf, -inf, 1e39])
+async def test_a_vector_that_is_not_finite_is_refused_and_others_are_kept(
+    value: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, value if "poison" in text else 0.5] for text in texts]
+
+    caplog.set_level("DEBUG", "remanence")
+    async with Memory.open("sqlite:///:memory:", embedder=embed) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(said("poison"), said("puppy"))
+        await chat.flush(everything=True)
+        found = {hit.text for hit in await chat.recall("dog", kind="message")}
+
+    assert found == {"puppy"}
+    assert (
+        f"embed gave a vector with the value {value!r}, which cannot be compared: " in caplog.text
+    )
 
 
 async def test_observations_after_a_failure_do_not_call_the_embedder_before_its_time() -> None:

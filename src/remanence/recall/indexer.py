@@ -16,6 +16,8 @@ from remanence.providers.fallback import OF_THE_REQUEST
 from remanence.types import Owner, VectorItem, VectorTask
 
 BATCH_TEXTS = 64
+MAX_VALUE = 3.4e38
+"""The largest value of a vector; beyond it a float of 32 bits is infinite."""
 PROBE = "hello"
 """A text that every embedder accepts."""
 
@@ -167,7 +169,11 @@ class VectorIndexer:
 def check_vectors(
     embedder: Embedder, texts: Sequence[str], vectors: Sequence[Sequence[float]]
 ) -> Sequence[Sequence[float]]:
-    """Return the vectors if there is one per text, of the embedder's stated length."""
+    """Return the vectors if there is one per text, of the embedder's stated length and finite.
+
+    Raises:
+        ObservationRejected: they are not, or a value is beyond 32 bits, in which they are stored.
+    """
     widths = {len(vector) for vector in vectors}
     right = embedder.dimensions is None or widths == {embedder.dimensions}
     if len(vectors) != len(texts) or len(widths) > 1 or 0 in widths or not right:
@@ -175,5 +181,12 @@ def check_vectors(
             "malformed",
             f"{embedder.name} gave {len(vectors)} vectors of {sorted(widths)} dimensions for "
             f"{len(texts)} texts",
+        )
+    odd = [value for vector in vectors for value in vector if not abs(value) <= MAX_VALUE]
+    if odd:
+        raise ObservationRejected(
+            "not_finite",
+            f"{embedder.name} gave a vector with the value {odd[0]!r}, which cannot be compared: "
+            "have the model give finite numbers, or take another one as the embedder",
         )
     return vectors
