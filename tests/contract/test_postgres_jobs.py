@@ -1,7 +1,7 @@
 """Background work as jobs in PostgreSQL: the contract of engines, and jobs that agree with looks."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -166,6 +166,35 @@ async def test_a_process_that_was_taken_for_dead_works_on(
         await until(lambda: bool(server.execute(dead).fetchall()))
         await append_unobserved(database)
         await all_done(server)
+
+    assert observer.requests
+
+
+@contextmanager
+def first_end_cut(server: psycopg.Connection) -> Iterator[None]:
+    """Cut the connection on which the first job is ended."""
+    server.execute("""
+        CREATE SEQUENCE ends;
+        CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+          IF nextval('ends') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+          RETURN OLD;
+        END; $$;
+        CREATE TRIGGER cut BEFORE DELETE ON procrastinate_jobs
+        FOR EACH ROW WHEN (OLD.status = 'doing') EXECUTE FUNCTION cut();
+    """)
+    yield
+    assert server.execute("SELECT last_value > 1 FROM ends").fetchone() == (True,)
+    server.execute("DROP FUNCTION cut CASCADE; DROP SEQUENCE ends")
+
+
+async def test_a_job_whose_end_could_not_be_written_is_ended_by_its_process(
+    database: str, server: psycopg.Connection
+) -> None:
+    with first_end_cut(server):
+        async with working(database) as observer:
+            await append_unobserved(database)
+            await all_done(server)
 
     assert observer.requests
 

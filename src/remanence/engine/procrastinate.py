@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
+from procrastinate.jobs import Status
+from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
 
 from remanence.background import Pauses
@@ -41,10 +43,11 @@ WHERE last_heartbeat < now() - make_interval(secs => %(seconds)s) AND id IN (
 """
 """Workers of other applications may have another heartbeat."""
 
-_END_JOBS_OF_THE_DEAD: Final = (
-    "DELETE FROM procrastinate_jobs "
-    "WHERE queue_name = %(queue)s AND status = 'doing' AND worker_id IS NULL"
+_END_LEFT_JOBS: Final = (
+    "DELETE FROM procrastinate_jobs WHERE queue_name = %(queue)s AND status = 'doing' "
+    "AND (worker_id IS NULL OR id = ANY(%(unfinished)s))"
 )
+"""Jobs of processes that died, and those of this one whose end could not be written."""
 
 _PLAN_AGAIN: Final = """
 UPDATE states SET look_at = %(now)s WHERE conversation IN (
@@ -64,6 +67,25 @@ UPDATE states SET look_at = %(now)s WHERE conversation IN (
 """Looks that are due, or planned by a wrong clock, and have no job. The trigger defers one for each."""
 
 
+class _JobManager(JobManager):
+    """Keeps the ids of jobs whose end could not be written, as nobody else knows of it."""
+
+    def __init__(self, connector: PsycopgConnector) -> None:
+        super().__init__(connector)
+        self.unfinished: set[int] = set()
+
+    async def finish_job_by_id_async(
+        self,
+        job_id: int,
+        status: Status,
+        delete_job: bool,  # noqa: FBT001 - as in the class above
+    ) -> None:
+        try:
+            await super().finish_job_by_id_async(job_id, status, delete_job)
+        except ConnectorException:
+            self.unfinished.add(job_id)
+
+
 class ProcrastinateJobs:
     """Looks as jobs: each is taken by one of the processes that work on a database."""
 
@@ -75,11 +97,11 @@ class ProcrastinateJobs:
         reconciler = self._reconciler
         await reconciler.use_rules()
         background, seconds = reconciler.leases.background, reconciler.leases.seconds
-        app = App(
-            connector=PsycopgConnector(
-                conninfo=self._url, max_size=CONNECTIONS, timeout=10, configure=_commit_at_once
-            )
+        connector = PsycopgConnector(
+            conninfo=self._url, max_size=CONNECTIONS, timeout=10, configure=_commit_at_once
         )
+        app = App(connector=connector)
+        app.job_manager = manager = _JobManager(connector)
 
         @app.task(name="remanence.look", queue=QUEUE)
         async def look(tenant: str, id: str) -> None:  # noqa: A002 - as in the database
@@ -97,7 +119,7 @@ class ProcrastinateJobs:
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(app.close_async)  # also of one that was being opened
             await app.open_async()
-            sweeping = background.run("sweep", self._keep_sweeping(app))
+            sweeping = background.run("sweep", self._keep_sweeping(manager))
             try:
                 await app.run_worker_async(
                     queues=[QUEUE],
@@ -111,30 +133,32 @@ class ProcrastinateJobs:
                 sweeping.cancel()
                 await asyncio.wait({sweeping})
                 with contextlib.suppress(ConnectorException):  # others do it, only later
-                    await self._sweep(app)
+                    await self._sweep(manager)
         raise StoreUnavailable("the worker of jobs ended: its log gives the reason")
 
-    async def _keep_sweeping(self, app: App) -> None:
+    async def _keep_sweeping(self, manager: _JobManager) -> None:
         pauses = Pauses()
         while True:
             try:
-                await self._sweep(app)
+                await self._sweep(manager)
                 pauses.reset()
                 seconds = self._reconciler.leases.seconds / 2
             except ConnectorException as error:
                 seconds = pauses.after("sweep", error)
             await asyncio.sleep(seconds)
 
-    async def _sweep(self, app: App) -> None:
+    async def _sweep(self, manager: _JobManager) -> None:
         """Plan the looks anew whose jobs are lost, as are those of processes that died.
 
         A process that is taken for dead, and is not, registers anew when it takes its next job.
         """
         reconciler = self._reconciler
         seconds, now = reconciler.leases.seconds, reconciler.clock.now()
-        await app.connector.execute_query_async(_FORGET_THE_DEAD, queue=QUEUE, seconds=seconds)
-        await app.connector.execute_query_async(_END_JOBS_OF_THE_DEAD, queue=QUEUE)
-        await app.connector.execute_query_async(
+        execute, unfinished = manager.connector.execute_query_async, sorted(manager.unfinished)
+        await execute(_FORGET_THE_DEAD, queue=QUEUE, seconds=seconds)
+        await execute(_END_LEFT_JOBS, queue=QUEUE, unfinished=unfinished)
+        manager.unfinished.difference_update(unfinished)
+        await execute(
             _PLAN_AGAIN,
             now=encode_instant(now),
             beyond=encode_instant(now + longest_wait(reconciler.policy)),
