@@ -49,12 +49,14 @@ class Background:
 
 
 async def _repeat(name: str, work: Callable[[], Awaitable[None]]) -> None:
-    pauses = Pauses()
+    pauses, loop = Pauses(), asyncio.get_running_loop()
     while True:
+        began = loop.time()
         try:
             return await work()
         except Exception as error:  # noqa: BLE001 - what is due next time must be done all the same
-            await asyncio.sleep(pauses.after(name, error))
+            worked_seconds = loop.time() - began
+            await asyncio.sleep(pauses.after(name, error, worked_seconds=worked_seconds))
 
 
 class Pauses:
@@ -62,15 +64,22 @@ class Pauses:
 
     def __init__(self) -> None:
         self._failures = 0
+        self._last_seconds = 0.0
 
-    def after(self, name: str, error: Exception) -> float:
-        """Log a failure, and return the seconds to wait before the next try."""
+    def after(self, name: str, error: Exception, *, worked_seconds: float = 0.0) -> float:
+        """Log a failure, and return the seconds to wait before the next try.
+
+        Work that went well for longer than the last pause begins a new row of failures.
+        """
+        if worked_seconds > self._last_seconds:
+            self.reset()
         self._failures += 1
         exponent = min(self._failures - 1, 30)
         seconds = min(FIRST_PAUSE_SECONDS * 2.0**exponent, MAX_PAUSE_SECONDS)
         telemetry.background_failed(
             name, type(error).__name__, str(error), self._failures, retry_seconds=seconds
         )
+        self._last_seconds = seconds
         return seconds
 
     def reset(self) -> None:

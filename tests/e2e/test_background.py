@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from remanence import Memory, Message, Policy, Settings
-from remanence.background import Background
+from remanence.background import FIRST_PAUSE_SECONDS, Background, Pauses
 from remanence.clock import SystemClock
 from remanence.conversation import Conversation
 from remanence.errors import Closed, ModelError, StoreUnavailable
@@ -48,6 +48,17 @@ async def running(store: Store, observer: Observer) -> AsyncIterator[Runtime]:
         runtime.start()
         yield runtime
         await runtime.stop()
+
+
+def test_pauses_grow_only_while_work_fails_sooner_than_its_last_pause() -> None:
+    pauses = Pauses()
+
+    first, *more = (pauses.after("work", OSError()) for _ in range(6))
+    soon = pauses.after("work", OSError(), worked_seconds=more[-1])
+    later = pauses.after("work", OSError(), worked_seconds=soon + 1)
+
+    assert [first, *more, soon] == [FIRST_PAUSE_SECONDS * 2**n for n in range(7)]
+    assert later == first
 
 
 async def test_a_scan_that_fails_is_repeated_and_stops_no_other_work(
