@@ -42,7 +42,7 @@ SEEDS_FOR_A_SHARE = 20
 
 
 class Workers:
-    """Working processes, some of which are stopped for a while."""
+    """Working processes, some of which are stopped for a while; all are killed at the end."""
 
     def __init__(self, server: Popen[str], chance: random.Random, ahead: tuple[int, ...]) -> None:
         self._server = server
@@ -80,7 +80,10 @@ class Workers:
         self._alive += self._stopped
         self._stopped.clear()
 
-    def kill(self) -> None:
+    def __enter__(self) -> None:
+        self.fill_up()
+
+    def __exit__(self, *_: object) -> None:
         self._signal(signal.SIGKILL, self._alive + self._stopped)
 
     def _signal(self, number: signal.Signals, processes: list[int]) -> None:
@@ -186,20 +189,32 @@ async def check(memory: Memory, chat: Conversation, said: list[list[str]]) -> in
     return sum(entry.kind in ("observed", "reflected") for entry in log)
 
 
-async def settled(database: str) -> bool:
-    """Return whether no look is planned any more, and no job is left."""
+async def work_left(database: str) -> list[object]:
+    """Return the looks that are planned, and the jobs."""
     store = await open_store(database)
     try:
-        if await store.looks(after=None, limit=1):
-            return False
+        looks = await store.looks(after=None, limit=100)
     finally:
         await store.close()
-    return not database.startswith("postgresql:") or not await asyncio.to_thread(has_jobs, database)
+    shared = database.startswith("postgresql:")
+    return [*looks, *(await asyncio.to_thread(jobs, database) if shared else ())]
 
 
-def has_jobs(database: str) -> bool:
+def jobs(database: str) -> list[object]:
+    columns = "id, lock, status, scheduled_at, worker_id"
     with psycopg.connect(database) as connection:
-        return bool(connection.execute("SELECT 1 FROM procrastinate_jobs").fetchall())
+        return [*connection.execute(f"SELECT {columns} FROM procrastinate_jobs")]
+
+
+async def settle(database: str) -> None:
+    """Return when no work is left for the processes that run."""
+    left: list[object] = []
+    try:
+        async with asyncio.timeout(SETTLE_SECONDS):
+            while left := await work_left(database):  # noqa: ASYNC110 - others do it
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        pytest.fail(f"left after {SETTLE_SECONDS} s: {left}")
 
 
 async def run_seed(
@@ -215,14 +230,11 @@ async def run_seed(
     async with Memory.open(
         database, policy=POLICY, observer=observer, settings=Settings(workers=0)
     ) as memory:
-        workers.fill_up()
-        said = await live(memory, random.Random(seed), disturb)
-        workers.go_on()
-        workers.fill_up()
-        async with asyncio.timeout(SETTLE_SECONDS):
-            while not await settled(database):  # noqa: ASYNC110 - others settle it
-                await asyncio.sleep(0.05)
-        workers.kill()
+        with workers:
+            said = await live(memory, random.Random(seed), disturb)
+            workers.go_on()
+            workers.fill_up()
+            await settle(database)
         chats = [memory.conversation(name) for name in "abcde"]
         segments = sum([await check(memory, chat, said) for chat in chats])
         made = await asyncio.to_thread(calls.read_bytes)
