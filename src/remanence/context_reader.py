@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from remanence import telemetry
 from remanence.context.context import Context
 from remanence.context.layout import ContextRequest, build_context, plain_context
-from remanence.engine.activation import activate_if_due
+from remanence.engine.activation import activate
 from remanence.errors import RemanenceError, WrongUser
 from remanence.facts.conversation_facts import facts_block
 from remanence.facts.render import memories_text
-from remanence.pacing import give_priority
-from remanence.policy.schedule import observation_due
+from remanence.pacing import FOREGROUND
+from remanence.policy.schedule import activation, observation_due
 from remanence.runtime import Runtime
 from remanence.stores.optional import write_if_possible
 from remanence.types import ConversationRef, MemoryState, Owner, Snapshot
@@ -47,7 +47,7 @@ class ContextReader:
     async def snapshot(self) -> Snapshot:
         """Return the snapshot; before the first message an empty one. Errors as above."""
         tail_tokens = self.runtime.policy.context_tokens + STAND_IN_SOURCE_TOKENS
-        with give_priority():
+        with FOREGROUND:
             snapshot = await self.runtime.store.snapshot(self.ref, tail_tokens=tail_tokens)
         if snapshot is None:
             return Snapshot(state=self._empty_state(), segments=(), tail=())
@@ -69,8 +69,8 @@ class ContextReader:
 
         texts = (request.system, request.identity, request.facts, request.memories)
         characters = sum(map(len, (*texts, *request.knowledge)))
-        tail_tokens = sum(message.tokens for message in snapshot.tail)
-        is_long = characters > LONG_CONTEXT or tail_tokens > runtime.policy.context_tokens // 2
+        half = runtime.policy.context_tokens // 2
+        is_long = characters > LONG_CONTEXT or snapshot.state.tail_tokens > half
         return await asyncio.to_thread(build) if is_long else build()
 
     async def current(
@@ -81,9 +81,8 @@ class ContextReader:
         if not runtime.policy.enabled:
             return await self._without_memory(request)
         changed = runtime.last_models.update(self.ref, model)
-        request = replace(request, token_factor=runtime.calibrator.window_factor(model))
         snapshot = await self._catch_up()
-        with give_priority():
+        with FOREGROUND:
             snapshot = await self._activate(snapshot, request, model_changed=changed)
             request = await self._with_facts(request, snapshot, query)
             request = await self._with_quotes(request, snapshot, query)
@@ -138,16 +137,11 @@ class ContextReader:
     ) -> Snapshot:
         """Return the snapshot with ready notes activated, if that can be written now."""
         runtime = self.runtime
-        moved = await write_if_possible(
-            activate_if_due(
-                runtime.store,
-                runtime.policy,
-                snapshot,
-                now=request.now,
-                at=runtime.clock.now(),
-                model_changed=model_changed,
-            )
-        )
+        store, policy, at = runtime.store, runtime.policy, runtime.clock.now()
+        active_seq = activation(policy, snapshot, now=request.now, model_changed=model_changed)
+        if active_seq is None:
+            return snapshot
+        moved = await write_if_possible(activate(store, policy, snapshot, active_seq, at=at))
         if moved is None:
             return snapshot
         runtime.engine.signal(self.ref)

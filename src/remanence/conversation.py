@@ -25,7 +25,7 @@ from remanence.context_reader import ContextReader
 from remanence.errors import ConversationNotFound, InvalidArgument
 from remanence.facts.api import Facts
 from remanence.forgetting import delete_conversation, find_mentions, forget_messages
-from remanence.pacing import Pacer, give_priority
+from remanence.pacing import FOREGROUND, Pacer
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import observation_due
 from remanence.recall.fusion import within
@@ -63,8 +63,8 @@ ROUND: Final = 100
 CANDIDATES: Final = 20
 """Hits of a recall that are candidates for `forget`."""
 
-LONG_TEXT = 20_000
-"""Characters from which tokens are counted in a thread."""
+LONG_MESSAGE = 20_000
+"""Bytes from which tokens are counted in a thread."""
 
 
 def require_conversation(value: object) -> None:
@@ -149,11 +149,11 @@ class Conversation:
         self._runtime.check_open()
         if not messages:
             return ()
-        for message in messages:
-            check_message(message, max_bytes=self._runtime.policy.max_message_bytes)
-        with give_priority():
+        max_bytes = self._runtime.policy.max_message_bytes
+        sizes = [check_message(message, max_bytes=max_bytes) for message in messages]
+        with FOREGROUND:
             paired = await self._pair_results(self._in_timezone(messages))
-            counted = await self._count_tokens(paired)
+            counted = await self._count_tokens(paired, sizes)
             appended = await self._store.append(
                 self.ref,
                 counted,
@@ -209,6 +209,7 @@ class Conversation:
             identity=identity,
             knowledge=tuple(knowledge),
             channel=channel,
+            token_factor=self._runtime.calibrator.window_factor(model),
         )
         return await self._reader.current(request, query=recall, model=model)
 
@@ -546,11 +547,13 @@ class Conversation:
         calls = OpenCalls(list(takewhile(lambda message: message.id not in again, before)))
         return [calls.pair(message) for message in messages]
 
-    async def _count_tokens(self, messages: Sequence[Message]) -> list[Message]:
+    async def _count_tokens(
+        self, messages: Sequence[Message], sizes: Sequence[int]
+    ) -> list[Message]:
         """Return the messages with their tokens, counted in a thread if long."""
         count, counted, pacer = self._runtime.counter.message, [], Pacer()
-        for message in messages:
-            is_long = len(message.full_text) > LONG_TEXT
+        for message, size in zip(messages, sizes, strict=True):
+            is_long = size > LONG_MESSAGE
             tokens = await asyncio.to_thread(count, message) if is_long else count(message)
             counted.append(message.replace(tokens=tokens))
             if pacer.is_due():

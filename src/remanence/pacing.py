@@ -3,9 +3,8 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Callable, Generator
+from typing import Final, TypeVar
 
 _R = TypeVar("_R")
 _T = TypeVar("_T")
@@ -18,22 +17,19 @@ _MOST_RESTS = 10
 
 
 class _Foreground(threading.local):
-    """Number of foreground calls on the event loop of each thread."""
+    """A context that may be entered many times; counts its entries on the loop of each thread."""
 
     calls = 0
 
+    def __enter__(self) -> None:
+        self.calls += 1
 
-_foreground = _Foreground()
+    def __exit__(self, *_: object) -> None:
+        self.calls -= 1
 
 
-@contextmanager
-def give_priority() -> Iterator[None]:
-    """Run the block with priority over sliced computations on the same event loop."""
-    _foreground.calls += 1
-    try:
-        yield
-    finally:
-        _foreground.calls -= 1
+FOREGROUND: Final = _Foreground()
+"""Blocks in this context have priority over sliced computations on the same event loop."""
 
 
 class Pacer:
@@ -51,7 +47,7 @@ class Pacer:
         if self.is_due():
             await asyncio.sleep(_REST_SECONDS)
             for _ in range(_MOST_RESTS):
-                if not _foreground.calls:
+                if not FOREGROUND.calls:
                     break
                 await asyncio.sleep(_REST_SECONDS)
             self._began = time.perf_counter()

@@ -3,7 +3,7 @@ import contextlib
 import time
 from collections.abc import Generator
 
-from remanence.pacing import give_priority, in_slices
+from remanence.pacing import FOREGROUND, in_slices
 
 SLICE_SECONDS = 0.002
 
@@ -35,7 +35,7 @@ async def test_work_in_slices_rests_while_somebody_waits() -> None:
     done: list[int] = []
     work = asyncio.create_task(in_slices(slices(50, done)))
     await asyncio.sleep(0)
-    with give_priority():
+    with FOREGROUND:
         before = len(done)
         for _ in range(5):
             await asyncio.sleep(0.001)
@@ -45,12 +45,12 @@ async def test_work_in_slices_rests_while_somebody_waits() -> None:
 
 
 async def test_work_in_slices_ends_although_somebody_always_waits() -> None:
-    with give_priority():
+    with FOREGROUND:
         assert await in_slices(slices(5, [])) == 5
 
 
 async def test_nobody_waits_any_more_after_an_error() -> None:
-    with contextlib.suppress(TimeoutError), give_priority():
+    with contextlib.suppress(TimeoutError), FOREGROUND:
         raise TimeoutError
     done: list[int] = []
     work = asyncio.create_task(in_slices(slices(2, done)))

@@ -126,12 +126,16 @@ class _Layout(NamedTuple):
         facts = _blocks(self.count_text, ("facts", request.facts))
         notes = self._notes()
         present = self._present(with_notes=bool(notes))
-        reserved = self.count_text(present) + (policy.recall_tokens if request.recall else 0)
+        volatile_tokens = self.count_text(present)
+        reserved = volatile_tokens + (policy.recall_tokens if request.recall else 0)
         budget = self._room(_tokens(base) + _tokens(facts) + reserved)
         notes, hidden = self._fit_notes(notes, budget)
         tail = self._fit_tail(budget - _tokens(notes))
         stand_in = _blocks(self.count_text, ("stand_in", tail.stand_in))
-        volatile = f"{self._recall_block(tail, notes)}\n\n{present}".strip()
+        volatile = present
+        if recalled := self._recall_block(tail, notes):
+            volatile = f"{recalled}\n\n{present}".strip()
+            volatile_tokens = self.count_text(volatile)
         omitted = [*self._without_notes(), *hidden, *tail.omitted]
         return Context(
             system=(*_with_breakpoints([*base, *facts, *notes]), *stand_in),
@@ -142,7 +146,7 @@ class _Layout(NamedTuple):
                 cross_session_tokens=_tokens(facts),
                 session_tokens=_tokens(notes) + _tokens(stand_in),
                 working_tokens=sum(message.tokens for message in tail.messages),
-                volatile_tokens=self.count_text(volatile),
+                volatile_tokens=volatile_tokens,
                 history_tokens=state.last_sum_tokens,
                 pending=state.last_seq - state.observed_seq,
                 first_raw_seq=_first_seq(tail.messages, state.last_seq + 1),
@@ -258,8 +262,8 @@ class _Layout(NamedTuple):
             keep_last=self.policy.keep_last,
             count=count,
         )
-        shown = {message.seq for message in fitted.messages}
-        named = (gap for gap in shortened if gap.first_seq in shown)
+        first_shown = _first_seq(fitted.messages, state.last_seq + 1)
+        named = (gap for gap in shortened if gap.first_seq >= first_shown)
         forgotten = (
             Omitted(first_seq=message.seq, last_seq=message.seq, reason="forgotten")
             for message in fitted.messages
@@ -277,7 +281,7 @@ class _Layout(NamedTuple):
             gap = _last_gap(tail)
             if with_notes or gap:
                 pieces.append(f"Current time: {_local_now(request.now, tail)}.{gap}")
-        return "\n\n".join(pieces)
+        return "\n\n".join(pieces).strip()
 
     def _recall_block(self, tail: FittedTail, notes: Sequence[SystemBlock]) -> str:
         """Render the recalled passages that the context does not show already."""
@@ -343,8 +347,9 @@ def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:
 
 def _local_now(now: datetime, tail: Sequence[Message]) -> str:
     """Format the time in the UTC offset of the newest user message, as notes do."""
-    users = [m.created_at for m in tail if m.role == "user" and m.created_at is not None]
-    local = now.astimezone(zone_of(users[-1])) if users else now
+    times = (m.created_at for m in reversed(tail) if m.role == "user" and m.created_at is not None)
+    said_at = next(times, None)
+    local = now if said_at is None else now.astimezone(zone_of(said_at))
     return f"{local:%Y-%m-%d %H:%M} {local.tzname()}"
 
 

@@ -4,25 +4,9 @@ from datetime import datetime
 
 from remanence import telemetry
 from remanence.policy.policy import Policy
-from remanence.policy.schedule import activation, tail_start
+from remanence.policy.schedule import tail_start
 from remanence.protocols import Segments
 from remanence.types import MemoryState, Snapshot
-
-
-async def activate_if_due(
-    store: Segments,
-    policy: Policy,
-    snapshot: Snapshot,
-    *,
-    now: datetime,
-    at: datetime,
-    model_changed: bool = False,
-) -> MemoryState | None:
-    """Move `active_seq` if an activation is due at *now*; *at* is the time of the log."""
-    active_seq = activation(policy, snapshot, now=now, model_changed=model_changed)
-    return (
-        None if active_seq is None else await activate(store, policy, snapshot, active_seq, at=at)
-    )
 
 
 async def activate(

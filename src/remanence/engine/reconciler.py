@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from remanence import telemetry
 from remanence.clock import Clock
-from remanence.engine.activation import activate, activate_if_due
+from remanence.engine.activation import activate
 from remanence.engine.backoff import Backoff, maker_name
 from remanence.engine.leases import Leases
 from remanence.engine.retention import Pruner
@@ -28,6 +28,7 @@ from remanence.errors import StoreError
 from remanence.facts.extraction import Extraction
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
+    activation,
     facts_end,
     facts_time,
     halve,
@@ -110,7 +111,10 @@ class Reconciler:
         if snapshot is None:
             return IDLE
         now = self.clock.now()
-        if await activate_if_due(self.store, self.policy, snapshot, now=now, at=now):
+        active_seq = activation(self.policy, snapshot, now=now)
+        if active_seq is not None and await activate(
+            self.store, self.policy, snapshot, active_seq, at=now
+        ):
             return PROGRESS
         in_time = everything or eager or not is_turn_open(snapshot.tail)
         look = _Look(snapshot, now, everything, in_time)

@@ -50,8 +50,8 @@ _PARSE_PART: Final[Mapping[str, Callable[[dict[str, Any]], Part]]] = MappingProx
 )
 
 
-def check_message(message: Message, *, max_bytes: int) -> None:
-    """Check that *message* may be appended to a tape.
+def check_message(message: Message, *, max_bytes: int) -> int:
+    """Check that *message* may be appended to a tape, and return its size in bytes.
 
     Raises:
         InvalidMessage: the role is unknown, the content is empty or exceeds *max_bytes* bytes, a
@@ -80,6 +80,7 @@ def check_message(message: Message, *, max_bytes: int) -> None:
         )
     for part in message.content:
         _check_content(part)
+    return size
 
 
 def _check_fields(message: Message) -> None:
@@ -177,18 +178,18 @@ def _check_roles(message: Message) -> None:
             f"the {message.role} message is empty: append a message with text, a tool call, "
             "a tool result, an image or a file"
         )
-    if message.tool_calls and message.role != "assistant":
-        raise InvalidMessage(
-            f"tool call {quote(message.tool_calls[0].id)} is in a {message.role} message: "
-            "only the assistant calls tools"
-        )
     ids = [call.id for call in message.tool_calls]
+    if ids and message.role != "assistant":
+        raise InvalidMessage(
+            f"tool call {quote(ids[0])} is in a {message.role} message: only the assistant calls "
+            "tools"
+        )
     if len(set(ids)) < len(ids):
         raise InvalidMessage(
             f"the message calls tools under the ids {quote(ids)}, one of them twice: give each "
             "call an id of its own"
         )
-    if message.tool_results and message.role not in ("tool", "user"):
+    if message.role not in ("tool", "user") and message.tool_results:
         raise InvalidMessage(
             f"the result of tool call {quote(message.tool_results[0].call_id)} is in a "
             f"{message.role} message: use Message.tool(...)"
