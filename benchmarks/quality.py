@@ -12,7 +12,6 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -220,10 +219,7 @@ def _source(folder: Path, scorer: Path, only: str) -> Source:
 def _talk(questions: Path) -> Talk:
     lines = questions.with_name(questions.name.replace(".qa.json", ".jsonl")).read_text("utf-8")
     rows = [json.loads(line) for line in lines.splitlines()]
-    return tuple(
-        Message.from_openai(row).replace(created_at=datetime.fromisoformat(row["created_at"]))
-        for row in rows
-    )
+    return tuple(Message.from_openai(row) for row in rows)
 
 
 def _loaded(path: Path) -> ModuleType:

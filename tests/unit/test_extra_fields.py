@@ -1,10 +1,12 @@
 """Fields that remanence has no name for go back to the provider that wrote them."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from remanence import Message
+from remanence.errors import InvalidMessage
 from remanence.wire import anthropic, openai
 
 ANTHROPIC: dict[str, dict[str, Any]] = {
@@ -106,8 +108,31 @@ def test_null_fields_are_as_good_as_absent_ones() -> None:
     assert Message.from_openai({**answer, **nulls}) == Message.assistant("Hi.")
 
 
-@pytest.mark.parametrize("field", ["id", "created_at", "timestamp"])
-def test_the_fields_of_a_transcripts_record_are_sent_to_no_provider(field: str) -> None:
-    message = Message.from_openai({"role": "assistant", "content": "Yes.", field: "2026-03-01"})
+RECORD = {"id": "m1", "created_at": "2026-03-01T09:30:00+01:00"}
 
-    assert message == Message.assistant("Yes.")
+
+def test_the_fields_of_a_transcripts_record_are_sent_to_no_provider() -> None:
+    data = {"role": "assistant", "content": "Yes."}
+    message = Message.from_openai({**data, **RECORD, "timestamp": "2026-03-01"})
+
+    assert openai.render(message.role, message.content) == [data]
+
+
+@pytest.mark.parametrize(
+    "time", [RECORD["created_at"], datetime.fromisoformat(RECORD["created_at"])]
+)
+def test_a_message_keeps_the_id_and_the_time_of_its_dict(time: object) -> None:
+    message = Message.from_openai(
+        {"role": "user", "content": "Hi.", "id": "m1", "created_at": time}
+    )
+
+    at = datetime.fromisoformat(RECORD["created_at"])
+    assert message == Message.user("Hi.", id="m1", created_at=at)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("id", 17), ("created_at", "yesterday"), ("created_at", "2026-03-01")]
+)
+def test_an_id_or_a_time_that_cannot_be_kept_is_refused(field: str, value: object) -> None:
+    with pytest.raises(InvalidMessage, match=rf"{field} {value!r} of a message is not a "):
+        Message.from_openai({"role": "user", "content": "Hi.", field: value})

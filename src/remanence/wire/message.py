@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, TypeAlias
 from remanence.wire import anthropic, gemini, openai, responses
 from remanence.wire.json_value import ClientObject
 from remanence.wire.parts import Part, Role, TextPart, ToolCallPart, ToolResultPart, label
+from remanence.wire.record import split_record
 
 MessageKind: TypeAlias = Literal["message", "control", "memory", "forgotten"]
 """`control` is text of the host (reminders, instructions), `memory` is text that a memory added
@@ -91,12 +92,16 @@ class Message:
     def from_openai(cls, data: Mapping[str, Any] | ClientObject) -> Self:
         """Read a message of OpenAI's Chat Completions.
 
-        *data* is a dict, the SDK's object such as `completion.choices[0].message`, or its dump.
+        *data* is a dict, the SDK's object such as `completion.choices[0].message`, or its dump. A
+        dict may have an `id` and a `created_at` too, ISO 8601 with an offset or a datetime.
 
         Raises:
             InvalidMessage: the text names what is wrong.
         """
-        return cls(**openai.parse(data)._asdict())
+        if not isinstance(data, Mapping):
+            return cls(**openai.parse(data)._asdict())
+        id_, created_at, fields = split_record(data)
+        return cls(**openai.parse(fields)._asdict(), id=id_, created_at=created_at)
 
     @classmethod
     def from_anthropic(cls, data: Mapping[str, Any] | ClientObject) -> Self:

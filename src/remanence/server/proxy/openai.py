@@ -44,7 +44,8 @@ class OpenAIChat(OpenAIAPI):
     text_type = "text"
 
     def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
-        return read_each(objects, Message.from_openai)
+        # Without an id and a time of the client's: a history is known by its content alone.
+        return read_each(objects, lambda each: Message(**openai.parse(each)._asdict()))
 
     def render(self, message: Message) -> list[JsonObject]:
         return openai.render(message.role, message.content, message.name)
