@@ -16,6 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 from tests.builders import chat_answer
+from tests.wire.servers import ModelServer
 
 from remanence import Memory, Policy
 from remanence.chat import ChatAnswer, ChatRequest
@@ -144,6 +145,12 @@ async def served(app: ASGIApp) -> AsyncIterator[Client]:
 @pytest.fixture
 def speaker() -> Speaker:
     return Speaker()
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[ModelServer]:
+    async with ModelServer().running() as server:
+        yield server
 
 
 @pytest.fixture

@@ -21,12 +21,6 @@ SECRET = "The safe is behind the blue painting."
 
 
 @pytest.fixture
-async def upstream() -> AsyncIterator[ModelServer]:
-    async with ModelServer().running() as server:
-        yield server
-
-
-@pytest.fixture
 async def memory() -> AsyncIterator[Memory]:
     clock = FixedClock()
     async with Memory.open("sqlite:///:memory:", policy=POLICY, clock=clock) as memory:

@@ -15,7 +15,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
-from tests.server.conftest import POLICY, Client, served
+from tests.server.conftest import Client, served
 from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail, Held, ModelServer, Raw, Trouble
 
@@ -23,23 +23,10 @@ from remanence import Memory
 from remanence.errors import InvalidArgument
 from remanence.server.app import create_app
 from remanence.server.proxy.naming import name_of
-from remanence.testing import FixedClock
 
 NAMED = {"x-remanence-conversation": "trip"}
 TOOLS: list[Any] = [{"name": "find", "input_schema": {"type": "object"}}]
 LONG = "The boat to the island leaves from pier {0} and takes {0} minutes in good weather. "
-
-
-@pytest.fixture
-async def upstream() -> AsyncIterator[ModelServer]:
-    async with ModelServer().running() as server:
-        yield server
-
-
-@pytest.fixture
-async def memory() -> AsyncIterator[Memory]:
-    async with Memory.open("sqlite:///:memory:", policy=POLICY, clock=FixedClock()) as memory:
-        yield memory
 
 
 @pytest.fixture

@@ -7,13 +7,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.server.conftest import POLICY, Client, served
+from tests.server.conftest import Client, served
 from tests.wire.dialects import Anthropic, Dialect, OpenAI, OpenAIResponses, Reply
 from tests.wire.servers import ModelServer, Raw
 
 from remanence import Memory
 from remanence.server.app import create_app
-from remanence.testing import FixedClock
 
 APIS: dict[str, tuple[Dialect, str]] = {
     "openai/v1/chat/completions": (OpenAI(), "messages"),
@@ -23,18 +22,6 @@ APIS: dict[str, tuple[Dialect, str]] = {
 BROKEN = 5
 CHAT = "openai/v1/chat/completions"
 JUNK: tuple[Any, ...] = (None, True, -1, "", "\0", [], {}, [[]], {"index": "x"}, 1e308)
-
-
-@pytest.fixture
-async def upstream() -> AsyncIterator[ModelServer]:
-    async with ModelServer().running() as server:
-        yield server
-
-
-@pytest.fixture
-async def memory() -> AsyncIterator[Memory]:
-    async with Memory.open("sqlite:///:memory:", policy=POLICY, clock=FixedClock()) as memory:
-        yield memory
 
 
 @pytest.fixture
