@@ -1,4 +1,4 @@
-"""The ways into a service that README.md shows: through the proxy, and over HTTP."""
+"""The ways into a service that README.md and docs/ show: through the proxy, and over HTTP."""
 
 import asyncio
 import json
@@ -14,9 +14,9 @@ from remanence import Memory
 from remanence.server.app import create_app
 
 
-def function(name: str) -> Any:
-    """A function of the README, by its name."""
-    blocks = (Path(__file__).parents[2] / "README.md").read_text().split("```python\n")[1:]
+def function(name: str, page: str = "README.md") -> Any:
+    """A function of a page, by its name."""
+    blocks = (Path(__file__).parents[2] / page).read_text().split("```python\n")[1:]
     (block,) = [
         code for code in (block.split("```")[0] for block in blocks) if f"def {name}(" in code
     ]
@@ -26,18 +26,35 @@ def function(name: str) -> Any:
 
 
 async def test_a_client_of_openai_talks_through_the_proxy(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
+    memory: Memory, upstream: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-    async with ModelServer().running() as provider:
-        provider.script(Reply("Gate B42."), Reply("At noon."))
-        async with served(create_app(memory, openai_url=provider.url)) as proxy:
-            url = f"{proxy.http.base_url}/openai/v1"
-            history = await function("talk")("Which gate?", "And when?", base_url=url)
+    upstream.script(Reply("Gate B42."), Reply("At noon."))
+    async with served(create_app(memory, openai_url=upstream.url)) as proxy:
+        url = f"{proxy.http.base_url}/openai/v1"
+        history = await function("talk")("Which gate?", "And when?", base_url=url)
 
     (state,) = await memory.conversations()
     assert [message["content"] for message in history[1::2]] == ["Gate B42.", "At noon."]
     assert (state.ref.id, state.last_seq) == ("trip-3", len(history))
+
+
+async def test_a_question_in_a_later_conversation_is_answered_from_memory(
+    memory: Memory, upstream: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    ask = function("ask", "docs/howto/proxy.md")
+    upstream.script(Reply("Noted."), Reply("From Lisbon."))
+    async with served(create_app(memory, openai_url=upstream.url)) as proxy:
+        url = f"{proxy.http.base_url}/openai/v1"
+        await ask("I live in Lisbon.", conversation="monday", base_url=url)
+        (monday,) = await memory.conversations()
+        await memory.conversation(monday.ref.id, tenant=monday.ref.tenant, user="ana").end()
+        said = await ask("Which airport?", conversation="friday", base_url=url)
+
+    *told, question = upstream.received[1].body["messages"]
+    assert "Lisbon" in str(told)
+    assert (question["content"], said) == ("Which airport?", "From Lisbon.")
 
 
 async def test_a_program_keeps_a_message_over_http(memory: Memory) -> None:
