@@ -31,6 +31,7 @@ KEEP_ALIVE_SECONDS: Final = 10.0
 """Proxies close a connection that is silent for longer, often after 30 or 60 seconds."""
 
 HEADER: Final = "x-conversation-id"
+_ENDING: Final = "the server is ending: the message is kept, send it again to have it answered"
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 STREAM_HEADERS: Final = {
     "cache-control": "no-cache",
@@ -96,8 +97,8 @@ class TurnResponse(Response):
         async with asyncio.TaskGroup() as group:
             turn = group.create_task(_run(self._events, pieces), name="remanence-turn")
             watches = (
-                group.create_task(_end_at(_disconnection(receive), turn, pieces)),
-                group.create_task(_end_at(_shutdown(self._ending), turn, pieces)),
+                group.create_task(_end_at(wait_for_disconnect(receive), _Left(), turn, pieces)),
+                group.create_task(_end_at(self._ending.wait(), Closed(_ENDING), turn, pieces)),
             )
             try:
                 await self._send(pieces, scope, receive, send_named)
@@ -174,21 +175,11 @@ async def _run(events: AsyncGenerator[TurnEvent, None], pieces: asyncio.Queue[Pi
         pieces.put_nowait(error)
 
 
-async def _disconnection(receive: Receive) -> _Left:
-    await wait_for_disconnect(receive)
-    return _Left()
-
-
-async def _shutdown(ending: asyncio.Event) -> Closed:
-    await ending.wait()
-    return Closed("the server is ending: the message is kept, send it again to have it answered")
-
-
 async def _end_at(
-    end: Awaitable[Piece], turn: asyncio.Task[None], pieces: asyncio.Queue[Piece]
+    end: Awaitable[object], last: Piece, turn: asyncio.Task[None], pieces: asyncio.Queue[Piece]
 ) -> None:
-    """End the turn with the piece that *end* returns."""
-    last = await end
+    """End the turn with the piece *last* when *end* returns."""
+    await end
     turn.cancel()
     pieces.put_nowait(last)
 
