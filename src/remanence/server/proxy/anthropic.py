@@ -7,48 +7,13 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, read_each, with_part
+from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, read_each
 from remanence.types import Message
 from remanence.wire import anthropic
 from remanence.wire.json_value import JsonObject
 
 _MAX_BREAKPOINTS: Final = 4
 _TEXTS: Final = {"text_delta": "text", "input_json_delta": "partial_json"}
-
-
-class AnthropicMessages(ProxiedAPI):
-    """`POST /v1/messages`."""
-
-    provider = "anthropic"
-
-    def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
-        return (), list_of_objects(body.get("messages"))
-
-    def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
-        return read_each(objects, Message.from_anthropic)
-
-    def render(self, message: Message) -> list[JsonObject]:
-        return anthropic.render(message.role, message.content, message.name)
-
-    def with_text(self, message: JsonObject, text: str) -> JsonObject:
-        return with_part(message, text, "text")
-
-    def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
-        if not notes:
-            return {**body, "messages": list(tail)}
-        block: JsonObject = {"type": "text", "text": notes}
-        if _breakpoints([body.get("system"), body.get("tools"), *tail]) < _MAX_BREAKPOINTS:
-            block["cache_control"] = {"type": "ephemeral"}
-        return {**body, "messages": [{"role": "user", "content": [block]}, *tail]}
-
-    def answer(self) -> "AnthropicAnswer":
-        return AnthropicAnswer()
-
-
-def _breakpoints(value: object) -> int:
-    if isinstance(value, dict):
-        return ("cache_control" in value) + sum(map(_breakpoints, value.values()))
-    return sum(map(_breakpoints, value)) if isinstance(value, list) else 0
 
 
 class AnthropicAnswer:
@@ -81,3 +46,34 @@ class AnthropicAnswer:
         if block.get("type") == "text":
             return {**block, "text": text}
         return {**block, "input": json.loads(text or "{}")} if "input" in block else block
+
+
+class AnthropicMessages(ProxiedAPI):
+    """`POST /v1/messages`."""
+
+    provider = "anthropic"
+    text_type = "text"
+    answer = AnthropicAnswer
+
+    def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
+        return (), list_of_objects(body.get("messages"))
+
+    def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
+        return read_each(objects, Message.from_anthropic)
+
+    def render(self, message: Message) -> list[JsonObject]:
+        return anthropic.render(message.role, message.content, message.name)
+
+    def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
+        if not notes:
+            return {**body, "messages": list(tail)}
+        block: JsonObject = {"type": "text", "text": notes}
+        if _breakpoints([body.get("system"), body.get("tools"), *tail]) < _MAX_BREAKPOINTS:
+            block["cache_control"] = {"type": "ephemeral"}
+        return {**body, "messages": [{"role": "user", "content": [block]}, *tail]}
+
+
+def _breakpoints(value: object) -> int:
+    if isinstance(value, dict):
+        return ("cache_control" in value) + sum(map(_breakpoints, value.values()))
+    return sum(map(_breakpoints, value)) if isinstance(value, list) else 0

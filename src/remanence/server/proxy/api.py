@@ -33,6 +33,8 @@ class ProxiedAPI(Protocol):
     """Reads and rewrites the conversation in a request; all else stays as it is."""
 
     provider: ClassVar[str]
+    text_type: ClassVar[str]
+    answer: ClassVar[type[Answer]]
 
     def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
         """Return the prompts before the conversation, and the conversation.
@@ -51,13 +53,8 @@ class ProxiedAPI(Protocol):
     def render(self, message: Message) -> list[JsonObject]:
         """Write a message that the client no longer has, or a part of one."""
 
-    def with_text(self, message: JsonObject, text: str) -> JsonObject:
-        """Return a message of the user with one more text at its end."""
-
     def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
         """Return the request with its conversation as notes, if any, and the end of it."""
-
-    def answer(self) -> Answer: ...
 
 
 def list_of_objects(value: object) -> list[JsonObject]:
@@ -83,8 +80,8 @@ def read_each(objects: Sequence[JsonObject], read: Callable[[JsonObject], Messag
     return units
 
 
-def with_part(message: JsonObject, text: str, kind: str) -> JsonObject:
-    """Return the message with one more part of type *kind* at its end."""
+def with_text(message: JsonObject, text: str, kind: str) -> JsonObject:
+    """Return a message of the user with one more text, a part of type *kind*, at its end."""
     content = message.get("content")
     parts = [{"type": kind, "text": content}] if isinstance(content, str) else list(content or ())
     return {**message, "content": [*parts, {"type": kind, "text": text}]}

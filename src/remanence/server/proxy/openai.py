@@ -6,7 +6,7 @@ Events: https://platform.openai.com/docs/api-reference/chat-streaming
 from collections.abc import Sequence
 from typing import ClassVar
 
-from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, read_each, with_part
+from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, read_each
 from remanence.types import Message
 from remanence.wire import openai
 from remanence.wire.json_value import JsonObject
@@ -19,7 +19,6 @@ class OpenAIAPI(ProxiedAPI):
 
     provider = "openai"
     field: ClassVar[str]
-    text_type: ClassVar[str]
 
     def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
         messages = list_of_objects(body.get(self.field))
@@ -27,31 +26,11 @@ class OpenAIAPI(ProxiedAPI):
         first = roles.index(False) if False in roles else len(messages)
         return messages[:first], messages[first:]
 
-    def with_text(self, message: JsonObject, text: str) -> JsonObject:
-        return with_part(message, text, self.text_type)
-
     def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
         prompts, _ = self.split(body)
         role = prompts[-1]["role"] if prompts else "system"
         told = [{"role": role, "content": notes}] if notes else []
         return {**body, self.field: [*prompts, *told, *tail]}
-
-
-class OpenAIChat(OpenAIAPI):
-    """`POST /v1/chat/completions`."""
-
-    field = "messages"
-    text_type = "text"
-
-    def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
-        # Without an id and a time of the client's: a history is known by its content alone.
-        return read_each(objects, lambda each: Message(**openai.parse(each)._asdict()))
-
-    def render(self, message: Message) -> list[JsonObject]:
-        return openai.render(message.role, message.content, message.name)
-
-    def answer(self) -> "OpenAIAnswer":
-        return OpenAIAnswer()
 
 
 class OpenAIAnswer:
@@ -90,3 +69,18 @@ class OpenAIAnswer:
         message: JsonObject = {"role": "assistant", "content": "".join(self._text)}
         calls = [self._calls[index] for index in sorted(self._calls)]
         return {**message, "tool_calls": calls} if calls else message
+
+
+class OpenAIChat(OpenAIAPI):
+    """`POST /v1/chat/completions`."""
+
+    field = "messages"
+    text_type = "text"
+    answer = OpenAIAnswer
+
+    def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
+        # Without an id and a time of the client's: a history is known by its content alone.
+        return read_each(objects, lambda each: Message(**openai.parse(each)._asdict()))
+
+    def render(self, message: Message) -> list[JsonObject]:
+        return openai.render(message.role, message.content, message.name)

@@ -11,7 +11,7 @@ from typing import Final
 from remanence.context.context import Context
 from remanence.errors import InvalidMessage, RemanenceError
 from remanence.memory import Memory
-from remanence.server.proxy.api import ProxiedAPI, Unit
+from remanence.server.proxy.api import ProxiedAPI, Unit, with_text
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory, chain
 from remanence.server.proxy.naming import MEMORY, Name, compacts, name_of, name_of_first
 from remanence.types import ConversationRef, Message
@@ -157,7 +157,7 @@ class Requests:
             shown = api.render(message) if index < 0 or is_cut else [*units[index].objects]
             if volatile and index == newest:
                 at = max(i for i, one in enumerate(shown) if one.get("role") == "user")
-                shown[at] = api.with_text(shown[at], volatile)
+                shown[at] = with_text(shown[at], volatile, api.text_type)
             tail += shown
         return api.rewrite(body, notes, tail)
 

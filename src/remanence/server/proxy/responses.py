@@ -13,11 +13,31 @@ from remanence.wire import responses
 from remanence.wire.json_value import JsonObject
 
 
+class ResponsesAnswer:
+    """The items of a response."""
+
+    def __init__(self) -> None:
+        self._items: list[JsonObject] = []
+        self.objects: list[JsonObject] = []
+
+    def take(self, response: JsonObject) -> None:
+        if response.get("status") == "completed":
+            self.objects = list_of_objects(response.get("output"))
+
+    def feed(self, event: JsonObject) -> None:
+        match event:
+            case {"type": "response.output_item.done", "item": dict(item)}:
+                self._items.append(item)
+            case {"type": "response.completed"}:
+                self.objects = self._items
+
+
 class OpenAIResponses(OpenAIAPI):
     """`POST /v1/responses`."""
 
     field = "input"
     text_type = "input_text"
+    answer = ResponsesAnswer
 
     def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
         if body.get("previous_response_id") or body.get("conversation"):
@@ -43,25 +63,3 @@ class OpenAIResponses(OpenAIAPI):
 
     def render(self, message: Message) -> list[JsonObject]:
         return responses.render(message.role, message.content, message.name)
-
-    def answer(self) -> "ResponsesAnswer":
-        return ResponsesAnswer()
-
-
-class ResponsesAnswer:
-    """The items of a response."""
-
-    def __init__(self) -> None:
-        self._items: list[JsonObject] = []
-        self.objects: list[JsonObject] = []
-
-    def take(self, response: JsonObject) -> None:
-        if response.get("status") == "completed":
-            self.objects = list_of_objects(response.get("output"))
-
-    def feed(self, event: JsonObject) -> None:
-        match event:
-            case {"type": "response.output_item.done", "item": dict(item)}:
-                self._items.append(item)
-            case {"type": "response.completed"}:
-                self.objects = self._items
