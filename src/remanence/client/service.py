@@ -7,19 +7,22 @@ from typing import Final, Self
 from urllib.parse import quote
 
 from httpx2 import EventSource
-from pydantic import TypeAdapter
 
 from remanence.client.bodies import make_body
 from remanence.client.conversation import AsyncConversation
 from remanence.client.transport import Transport, is_temporary
 from remanence.errors import ConversationNotFound, RemanenceError
-from remanence.http.documents import ConversationsDocument, FactDocument, FactsDocument, NewFact
+from remanence.http.documents import (
+    EVENT,
+    ConversationsDocument,
+    FactDocument,
+    FactsDocument,
+    NewFact,
+)
 from remanence.types import Event, EventType, FactType, Hit, HitKind, Receipt
 
 TIMEOUT_SECONDS: Final = 120.0
 RECONNECT_SECONDS: Final = 1.0
-
-_EVENT: Final = TypeAdapter(Event)
 
 
 class AsyncFacts:
@@ -192,7 +195,7 @@ class AsyncClient:
                     async for event in EventSource(response):
                         is_connected, after = True, int(event.id)
                         if event.data:
-                            yield _EVENT.validate_json(event.data)
+                            yield EVENT.validate_json(event.data)
             except RemanenceError as error:
                 if not (is_connected and is_temporary(error)):
                     raise

@@ -13,14 +13,18 @@ from pydantic import (
     ConfigDict,
     Field,
     StrictBool,
+    TypeAdapter,
 )
 
 from remanence.context.context import ContextStats, Omitted
-from remanence.types import FactType, MessageKind, Role
+from remanence.types import Event, FactType, MessageKind, Role
 from remanence.wire.json_value import JsonObject
 
 MessageFormat = Literal["openai", "anthropic"]
 RequestFormat = Literal["anthropic", "openai", "openai_responses", "gemini", "text"]
+
+EVENT: Final = TypeAdapter(Event)
+"""The JSON of an event, the same in a stream and in a webhook."""
 
 MAX_MESSAGES: Final = 1_000
 """The most messages of a request: all are on the tape, or none."""

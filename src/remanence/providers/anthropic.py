@@ -15,13 +15,13 @@ from remanence.providers.options import ModelOptions
 from remanence.providers.requests import (
     Ending,
     Form,
-    JsonObject,
     ProviderRequest,
     ProviderResponse,
     Tokens,
 )
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.wire.anthropic import parse
+from remanence.wire.json_value import JsonObject
 
 OUTPUT_TOKENS: Final = 8_192
 KEY_VARIABLES: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")

@@ -17,13 +17,13 @@ from remanence.providers.options import ModelOptions
 from remanence.providers.requests import (
     Ending,
     Form,
-    JsonObject,
     ProviderRequest,
     ProviderResponse,
     Tokens,
 )
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.types import Part, TextPart, ToolCallPart
+from remanence.wire.json_value import JsonObject
 
 OLLAMA_URL: Final = "http://localhost:11434/v1"
 NO_KEY: Final = "no-key-needed"

@@ -5,9 +5,10 @@ from typing import Final, assert_never
 
 from remanence.catalog import look_up
 from remanence.protocols import LivePrompt, ModelRequest
-from remanence.providers.requests import Form, JsonObject
+from remanence.providers.requests import Form
 from remanence.providers.spec import ModelSpec
 from remanence.types import ConversationRef
+from remanence.wire.json_value import JsonObject
 from remanence.wire.turns import OPENAI_BREAKPOINT
 
 CACHE_CONTROL: Final[JsonObject] = {"type": "ephemeral"}

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
 from remanence.types import ConversationRef, Part, Purpose, Tool, Usage
+from remanence.wire.json_value import JsonObject
 
-JsonObject: TypeAlias = dict[str, Any]  # the provider defines its shape
 Form: TypeAlias = Literal["anthropic", "openai", "text"]
 Ending: TypeAlias = Literal["complete", "cut_off", "refused", "broken_off", "unreadable"]
 

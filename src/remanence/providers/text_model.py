@@ -15,10 +15,11 @@ from remanence.providers.layer import Layer, Pieces
 from remanence.providers.meter import UnusableAnswer
 from remanence.providers.prompts import cache_key, render_question, takes_breakpoints
 from remanence.providers.provider_model import ProviderModel
-from remanence.providers.requests import Form, JsonObject, ProviderAnswer, ProviderRequest
+from remanence.providers.requests import Form, ProviderAnswer, ProviderRequest
 from remanence.providers.spec import ModelSpec, can_continue
 from remanence.tokens import text_tokens
 from remanence.types import TextPart, Usage
+from remanence.wire.json_value import JsonObject
 
 Profile = Mapping[str, Any]  # pydantic-ai's typed dicts, one for each provider
 

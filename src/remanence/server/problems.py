@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,8 +13,7 @@ from starlette.routing import Match
 
 from remanence.errors import ModelError, RemanenceError
 from remanence.http.problems import KINDS, MODEL_FAILED, URN
-
-JsonObject = dict[str, Any]  # a problem may have extension members
+from remanence.wire.json_value import JsonObject
 
 MEDIA_TYPE: Final = "application/problem+json"
 METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")

@@ -16,6 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from remanence.chat import ChatEvent, Done, Reply, TextDelta, ToolCalled, ToolReturned
 from remanence.errors import Closed
 from remanence.http.documents import (
+    EVENT,
     ReplyDocument,
     TextDocument,
     ToolCallDocument,
@@ -23,7 +24,6 @@ from remanence.http.documents import (
     UsageDocument,
 )
 from remanence.server.disconnect import wait_for_disconnect
-from remanence.server.event_json import encode_event
 from remanence.server.problems import document, response_to
 from remanence.types import Event
 
@@ -147,7 +147,7 @@ class TurnResponse(Response):
                 result = ToolResultDocument(id=id_, text=text, is_error=is_error)
                 return _event("tool_result", result.model_dump())
             case Event():
-                return format_sse_event(event="memory", data_str=encode_event(piece).decode())
+                return format_sse_event(event="memory", data_str=EVENT.dump_json(piece).decode())
             case Done():
                 return _event("done", self._done_event(piece.reply))
             case Exception():

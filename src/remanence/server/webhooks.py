@@ -17,8 +17,8 @@ import httpx2
 from remanence.arguments import require_http_url
 from remanence.background import Background
 from remanence.errors import InvalidArgument
+from remanence.http.documents import EVENT
 from remanence.memory import Memory
-from remanence.server.event_json import encode_event
 from remanence.types import Event
 
 _PREFIX: Final = "whsec_"
@@ -64,7 +64,7 @@ class Webhook:
             ConnectionError: the receiver answered with another status than 2xx.
             httpx2.HTTPError, TimeoutError: it did not answer.
         """
-        body = encode_event(event)
+        body = EVENT.dump_json(event)
         headers = self.headers(event, body, at=at)
         async with asyncio.timeout(TIMEOUT_SECONDS):
             response = await client.post(self._url, content=body, headers=headers)

@@ -12,7 +12,7 @@ from fastapi.sse import format_sse_event
 
 from remanence.errors import RemanenceError
 from remanence.events import POLL_SECONDS
-from remanence.server.event_json import encode_event
+from remanence.http.documents import EVENT
 from remanence.server.routes import OpenMemory, Tenant, is_still_allowed
 from remanence.server.turn_response import KEEP_ALIVE, STREAM_HEADERS, stream_of
 from remanence.types import EVENT_TYPES, EventPage, EventType
@@ -80,7 +80,7 @@ async def _stream(
     while not ending.is_set():
         for event in page.events:
             yield format_sse_event(
-                id=str(event.id), event=event.type, data_str=encode_event(event).decode()
+                id=str(event.id), event=event.type, data_str=EVENT.dump_json(event).decode()
             )
         if not page.events:
             with suppress(TimeoutError):

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
-from remanence.server.problems import MEDIA_TYPE, declare
+from remanence.server.problems import MEDIA_TYPE, METHODS, declare
 from remanence.server.proxy.anthropic import AnthropicMessages
 from remanence.server.proxy.forwarding import Forwarder
 from remanence.server.proxy.naming import CONVERSATION, MEMORY, USER
@@ -15,7 +15,6 @@ from remanence.server.proxy.responses import OpenAIResponses
 
 router = APIRouter(tags=["proxy"])
 
-_METHODS: Final = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]
 _CHAT: Final = OpenAIChat()
 _RESPONSES: Final = OpenAIResponses()
 _ANTHROPIC: Final = AnthropicMessages()
@@ -81,14 +80,14 @@ async def messages(request: Request) -> Response:
     return await forwarder.forward(request, "v1/messages", _ANTHROPIC)
 
 
-@router.api_route("/openai/v1/{path:path}", methods=_METHODS, include_in_schema=False)
+@router.api_route("/openai/v1/{path:path}", methods=[*METHODS], include_in_schema=False)
 async def openai(request: Request, path: str) -> Response:
     """Send any other request on as it is, such as `models`."""
     forwarder: Forwarder = request.app.state.openai
     return await forwarder.forward(request, _sent_path(request, "/openai/", path))
 
 
-@router.api_route("/anthropic/v1/{path:path}", methods=_METHODS, include_in_schema=False)
+@router.api_route("/anthropic/v1/{path:path}", methods=[*METHODS], include_in_schema=False)
 async def anthropic(request: Request, path: str) -> Response:
     """Send any other request on as it is, such as `messages/count_tokens`."""
     forwarder: Forwarder = request.app.state.anthropic
