@@ -1,12 +1,13 @@
 """Processes that work on a database, and may be killed or stopped at any time.
 
 `python chaos_worker.py URL FILE` warms up, forks a process for each line of its standard input, and
-answers with its id. A line has the seconds by which the process's clock is ahead. Each call of a model
-and each answer is a byte in FILE.
+answers with its id. A line has the seconds by which the process's clock is ahead. Calls of models, and
+what comes of them, are lines of FILE: the event, the process and the conversation.
 """
 
 import asyncio
 import importlib
+import logging
 import os
 import random
 import signal
@@ -20,7 +21,6 @@ from remanence.protocols import ObserveRequest, ReflectRequest
 from remanence.testing import ScriptedObserver, ScriptedReflector
 from remanence.types import Draft
 
-CALL, ANSWER = b"c", b"a"
 LEASE_SECONDS = 1.0
 
 POLICY = Policy(
@@ -45,42 +45,62 @@ class ShiftedClock(SystemClock):
         return super().machine_time() + self._shift
 
 
-class TiredObserver(ScriptedObserver):
-    """Takes its time, fails now and then, and counts its calls in a file."""
+class Events(logging.Handler):
+    """Writes events to a file; those of discarded results are taken from the log."""
 
     def __init__(self, file: int) -> None:
         super().__init__()
         self._file = file
 
+    def write(self, event: str, conversation: str) -> None:
+        os.write(self._file, f"{event} {os.getpid()} {conversation}\n".encode())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "was discarded" in record.msg and isinstance(record.args, tuple):
+            self.write("discard", str(record.args[1]))
+
+
+class TiredObserver(ScriptedObserver):
+    """Takes its time, and fails now and then."""
+
+    def __init__(self, events: Events) -> None:
+        super().__init__()
+        self._events = events
+
     async def observe(self, request: ObserveRequest) -> Draft:
-        os.write(self._file, CALL)
+        self._events.write("call", request.conversation.id)
         await asyncio.sleep(0.1 * random.random())
         if random.random() < 0.1:
+            self._events.write("failure", request.conversation.id)
             raise ModelError("overloaded", "busy")
         draft = await super().observe(request)
-        os.write(self._file, ANSWER)
+        self._events.write("answer", request.conversation.id)
         return draft
 
 
 class CountedReflector(ScriptedReflector):
-    def __init__(self, file: int) -> None:
+    def __init__(self, events: Events) -> None:
         super().__init__()
-        self._file = file
+        self._events = events
 
     async def reflect(self, request: ReflectRequest) -> Draft:
-        os.write(self._file, CALL)
+        self._events.write("call", request.conversation.id)
         draft = await super().reflect(request)
-        os.write(self._file, ANSWER)
+        self._events.write("answer", request.conversation.id)
         return draft
 
 
 async def work(url: str, file: int, ahead_seconds: float) -> None:
     shared = url.startswith("postgresql:")
+    events = Events(file)
+    log = logging.getLogger("remanence")
+    log.setLevel(logging.INFO)
+    log.addHandler(events)
     async with Memory.open(
         url,
         policy=POLICY,
-        observer=TiredObserver(file),
-        reflector=CountedReflector(file),
+        observer=TiredObserver(events),
+        reflector=CountedReflector(events),
         clock=ShiftedClock(ahead_seconds),
         settings=Settings(
             engine="procrastinate" if shared else "local", workers=3, lease_seconds=LEASE_SECONDS

@@ -16,7 +16,8 @@ from typing import TypeVar
 
 import psycopg
 import pytest
-from tests.crash.chaos_worker import ANSWER, CALL, POLICY
+from tests.crash.chaos_calls import outcomes
+from tests.crash.chaos_worker import POLICY
 from tests.postgres import crash, empty, new_database, restart, running_server
 
 from remanence import Memory, Message, Settings
@@ -44,8 +45,11 @@ SEEDS_FOR_A_SHARE = 20
 class Workers:
     """Working processes, some of which are stopped for a while; all are killed at the end."""
 
-    def __init__(self, server: Popen[str], chance: random.Random, ahead: tuple[int, ...]) -> None:
+    def __init__(
+        self, server: Popen[str], events: Path, chance: random.Random, ahead: tuple[int, ...]
+    ) -> None:
         self._server = server
+        self._events = events
         self._chance = chance
         self._ahead = ahead
         self._alive: list[int] = []
@@ -67,8 +71,7 @@ class Workers:
             self.go_on()
         else:
             process = self._alive.pop(self._chance.randrange(len(self._alive)))
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, act)
+            self._signal(act, [process])
             if act == signal.SIGSTOP:
                 self._stopped.append(process)
         if self._chance.random() < 0.7 or not self._alive:
@@ -90,6 +93,8 @@ class Workers:
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, number)
+                with self._events.open("a") as events:
+                    events.write(f"{number.name} {process}\n")
 
 
 def _exists(process: int) -> bool:
@@ -101,12 +106,12 @@ def _exists(process: int) -> bool:
 
 
 @contextmanager
-def worker_server(database: str, calls: Path) -> Iterator[Popen[str]]:
+def worker_server(database: str, events: Path) -> Iterator[Popen[str]]:
     """Yield the process that forks workers; they end with it."""
-    command = (sys.executable, CHILD, database, calls)
+    command = (sys.executable, CHILD, database, events)
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with (
-        calls.with_name("workers.log").open("w") as log,
+        events.with_name("workers.log").open("w") as log,
         Popen(
             command,
             env=variables,
@@ -222,11 +227,11 @@ async def run_seed(
     seed: int,
     workers: Workers,
     disturb: Callable[[], Awaitable[None]],
-    calls: Path,
+    events: Path,
 ) -> Counter[str]:
     """Return the numbers of one seed, after all checks."""
     observer = ScriptedObserver()
-    await asyncio.to_thread(calls.write_bytes, b"")
+    await asyncio.to_thread(events.write_text, "")
     async with Memory.open(
         database, policy=POLICY, observer=observer, settings=Settings(workers=0)
     ) as memory:
@@ -237,18 +242,12 @@ async def run_seed(
             await settle(database)
         chats = [memory.conversation(name) for name in "abcde"]
         segments = sum([await check(memory, chat, said) for chat in chats])
-        made = await asyncio.to_thread(calls.read_bytes)
+        made = outcomes((await asyncio.to_thread(events.read_text)).splitlines())
         for chat in chats:
             await chat.flush()
         assert observer.requests == [], "work was due that no worker had done"
         assert [problem for problem in await memory.check() if problem.level == "error"] == []
-    return Counter(
-        seeds=1,
-        messages=sum(map(len, said)),
-        segments=segments,
-        calls=made.count(CALL),
-        answers=made.count(ANSWER),
-    )
+    return made + Counter(seeds=1, messages=sum(map(len, said)), segments=segments)
 
 
 class Tally:
@@ -274,14 +273,14 @@ def tally() -> Iterator[Tally]:
 
 @pytest.fixture(scope="module")
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path, Popen[str]]]:
-    """A database on a server that may be crashed, the file of calls, and the forks of workers."""
-    calls = tmp_path_factory.mktemp("chaos") / "calls"
+    """A database on a server that may be crashed, the file of events, and the forks of workers."""
+    events = tmp_path_factory.mktemp("chaos") / "events"
     with (
         running_server(own=True) as server,
         new_database(server) as database,
-        worker_server(database, calls) as workers,
+        worker_server(database, events) as workers,
     ):
-        yield database, calls, workers
+        yield database, events, workers
 
 
 @pytest.mark.postgres
@@ -290,10 +289,10 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, 
 async def test_workers_and_a_server_that_crash_lose_nothing(
     own_server: tuple[str, Path, Popen[str]], tally: Tally, seed: int
 ) -> None:
-    database, calls, forks = own_server
+    database, events, forks = own_server
     empty(database)
     chance = random.Random(seed)
-    workers = Workers(forks, chance, AHEAD_SECONDS)
+    workers = Workers(forks, events, chance, AHEAD_SECONDS)
     counts: Counter[str] = Counter()
     crash_at = chance.randrange(2, 10)
 
@@ -310,7 +309,7 @@ async def test_workers_and_a_server_that_crash_lose_nothing(
         else:
             counts[workers.disturb()] += 1
 
-    counts += await run_seed(database, seed, workers, disturb, calls)
+    counts += await run_seed(database, seed, workers, disturb, events)
     tally.add("PostgreSQL", seed, counts)
 
 
@@ -333,14 +332,14 @@ def cut(database: str, chance: random.Random) -> int:
 async def test_processes_that_share_a_file_and_are_killed_lose_nothing(
     tmp_path: Path, tally: Tally, seed: int
 ) -> None:
-    database, calls = f"sqlite:///{tmp_path / 'memory.db'}", tmp_path / "calls"
+    database, events = f"sqlite:///{tmp_path / 'memory.db'}", tmp_path / "events"
     chance = random.Random(seed)
     counts: Counter[str] = Counter()
-    with worker_server(database, calls) as forks:
-        workers = Workers(forks, chance, (0,))
+    with worker_server(database, events) as forks:
+        workers = Workers(forks, events, chance, (0,))
 
         async def disturb() -> None:
             counts[workers.disturb()] += 1
 
-        counts += await run_seed(database, seed, workers, disturb, calls)
+        counts += await run_seed(database, seed, workers, disturb, events)
     tally.add("SQLite", seed, counts)
