@@ -556,13 +556,13 @@ class CallLimits(Protocol):
     """Limits of the calls of models, for all processes on a database."""
 
     async def take_call(
-        self, model: str, *, share: float, begun: bool, now: datetime
+        self, model: str, *, share: float, begun: bool, waited: bool, now: datetime
     ) -> CallPermit:
         """Count a call that takes a *share* of what a minute allows, unless it must wait.
 
-        Calls that wait get different times, in the order in which they ask. One that goes on with
-        work that was *begun* is counted and never waits. After a pause a call is let in every five
-        seconds, until one of them gets an answer.
+        Calls that wait get different times, in the order in which they ask, and one that *waited*
+        goes before those that ask anew. One that goes on with work that was *begun* is counted and
+        never waits. After a pause a call is let in every five seconds, until one gets an answer.
         """
 
     async def pause_calls(self, model: str, *, until: datetime) -> None:

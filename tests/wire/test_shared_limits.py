@@ -172,6 +172,24 @@ async def test_processes_share_the_calls_of_a_minute(file_url: str, limit: str) 
         assert 6_000 < max(map(sum, minutes)) / 4 < 15_000
 
 
+async def test_what_waited_for_a_limit_goes_before_what_asks_anew(file_url: str) -> None:
+    async def observe(request: ModelRequest) -> str:
+        return NOTE
+
+    clock, left = FixedClock(), []
+    async with two_memories(file_url, observe, clock, calls_per_minute=1) as both:
+        for name in "abc":
+            await say(both[0], name)
+        await flush_all(both[0], names="a")
+        await flush_all(both[1], names="b")
+        clock.advance(61)
+        for name in "cb":
+            await flush_all(both[0], names=name)
+            left.append(await unobserved(both[0], "abc"))
+
+    assert left == ["bc", "c"]
+
+
 async def test_a_call_that_waits_is_no_failure_and_forgets_none(file_url: str) -> None:
     async def fail(request: ModelRequest) -> str:
         raise ModelError("bad_request", "no")
@@ -188,7 +206,7 @@ async def test_a_call_that_waits_is_no_failure_and_forgets_none(file_url: str) -
         log = await two.conversation("a").log()
 
     assert failure is not None
-    assert (failure.reason, failure.failures, failure.skips) == ("deferred", 1, 1)
+    assert (failure.reason, failure.failures, failure.deferrals) == ("deferred", 1, 1)
     assert [entry.kind for entry in log] == ["failed", "skipped"]
 
 

@@ -70,7 +70,7 @@ def message_document(message: Message) -> JsonObject:
 
 
 def _failure(failure: Failure | None) -> JsonObject | None:
-    names = ("reason", "message", "at", "next_attempt_at", "failures", "skips")
+    names = ("reason", "message", "at", "next_attempt_at", "failures", "skips", "deferrals")
     return _fields(failure, *names) if failure else None
 
 

@@ -173,8 +173,8 @@ def _print_state(state: MemoryState, budgets: Sequence[BudgetState]) -> None:
             f"{budget.spent_tokens:,} tokens spent ({budget.level})"
         )
     for failure in filter(None, (state.observe_failure, state.reflect_failure)):
-        left_out = f"was left out {quantity(failure.skips, 'time')}"
-        happened = left_out if failure.skips else f"failed {quantity(failure.failures, 'time')}"
+        left_out = f"was left out {quantity(failure.left_out, 'time')}"
+        happened = left_out if failure.left_out else f"failed {quantity(failure.failures, 'time')}"
         output.line(
             f"{failure.step} {happened}: {failure.reason}: "
             f"{failure.message}; next try at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC",

@@ -43,32 +43,28 @@ class Backoff:
         self, name: StepName, state: MemoryState, error: Exception, *, made_by: str
     ) -> Step:
         """Record the error of a step of *made_by* as its failure."""
-        before = {
-            "observe": state.observe_failure,
-            "reflect": state.reflect_failure,
-            "facts": state.facts_failure,
-        }[name]
-        failures = skips = rejections = timeouts = 0
+        before = state.failure_of(name)
+        failures = skips = deferrals = rejections = timeouts = 0
         last_seq = state.last_seq
         if before is not None and before.made_by in ("", made_by):
-            failures, skips = before.failures, before.skips
+            failures, skips, deferrals = before.failures, before.skips, before.deferrals
             rejections, timeouts = before.rejections, before.timeouts
         reason, message = self._cause(error)
         now = self.clock.now()
         asked_seconds = (isinstance(error, ModelError) and error.retry_after_seconds) or 0.0
         if reason == DEFERRED:
-            skips += 1
+            deferrals += 1
             last_seq = before.last_seq if before is not None else last_seq
             next_at = now + timedelta(seconds=asked_seconds)
             telemetry.step_skipped(name, state.ref.id, reason, message)
         elif isinstance(error, ObservationSkipped):
-            failures, skips = 0, skips + 1
+            failures, skips, deferrals = 0, skips + 1, 0
             next_at = now + retry_delay(self.policy, skips, jitter=self.jitter())
             if error.until is not None and error.until > now:
                 next_at = error.until
             telemetry.step_skipped(name, state.ref.id, reason, message)
         else:
-            failures, skips = failures + 1, 0
+            failures, skips, deferrals = failures + 1, 0, 0
             rejections += reason not in UNREACHABLE
             timeouts += reason == "timeout"
             next_at = now + retry_delay(
@@ -90,6 +86,7 @@ class Backoff:
             skips=skips,
             rejections=rejections,
             timeouts=timeouts,
+            deferrals=deferrals,
             made_by=made_by,
         )
         await self.store.record_failure(state, failure)

@@ -24,6 +24,7 @@ from remanence.engine.steps import (
     soonest,
     wait,
 )
+from remanence.engine.waits import calls_after
 from remanence.errors import StoreError
 from remanence.facts.extraction import Extraction
 from remanence.policy.policy import Policy
@@ -272,7 +273,7 @@ class Reconciler:
         state, names = look.snapshot.state, self.maker_names
         if later_steps_wait(state, now=look.now, observer=names["observe"]):
             return self.backoff.until_next_try(state, state.observe_failure)
-        failure = state.reflect_failure if name == "reflect" else state.facts_failure
+        failure = state.failure_of(name)
         if may_try(self.policy, state, failure, now=look.now, made_by=names[name]):
             return None
         return self.backoff.until_next_try(state, failure)
@@ -286,7 +287,7 @@ class Reconciler:
                 return LEASED
             try:
                 if await self.leases.is_still_due(state):
-                    with step_span(name, state.ref.id):
+                    with step_span(name, state.ref.id), calls_after(state.failure_of(name)):
                         if not await work():
                             telemetry.step_discarded(name, state.ref.id)
             except StoreError:

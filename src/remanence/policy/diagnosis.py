@@ -93,11 +93,11 @@ def diagnose_pause(pause: ModelPause) -> Problem:
 def _failing(policy: Policy, state: MemoryState, failure: Failure) -> Problem:
     next_at = f"at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC"
     cause = f"{failure.reason}: {failure.message}"
-    if failure.skips:
+    if failure.left_out:
         return Problem(
             conversation=state.ref,
             level="info",
-            what=f"{failure.step} was left out {failure.skips} times: {cause}",
+            what=f"{failure.step} was left out {failure.left_out} times: {cause}",
             remedy=f"messages stay raw meanwhile; the next look is {next_at}",
         )
     latched = is_latched(policy, state, failure)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Final
 
 from remanence.clock import Clock
+from remanence.engine.waits import has_waited
 from remanence.errors import ModelError
 from remanence.policy.schedule import DEFERRED, MAX_ASKED_SECONDS
 from remanence.protocols import CallLimits, Model, ModelAnswer, ModelRequest
@@ -38,7 +39,9 @@ class SharedLimit:
         if self.input_tokens_per_minute is not None:
             tokens = await asyncio.to_thread(text_tokens, request.stable + request.prompt)
             share = max(share, tokens / self.input_tokens_per_minute)
-        permit = await self.calls.take_call(model, share=share, begun=request.begun, now=now)
+        permit = await self.calls.take_call(
+            model, share=share, begun=request.begun, waited=has_waited(), now=now
+        )
         if permit.wait_until is not None:
             raise ModelError(
                 DEFERRED,

@@ -22,8 +22,8 @@ class Failure:
 
     `last_seq` is the end of the tape at that time: a step that has stopped is tried again when the
     tape has grown, or when another maker than `made_by` takes over. The failure is cleared when the
-    step succeeds. A step that is left out on purpose has no `failures`, one that must wait for a
-    limit those before; `skips` counts these in a row. `rejections` counts the tries that no outage
+    step succeeds. `skips` counts in a row how often a step was left out on purpose, which ends the
+    row of `failures`; `deferrals` how often it had to wait for a limit, which ends none. `rejections` counts the tries that no outage
     explains: the messages may be the cause. `timeouts` counts the tries that took too long.
     """
 
@@ -38,6 +38,12 @@ class Failure:
     made_by: str = ""
     rejections: int = 0
     timeouts: int = 0
+    deferrals: int = 0
+
+    @property
+    def left_out(self) -> int:
+        """The times in a row that the step was not tried."""
+        return self.skips + self.deferrals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +110,10 @@ class MemoryState:
     def _failed(self) -> tuple[Failure, ...]:
         steps = (self.observe_failure, self.reflect_failure, self.facts_failure)
         return tuple(failure for failure in steps if failure is not None)
+
+    def failure_of(self, step: str) -> Failure | None:
+        """Return the failure of a step, if its last try failed."""
+        return next((failure for failure in self._failed if failure.step == step), None)
 
     @property
     def unobserved_tokens(self) -> int:

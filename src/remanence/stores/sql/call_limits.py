@@ -10,15 +10,20 @@ from remanence.types import CallPermit, ModelPause
 CREDIT: Final = timedelta(seconds=6)
 """Unused time that counts for later calls: jobs are found up to five seconds late."""
 
+_NO_CREDIT: Final = timedelta()
 _TEST_EVERY: Final = timedelta(seconds=5)
 _BELIEVED: Final = timedelta(days=1)
 _MINUTE: Final = timedelta(minutes=1)
 
 
 def take(
-    connection: Connection, model: str, *, share: float, begun: bool, now: datetime
+    connection: Connection, model: str, *, share: float, begun: bool, waited: bool, now: datetime
 ) -> CallPermit:
-    """Count a call, or return when to ask again."""
+    """Count a call, or return when to ask again.
+
+    The credit belongs to those who waited, as long as anybody does: they go first, and yet a rate
+    that none of them uses is not lost.
+    """
     paused = "SELECT paused_until FROM call_limits WHERE model = ?"
     if not share and connection.execute(paused, (model,)).get is None:
         return CallPermit()
@@ -29,7 +34,8 @@ def take(
     ).fetchone()
     counted_to, line_to, paused_until = (_plausible(value, now) for value in row)
     cost = (_MINUTE + CREDIT) * share
-    free_at = max(paused_until or now, (counted_to or now) - CREDIT)
+    is_first = waited or line_to is None or line_to <= now
+    free_at = max(paused_until or now, (counted_to or now) - (CREDIT if is_first else _NO_CREDIT))
     if free_at > now and not begun:
         wait_until = max(free_at, line_to or now)
         connection.execute(

@@ -113,7 +113,7 @@ def record_failure(
     after = transitions.after_failure(states.current(connection, state), state, failure)
     if after is not None:
         detail = f"{failure.step}: {failure.reason}: {failure.message}"
-        kind: LogKind = "skipped" if failure.skips else "failed"
+        kind: LogKind = "skipped" if failure.left_out else "failed"
         data: dict[str, EventValue] = {
             "step": failure.step,
             "reason": failure.reason,

@@ -17,10 +17,11 @@ def after(seconds: float) -> datetime:
 
 
 async def take(
-    store: Store, seconds: float, *, share: float = 0.0, begun: bool = False
+    store: Store, seconds: float, *, share: float = 0.0, begun: bool = False, waited: bool = False
 ) -> CallPermit:
     """Ask for a call of one model."""
-    return await store.take_call("m", share=share, begun=begun, now=after(seconds))
+    now = after(seconds)
+    return await store.take_call("m", share=share, begun=begun, waited=waited, now=now)
 
 
 class CallLimitContract(Handles):
@@ -36,7 +37,7 @@ class CallLimitContract(Handles):
             second
             for second in range(0, 180, 2)
             for handle in (store, other)
-            if await take(handle, second, share=1 / 20) == ALLOWED
+            if await take(handle, second, share=1 / 20, waited=second > 0) == ALLOWED
         ]
 
         assert max(sum(0 <= each - first < 60 for each in allowed) for first in allowed) == 20
@@ -64,7 +65,24 @@ class CallLimitContract(Handles):
         waits = [(await take(handle, 1, share=1)).wait_until for handle in (store, other, store)]
 
         assert waits == [after(60), after(126), after(192)]
-        assert await take(other, 60, share=1) == ALLOWED
+        assert await take(other, 60, share=1, waited=True) == ALLOWED
+
+    async def test_those_who_wait_go_before_those_who_ask_anew(
+        self, store: Store, other: Store
+    ) -> None:
+        await take(store, 0, share=1)
+        await take(store, 1, share=1)
+
+        assert (await take(other, 61, share=1)).wait_until == after(126)
+        assert await take(store, 61, share=1, waited=True) == ALLOWED
+
+    async def test_a_place_that_those_who_wait_leave_is_not_lost(
+        self, store: Store, other: Store
+    ) -> None:
+        await take(store, 0, share=1)
+        await take(store, 1, share=1)
+
+        assert await take(other, 66, share=1) == ALLOWED
 
     async def test_work_that_was_begun_is_counted_and_never_waits(self, store: Store) -> None:
         for _ in range(2):
@@ -76,7 +94,7 @@ class CallLimitContract(Handles):
         await take(store, 0, share=1)
         await store.pause_calls("m", until=at(9))
 
-        assert await store.take_call("n", share=1, begun=False, now=START) == ALLOWED
+        assert await store.take_call("n", share=1, begun=False, waited=False, now=START) == ALLOWED
 
     async def test_a_pause_binds_all_until_an_answer_ends_it(
         self, store: Store, other: Store
