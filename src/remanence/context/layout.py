@@ -1,6 +1,6 @@
 """Layout of a context from a snapshot of the tape: prefix, raw tail, volatile block."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -45,6 +45,12 @@ PREAMBLE = (
 
 
 RECALL_HEADING = "Retrieved memories, oldest first:"
+
+_PARTS: Mapping[BlockKind, str] = {
+    **dict.fromkeys(("identity", "system", "knowledge"), "base"),
+    **dict.fromkeys(("facts", "heading", "reflection"), "reflections"),
+    "observation": "notes",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,14 +339,7 @@ def _first_seq(messages: Sequence[Message], otherwise: int) -> int:
 
 def _with_breakpoints(blocks: list[SystemBlock]) -> Iterator[SystemBlock]:
     """Mark the ends of the base, the reflections and all notes: each changes more often."""
-    parts: tuple[tuple[BlockKind, ...], ...] = (
-        ("identity", "system", "knowledge"),
-        ("facts", "heading", "reflection"),
-        ("observation",),
-    )
-    ends = {
-        max((i for i, b in enumerate(blocks) if b.kind in kinds), default=None) for kinds in parts
-    }
+    ends = {_PARTS[block.kind]: index for index, block in enumerate(blocks)}.values()
     for index, block in enumerate(blocks):
         yield replace(block, cache=True) if index in ends else block
 

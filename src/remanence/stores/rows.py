@@ -51,13 +51,13 @@ _KINDS = {part_type: kind for kind, part_type in _PART_TYPES.items()}
 
 def encode_time(value: datetime) -> str:
     """Return ISO 8601 with the caller's offset, as a person's day depends on it."""
-    return value.isoformat(timespec="microseconds")
+    return value.isoformat("T", "microseconds")
 
 
 def encode_instant(value: datetime) -> str:
     """Return ISO 8601 in UTC and of fixed width, so that texts sort like instants."""
     utc = value if value.tzinfo is UTC else value.astimezone(UTC)
-    return utc.isoformat(timespec="microseconds")
+    return utc.isoformat("T", "microseconds")
 
 
 def decode_time(value: datetime | str) -> datetime:

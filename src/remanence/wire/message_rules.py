@@ -178,7 +178,7 @@ def _check_roles(message: Message) -> None:
             f"the {message.role} message is empty: append a message with text, a tool call, "
             "a tool result, an image or a file"
         )
-    ids = [call.id for call in message.tool_calls]
+    ids = [part.id for part in message.content if isinstance(part, ToolCallPart)]
     if ids and message.role != "assistant":
         raise InvalidMessage(
             f"tool call {quote(ids[0])} is in a {message.role} message: only the assistant calls "

@@ -78,9 +78,9 @@ def _tail(
 
 def _newest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:
     """Return the newest messages that fit, and at least the last one."""
-    tokens = 0
-    for place in range(len(messages) - 1, -1, -1):
-        tokens += messages[place].tokens
-        if tokens > max_tokens and place < len(messages) - 1:
-            return tuple(messages[place + 1 :])
-    return tuple(messages)
+    tokens = sum(message.tokens for message in messages)
+    start = 0
+    while tokens > max_tokens and start < len(messages) - 1:
+        tokens -= messages[start].tokens
+        start += 1
+    return tuple(messages[start:])
