@@ -80,7 +80,7 @@ class ContextReader:
         runtime = self.runtime
         if not runtime.policy.enabled:
             return await self._without_memory(request)
-        changed = runtime.last_models.update(self.ref, model)
+        changed = self._changes_model(model)
         snapshot = await self._catch_up()
         with FOREGROUND:
             snapshot = await self._activate(snapshot, request, model_changed=changed)
@@ -93,6 +93,14 @@ class ContextReader:
         tokens = context.stats.context_tokens
         telemetry.context_built(snapshot.state, context, tokens=tokens, omitted=hidden)
         return context
+
+    def _changes_model(self, model: str | None) -> bool:
+        """Keep the conversation's last model, and return whether *model* is another one."""
+        if model is None:
+            return False
+        last = self.runtime.last_models.get(self.ref, model)
+        self.runtime.last_models[self.ref] = model
+        return model != last
 
     def _empty_state(self) -> MemoryState:
         now = self.runtime.clock.now()

@@ -8,7 +8,6 @@ from remanence.archive.blocks import BlockStore
 from remanence.archive.daily import DailyNotes
 from remanence.background import Background
 from remanence.clock import Clock
-from remanence.context.last_models import LastModels
 from remanence.costs.budgets import Budgets
 from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
@@ -25,8 +24,10 @@ from remanence.protocols import CountTokens, Engine, FactVectors, Store
 from remanence.providers.connections import Connections
 from remanence.recall.indexer import VectorIndexer
 from remanence.recall.search import Search
+from remanence.recent import Recent
 from remanence.settings import Settings
 from remanence.tokens import TokenCounter
+from remanence.types import ConversationRef
 
 DEFAULT_TENANT = "default"
 
@@ -56,7 +57,7 @@ class Runtime:
     live_prompts: LivePrompts
     connections: Connections
     all_users: bool
-    last_models: LastModels = field(default_factory=LastModels)
+    last_models: Recent[ConversationRef, str] = field(default_factory=lambda: Recent(1_000))
     facts: Facts = field(init=False)
     count_text: CountTokens = field(init=False)
     _closed: bool = False

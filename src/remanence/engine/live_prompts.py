@@ -1,26 +1,23 @@
 """The newest prompt of each conversation, for observers that go on from it."""
 
-from collections import OrderedDict
 from typing import Final
 
 from remanence.protocols import LivePrompt
+from remanence.recent import Recent
 from remanence.types import ConversationRef, MemoryState
 
 MAX_PROMPTS: Final = 256
 
 
 class LivePrompts:
-    """Caches the newest prompts of this process; the least recently used is evicted first."""
+    """Caches the newest prompts of this process."""
 
     def __init__(self) -> None:
-        self._prompts: OrderedDict[ConversationRef, tuple[int, LivePrompt]] = OrderedDict()
+        self._prompts: Recent[ConversationRef, tuple[int, LivePrompt]] = Recent(MAX_PROMPTS)
 
     def keep(self, state: MemoryState, prompt: LivePrompt) -> None:
         """Store the newest prompt of a conversation, made from *state*."""
         self._prompts[state.ref] = state.erasures, prompt
-        self._prompts.move_to_end(state.ref)
-        if len(self._prompts) > MAX_PROMPTS:
-            self._prompts.popitem(last=False)
 
     def newest(self, state: MemoryState) -> LivePrompt | None:
         """Return the newest prompt, if it is cached and nothing of it was forgotten since."""

@@ -2,12 +2,12 @@
 
 import asyncio
 import math
-from collections import OrderedDict
 from typing import Final
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from remanence.recent import Recent
 from remanence.server.problems import problem
 
 _KEPT_SENDERS: Final = 10_000
@@ -18,7 +18,7 @@ class Rate:
 
     def __init__(self, per_minute: int) -> None:
         self._per_minute = per_minute
-        self._left: OrderedDict[object, tuple[float, float]] = OrderedDict()
+        self._left: Recent[object, tuple[float, float]] = Recent(_KEPT_SENDERS)
 
     def wait_seconds(self, sender: object) -> float:
         """Return the seconds until the sender has a request left; 0 if it has one."""
@@ -28,9 +28,6 @@ class Rate:
         """Take a request of the sender; those seen longest ago are forgotten."""
         left = self._left_of(sender)
         self._left[sender] = (left - 1, asyncio.get_running_loop().time())
-        self._left.move_to_end(sender)
-        if len(self._left) > _KEPT_SENDERS:
-            self._left.popitem(last=False)
 
     def refusal(self, wait_seconds: float) -> Response:
         """Return the response to a request beyond the rate."""

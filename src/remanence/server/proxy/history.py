@@ -7,13 +7,13 @@ message is on the tape once, and a history that was edited never continues the t
 import asyncio
 import hashlib
 import json
-from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from remanence.conversation import Conversation
 from remanence.memory import Memory
+from remanence.recent import Recent
 from remanence.server.proxy.naming import Name
 from remanence.types import Message
 from remanence.wire.content import is_reasoning
@@ -63,7 +63,7 @@ class Histories:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._newest: OrderedDict[Name, str] = OrderedDict()
+        self._newest: Recent[Name, str] = Recent(_KEPT_NAMES)
         self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
 
     async def absorb(
@@ -80,7 +80,7 @@ class Histories:
             done = tape.last_seq - shift + 1
             new = zip(messages[done:], chain(messages[done:], tape.last_id), strict=True)
             await tape.conversation.append(*(message.replace(id=id_) for message, id_ in new))
-            self._remember(name, tape.conversation.id)
+            self._newest[name] = tape.conversation.id
         return Stored(conversation=tape.conversation, shift=shift)
 
     async def _place(
@@ -116,12 +116,6 @@ class Histories:
 
     def _open(self, name: Name, id_: str) -> Conversation:
         return self._memory.conversation(id_, user=name.user, tenant=name.tenant)
-
-    def _remember(self, name: Name, id_: str) -> None:
-        self._newest[name] = id_
-        self._newest.move_to_end(name)
-        if len(self._newest) > _KEPT_NAMES:
-            self._newest.popitem(last=False)
 
 
 async def _read(conversation: Conversation) -> _Tape:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -11,6 +10,7 @@ from typing import Final
 from remanence.context.context import Context
 from remanence.errors import InvalidMessage, RemanenceError
 from remanence.memory import Memory
+from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, with_text
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory, chain
 from remanence.server.proxy.naming import MEMORY, Name, compacts, name_of, name_of_first
@@ -58,7 +58,7 @@ class Requests:
         self._recognize = recognize
         self._seconds = seconds
         self._histories = Histories(memory)
-        self._volatile: OrderedDict[ConversationRef, tuple[int, str]] = OrderedDict()
+        self._volatile: Recent[ConversationRef, tuple[int, str]] = Recent(_KEPT)
 
     async def prepare(
         self,
@@ -170,10 +170,7 @@ class Requests:
         if known != seq:
             is_last = seq == context.stats.last_seq
             text = volatile_block(context.volatile) if is_last and context.volatile else ""
-            self._volatile[ref] = (seq, text)
-        self._volatile.move_to_end(ref)
-        if len(self._volatile) > _KEPT:
-            self._volatile.popitem(last=False)
+        self._volatile[ref] = (seq, text)
         return text
 
 

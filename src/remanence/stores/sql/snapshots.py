@@ -4,10 +4,10 @@ A message changes only when something is forgotten, which `erasures` counts, and
 with the state's `lock_version`: cached rows stay valid for every later snapshot, even with other writers.
 """
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from remanence.recent import Recent
 from remanence.stores.sql import facts, segments, states, tape
 from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, MemoryState, Message, Segment, Snapshot
@@ -33,7 +33,7 @@ class Snapshots:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self._kept: Recent[int, _Kept] = Recent(_MOST_CONVERSATIONS)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -45,7 +45,7 @@ class Snapshots:
         state = states.by_ref(connection, ref)
         if state is None:
             return None
-        kept = self._kept.pop(state.key, _Kept())
+        kept = self._kept.get(state.key, _Kept())
         if kept.erasures != state.erasures:
             kept = _Kept()
         live = kept.segments
@@ -58,8 +58,6 @@ class Snapshots:
         self._kept[state.key] = _Kept(
             state.lock_version, state.erasures, live, tail, most_tokens, is_whole
         )
-        if len(self._kept) > _MOST_CONVERSATIONS:
-            self._kept.popitem(last=False)
         pin = facts.read_pin(connection, state.key) if state.user is not None else None
         return Snapshot(state=state, segments=live, tail=_newest(tail, tail_tokens), facts=pin)
 
