@@ -107,8 +107,10 @@ async def assemble(
     pruner = Pruner(store=store, clock=clock, rules=retention_rules(settings, limits))
     spending = Budgets(limits, ledger=ledger, events=store, clock=clock)
     connections = Connections()
-    counter = counter_for(policy.token_counter or policy.model)
-    pool = _process_pool(settings, policy)
+    counter_name = policy.token_counter or policy.model
+    counter = counter_for(counter_name)
+    processes = settings.observer_processes
+    pool = ProcessPool(processes, counter=counter_name) if processes else None
     factory = ObserverFactory(
         policy=policy,
         settings=settings,
@@ -140,9 +142,7 @@ async def assemble(
     extraction = Extraction(
         store=store, policy=policy, extractor=await factory.extractor(extractor), clock=clock
     )
-    vectors = None
-    if embedder is not None:
-        vectors = open_embedder(embedder, connections=connections)
+    vectors = open_embedder(embedder, connections=connections) if embedder is not None else None
     indexer = None  # a memory for reading searches the vectors that exist
     if vectors is not None and not read_only:
         indexer = VectorIndexer(store, vectors, policy, fact_vectors)
@@ -206,11 +206,6 @@ async def assemble(
         connections=connections,
         all_users=all_users,
     )
-
-
-def _process_pool(settings: Settings, policy: Policy) -> ProcessPool | None:
-    count = settings.observer_processes
-    return ProcessPool(count, counter=policy.token_counter or policy.model) if count else None
 
 
 def _expand(directory: str) -> Path:

@@ -14,7 +14,7 @@ from remanence.cli.options import AsJson, Database
 from remanence.cli.settings import load, open_existing
 from remanence.memory import Memory
 from remanence.stores import mask_password, migrate as migrations, open_store
-from remanence.stores.copy import Copied, copy_store
+from remanence.stores.copy import copy_store
 from remanence.types import DatabaseSize, Problem
 
 SHOWN_EXAMPLES = 3
@@ -53,16 +53,15 @@ async def copy(
         stack.push_async_callback(writing.close)
         tables = await copy_store(reading, writing)
     if as_json:
-        output.write_json({"tables": [_table_document(table) for table in tables]})
+        documents = [
+            {"source": sent._asdict(), "target": received._asdict()} for sent, received in tables
+        ]
+        output.write_json({"tables": documents})
     else:
         for sent, received in tables:
             verdict = "equal" if sent == received else f"DIFFERS: {received.rows:,} rows"
             output.line(f"{sent.table}: {sent.rows:,} rows, {sent.sha256[:12]}, {verdict}")
     return FAILED if any(sent != received for sent, received in tables) else 0
-
-
-def _table_document(table: Copied) -> dict[str, object]:
-    return {"source": table.source._asdict(), "target": table.target._asdict()}
 
 
 async def migrate(*, db: Database = None, as_json: AsJson = False) -> None:

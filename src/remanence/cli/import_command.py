@@ -70,7 +70,8 @@ async def run(
     )
     imported = Imported()
     try:
-        with _open(file) as (lines, size):
+        with open_lines(file) as lines:
+            size = file.stat().st_size if file.is_file() else None
             await _append_all(settings, reader, lines, size, imported)
         if observe and policy_of(settings).enabled:
             await _observe_all(settings, imported)
@@ -92,13 +93,6 @@ async def run(
             "('remanence doctor' says why)"
         )
     return FAILED if imported.waiting else 0
-
-
-@contextmanager
-def _open(file: Path) -> Iterator[tuple[BinaryIO, int | None]]:
-    """Yield the lines of a file, or of stdin for `-`, and their bytes if they are known."""
-    with open_lines(file) as lines:
-        yield lines, file.stat().st_size if file.is_file() else None
 
 
 async def _append_all(

@@ -11,13 +11,11 @@ from remanence.conversation import Conversation
 from remanence.errors import ConversationNotFound, StoreUnavailable
 from remanence.memory import Memory
 from remanence.providers.spec import parse_spec, split_names
-from remanence.settings import Settings, policy_of
+from remanence.settings import Settings
 from remanence.settings.sources import LoadedSettings, load_settings
 from remanence.stores import mask_password
 
 Access: TypeAlias = Literal["read", "write", "work"]
-
-_SQLITE = "sqlite:///"
 
 
 def load(*, url: str | None = None, preset: str | None = None) -> LoadedSettings:
@@ -26,9 +24,7 @@ def load(*, url: str | None = None, preset: str | None = None) -> LoadedSettings
     Raises:
         InvalidPolicy: a key or value is wrong, or values contradict one another.
     """
-    loaded = load_settings(arguments={"url": url, "preset": preset}, directory=Path.cwd())
-    policy_of(loaded.settings)
-    return loaded
+    return load_settings(arguments={"url": url, "preset": preset}, directory=Path.cwd())
 
 
 def with_agent(settings: Settings, *models: str) -> Settings:
@@ -89,5 +85,5 @@ async def existing(memory: Memory, conversation: str, *, tenant: str) -> Convers
 
 
 def _may_exist(url: str) -> bool:
-    path = url.removeprefix(_SQLITE)
+    path = url.removeprefix("sqlite:///")
     return path in ("", url, ":memory:") or Path(path).exists()
