@@ -14,10 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_origin
 
-from pydantic import TypeAdapter, ValidationError, create_model
-from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsError
+from pydantic import TypeAdapter, ValidationError
 
 from remanence.errors import InvalidPolicy, InvalidSetting
 from remanence.policy.policy import Policy
@@ -49,12 +48,11 @@ _COMMENT = re.compile(
 class LoadedSettings:
     """Settings with the source of each value; keys are dotted, such as `policy.tail_tokens`.
 
-    A key that is not in `origins` has its default. `file` is the file that was read.
+    A key that is not in `origins` has its default.
     """
 
     settings: Settings
     origins: Mapping[str, str]
-    file: Path | None
 
 
 def load_settings(
@@ -89,7 +87,7 @@ def load_settings(
             raise
         raise _refusal(key, entries[key], error) from error
     origins = {key: entry.origin for key, entry in entries.items()}
-    return LoadedSettings(settings=settings, origins=origins, file=file)
+    return LoadedSettings(settings=settings, origins=origins)
 
 
 def config_file(directory: Path) -> Path | None:
@@ -119,40 +117,32 @@ def _key_types() -> Mapping[str, Any]:  # types with their ranges
     return types | {f"policy.{name}": kind for name, kind in field_types(Policy).items()}
 
 
-@cache
-def _environment_model() -> type[BaseSettings]:
-    """Return a model with the fields of `Settings`, and those of `Policy` under `policy`."""
-    fields: dict[str, Any] = {key: (kind, None) for key, kind in field_types(Settings).items()}
-    changes: dict[str, Any] = {key: (kind, None) for key, kind in field_types(Policy).items()}
-    fields["policy"] = (create_model("PolicyChanges", **changes), None)
-    return create_model("Environment", __base__=BaseSettings, **fields)
-
-
 def _read_environment() -> dict[str, Entry]:
     """Return the entries of the environment; an empty variable counts as missing."""
-    model = _environment_model()
-    known = sorted(map(variable, model.model_fields))
-    ours = [name for name in sorted(os.environ) if name.startswith(PREFIX)]
-    for name in ours:
+    types = _key_types()
+    keys = {variable(key): key for key in ("policy", *types)}
+    entries: dict[str, Entry] = {}
+    for name, text in sorted(os.environ.items()):
         is_other = name in OTHER_VARIABLES or name.startswith(f"{PREFIX}TEST_")
-        if not is_other and name.split("__")[0] not in known:
-            hint = nearest_hint(name, known)
-            raise InvalidPolicy(f"environment variable {name} is unknown: {hint}")
-    source = EnvSettingsSource(
-        model,
-        env_ignore_empty=True,
-        env_nested_delimiter="__",
-        env_parse_none_str="none",
-        env_prefix=PREFIX,
-    )
+        if not name.startswith(PREFIX) or is_other or (name in keys and not text):
+            continue
+        key, value = keys.get(name, name), None if text == "none" else text
+        if value and (key == "policy" or get_origin(types.get(key)) is tuple):
+            value = _read_json(name, text)
+        if key == "policy":
+            for field, entry in flat_entries({key: value}, ENVIRONMENT).items():
+                entries[field] = entry._replace(name=variable(field))
+        else:
+            entries[key] = Entry(value, name, text, ENVIRONMENT)
+    return entries
+
+
+def _read_json(name: str, text: str) -> Any:  # any JSON
     try:
-        entries = flat_entries(source(), ENVIRONMENT)
-    except SettingsError as error:
-        text = getattr(error.__cause__, "doc", "")
-        name = next((name for name in ours if os.environ[name] == text), f"a {PREFIX} variable")
+        return json.loads(text)
+    except ValueError as error:
         problem = "write lists and tables as JSON, such as [4000, 4000, 8000]"
         raise Entry(text, name, text, ENVIRONMENT).error(problem) from error
-    return {key: entry._replace(name=variable(key)) for key, entry in entries.items()}
 
 
 def _read_file(file: Path) -> Mapping[str, Entry]:
