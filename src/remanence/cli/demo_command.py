@@ -15,7 +15,7 @@ from remanence.cli.documents import (
 )
 from remanence.cli.options import AsJson
 from remanence.cli.output import shorten
-from remanence.cli.replay import MEMORY_URL, TapeClock, live_segments
+from remanence.cli.replay import MEMORY_URL, TapeClock
 from remanence.cli.transcripts import entries
 from remanence.context.context import Context
 from remanence.memory import Memory
@@ -92,10 +92,11 @@ async def _play(messages: Sequence[Message], *, advance: Callable[[int], None]) 
             await chat.append(message)
             await chat.flush()
             advance(1)
+        snapshot = await chat.snapshot()
         return Demo(
             policy=policy,
-            state=await chat.state(),
-            segments=await live_segments(chat),
+            state=snapshot.state,
+            segments=snapshot.segments,
             context=await chat.context(system=SYSTEM),
             prompts=len(prompts),
             all_prompts=_saving(f"the prompts of all {len(prompts)} answers", prompts),

@@ -15,7 +15,6 @@ from remanence.cli.documents import (
 )
 from remanence.cli.options import AsJson, Database
 from remanence.cli.quantity import quantity
-from remanence.cli.replay import live_segments
 from remanence.cli.settings import Access, load, open_conversation, open_existing
 from remanence.conversation import Conversation
 from remanence.runtime import DEFAULT_TENANT
@@ -138,7 +137,8 @@ async def _show(chat: Conversation, *, version: int | None, flush: bool, as_json
 
 async def _show_segment(chat: Conversation, segment_id: str, *, as_json: bool) -> None:
     source = await chat.source(segment_id)
-    segment = next((each for each in await live_segments(chat) if each.id == segment_id), None)
+    live = (await chat.snapshot()).segments
+    segment = next((each for each in live if each.id == segment_id), None)
     if as_json:
         document = segment_document(segment) if segment else {"id": segment_id}
         output.write_json({**document, "source": [message_document(each) for each in source]})

@@ -9,7 +9,6 @@ from remanence.cli.transcripts import ID_PREFIX, Entry, Transcript
 from remanence.cli.verify import verify
 from remanence.clock import SystemClock
 from remanence.context.context import Context
-from remanence.conversation import Conversation
 from remanence.errors import DuplicateMessage
 from remanence.memory import Memory
 from remanence.policy.policy import Policy
@@ -122,8 +121,8 @@ async def replay(
         except DuplicateMessage as error:
             raise others from error
         await chat.flush(everything=everything)
-        context, state = await chat.context(), await chat.state()
-        segments = await live_segments(chat)
+        context, snapshot = await chat.context(), await chat.snapshot()
+        state, segments = snapshot.state, snapshot.segments
         tail = await chat.messages(after=state.tail_seq - 1)
     found = verify(policy, state, segments, tail, context)
     return ReplayResult(state=state, segments=segments, context=context, violations=found)
@@ -145,9 +144,3 @@ def is_due(policy: Policy, state: MemoryState) -> bool:
     """Return whether work is due for the conversation."""
     is_over = state.inactive_tokens > policy.tail_tokens and state.observed_seq > state.active_seq
     return is_over or observation_due(policy, state)
-
-
-async def live_segments(chat: Conversation) -> tuple[Segment, ...]:
-    """Return reflections and observations in the order of the tape."""
-    segments = (*await chat.reflections(), *await chat.observations())
-    return tuple(sorted(segments, key=lambda segment: segment.first_seq))
