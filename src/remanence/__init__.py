@@ -39,20 +39,9 @@ _HOMES = {
     "settings": ("Settings",),
     "tokens": ("count_tokens",),
     "tools": ("memory_tools",),
-    "types": (
-        "Budget",
-        "Event",
-        "Fact",
-        "MemoryState",
-        "Message",
-        "Note",
-        "Receipt",
-        "Segment",
-        "Tool",
-    ),
 }
-"""Public names of each module. They are imported on first use, so that a command line that only
-prints its help does not wait for the database and telemetry packages."""
+"""Public names of each module; the others are in `types`. They are imported on first use, so that a
+command line that only prints its help does not wait for the database and telemetry packages."""
 
 __all__ = [
     "Budget",
@@ -82,10 +71,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"remanence.{module}"), name)
-    raise AttributeError(f"module 'remanence' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'remanence' has no attribute {name!r}")
+    home = next((module for module, names in _HOMES.items() if name in names), "types")
+    return getattr(importlib.import_module(f"remanence.{home}"), name)
 
 
 def __dir__() -> list[str]:
