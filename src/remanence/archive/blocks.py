@@ -17,14 +17,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from pydantic.alias_generators import to_camel
 
-from remanence.files import (
-    append_line,
-    in_thread,
-    make_directory,
-    remove,
-    safe_name,
-    write_whole,
-)
+from remanence.files import append_line, in_thread, make_directory, remove, safe_name, write_whole
 from remanence.types import Segment
 
 Tier: TypeAlias = Literal["session", "cross-session"]

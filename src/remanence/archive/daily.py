@@ -102,7 +102,7 @@ class DailyNotes:
         file = folder / f"{now:%Y-%m-%d}.md"
         make_directory(folder)
         if not file.exists():
-            append_line(file, daily_notes.day_heading(now.date()).encode())
+            append_line(file, f"# {now:%Y-%m-%d}".encode())
         append_line(file, daily_notes.entry(text, now).encode("utf-8", "surrogateescape"))
         return file
 

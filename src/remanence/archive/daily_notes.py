@@ -40,11 +40,6 @@ class DayNotes:
     source: str
 
 
-def day_heading(day: date) -> str:
-    """Return the first line of a day's file."""
-    return f"# {day.isoformat()}"
-
-
 def entry(text: str, at: datetime) -> str:
     """Format a note as a line of its day's file."""
     return f"- {at:%H:%M} {one_line(text)}"

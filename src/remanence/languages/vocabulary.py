@@ -110,19 +110,19 @@ def vocabulary(language: str) -> Vocabulary:
     )
 
 
-def find_cues(text: str, *uses: str, languages: tuple[str, ...] = LANGUAGES) -> tuple[Cue, ...]:
+def find_cues(text: str, *uses: str) -> tuple[Cue, ...]:
     """Return the cue phrases of a text that have one of the uses, in order."""
     plain = text.replace("’", "'").casefold()
-    found = _pattern(uses, languages).finditer(plain)
+    found = _pattern(uses).finditer(plain)
     return tuple(Cue(match.lastgroup or "", match[0], match.start()) for match in found)
 
 
 @cache
-def _pattern(uses: tuple[str, ...], languages: tuple[str, ...]) -> re.Pattern[str]:
+def _pattern(uses: tuple[str, ...]) -> re.Pattern[str]:
     groups = []
     for use in uses:
         phrases: dict[str, str] = {}
-        for language in languages:
+        for language in LANGUAGES:
             edges = ("", "") if language in _GLUED else (r"(?<!\w)", r"(?!\w)")
             for phrase in vocabulary(language).cues.get(use, ()):
                 phrases[phrase.casefold()] = re.escape(phrase.casefold()).join(edges)

@@ -3,9 +3,4 @@
 from remanence.tokens.choice import count_tokens, counter_for, text_tokens
 from remanence.tokens.counter import TokenCounter
 
-__all__ = [
-    "TokenCounter",
-    "count_tokens",
-    "counter_for",
-    "text_tokens",
-]
+__all__ = ["TokenCounter", "count_tokens", "counter_for", "text_tokens"]
