@@ -118,6 +118,25 @@ async def test_unknown_callers_have_a_rate_that_holds_up_no_others_of_their_addr
     assert 1 <= int(answers[-1].headers["retry-after"]) <= 30
 
 
+async def test_an_address_that_tries_many_keys_is_held_up_but_for_a_key_that_it_had(
+    memory: Memory,
+) -> None:
+    key = await memory.keys.create("app", tenant="acme")
+    app = create_app(memory, auth=by_key(memory.keys), requests_per_minute=2)
+    async with served(app) as client:
+        before = await client.get("/v1/conversations", **{"x-remanence-key": key.token})
+        for number in range(200):
+            guess = await client.get("/v1/conversations", **{"x-remanence-key": f"rk_{number}"})
+            if guess.status_code != 401:
+                break
+        after = await client.get("/v1/conversations", **{"x-remanence-key": key.token})
+
+    assert number >= 20
+    assert guess.status_code == 429
+    assert "more than 20 requests a minute" in guess.json()["detail"]
+    assert (before.status_code, after.status_code) == (200, 200)
+
+
 async def test_the_senders_that_a_rate_remembers_are_bounded() -> None:
     rate = Rate(1)
     rate.take("first")

@@ -7,9 +7,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope as ASGIScope, Send
 
 from remanence.api_keys import APIKeys
+from remanence.recent import Recent
 from remanence.server.problems import problem
 from remanence.server.rate_limit import Rate, address_of
 from remanence.types import Scope
@@ -18,6 +20,9 @@ KEY_HEADER: Final = "x-remanence-key"
 KEY_PREFIX: Final = "rk_"
 _KEY_HEADERS: Final = (KEY_HEADER, "authorization", "x-api-key")
 _CREDENTIALS: Final = (*_KEY_HEADERS, "cookie")
+OF_AN_ADDRESS: Final = 10
+"""So many times as much may an address send in vain as with the same credentials."""
+_KEPT_CALLERS: Final = 10_000
 
 _OPEN: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
 _READS: Final = re.compile(r".*/(context|recall)", re.DOTALL)  # a name may have a line break
@@ -60,12 +65,44 @@ def token_in(value: str) -> str | None:
     return token if token.startswith(KEY_PREFIX) else None
 
 
+class _Strangers:
+    """Limits on what is sent in vain: the same credentials of an address, and ten times as many.
+
+    Beyond the second one, an address is let in by credentials with which it was lately, such as
+    those of the other clients behind the same proxy.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self._same = Rate(per_minute)
+        self._any = Rate(per_minute * OF_AN_ADDRESS)
+        self._let_in: Recent[int, None] = Recent(_KEPT_CALLERS)
+
+    def refusal(self, scope: ASGIScope) -> Response | None:
+        """Return the response to a request that is not to be read."""
+        sender = _sender(scope)
+        if (wait := self._same.wait_seconds(sender)) > 0:
+            return self._same.refusal(wait)
+        if sender not in self._let_in and (wait := self._any.wait_seconds(address_of(scope))) > 0:
+            return self._any.refusal(wait)
+        return None
+
+    def record(self, scope: ASGIScope, caller: Caller | None) -> None:
+        """Keep the outcome of a request's credentials."""
+        sender = _sender(scope)
+        if caller is not None:
+            self._let_in[sender] = None
+            return
+        self._let_in.pop(sender, None)
+        self._same.take(sender)
+        self._any.take(address_of(scope))
+
+
 class Access:
     """Rejects requests of unknown callers, and those that a caller may not make.
 
     Health and the OpenAPI document are open to all. Credentials that an address sent in vain more
-    than *per_minute* times a minute are refused unread; others from there, such as those of the
-    clients behind the same proxy, are not.
+    than *per_minute* times a minute are refused unread, and so are new ones of an address that sent
+    ten times as many in vain.
     """
 
     def __init__(
@@ -73,20 +110,19 @@ class Access:
     ) -> None:
         self._app = app
         self._authenticate = authenticate
-        self._unknown = None if per_minute is None else Rate(per_minute)
+        self._strangers = None if per_minute is None else _Strangers(per_minute)
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in _OPEN:
             await self._app(scope, receive, send)
             return
-        sender = _sender(scope)
-        if self._unknown is not None and (wait := self._unknown.wait_seconds(sender)) > 0:
-            await self._unknown.refusal(wait)(scope, receive, send)
+        if self._strangers is not None and (refusal := self._strangers.refusal(scope)):
+            await refusal(scope, receive, send)
             return
         caller = await self._authenticate(HTTPConnection(scope))
+        if self._strangers is not None:
+            self._strangers.record(scope, caller)
         if caller is None:
-            if self._unknown is not None:
-                self._unknown.take(sender)
             detail = f"no valid key: send one in {KEY_HEADER}, or as a bearer token"
             headers = {"www-authenticate": "Bearer"}
             await problem(401, "no_key", detail, headers=headers)(scope, receive, send)
