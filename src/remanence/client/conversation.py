@@ -163,15 +163,8 @@ class AsyncConversation:
         until: datetime | None = None,
     ) -> tuple[Hit, ...]:
         """Return notes, messages and facts that match, best first, with their sources."""
-        return await self._get(
-            tuple[Hit, ...],
-            "/recall",
-            query=query,
-            limit=limit,
-            kind=kind,
-            since=since and since.isoformat(),
-            until=until and until.isoformat(),
-        )
+        given = {"query": query, "limit": limit, "kind": kind, "since": since, "until": until}
+        return await self._get(tuple[Hit, ...], "/recall", **given)
 
     async def end(self) -> ConversationDocument:
         """Observe all that is left and keep facts about the user; waits for the models."""

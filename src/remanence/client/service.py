@@ -149,8 +149,8 @@ class AsyncClient:
             "query": query,
             "limit": limit,
             "kind": kind,
-            "since": since and since.isoformat(),
-            "until": until and until.isoformat(),
+            "since": since,
+            "until": until,
         }
         return await self._transport.call(tuple[Hit, ...], "GET", "/v1/recall", given)
 

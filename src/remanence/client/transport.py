@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import cache
 from typing import Any, Final, TypeAlias, TypeVar
 from uuid import uuid4
@@ -84,7 +85,11 @@ class Transport:
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[httpx2.Response]:
         """Open the answer to a request that is made once; its errors are those of `call`."""
-        params: Any = {name: value for name, value in query.items() if value is not None}
+        params: Any = {
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in query.items()
+            if value is not None
+        }
         json = None if body is None else body.model_dump(mode="json")
         try:
             async with self._http.stream(
