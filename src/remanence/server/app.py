@@ -43,7 +43,6 @@ from remanence.server.routes import (
     memory as memory_routes,
     metrics,
     proxy,
-    recall,
     users,
 )
 from remanence.server.turn_response import KEEP_ALIVE_SECONDS
@@ -151,17 +150,7 @@ def create_app(
     app.add_middleware(RequestLog)
     handle_problems(app)
     app.include_router(health.router, responses=declare_open())
-    for routes in (
-        metrics,
-        conversations,
-        memory_routes,
-        facts,
-        events,
-        users,
-        recall,
-        chat,
-        proxy,
-    ):
+    for routes in (metrics, conversations, memory_routes, facts, events, users, chat, proxy):
         app.include_router(routes.router, responses=declare())
     return app
 

@@ -1,19 +1,22 @@
-"""Users: everything kept of one, and its erasure."""
+"""Users: recall over everything kept of one, its export, and its erasure."""
 
 from collections.abc import AsyncIterator
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
+from remanence.http.documents import Moment
+from remanence.server.problems import declare
 from remanence.server.routes import OpenMemory, Tenant
-from remanence.types import Receipt
+from remanence.types import Hit, HitKind, Receipt
 
-router = APIRouter(prefix="/v1/users", tags=["users"])
+router = APIRouter(prefix="/v1", tags=["users"])
 
 LINES = "application/x-ndjson"
 
 
-@router.get("/{user}/export", responses={200: {"content": {LINES: {}}}}, response_model=None)
+@router.get("/users/{user}/export", responses={200: {"content": {LINES: {}}}}, response_model=None)
 async def export_user(memory: OpenMemory, tenant: Tenant, user: str) -> StreamingResponse:
     """Return everything kept of a user, a line of JSON each."""
 
@@ -24,7 +27,24 @@ async def export_user(memory: OpenMemory, tenant: Tenant, user: str) -> Streamin
     return StreamingResponse(lines(), media_type=LINES)
 
 
-@router.delete("/{user}")
+@router.delete("/users/{user}")
 async def forget_user(memory: OpenMemory, tenant: Tenant, user: str) -> Receipt:
     """Erase a user's conversations, facts, notes and blocks, and return a receipt."""
     return await memory.forget_user(user, tenant=tenant)
+
+
+@router.get("/recall", responses=declare("invalid_message"))
+async def recall_of_user(
+    memory: OpenMemory,
+    tenant: Tenant,
+    user: Annotated[str, Query(min_length=1, description="Whose conversations and facts.")],
+    query: str,
+    limit: Annotated[int, Query(ge=1, le=100)] = 5,
+    kind: HitKind | None = None,
+    since: Moment | None = None,
+    until: Moment | None = None,
+) -> tuple[Hit, ...]:
+    """Return what matches in all conversations of a user, best first; each hit names its own."""
+    return await memory.recall(
+        query, user=user, tenant=tenant, limit=limit, kind=kind, since=since, until=until
+    )
