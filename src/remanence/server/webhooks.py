@@ -16,6 +16,7 @@ import httpx2
 
 from remanence.arguments import require_http_url
 from remanence.background import Background
+from remanence.clock import Clock
 from remanence.errors import InvalidArgument
 from remanence.http.documents import EVENT
 from remanence.memory import Memory
@@ -57,7 +58,7 @@ class Webhook:
             "webhook-signature": f"v1,{signature}",
         }
 
-    async def post(self, client: httpx2.AsyncClient, event: Event, *, at: datetime) -> None:
+    async def post(self, client: httpx2.AsyncClient, clock: Clock, event: Event) -> None:
         """Post an event.
 
         Raises:
@@ -65,7 +66,7 @@ class Webhook:
             httpx2.HTTPError, TimeoutError: it did not answer.
         """
         body = EVENT.dump_json(event)
-        headers = self.headers(event, body, at=at)
+        headers = self.headers(event, body, at=clock.now())
         async with asyncio.timeout(TIMEOUT_SECONDS):
             response = await client.post(self._url, content=body, headers=headers)
         if not response.is_success:
@@ -84,15 +85,9 @@ async def post_events(memory: Memory, webhooks: Sequence[Webhook]) -> AsyncItera
         Background() as background,
     ):
         for webhook in webhooks:
-            send = partial(_post_now, memory, webhook, client)
+            send = partial(webhook.post, client, memory.clock)
             background.spawn(webhook.name, partial(memory.deliver_events, webhook.name, send))
         yield
-
-
-async def _post_now(
-    memory: Memory, webhook: Webhook, client: httpx2.AsyncClient, event: Event
-) -> None:
-    await webhook.post(client, event, at=memory.clock.now())
 
 
 def _key_of(secret: str) -> bytes:
