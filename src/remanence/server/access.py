@@ -113,7 +113,7 @@ class Access:
         self._strangers = None if per_minute is None else _Strangers(per_minute)
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in _OPEN:
+        if scope["path"] in _OPEN:
             await self._app(scope, receive, send)
             return
         if self._strangers is not None and (refusal := self._strangers.refusal(scope)):

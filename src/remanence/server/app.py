@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.telemetry import TelemetryConfig
+from starlette.types import Receive, Scope, Send
 
 from remanence.arguments import require_http_url, require_origins
 from remanence.chat import ChatSource
@@ -52,7 +53,14 @@ _TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "logs": False}
 
 
 class _Application(FastAPI):
-    """An application whose documentation has the schema and examples of problems."""
+    """An application whose documentation has the schema and examples of problems.
+
+    Its middleware is for HTTP alone: other protocols have no routes.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        app = super().__call__ if scope["type"] == "http" else self.router
+        await app(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:  # JSON
         document = super().openapi()

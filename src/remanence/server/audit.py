@@ -49,7 +49,7 @@ class Audit:
 
 def _action_of(scope: Scope) -> str | None:
     """Return `read`, `export` or `erase`; None for other requests."""
-    if scope["type"] != "http" or not scope["path"].startswith(("/v1/", "/conversations/")):
+    if not scope["path"].startswith(("/v1/", "/conversations/")):
         return None
     needed = scope_of(scope["method"], scope["path"])
     if needed == "erase" and scope["path"].endswith("/export"):

@@ -33,9 +33,9 @@ class KnownHosts:
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        host = Headers(scope=scope).get("host", "").lower() if scope["type"] == "http" else ""
+        host = Headers(scope=scope).get("host", "").lower()
         name, _, port = host.rpartition(":")
-        if scope["type"] == "http" and (name if port.isdigit() else host) not in self._hosts:
+        if (name if port.isdigit() else host) not in self._hosts:
             detail = (
                 f"this server answers to {', '.join(sorted(self._hosts))} alone: name others with "
                 "--allowed-host, or in a program of your own with allowed_hosts of create_app"
@@ -53,7 +53,7 @@ class KnownOrigins:
         self._origins = frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope) if scope["type"] == "http" else {}
+        headers = Headers(scope=scope)
         origin = headers.get("origin")
         own = origin is not None and origin.partition("://")[2] == headers.get("host")
         if origin is None or own or origin in self._origins:
@@ -77,9 +77,6 @@ class BodyLimit:
         self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         length = Headers(scope=scope).get("content-length", "0")
         announced = int(length) if length.isdecimal() else 0
         try:
@@ -138,9 +135,6 @@ class RequestLog:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         headers = Headers(scope=scope)
         given = headers.get(REQUEST_ID, "")
         name = given if _GIVEN.fullmatch(given) else uuid.uuid4().hex[:12]

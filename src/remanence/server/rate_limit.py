@@ -52,12 +52,11 @@ class RateLimit:
         self._rate = Rate(per_minute)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            sender = _sender(scope)
-            if (wait := self._rate.wait_seconds(sender)) > 0:
-                await self._rate.refusal(wait)(scope, receive, send)
-                return
-            self._rate.take(sender)
+        sender = _sender(scope)
+        if (wait := self._rate.wait_seconds(sender)) > 0:
+            await self._rate.refusal(wait)(scope, receive, send)
+            return
+        self._rate.take(sender)
         await self._app(scope, receive, send)
 
 
