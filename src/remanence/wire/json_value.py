@@ -43,9 +43,28 @@ def json_object(value: object, what: str) -> JsonObject:
     return plain
 
 
-def json_value(value: object, what: str) -> Any:  # any JSON
+def json_value(value: object, what: str, depth: int = MAX_DEPTH) -> Any:  # any JSON
     """Convert *value* to plain JSON; unset fields of SDK objects are left out."""
-    return _plain(value, what, MAX_DEPTH)
+    if depth < 0:
+        raise InvalidMessage(f"{what} nests deeper than {MAX_DEPTH} levels: make it flatter")
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int) and value.bit_length() <= MAX_BITS:
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {_key(key, what): json_value(item, what, depth - 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(item, what, depth - 1) for item in value]
+    if isinstance(value, ClientObject) and not isinstance(value, type):
+        return json_value(_dump(value, what), what, depth)
+    raise InvalidMessage(
+        f"{what} holds {quote(value)}, a {type(value).__name__} for which JSON has no form: "
+        "use text, finite numbers, lists and dicts"
+    )
 
 
 def dumps(value: object, *, sort_keys: bool = False) -> str:
@@ -87,29 +106,6 @@ def loads(text: str) -> Any:  # any JSON
     if "\\u" in text:
         json.dumps(value, ensure_ascii=False).encode()
     return value
-
-
-def _plain(value: object, what: str, depth: int) -> Any:  # any JSON
-    if depth < 0:
-        raise InvalidMessage(f"{what} nests deeper than {MAX_DEPTH} levels: make it flatter")
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, int) and value.bit_length() <= MAX_BITS:
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, Mapping):
-        return {_key(key, what): _plain(item, what, depth - 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item, what, depth - 1) for item in value]
-    if isinstance(value, ClientObject) and not isinstance(value, type):
-        return _plain(_dump(value, what), what, depth)
-    raise InvalidMessage(
-        f"{what} holds {quote(value)}, a {type(value).__name__} for which JSON has no form: "
-        "use text, finite numbers, lists and dicts"
-    )
 
 
 def _key(key: object, what: str) -> str:
