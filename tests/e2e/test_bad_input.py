@@ -110,7 +110,7 @@ async def test_a_bad_message_is_refused_by_name_and_its_good_neighbours_are_not_
             {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]},
             "incomplete: it needs id, function.name",
         ),
-        ({"role": "user", "name": 7, "content": "x"}, "name 7 is not a string"),
+        ({"role": "user", "name": 7, "content": "x"}, "the name of a message is 7"),
     ],
 )
 def test_a_malformed_openai_message_is_refused_by_name(data: dict[str, Any], text: str) -> None:

@@ -89,7 +89,10 @@ def test_a_source_of_anthropics_without_a_name_here_comes_back_as_it_was(kind: s
         (5, "is not an object"),
         ({"x": 1}, "has no type"),
         ({"type": "image"}, "of type .image. needs"),
-        ({"type": "tool_use", "id": "a", "name": "f", "input": 5}, "input 5 of a tool_use block"),
+        (
+            {"type": "tool_use", "id": "a", "name": "f", "input": 5},
+            "the input of a tool_use block is 5",
+        ),
         (
             {
                 "type": "tool_result",
@@ -128,7 +131,7 @@ def test_an_image_or_file_of_responses_is_read_and_comes_back(
         (5, "is not an object"),
         ({"x": 1}, "has no type"),
         ({"type": "input_file"}, "has no file"),
-        ({"type": "input_file", "file_id": 5}, "is not a string"),
+        ({"type": "input_file", "file_id": 5}, "the file_id of a file is 5"),
     ],
 )
 def test_malformed_parts_of_responses_are_refused_by_name(shown: object, text: str) -> None:

@@ -207,7 +207,7 @@ def test_contents_of_geminis_client_and_their_dumps_are_read_alike(content: dict
     [
         ({"role": "system", "parts": []}, "role 'system' is unknown"),
         ({"parts": [{}]}, "is empty"),
-        ({"parts": [{"text": 0}]}, "text 0 of a part is not a string"),
+        ({"parts": [{"text": 0}]}, "the text of a part is 0: pass a string"),
         ({"parts": [{"functionCall": {}}]}, "has the name None"),
         ({"parts": [{"inlineData": {}}]}, "is incomplete"),
         ({"parts": [{"text": "a", "functionCall": {"name": "f"}}]}, "of several kinds"),

@@ -203,7 +203,7 @@ def test_a_line_separator_inside_a_text_ends_no_line() -> None:
         ([said("a", created_at="yesterday")], "line 1: created_at 'yesterday' is not a time: write ISO"),
         ([said("a", timestamp=True)], "t.jsonl, line 1: timestamp True is not a time"),
         ([said("a", timestamp=1e300)], "t.jsonl, line 1: timestamp 1e+300 is not a time"),
-        ([said("a", name=3)], "t.jsonl, line 1: name 3 is not a string"),
+        ([said("a", name=3)], "t.jsonl, line 1: the name of a message is 3"),
         ([said("a", "tool", tool_call_id="x1")], "line 1: the tool result answers call 'x1', which"),
         ([said("a", "tool")], "t.jsonl, line 1: a tool message has tool_call_id None"),
         ([said(None, "assistant", tool_calls={"id": 1})], "line 1: tool_calls {'id': 1} is not a"),

@@ -25,7 +25,7 @@ from remanence.wire.content import (
     shortest,
     stand_in,
 )
-from remanence.wire.json_value import JsonObject, dumps, json_object
+from remanence.wire.json_value import JsonObject, dumps, json_object, require_type
 from remanence.wire.parts import (
     FilePart,
     ImagePart,
@@ -103,9 +103,7 @@ def parse_part(data: object) -> Part:
         case {"type": "text", "text": str(text)}:
             return TextPart(text=text, extra=read_extra("anthropic", block, "type", "text"))
         case {"type": "tool_use", "id": str(id_), "name": str(name)} if id_ and name:
-            value = block.get("input", {})
-            if not isinstance(value, dict):
-                raise InvalidMessage(f"input {value!r:.80} of a tool_use block is not an object")
+            value = require_type(block.get("input", {}), dict, "the input of a tool_use block")
             extra = read_extra("anthropic", block, "type", "id", "name", "input")
             return ToolCallPart(id=id_, name=name, arguments=dumps(value), extra=extra)
         case {"type": "tool_result", "tool_use_id": str(call_id)} if call_id:

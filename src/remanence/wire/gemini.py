@@ -21,7 +21,7 @@ from remanence.wire.content import (
     read_result_parts,
     stand_in,
 )
-from remanence.wire.json_value import JsonObject, dumps, json_object
+from remanence.wire.json_value import JsonObject, dumps, json_object, require_type
 from remanence.wire.parts import (
     FilePart,
     ImagePart,
@@ -51,9 +51,7 @@ def parse(data: object) -> ParsedMessage:
     role = content.get("role") or "user"
     if role not in ("user", "model", "function"):
         raise InvalidMessage(f"role {role!r:.80} is unknown: use 'user' or 'model'")
-    values = content.get("parts") or []
-    if not isinstance(values, list):
-        raise InvalidMessage(f"parts {values!r:.80} of a content are not a list: pass a list")
+    values = require_type(content.get("parts") or [], list, "the field parts of a content")
     counts: Counter[str] = Counter()
     parts = tuple(parse_part(value, counts) for value in values)
     if role == "model":
@@ -94,12 +92,9 @@ def parse_part(data: object, counts: Counter[str] | None = None) -> Part:
     (kind,) = kinds
     value = part.pop(kind)
     if kind == "text":
-        if not isinstance(value, str):
-            raise InvalidMessage(f"text {value!r:.80} of a part is not a string: pass text")
-        return TextPart(text=value, extra=read_extra("gemini", part))
-    if not isinstance(value, dict):
-        raise InvalidMessage(f"{kind} {value!r:.80} of a part is not an object: pass an object")
-    value = _camel(value)
+        text = require_type(value, str, "the text of a part")
+        return TextPart(text=text, extra=read_extra("gemini", part))
+    value = _camel(require_type(value, dict, f"the {kind} of a part"))
     if kind in ("inlineData", "fileData"):
         return _media(kind, value, part)
     read = _call if kind == "functionCall" else _response
@@ -124,25 +119,19 @@ def _name_and_id(value: JsonObject, counts: Counter[str]) -> tuple[str, str]:
     if id_ is None:
         counts[name] += 1
         id_ = f"{NAMELESS_ID}{name}:{counts[name]}"
-    if not isinstance(id_, str):
-        raise InvalidMessage(f"id {id_!r:.80} of a function call is not a string: pass text")
-    return name, id_
+    return name, require_type(id_, str, "the id of a function call")
 
 
 def _call(value: JsonObject, part: JsonObject, counts: Counter[str]) -> ToolCallPart:
     name, id_ = _name_and_id(value, counts)
-    arguments = value.pop("args", {})
-    if not isinstance(arguments, dict):
-        raise InvalidMessage(f"args {arguments!r:.80} of function call {name!r:.80}: use an object")
+    arguments = require_type(value.pop("args", {}), dict, "the field args of a function call")
     extra = read_extra("gemini", part, functionCall=value)
     return ToolCallPart(id=id_, name=name, arguments=dumps(arguments), extra=extra)
 
 
 def _response(value: JsonObject, part: JsonObject, counts: Counter[str]) -> ToolResultPart:
     name, id_ = _name_and_id(value, counts)
-    response = value.pop("response", {})
-    if not isinstance(response, dict):
-        raise InvalidMessage(f"response {response!r:.80} of {name!r:.80}: use an object")
+    response = require_type(value.pop("response", {}), dict, "the response of a function")
     content = read_result_parts(map(parse_part, value.pop("parts", None) or []), name)
     text, failed = _response_text(response)
     value["name"] = name
@@ -180,8 +169,8 @@ def _media(kind: str, value: JsonObject, part: JsonObject) -> Part:
         raise InvalidMessage(f"{kind} {value!r:.80} is incomplete: it needs its data and mimeType")
     if kind == "fileData" and place.startswith("data:"):
         raise InvalidMessage(f"fileUri {place!r:.80} holds data: use inlineData")
-    if name is not None and not isinstance(name, str):
-        raise InvalidMessage(f"displayName {name!r:.80} is not a string: pass text")
+    if name is not None:
+        require_type(name, str, f"the displayName of a {kind}")
     extra = read_extra("gemini", part, **{kind: value})
     data, url = (place, None) if kind == "inlineData" else (None, place)
     if (media_type or "").startswith("image/") and name is None:

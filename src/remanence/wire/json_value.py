@@ -4,11 +4,14 @@ import base64
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from remanence.errors import InvalidMessage
 
 JsonObject: TypeAlias = dict[str, Any]  # a provider's JSON: its shape is the provider's
+T = TypeVar("T")
+
+_TYPES: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
 
 
 @runtime_checkable
@@ -65,6 +68,13 @@ def json_value(value: object, what: str, depth: int = MAX_DEPTH) -> Any:  # any 
         f"{what} holds {quote(value)}, a {type(value).__name__} for which JSON has no form: "
         "use text, finite numbers, lists and dicts"
     )
+
+
+def require_type(value: object, kind: type[T], what: str) -> T:
+    """Return *value*, which is *what*, if it is of a type of JSON."""
+    if not isinstance(value, kind):
+        raise InvalidMessage(f"{what} is {value!r:.80}: pass {_TYPES[kind]}")
+    return value
 
 
 def dumps(value: object, *, sort_keys: bool = False) -> str:

@@ -24,9 +24,8 @@ from remanence.wire.content import (
     split_data_url,
     stand_in,
 )
-from remanence.wire.json_value import JsonObject, dumps, json_object
+from remanence.wire.json_value import JsonObject, dumps, json_object, require_type
 from remanence.wire.parts import (
-    ROLES,
     Extra,
     FilePart,
     ImagePart,
@@ -79,10 +78,10 @@ def parse(data: object) -> ParsedMessage:
     the host wrote are not the provider's and are left out, as are fields of transcripts.
     """
     message = json_object(data, "message")
-    role = _role(message)
-    name = message.get("name") or None
-    if name is not None and not isinstance(name, str):
-        raise InvalidMessage(f"name {name!r:.80} is not a string: pass text or leave it out")
+    if "role" not in message and "choices" in message:
+        raise InvalidMessage("a completion is not a message: pass completion.choices[0].message")
+    role = read_role(message.get("role"), _ROLES)
+    name = require_type(message.get("name") or "", str, "the name of a message") or None
     written = message.get("content")
     content = () if written is None else read_content(written, parse_part)
     if role == "tool":
@@ -146,16 +145,12 @@ def parse_part(data: object) -> ResultPart:
             return read_other(part, "openai", _NEEDS)
 
 
-def _role(data: JsonObject) -> Role:
-    name = data.get("role")
-    role = _ROLES.get(name) if isinstance(name, str) else None
-    if role is None:
-        if "choices" in data:
-            raise InvalidMessage(
-                "a completion is not a message: pass completion.choices[0].message"
-            )
-        raise InvalidMessage(f"role {name!r:.80} is unknown: use one of {sorted(ROLES)}")
-    return role
+def read_role(name: object, roles: Mapping[str, Role]) -> Role:
+    """Return our role for that of a provider."""
+    if not isinstance(name, str) or name not in roles:
+        known = sorted(set(roles.values()))
+        raise InvalidMessage(f"role {name!r:.80} is unknown: use one of {known}")
+    return roles[name]
 
 
 def read_image(url: str, extra: Extra | None) -> ImagePart:
@@ -168,9 +163,8 @@ def read_image(url: str, extra: Extra | None) -> ImagePart:
 def read_file(fields: JsonObject, names: Mapping[str, str]) -> tuple[FilePart, JsonObject]:
     """Read a file by the *names* of its fields, and return the fields unknown to remanence."""
     known = {ours: fields.get(name) for name, ours in names.items()}
-    for value in known.values():
-        if value is not None and not isinstance(value, str):
-            raise InvalidMessage(f"{value!r:.80} of a file part is not a string: pass text")
+    for name in names:
+        require_type(fields.get(name, ""), str, f"the {name} of a file")
     if not (known["data"] or known["file_id"] or known.get("url")):
         raise InvalidMessage(f"content part {fields!r:.160} has no file: add file_data or file_id")
     if inline := split_data_url(known["data"] or ""):
@@ -192,9 +186,7 @@ def _after(message: JsonObject) -> Iterable[Part]:
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal:
         yield TextPart(text=refusal, extra=Extra(dialect="openai", raw='{"type":"refusal"}'))
-    calls = message.get("tool_calls") or []
-    if not isinstance(calls, list):
-        raise InvalidMessage(f"tool_calls {calls!r:.80} is not a list: pass a list of calls")
+    calls = require_type(message.get("tool_calls") or [], list, "the field tool_calls of a message")
     yield from map(_tool_call, calls)
 
 

@@ -23,7 +23,7 @@ from remanence.wire.content import (
     stand_in,
 )
 from remanence.wire.json_value import JsonObject, dumps, json_value
-from remanence.wire.openai import read_file, read_image, render_file
+from remanence.wire.openai import read_file, read_image, read_role, render_file
 from remanence.wire.parts import (
     Extra,
     FilePart,
@@ -116,10 +116,7 @@ def _item(item: object) -> tuple[Role, tuple[Part, ...]]:
 
 
 def _message(item: JsonObject) -> tuple[Role, tuple[Part, ...]]:
-    name = item.get("role")
-    role = _ROLES.get(name) if isinstance(name, str) else None
-    if role is None:
-        raise InvalidMessage(f"role {name!r:.80} is unknown: use one of {sorted(_ROLES)}")
+    role = read_role(item.get("role"), _ROLES)
     fields: JsonObject = {}
     if role == "assistant":
         fields = {k: v for k, v in item.items() if k not in ("type", "role", "content")}
