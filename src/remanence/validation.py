@@ -59,7 +59,7 @@ def check_fields(settings: object) -> None:
 def check_value(name: str, value: object, hint: Any) -> None:  # a type, with its ranges
     """Raise `InvalidSetting` unless *value* is of the type of a field, and in its range."""
     if not is_of_type(value, hint):
-        raise InvalidSetting(name, value, f"use {_type_text(hint)}")
+        raise InvalidSetting(name, value, f"use {type_text(hint)}")
     if remedy := _range_remedy(value, hint):
         raise InvalidSetting(name, value, remedy)
 
@@ -106,15 +106,16 @@ def _range_remedy(value: Any, hint: Any) -> str:  # as above
     return ""
 
 
-def _type_text(hint: Any) -> str:  # as above
+def type_text(hint: Any) -> str:  # as above
+    """Return a type as an error names it."""
     origin, choices = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _type_text(choices[0])
+        return type_text(choices[0])
     if origin is Literal:
         return " or ".join(repr(choice) for choice in choices)
     if origin in (Union, UnionType):
-        return " or ".join(_type_text(choice) for choice in choices)
+        return " or ".join(type_text(choice) for choice in choices)
     if origin is tuple:
-        return f"a tuple, each of {_type_text(choices[0])}"
+        return f"a tuple, each of {type_text(choices[0])}"
     names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
     return "None" if hint is NoneType else names.get(hint, getattr(hint, "__name__", str(hint)))

@@ -52,8 +52,8 @@ BAD_PARTS: dict[str, tuple[Any, str]] = {
     "part without type": (other('{"x": 1}'), "has no type"),
     "text part without text": (other('{"type": "text"}'), "needs text, a string"),
     "number as text": (other('{"type": "text", "text": 0}', "anthropic"), "needs text, a string"),
-    "text that is a number": (Message.user(0), "text 0 of a message is not text"),  # type: ignore[arg-type] # the case
-    "very long number": (Message.user(10**5_000), "text of type int of a message"),  # type: ignore[arg-type] # the case
+    "text that is a number": (Message.user(0), "TextPart.text 0 is of the wrong type"),  # type: ignore[arg-type] # the case
+    "very long number": (Message.user(10**5_000), "TextPart.text of type int is of the wrong type"),  # type: ignore[arg-type] # the case
     "deep part": (other('{"type": "a", "b": ' + "[" * 999 + "]" * 999 + "}"), "nests deeper"),
     "NaN in a part": (other('{"type": "a", "b": NaN}'), "NaN is not a number of JSON"),
     "infinite number": (other('{"type": "a", "b": 1e999}'), "1e999 is not a number of JSON"),
@@ -77,7 +77,7 @@ BAD_PARTS: dict[str, tuple[Any, str]] = {
         Message.user("x", created_at=datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=9)))),
         "not a time in the range of UTC",
     ),
-    "no time": (Message.user("x", created_at="today"), "not a time"),  # type: ignore[arg-type] # the case
+    "no time": (Message.user("x", created_at="today"), "use datetime or None"),  # type: ignore[arg-type] # the case
     "list of parts": (Message(role="user", content=[TextPart(text="x")]), "use a tuple"),  # type: ignore[arg-type] # the case
     "text as content": (Message(role="user", content=("x",)), "not a part of a message"),  # type: ignore[arg-type] # the case
 }

@@ -34,11 +34,14 @@ RESULT = ToolResultPart(call_id="a", content=(HELLO,))
     [
         (message(HELLO, role="pirate"), "role 'pirate' is unknown: use one of"),
         (message(HELLO, kind="rumour"), "kind 'rumour' is unknown: use one of"),
-        (message(HELLO, name=7), "name 7 of a message is not text: use a str"),
+        (message(HELLO, name=7), "Message.name 7 is of the wrong type: use a text or None"),
         (message(ImagePart(url="https://x.test", width=-1)), "-1 pixels of an image"),
-        (message(ToolResultPart(call_id="a", content=[HELLO])), "use a tuple of parts"),  # type: ignore[arg-type]
-        (message(TextPart(text="a", extra="b")), "is not an Extra: leave it out"),  # type: ignore[arg-type]
-        (message(text_part(dialect="openai", raw=5)), "raw 5 of a message is not text: use a str"),
+        (message(ToolResultPart(call_id="a", content=[HELLO])), "use a tuple, each of TextPart"),  # type: ignore[arg-type]
+        (message(TextPart(text="a", extra="b")), "use Extra or None"),  # type: ignore[arg-type]
+        (
+            message(text_part(dialect="openai", raw=5)),
+            "Extra.raw 5 is of the wrong type: use a text",
+        ),
         (message(text_part(dialect="openai", raw="{")), "is not JSON"),
         (message(text_part(dialect="openai", raw="[]")), "is not a JSON object"),
         (message(text_part(dialect="pirate", raw="{}")), "dialect 'pirate' is unknown"),

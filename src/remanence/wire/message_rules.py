@@ -1,14 +1,14 @@
 """Validation of messages: a valid one can be observed, stored and sent to any provider."""
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC
+from functools import cache
 from itertools import chain
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal, get_origin
 
 from remanence.errors import InvalidMessage
+from remanence.validation import field_types, type_text
 from remanence.wire import anthropic, gemini, openai, responses
 from remanence.wire.content import is_reasoning, payload
 from remanence.wire.json_value import loads, quote
@@ -16,7 +16,6 @@ from remanence.wire.message import Message
 from remanence.wire.parts import (
     DIALECTS,
     ROLES,
-    Dialect,
     Extra,
     FilePart,
     ImagePart,
@@ -28,26 +27,15 @@ from remanence.wire.parts import (
 )
 
 _KINDS: Final = frozenset({"message", "control", "memory"})
-_PART_TYPES: Final = (TextPart, ToolCallPart, ToolResultPart, ImagePart, FilePart, OtherPart)
-_TEXT_FIELDS: Final[Mapping[type, Mapping[str, bool]]] = {
-    kind: {
-        field.name: field.default is None
-        for field in dataclasses.fields(kind)
-        if field.type in (str, str | None, Dialect)
-    }
-    for kind in (*_PART_TYPES, Extra)
-}
-"""The fields that hold text, and whether they may be None."""
+_INSTANCES: Final = {Literal: str, tuple: tuple}
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_\s-]*+={0,2}\s*+")
-_PARSE_PART: Final[Mapping[str, Callable[[dict[str, Any]], Part]]] = MappingProxyType(
-    {
-        "anthropic": anthropic.parse_part,
-        "gemini": gemini.parse_part,
-        "openai": openai.parse_part,
-        "openai_responses": responses.parse_part,
-    }
-)
+_PARSE_PART: Final[Mapping[str, Callable[[dict[str, Any]], Part]]] = {
+    "anthropic": anthropic.parse_part,
+    "gemini": gemini.parse_part,
+    "openai": openai.parse_part,
+    "openai_responses": responses.parse_part,
+}
 
 
 def check_message(message: Message, *, max_bytes: int) -> int:
@@ -64,10 +52,8 @@ def check_message(message: Message, *, max_bytes: int) -> int:
             f"{quote(message)} is a {type(message).__name__} and not a message: use "
             "Message.user(...), Message.assistant(...) or Message.from_openai(...)"
         )
-    _check_fields(message)
+    _check_types(message)
     _check_time(message)
-    for part in message.content:
-        _check_types(part)
     _check_roles(message)
     texts = [("id", message.id or ""), ("name", message.name or "")]
     for part in message.content:
@@ -83,20 +69,37 @@ def check_message(message: Message, *, max_bytes: int) -> int:
     return size
 
 
-def _check_fields(message: Message) -> None:
-    if not isinstance(message.role, str) or message.role not in ROLES:
-        raise InvalidMessage(f"role {quote(message.role)} is unknown: use one of {sorted(ROLES)}")
-    if not isinstance(message.kind, str) or message.kind not in _KINDS:
-        raise InvalidMessage(f"kind {quote(message.kind)} is unknown: use one of {sorted(_KINDS)}")
-    for field in ("id", "name"):
-        value = getattr(message, field)
-        if value is not None and not isinstance(value, str):
-            raise InvalidMessage(f"{field} {quote(value)} of a message is not text: use a str")
-    if not isinstance(message.content, tuple):
+def _check_types(value: Message | Part | Extra) -> None:
+    """Check the types of the fields, and of the parts and further fields in them."""
+    owner: Any = type(value)  # hashable, unlike what mypy makes of it
+    for name, kind in _field_types(owner).items():
+        field = getattr(value, name)
+        if not isinstance(field, kind):
+            remedy = f"use {type_text(field_types(owner)[name])}"
+            raise InvalidMessage(
+                f"{owner.__name__}.{name} {quote(field)} is of the wrong type: {remedy}"
+            )
+        if isinstance(field, Extra):
+            _check_types(field)
+        elif kind is tuple:
+            for part in field:
+                _check_part(part)
+
+
+@cache
+def _field_types(kind: Any) -> Mapping[str, Any]:  # a class; types or unions of them
+    """Return the types of a class's fields as `isinstance` takes them."""
+    hints = field_types(kind)
+    return {name: _INSTANCES.get(get_origin(hint), hint) for name, hint in hints.items()}
+
+
+def _check_part(part: object) -> None:
+    if not isinstance(part, Part):
         raise InvalidMessage(
-            f"content {quote(message.content)} is a {type(message.content).__name__}: use a tuple of "
-            "parts, or Message.user(...)"
+            f"{quote(part)} is a {type(part).__name__} and not a part of a message: use TextPart, "
+            "ImagePart, FilePart, ToolCallPart, ToolResultPart or Message.from_openai(...)"
         )
+    _check_types(part)
 
 
 def _check_time(message: Message) -> None:
@@ -108,7 +111,7 @@ def _check_time(message: Message) -> None:
         if offset is not None:
             at.astimezone(UTC)
             return
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidMessage(
             f"created_at {quote(at)} is not a time in the range of UTC ({error}): use an aware "
             "datetime of the years 1 to 9999"
@@ -119,60 +122,10 @@ def _check_time(message: Message) -> None:
     )
 
 
-def _check_types(part: object) -> None:
-    if not isinstance(part, _PART_TYPES):
-        raise InvalidMessage(
-            f"{quote(part)} is a {type(part).__name__} and not a part of a message: use TextPart, "
-            "ImagePart, FilePart, ToolCallPart, ToolResultPart or Message.from_openai(...)"
-        )
-    _check_texts(part)
-    match part:
-        case ImagePart(width=width, height=height):
-            for pixels in (width, height):
-                if pixels is not None and (not isinstance(pixels, int) or pixels < 0):
-                    raise InvalidMessage(f"{quote(pixels)} pixels of an image: use a whole number")
-        case ToolResultPart(is_error=is_error, content=content):
-            if not isinstance(is_error, bool):
-                raise InvalidMessage(f"is_error {quote(is_error)} of a tool result: use a bool")
-            _check_result(part.call_id, content)
-        case OtherPart():
-            return
-    extra: object = part.extra
-    if isinstance(extra, Extra):
-        _check_texts(extra)
-    elif extra is not None:
-        raise InvalidMessage(f"extra {quote(extra)} of a part is not an Extra: leave it out")
-
-
-def _check_texts(value: Part | Extra) -> None:
-    for name, is_optional in _TEXT_FIELDS[type(value)].items():
-        text = getattr(value, name)
-        if not isinstance(text, str) and not (is_optional and text is None):
-            raise InvalidMessage(
-                f"{name} {quote(text)} of a message is not text: use a str for "
-                f"{type(value).__name__}.{name}"
-            )
-
-
-def _check_result(call_id: str, content: object) -> None:
-    if not isinstance(content, tuple):
-        raise InvalidMessage(
-            f"the result of tool call {quote(call_id)} is a {type(content).__name__}: use a tuple of "
-            "parts, or Message.tool(...)"
-        )
-    for inner in content:
-        _check_types(inner)
-        is_beside = isinstance(inner, OtherPart) and (
-            inner.scope == "message" or is_reasoning(inner)
-        )
-        if is_beside or isinstance(inner, ToolCallPart | ToolResultPart):
-            raise InvalidMessage(
-                f"the result of tool call {quote(call_id)} holds {quote(inner)}: use text, images "
-                "and files"
-            )
-
-
 def _check_roles(message: Message) -> None:
+    for name, value, known in (("role", message.role, ROLES), ("kind", message.kind, _KINDS)):
+        if value not in known:
+            raise InvalidMessage(f"{name} {value!r:.80} is unknown: use one of {sorted(known)}")
     if not any(not isinstance(p, TextPart) or p.text.strip() for p in message.content):
         raise InvalidMessage(
             f"the {message.role} message is empty: append a message with text, a tool call, "
@@ -198,14 +151,14 @@ def _check_roles(message: Message) -> None:
 
 def _texts(part: Part) -> Iterator[tuple[str, str]]:
     """Yield the texts in a part, each with its place."""
-    kind = type(part).__name__
-    for name in _TEXT_FIELDS[type(part)]:
-        if text := getattr(part, name):
-            yield f"{kind}.{name}", text
-    if not isinstance(part, OtherPart) and part.extra is not None:
-        yield f"{kind}.extra", part.extra.raw
-    if isinstance(part, ToolResultPart):
-        yield from chain.from_iterable(map(_texts, part.content))
+    owner: Any = type(part)  # as above
+    for name in _field_types(owner):
+        place = f"{owner.__name__}.{name}"
+        match getattr(part, name):
+            case str(text) | Extra(raw=text):
+                yield place, text
+            case tuple(parts):
+                yield from chain.from_iterable(map(_texts, parts))
 
 
 def _size_in_bytes(place: str, text: str) -> int:
@@ -230,7 +183,7 @@ def _check_content(part: Part) -> None:
             raise InvalidMessage("a tool result names no tool call: set its call_id")
         case ToolResultPart():
             for inner in part.content:
-                _check_content(inner)
+                _check_in_result(inner, part.call_id)
         case ImagePart() | FilePart():
             _check_media(part)
         case OtherPart():
@@ -241,8 +194,19 @@ def _check_content(part: Part) -> None:
         _json_object(part.extra.dialect, part.extra.raw)
 
 
+def _check_in_result(part: Part, call_id: str) -> None:
+    is_beside = isinstance(part, OtherPart) and (part.scope == "message" or is_reasoning(part))
+    if is_beside or isinstance(part, ToolCallPart | ToolResultPart):
+        raise InvalidMessage(
+            f"the result of tool call {quote(call_id)} holds {quote(part)}: use text, images and files"
+        )
+    _check_content(part)
+
+
 def _check_media(part: ImagePart | FilePart) -> None:
     what, remedy, reference = "image", "data or a url", part.url
+    if isinstance(part, ImagePart) and (pixels := min(part.width or 0, part.height or 0)) < 0:
+        raise InvalidMessage(f"{pixels} pixels of an image: use a whole number of 0 or more")
     if isinstance(part, FilePart):
         what, remedy = "file", "data, a url or a file_id"
         reference = part.url or part.file_id or part.name

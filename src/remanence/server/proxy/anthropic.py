@@ -11,8 +11,8 @@ from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, read_e
 from remanence.types import Message
 from remanence.wire import anthropic
 from remanence.wire.json_value import JsonObject
+from remanence.wire.validate import MAX_CACHE_BREAKPOINTS
 
-_MAX_BREAKPOINTS: Final = 4
 _TEXTS: Final = {"text_delta": "text", "input_json_delta": "partial_json"}
 
 
@@ -68,7 +68,7 @@ class AnthropicMessages(ProxiedAPI):
         if not notes:
             return {**body, "messages": list(tail)}
         block: JsonObject = {"type": "text", "text": notes}
-        if _breakpoints([body.get("system"), body.get("tools"), *tail]) < _MAX_BREAKPOINTS:
+        if _breakpoints([body.get("system"), body.get("tools"), *tail]) < MAX_CACHE_BREAKPOINTS:
             block["cache_control"] = {"type": "ephemeral"}
         return {**body, "messages": [{"role": "user", "content": [block]}, *tail]}
 
