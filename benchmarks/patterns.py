@@ -31,7 +31,7 @@ DYNAMIC = "x"
 """What takes the place of an expression in an f-string."""
 
 BOUNDED: Mapping[str, int] = {
-    "notes.literals._SCAN": 1_000,  # parts of `SLICE_CHARACTERS`
+    "notes.literals._scan": 1_000,  # parts of `SLICE_CHARACTERS`
     "dates.find._WORD_BEFORE": 20,  # what stands before a date
     "dates.required_words._ESCAPE_OR_CLASS": 400,  # phrases of the package itself
     "dates.required_words._GROUP": 400,

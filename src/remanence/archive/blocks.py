@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from pydantic.alias_generators import to_camel
-
 from remanence.files import append_line, in_thread, make_directory, remove, safe_name, write_whole
 from remanence.types import Segment
 
@@ -38,6 +36,18 @@ class Block:
     observations: str
     source_message_range: tuple[int, int]
     estimated_tokens: int
+
+
+_KEYS = {
+    "id": "id",
+    "session_id": "sessionId",
+    "created_at": "createdAt",
+    "tier": "tier",
+    "observations": "observations",
+    "source_message_range": "sourceMessageRange",
+    "estimated_tokens": "estimatedTokens",
+}
+"""The fields of a block with their names in a file."""
 
 
 class LoadedBlocks(NamedTuple):
@@ -223,7 +233,7 @@ def _lines(file: Path) -> list[bytes]:
 
 
 def _encode(block: Block) -> bytes:
-    data = {to_camel(name): value for name, value in dataclasses.asdict(block).items()}
+    data = {_KEYS[name]: value for name, value in dataclasses.asdict(block).items()}
     data["createdAt"] = block.created_at.astimezone(UTC).isoformat()
     return json.dumps(data, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
@@ -232,7 +242,7 @@ def _decode(line: bytes) -> Block | None:
     """Parse a line as a block; None if it is not one: any program may have written the file."""
     try:
         data = json.loads(line)
-        fields = {field.name: data[to_camel(field.name)] for field in dataclasses.fields(Block)}
+        fields = {name: data[key] for name, key in _KEYS.items()}
         first, last = fields["source_message_range"]
         created_at = datetime.fromisoformat(fields["created_at"])
     except (ValueError, KeyError, TypeError):

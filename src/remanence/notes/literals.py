@@ -5,6 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal as OneOf, TypeAlias
 
 LiteralKind: TypeAlias = OneOf["url", "path", "id", "date", "code", "quote", "number", "name"]
@@ -63,9 +64,6 @@ _PATTERNS: tuple[tuple[LiteralKind, str], ...] = (
     ),
 )
 _PLAIN = r"(?<![\w/\\.@-])(?:[a-z]+(?:['’][a-z]+)?[,;.!?]*\s+)+"  # most of a prose text, at once
-_SCAN = re.compile(
-    f"{_PLAIN}|" + "|".join(f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS))
-)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;\n*•\-–—\"“(\[。！？…]|\d[.)])\s*$")
 
@@ -127,8 +125,15 @@ class LossReport:
         return tuple(literals[place] for *_, place in ranked)
 
 
+@cache
+def _scan() -> re.Pattern[str]:
+    # Compiled on first use, as it takes milliseconds, and imports should be fast.
+    names = (f"(?P<p{i}>{pattern})" for i, (_, pattern) in enumerate(_PATTERNS))
+    return re.compile(f"{_PLAIN}|{'|'.join(names)}")
+
+
 def _literals(text: str) -> Iterable[Literal]:
-    for match in _SCAN.finditer(text):
+    for match in _scan().finditer(text):
         if match.lastgroup is None:
             continue
         kind = _PATTERNS[int(match.lastgroup[1:])][0]

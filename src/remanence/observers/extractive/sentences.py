@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 
@@ -21,8 +22,6 @@ _ENDS = (
     rf"|(?<=[。！？；…])[」』”’）]{{0,20}}(?:{_SPACE})?|(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
     rf"|(?<=\n)\n*(?:{ITEM})?|(?<=\s)\s*(?=\[[^\[\]\n]{{3,}}\]))"
 )
-_END = re.compile(_ENDS % "a-zà-ÿ")
-_SMALL_END = re.compile(_ENDS % "")
 _OPENS_SMALL = re.compile(r"[\W\d_]*+[a-zà-ÿ]+(?:['’-][a-zà-ÿ]+)*[ ,.!]")
 """Opening of a message whose author begins sentences in lower case."""
 _GOES_ON_SMALL = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[a-zà-ÿ]")
@@ -53,7 +52,9 @@ _LONG = 600
 def sentences(text: str) -> Iterator[Span]:
     """Yield the sentences of a readable text without list marks; long ones are cut."""
     start = len(ITEM) if text.startswith(ITEM) else 0
-    ends = _SMALL_END if _is_small(text) else _END
+    ends, small_ends = _ends()
+    if _is_small(text):
+        ends = small_ends
     for match in ends.finditer(text):
         stop = match.start() + 1
         if match.end() == start or (
@@ -67,6 +68,13 @@ def sentences(text: str) -> Iterator[Span]:
         yield from _trim(text, start, match.end())
         start = match.end()
     yield from _trim(text, start, len(text))
+
+
+@cache
+def _ends() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the ends of sentences, and those where sentences may begin in lower case."""
+    # Compiled on first use, as it takes milliseconds, and imports should be fast.
+    return re.compile(_ENDS % "a-zà-ÿ"), re.compile(_ENDS % "")
 
 
 def _is_small(text: str) -> bool:
