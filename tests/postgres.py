@@ -3,8 +3,8 @@
 import asyncio
 import importlib
 import os
-import shutil
 import signal
+import sys
 import tempfile
 import time
 import uuid
@@ -12,7 +12,7 @@ import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
-from subprocess import SubprocessError
+from subprocess import PIPE, Popen, SubprocessError
 from typing import Any
 
 import psycopg
@@ -20,6 +20,7 @@ from psycopg import sql
 
 VARIABLE = "REMANENCE_TEST_POSTGRES"
 WAIT_SECONDS = 60
+WATCH = Path(__file__).with_name("postgres_watch.py")
 
 
 @contextmanager
@@ -37,12 +38,20 @@ def running_server(*, own: bool = False) -> Iterator[str]:
         tempfile.mkdtemp(prefix="pg")
     )  # short: a socket's path has 107 characters at most
     folder.chmod(0o755)
-    server = _embedded(folder / "data")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
+    with ended_with_this_process(folder):
+        server = _embedded(folder / "data")
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
+
+
+@contextmanager
+def ended_with_this_process(folder: Path) -> Iterator[None]:
+    """End the server of *folder*, and delete its files, after the block or a killed process."""
+    watch = [sys.executable, "-I", "-S", str(WATCH), str(folder)]
+    with Popen(watch, stdin=PIPE, start_new_session=True):  # it waits for the end of its input
+        yield
 
 
 def _embedded(folder: Path) -> Any:  # the package has no types
