@@ -10,7 +10,7 @@ import pytest
 
 from remanence import Memory, Message, Policy, Settings
 from remanence.background import FIRST_PAUSE_SECONDS, Background, Pauses
-from remanence.clock import SystemClock
+from remanence.clock import Clock, SystemClock
 from remanence.conversation import Conversation
 from remanence.errors import Closed, ModelError, StoreUnavailable
 from remanence.opening import assemble
@@ -34,14 +34,16 @@ def messages(turns: int) -> list[Message]:
 
 
 @asynccontextmanager
-async def running(store: Store, observer: Observer) -> AsyncIterator[Runtime]:
+async def running(
+    store: Store, observer: Observer, *, workers: int = 2, clock: Clock | None = None
+) -> AsyncIterator[Runtime]:
     """A memory at work on a store of the test's own."""
     async with Background() as background:
         runtime = await assemble(
             store,
-            settings=Settings(),
+            settings=Settings(workers=workers),
             policy=POLICY,
-            clock=SystemClock(),
+            clock=clock or SystemClock(),
             background=background,
             observer=observer,
         )
@@ -243,6 +245,31 @@ async def test_a_clock_that_jumps_delays_a_retry_no_longer_than_the_longest_wait
         asyncio.timeout(60),
     ):
         await observer.called.wait()
+
+
+async def test_no_model_is_asked_under_a_lease_that_ran_out(tmp_path: Path) -> None:
+    """It does when the process is stopped, or waits long for the lock of a file."""
+    store, clock = FaultyStore(await open_store(f"sqlite:///{tmp_path}/memory.db")), FixedClock()
+    observer = ScriptedObserver()
+    async with running(store, observer, workers=0, clock=clock) as runtime:
+        long = [message.replace(tokens=30) for message in messages(12)]
+        state = (await store.append(REF, long, user=None)).state
+        for other_takes_over in (True, False):
+            taken = store.hold("lease", when="after")
+            progress = asyncio.create_task(runtime.engine.progress(REF))
+            await taken.reached.wait()
+            clock.advance(3_600)
+            if other_takes_over:
+                now = clock.now()
+                await store.lease(state, owner="other", now=now, until=now + timedelta(hours=1))
+            taken.opened.set()
+            await progress
+            clock.advance(3_600)
+        asked = len(observer.requests)
+        await runtime.engine.progress(REF)
+    await store.close()
+
+    assert (asked, len(observer.requests)) == (0, 1)
 
 
 async def test_a_lease_of_a_clock_that_is_ahead_ends_after_its_own_length(tmp_path: Path) -> None:

@@ -48,9 +48,15 @@ class Leases:
         return max(look.at, min(look.lease_until, now + timedelta(seconds=self.seconds)))
 
     async def is_still_due(self, state: MemoryState) -> bool:
-        """Return whether the work is still undone, as another owner may have done it meanwhile."""
-        current = await self.store.state(state.ref)
-        return current is not None and _cursors(current) == _cursors(state)
+        """Return whether the work is undone and the lease still ours.
+
+        Another owner may do it where this process was stopped, or waited long for the lease.
+        """
+        current, now = await self.store.state(state.ref), self.clock.now()
+        if current is None or current.lease_owner != self.owner:
+            return False
+        is_held = current.lease_until is not None and now < current.lease_until
+        return is_held and _cursors(current) == _cursors(state)
 
     async def _take(self, state: MemoryState) -> bool:
         now = self.clock.now()
