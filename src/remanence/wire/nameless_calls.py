@@ -10,8 +10,12 @@ from remanence.wire.parts import Part, ToolCallPart, ToolResultPart
 
 def has_nameless(messages: Sequence[Message]) -> bool:
     """Return whether a call or a result of *messages* came without an id."""
-    ids = [call.id for message in messages for call in message.tool_calls]
-    ids += [result.call_id for message in messages for result in message.tool_results]
+    ids = [
+        part.id if isinstance(part, ToolCallPart) else part.call_id
+        for message in messages
+        for part in message.content
+        if isinstance(part, ToolCallPart | ToolResultPart)
+    ]
     return any(id_.startswith(NAMELESS_ID) for id_ in ids)
 
 
