@@ -10,7 +10,9 @@ from remanence.dates.periods import DateMention
 
 _FAR_DAYS = 7
 _AROUND = 300
-"""Characters within which a bare weekday may refer to a date in figures."""
+"""Characters within which a bare weekday may refer to another date."""
+_MENTIONS_AROUND = 30
+"""Mentions before and after a weekday that are read for it; so the work for each is bounded."""
 _SAME_DAY_WITHIN = 60
 _ARTICLES = re.compile(
     r"(?:on |am |den |dem |le |el )?(?:the |this )?(.*?)(?: dem| den)?", re.IGNORECASE
@@ -31,7 +33,7 @@ _OPENS = re.compile(r"(?:^|[.!?。！？\n]) *$")
 _IT_IS_AFTER = re.compile(r"(?:이라|이네|이다|이야|인데|だから|なので|だし)")
 _NUMBER_AFTER = re.compile(
     r",? (?:(?:the|den|dem|der|día|dia) \d{1,2}\b|\d{1,2}(?:st|nd|rd|th|\.)"
-    r"|(?:le |el |il )?\d{1,2}(?![\d:.]| ?(?:[ap]m|uhr|h)\b))",
+    r"|(?:le |el |il )?\d{1,2}(?!\d|[:.]\d| ?(?:[ap]m|uhr|h)\b))",
     re.IGNORECASE,
 )
 _NUMBER_BEFORE = re.compile(
@@ -61,6 +63,9 @@ def without_doubtful(
             continue
         bare = mention.relative and _is_bare(mention)
         if bare and (_has_number(text, mention) or _means_today(text, mention, at)):
+            continue
+        around = mentions[max(0, index - _MENTIONS_AROUND) : index + _MENTIONS_AROUND]
+        if bare and any(_may_include(period, mention, at) for period in around):
             continue
         if figures and not _in_figures(mention) and mention.relative:
             if _beside_its_date(text, mentions, index) or _repeats_figures(mention, figures):
@@ -120,6 +125,14 @@ def _repeats_figures(mention: DateMention, figures: Sequence[DateMention]) -> bo
 def _is_far(figure: DateMention, mention: DateMention, at: datetime) -> bool:
     days = abs((figure.first - at.date()).days)
     return days > _FAR_DAYS and _distance(figure, mention) < _AROUND
+
+
+def _may_include(period: DateMention, mention: DateMention, at: datetime) -> bool:
+    """Return whether a weekday may be one of a far period: "two years ago we met, on Friday"."""
+    today = at.date()
+    is_past = period.last < mention.last < today and (today - period.last).days > _FAR_DAYS
+    is_ahead = period.first > mention.first > today and (period.first - today).days > _FAR_DAYS
+    return (is_past or is_ahead) and _distance(period, mention) < _AROUND
 
 
 def _distance(one: DateMention, other: DateMention) -> int:

@@ -27,7 +27,8 @@ _RARE_SLOTS = ("unit", "minutes", "weekday", "month", "season")
 _TENSE_CUES = ("birth", "future", "past", "present")
 _CLAUSE_PATTERNS = {
     "end": r"[.!?;,:\n]",
-    **dict.fromkeys(("perfect", "arranging", "yearly", "weekly", "target_after"), _NEVER),
+    **dict.fromkeys(("perfect", "arranging", "yearly", "weekly", "plan", "doubt"), _NEVER),
+    **dict.fromkeys(("since_after", "attribute_after", "target_after"), _NEVER),
 }
 
 Meaning = Callable[[DateReading], Period | None]
@@ -118,12 +119,18 @@ class Language:
 
         `tense` finds verbs and other words, in groups by the tense that they give; `arranging` verbs
         whose date, though they are past, may be ahead ("booked"); `yearly` and `weekly` words for
-        what returns; `target` words before a date at which something aims ("for", "until").
+        what returns; `plan` a verb in the present tense where `tense` finds none, unless `doubt`
+        finds one that may be past. Before a date, `target` is a word for something that aims at it
+        ("for", "until"), `since` for something that began then, and `attribute` for something
+        that it describes ("the meeting of Friday"); their variants in `_after` stand after it.
         """
         cues = {name: "|".join(text.split("\n")) for name, text in self.cues.items()}
         tense = "|".join(f"(?P<{name}>{cues[name]})" for name in _TENSE_CUES if name in cues)
-        target = rf"\b(?:{cues['target']})\s{{1,2}}$" if "target" in cues else _NEVER
-        texts = {**_CLAUSE_PATTERNS, **cues, "tense": tense or _NEVER, "target": target}
+        before = {
+            name: rf"\b(?:{cues[name]})\s{{1,2}}$" if name in cues else _NEVER
+            for name in ("attribute", "since", "target")
+        }
+        texts = {**_CLAUSE_PATTERNS, **cues, "tense": tense or _NEVER, **before}
         return {name: re.compile(text, re.IGNORECASE) for name, text in texts.items()}
 
     def may_be(self, text: str) -> bool:

@@ -1,7 +1,8 @@
 """The meanings of phrases: map the slots of a match and the time of the message to a period.
 
 "last Friday" is the most recent Friday before the message's day, "next Friday" the first one after
-it. A weekday or a date without a year is in the future, unless its clause is in the past tense.
+it. A bare weekday is in the direction of the tense of its clause, and stays as said without one. A
+date without a year is in the future, unless its clause is in the past tense.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +17,10 @@ _MAX_DAYS_AWAY = 300
 """An undecided date has one reading if only one of its years is nearer than that."""
 _RATHER_AHEAD = 1.2
 """Factor on the distance of past days if the clause has no tense, in favour of future ones."""
-_MONTHS_IN_DOUBT = 130
+_DAYS_IN_DOUBT = 130
+_SOON_DAYS = 3
+"""Days within which a weekday of this week would not be called the next."""
+_THURSDAY, _SATURDAY = 3, 5
 
 Tense = Literal["past", "present", "future"]
 
@@ -79,18 +83,25 @@ def some_period(reading: DateReading) -> Period:
     return periods.shift(reading.today, reading.unit, reading.number("shift"))
 
 
-def this_weekend(reading: DateReading) -> Period:
-    """The current or coming weekend; the last one for a past tense before Saturday."""
-    gone = reading.is_past() and reading.today.weekday() < 5
+def this_weekend(reading: DateReading) -> Period | None:
+    """The current or coming weekend; the last one for a past tense early in the week.
+
+    None for a past tense on Thursday or Friday, which are as near to the one as to the other.
+    """
+    today = reading.today.weekday()
+    gone = reading.is_past() and today < _SATURDAY
+    if gone and today >= _THURSDAY:
+        return None
     return periods.shift(reading.today, "weekend", -1 if gone else 0)
 
 
 def the_weekend(reading: DateReading) -> Period | None:
-    """As `this_weekend` if the tense is past or future, else None: it may be every weekend."""
+    """The last weekend for a past tense, the coming one for a future tense, else None: any."""
     clause = reading.clause()
     if clause.undecided or clause.is_habit() or clause.tense not in ("past", "future"):
         return None
-    return this_weekend(reading)
+    gone = clause.tense == "past" and reading.today.weekday() < _SATURDAY
+    return periods.shift(reading.today, "weekend", -1 if gone else 0)
 
 
 def count_units(reading: DateReading) -> Period | None:
@@ -131,10 +142,17 @@ def weekday_after(reading: DateReading) -> Period:
     return periods.shift(reading.today, "day", ahead)
 
 
+def weekday_next(reading: DateReading) -> Period | None:
+    """Next Friday; None if it is soon or at the weekend of this week, not surely meant."""
+    found, number = weekday_after(reading), reading.number("weekday")
+    is_soon = number >= _SATURDAY or (found.first - reading.today).days <= _SOON_DAYS
+    return None if is_soon and number > reading.today.weekday() else found
+
+
 def weekday_by_tense(reading: DateReading) -> Period | None:
-    """Friday: the next one unless the tense is past, never today; None for either or each."""
+    """Friday: the next one or, in the past, the last one, never today; None without a tense."""
     clause = reading.clause()
-    if clause.undecided or clause.is_habit():
+    if clause.undecided or clause.is_habit() or clause.tense is None:
         return None
     return weekday_before(reading) if reading.is_past() else weekday_after(reading)
 
@@ -195,13 +213,9 @@ def month_of_year(reading: DateReading) -> Period:
 
 
 def month_by_tense(reading: DateReading) -> Period | None:
-    """In May: the nearest that fits the tense; without a tense, None if it is months away."""
+    """In May: the nearest that fits the tense."""
     today, number = reading.today, reading.number("month")
-    candidates = [periods.month(today.year + step, number) for step in (-1, 0, 1)]
-    found = _by_tense(reading, candidates)
-    has_tense = reading.clause().tense in ("past", "future")
-    in_doubt = found and not has_tense and abs((found.first - today).days) > _MONTHS_IN_DOUBT
-    return None if in_doubt else found
+    return _by_tense(reading, [periods.month(today.year + step, number) for step in (-1, 0, 1)])
 
 
 def month_gone(reading: DateReading) -> Period:
@@ -238,11 +252,12 @@ def calendar_day(reading: DateReading) -> Period | None:
 
 
 def day_of_month(reading: DateReading) -> Period | None:
-    """The 5th, `shift` months away if that is given; else the next unless the tense is past."""
+    """The 5th, `shift` months away if that is given; else the next or last one, by the tense."""
     today, number = reading.today, reading.number("day")
     if "shift" in reading.slots:
         return periods.day(date(*periods.months_away(today, reading.number("shift")), number))
-    if reading.clause().undecided:
+    clause = reading.clause()
+    if clause.undecided or clause.tense is None:
         return None
     sign = -1 if reading.is_past() else 1
     months = [periods.months_away(today, sign * step) for step in range(3)]
@@ -258,7 +273,10 @@ def _day(year: int, month: int, day: int) -> Period | None:
 
 
 def _by_tense(reading: DateReading, candidates: list[Period]) -> Period | None:
-    """Return the candidate, in chronological order, that fits the tense; None if two do."""
+    """Return the candidate, in chronological order, that fits the tense; None if two do.
+
+    Without past or future it is the nearest; if that is months away, only in the present and ahead.
+    """
     today, clause = reading.today, reading.clause()
     if clause.undecided:
         near = [found for found in candidates if abs((found.first - today).days) < _MAX_DAYS_AWAY]
@@ -274,4 +292,9 @@ def _by_tense(reading: DateReading, candidates: list[Period]) -> Period | None:
         days = (found.first - today).days
         return days if days >= 0 else -days * _RATHER_AHEAD
 
-    return min(candidates, key=distance, default=None)
+    nearest = min(candidates, key=distance, default=None)
+    if nearest is None or len(candidates) == 1:
+        return nearest
+    days = (nearest.first - today).days
+    is_plan = clause.tense == "present" and days >= 0
+    return nearest if is_plan or abs(days) <= _DAYS_IN_DOUBT else None
