@@ -16,9 +16,9 @@ from typing import Any, TypeAlias, get_args
 from remanence.conversation import Conversation, require_conversation
 from remanence.errors import RemanenceError
 from remanence.types import Fact, FactType, Hit, Receipt, Role, Tag, Tool
+from remanence.wire.json_value import JsonObject
 
-JsonObject: TypeAlias = dict[str, Any]  # a JSON schema, or what a model made of one
-Handler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[str]]  # as above
+Handler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[str]]  # what a model made of a schema
 
 MAX_HITS = 20
 RECALL_TOKENS = 2_000

@@ -1,12 +1,10 @@
 """JSON documents that several commands write; docs/reference/cli.md lists their keys."""
 
 import dataclasses
-from typing import Any
 
 from remanence.context.context import Context
 from remanence.types import Failure, MemoryState, Message, Segment
-
-JsonObject = dict[str, Any]  # values of many types
+from remanence.wire.json_value import JsonObject
 
 _NOTE = ("text", "first_seq", "last_seq", "observed_at", "referenced_at", "priority", "tag")
 _SEGMENT = (

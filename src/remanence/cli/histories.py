@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from remanence.cli.transcript_lines import Record, quote, records
+from remanence.cli.transcript_lines import Record, records
 from remanence.cli.transcripts import read_message
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.types import ConversationRef, Message, check_message
+from remanence.wire.json_value import quote
 
 ID_PREFIX: Final = "import:"
 """Followed by its file and its place there, the id of a message that has none of its own."""

@@ -3,16 +3,14 @@
 import json
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from remanence.errors import MalformedTranscript
-
-JsonObject = dict[str, Any]  # a transcript's JSON: its writer chose the shape
+from remanence.wire.json_value import JsonObject, quote
 
 SESSION_KEYS = ("messages", "sessions", "input", "output", "contents")
 """Keys of an object's messages: `input`, `output` and `contents` are from OpenAI's Responses and
 Gemini."""
-_MAX_QUOTE = 80
 
 
 class Record(NamedTuple):
@@ -45,12 +43,6 @@ def records(lines: Iterable[bytes], *, name: str) -> Iterator[Record]:
     else:
         document = "".join(text for _, text in chain(head, numbered))
         yield from _flatten(_load(document, name, head[0][0]), "", name)
-
-
-def quote(value: object) -> str:
-    """Return the repr of a value for an error message, shortened."""
-    text = repr(value)
-    return text if len(text) <= _MAX_QUOTE else f"{text[:_MAX_QUOTE]}…"
 
 
 def _decode(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:

@@ -9,16 +9,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from remanence.cli.options import STDIN
-from remanence.cli.transcript_lines import Record, quote, records
+from remanence.cli.transcript_lines import Record, records
 from remanence.errors import InvalidMessage, MalformedTranscript
 from remanence.types import Message, TextPart, check_message
+from remanence.wire.json_value import JsonObject, quote
 from remanence.wire.nameless_calls import OpenCalls
 from remanence.wire.openai import MESSAGE_FIELDS
-
-JsonObject = dict[str, Any]  # a transcript's JSON: its writer chose the shape
 
 EMPTY_MESSAGE = "[empty message]"
 """Replaces a message without content, so that the others keep their numbers."""
