@@ -140,15 +140,9 @@ def _table(budget: Budget) -> dict[str, object]:
 
 
 def _format_value(value: object) -> str:
-    match value:
-        case None:
-            return "none"
-        case tuple() | list():
-            return ", ".join(_format_value(item) for item in value) or "none"
-        case int() if not isinstance(value, bool):
-            return f"{value:,}"
-        case _:
-            return str(value)
+    if isinstance(value, tuple | list):
+        return ", ".join(map(_format_value, value)) or "none"
+    return "none" if value is None else output.cell(value)
 
 
 def _format_break_even(even: BreakEven) -> str:

@@ -1,6 +1,5 @@
 """`remanence delete` and `remanence forget`: erasing a conversation, messages, facts or a user."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Final
 
@@ -76,7 +75,7 @@ async def forget(
             if not receipt.erased:
                 texts = await _texts(chat, receipt)
     if as_json:
-        output.write_json(dataclasses.asdict(receipt))
+        output.write_json(receipt)
     elif not (receipt.conversations or receipt.messages or receipt.facts):
         output.line("nothing to forget was found")
     elif receipt.erased and not verbose:

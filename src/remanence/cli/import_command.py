@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, BinaryIO, Final
@@ -79,7 +79,7 @@ async def run(
         output.warn("Broken off; run it again to go on.")
         raise
     if as_json:
-        output.write_json(asdict(imported))
+        output.write_json(imported)
     else:
         rate = imported.messages / imported.seconds if imported.seconds else 0
         output.line(

@@ -50,7 +50,7 @@ def table(rows: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> No
     """
     terminal = console()
     shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), show_edge=False)
-    cells = [[Text(_cell(value(row))) for value in columns.values()] for row in rows]
+    cells = [[Text(cell(value(row))) for value in columns.values()] for row in rows]
     needed = 0
     for place, column in enumerate(columns):
         is_text, name = column.endswith("~") and terminal.is_terminal, column.rstrip("#~")
@@ -149,17 +149,8 @@ def shorten(text: str, length: int) -> str:
     return words if len(words) <= length else f"{words[: length - 3]}..."
 
 
-def _plain(value: object) -> object:
-    if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(f"{value!r} cannot be written as JSON")
-
-
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
+    """Return a value as people read it, such as `1,200`; empty for None."""
     match value:
         case None:
             return ""
@@ -169,3 +160,13 @@ def _cell(value: object) -> str:
             return f"{value:,}"
         case _:
             return str(value)
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{value!r} cannot be written as JSON")
