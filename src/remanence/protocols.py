@@ -61,9 +61,7 @@ class LivePrompt(Protocol):
 
     def to_anthropic(self) -> dict[str, Any]: ...  # JSON: its shape is the provider's
 
-    def to_openai(
-        self, *, cache_breakpoints: bool = False
-    ) -> dict[str, Any]: ...  # JSON: its shape is the provider's
+    def to_openai(self, *, cache_breakpoints: bool = False) -> dict[str, Any]: ...  # as above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
