@@ -163,17 +163,16 @@ class VectorIndexer:
 
     async def _vectors_of(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         async with asyncio.timeout(self._policy.observe_timeout_seconds):
-            return check_vectors(self._embedder, texts, await self._embedder.embed(texts))
+            return await embed(self._embedder, texts)
 
 
-def check_vectors(
-    embedder: Embedder, texts: Sequence[str], vectors: Sequence[Sequence[float]]
-) -> Sequence[Sequence[float]]:
-    """Return the vectors if there is one per text, of the embedder's stated length and finite.
+async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    """Return a vector for each text, all of the embedder's stated length and finite.
 
     Raises:
         ObservationRejected: they are not, or a value is beyond 32 bits, in which they are stored.
     """
+    vectors = await embedder.embed(texts)
     widths = {len(vector) for vector in vectors}
     right = embedder.dimensions is None or widths == {embedder.dimensions}
     if len(vectors) != len(texts) or len(widths) > 1 or 0 in widths or not right:

@@ -1,15 +1,15 @@
 """Recall: search by words and vectors over notes, messages and facts."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from remanence import telemetry
 from remanence.policy.policy import Policy
 from remanence.protocols import Embedder, FactVectors, Store
-from remanence.recall.fusion import fact_hit, fuse, with_snippets
-from remanence.recall.indexer import check_vectors
+from remanence.recall.fusion import by_reciprocal_rank, fact_hit, fuse, with_snippets
+from remanence.recall.indexer import embed
 from remanence.recall.passages import (
     Quote,
     by_passage,
@@ -108,9 +108,8 @@ class Search:
             return ()
         pool = max(MIN_POOL, POOL_FACTOR * limit)
         rankings = await self._fact_rankings(owner, query, await self._meaning(query), pool)
-        by_id = {fact.id: fact for ranking in rankings for fact in ranking}
-        best = fuse([fact_hit(fact) for fact in ranking] for ranking in rankings)
-        return tuple(by_id[hit.source_id] for hit in best[:limit])
+        best = by_reciprocal_rank(rankings, lambda fact: fact.id)
+        return tuple(fact for fact, _ in best[:limit])
 
     async def _fact_rankings(
         self, owner: Owner, query: str, meaning: _Meaning | None, limit: int
@@ -126,27 +125,25 @@ class Search:
         self, vectors: FactVectors, owner: Owner, meaning: _Meaning, limit: int
     ) -> tuple[Fact, ...]:
         """Return the nearest current facts; none while the vectors are unavailable."""
-        try:
-            async with asyncio.timeout(self.policy.recall_timeout_seconds):
-                ids = await vectors.nearest(owner, *meaning, limit=limit)
-        except Exception as error:  # noqa: BLE001 - words alone still find something
-            telemetry.embedding_failed(type(error).__name__, str(error), 1)
-            return ()
-        facts = [await self.store.fact(owner, fact_id) for fact_id in ids]
+        ids = await self._in_time(vectors.nearest(owner, *meaning, limit=limit))
+        facts = [await self.store.fact(owner, fact_id) for fact_id in ids or ()]
         return tuple(fact for fact in facts if fact is not None and fact.valid_to is None)
 
     async def _meaning(self, query: str) -> _Meaning | None:
         """Return the query's vector; None without an embedder or if it fails or times out."""
         if self.embedder is None:
             return None
+        vectors = await self._in_time(embed(self.embedder, [query]))
+        return None if vectors is None else (self.embedder.name, vectors[0])
+
+    async def _in_time(self, call: Awaitable[_Found]) -> _Found | None:
+        """Return the result of a call; None if it fails or times out: words still find something."""
         try:
             async with asyncio.timeout(self.policy.recall_timeout_seconds):
-                vectors = await self.embedder.embed([query])
-            vector = check_vectors(self.embedder, [query], vectors)[0]
-        except Exception as error:  # noqa: BLE001 - words alone still find something
+                return await call
+        except Exception as error:  # noqa: BLE001 - as above
             telemetry.embedding_failed(type(error).__name__, str(error), 1)
             return None
-        return self.embedder.name, vector
 
 
 async def _beside_the_loop(look: Callable[[], _Found], hits: Sequence[Hit], query: str) -> _Found:
