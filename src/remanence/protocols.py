@@ -182,6 +182,7 @@ class ModelAnswer:
     usage: Usage
 
 
+@runtime_checkable
 class Model(Protocol):
     """A language model. Called concurrently.
 
@@ -196,6 +197,7 @@ class Model(Protocol):
     async def complete(self, request: ModelRequest) -> ModelAnswer: ...
 
 
+@runtime_checkable
 class Embedder(Protocol):
     """Makes vectors of texts, all of one length. Called concurrently.
 

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeAlias
 
 from remanence.arguments import require_async
 from remanence.clock import Clock, SystemClock
@@ -126,9 +126,9 @@ class _Opener:
                 clock=self._clock,
                 cooldown_seconds=self._options.cooldown_seconds,
             )
-        if _is_model(source):
+        if isinstance(source, Model):
             return self._wrap(source)
-        if _is_function(source):
+        if callable(source):
             require_async(model=source)
             seconds = self._options.call_seconds
             function = FunctionModel(source, clock=self._clock, timeout_seconds=seconds)
@@ -154,11 +154,3 @@ class _Opener:
         limits = self._limits.setdefault(spec.provider, limits)
         limited = LimitedModel(self._wrap(TextModel(model, stream=options.stream)), limits)
         return RetryingModel(limited, attempts=options.attempts)
-
-
-def _is_model(source: object) -> TypeGuard[Model]:
-    return hasattr(source, "complete")
-
-
-def _is_function(source: object) -> TypeGuard[ModelFunction]:
-    return callable(source)

@@ -1,7 +1,7 @@
 """Embedders from a name or an async function."""
 
 import importlib.util
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias
 
 from remanence.arguments import require_async
 from remanence.errors import MissingExtra, ModelError
@@ -26,20 +26,12 @@ def open_embedder(source: EmbedderSource, *, connections: Connections | None = N
         raise MissingExtra("vectors", "numpy")
     if isinstance(source, str):
         return open_provider_embedder(source, connections=connections)
-    if _is_embedder(source):
+    if isinstance(source, Embedder):
         return source
-    if _is_function(source):
+    if callable(source):
         require_async(embedder=source)
         return FunctionEmbedder(source)
     raise ModelError(
         "unknown_model",
         f"a {type(source).__name__} is not an embedder: pass a name, an async function or an Embedder",
     )
-
-
-def _is_embedder(source: object) -> TypeGuard[Embedder]:
-    return hasattr(source, "embed")
-
-
-def _is_function(source: object) -> TypeGuard[EmbedFunction]:
-    return callable(source)
