@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from remanence import telemetry
 from remanence.arguments import require_count, require_text
@@ -24,13 +24,14 @@ from remanence.chat.models import (
     ChatSource,
     open_chat_model,
 )
-from remanence.chat.questions import Question, answer_to, ask_again, broken_off, newest_question
+from remanence.chat.questions import ASK_AGAIN, Question, answer_to, broken_off, newest_question
 from remanence.chat.tool_calls import run_tool
 from remanence.context.context import Context
 from remanence.conversation import Conversation, require_conversation
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError
 from remanence.providers import MeteredModel, ModelOptions, RetryingModel
 from remanence.providers.layer import Link, pieces_of
+from remanence.providers.requests import Tokens
 from remanence.tokens import text_tokens
 from remanence.types import Message, Tool, ToolCallPart, Usage
 
@@ -210,7 +211,7 @@ class Chat:
                 return question.answer
         self._question = question.message.text if question.message else ""
         if question.answer is not None:
-            await self.conversation.append(ask_again(), turn=turn)
+            await self.conversation.append(ASK_AGAIN, turn=turn)
         return None
 
     async def _append_question(self, message: Message, turn: str, last_seq: int) -> Question:
@@ -236,11 +237,7 @@ class Chat:
             user=self.conversation.user,
             purpose="chat",
             model=self._model.name,
-            input_tokens=0,
-            output_tokens=0,
-            cache_read_tokens=0,
-            cache_write_tokens=0,
-            cost_usd=0.0,
+            **asdict(Tokens(cost_usd=0.0)),
             duration_seconds=0.0,
             outcome="ok",
             at=self.conversation.clock.now(),

@@ -10,7 +10,8 @@ PAGE: Final = 20
 BROKEN_OFF: Final = "[The answer was broken off here.]"
 """The end of an answer whose reader left while it was streamed."""
 
-_AGAIN: Final = "Your last answer was broken off. Answer again."
+ASK_AGAIN: Final = Message.user("Your last answer was broken off. Answer again.", kind="control")
+"""The message after a broken answer that asks for a whole one."""
 
 
 class Question(NamedTuple):
@@ -22,17 +23,13 @@ class Question(NamedTuple):
     @property
     def is_answered(self) -> bool:
         """Return whether the answer is there and whole."""
-        return self.answer is not None and not _is_broken_off(self.answer)
+        broken = (TextPart(text=BROKEN_OFF),)
+        return self.answer is not None and self.answer.content[-1:] != broken
 
 
 def broken_off(said: str) -> Message:
     """Return what was said of an answer, with a mark at its end."""
     return Message(role="assistant", content=(TextPart(text=said), TextPart(text=BROKEN_OFF)))
-
-
-def ask_again() -> Message:
-    """Return the message after a broken answer that asks for a whole one."""
-    return Message.user(_AGAIN, kind="control")
 
 
 async def newest_question(conversation: Conversation, last_seq: int) -> Question:
@@ -68,7 +65,3 @@ def _is_question(message: Message) -> bool:
 
 def _is_final(message: Message) -> bool:
     return message.role == "assistant" and not message.tool_calls
-
-
-def _is_broken_off(answer: Message) -> bool:
-    return answer.content[-1:] == (TextPart(text=BROKEN_OFF),)

@@ -144,16 +144,14 @@ def render_quotes(
     """
     kept: list[tuple[int, str]] = []
     for quote in found:
-        line = f"{quote.core if kept else quote.text} ({_origin(quote.hit)})"
+        hit = quote.hit
+        origin = f"fact {hit.source_id}" if hit.kind == "fact" else f"message {hit.first_seq}"
+        line = f"{quote.core if kept else quote.text} ({origin})"
         tokens = count_text(f"- {line}\n")
         if tokens <= max_tokens:
-            kept.append((quote.hit.first_seq, line))
+            kept.append((hit.first_seq, line))
             max_tokens -= tokens
     return tuple(line for _, line in sorted(kept, key=lambda each: each[0]))
-
-
-def _origin(hit: Hit) -> str:
-    return f"fact {hit.source_id}" if hit.kind == "fact" else f"message {hit.first_seq}"
 
 
 def _terms(query: str) -> Iterator[str]:

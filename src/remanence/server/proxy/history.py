@@ -163,15 +163,11 @@ def key_of(message: Message) -> str:
     it; unknown fields only where there is nothing else, as clients add some.
     """
     calls = [part for part in message.content if isinstance(part, ToolCallPart)]
-    inside = [part for part in message.content if not _is_beside(part)]
+    inside = [part for part in message.content if getattr(part, "scope", "part") == "part"]
     for parts in (calls, inside, message.content):
         if keys := [key for key in map(_part_key, parts) if key]:
             return json.dumps([message.role, *keys])
     return json.dumps([message.role])
-
-
-def _is_beside(part: Part) -> bool:
-    return isinstance(part, OtherPart) and part.scope == "message"
 
 
 def _part_key(part: Part) -> list[str] | None:
