@@ -8,8 +8,7 @@ from urllib.parse import quote
 from httpx2 import EventSource
 from pydantic import BaseModel, TypeAdapter
 
-from remanence.client.bodies import make_body
-from remanence.client.transport import Transport
+from remanence.client.transport import Transport, make_body
 from remanence.errors import ConversationNotFound
 from remanence.http.documents import (
     ChatBody,

@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 from httpx2 import EventSource
 
-from remanence.client.bodies import make_body
 from remanence.client.conversation import AsyncConversation
-from remanence.client.transport import Transport, is_temporary
+from remanence.client.transport import Transport, is_temporary, make_body
 from remanence.errors import ConversationNotFound, RemanenceError
 from remanence.http.documents import (
     EVENT,

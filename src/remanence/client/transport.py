@@ -1,4 +1,4 @@
-"""Requests to a service: retries, and problems as errors."""
+"""Requests to a service: checked bodies, retries, and problems as errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -9,10 +9,17 @@ from typing import Any, Final, TypeAlias, TypeVar
 from uuid import uuid4
 
 import httpx2
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from remanence.arguments import require_http_url
-from remanence.errors import Closed, RemanenceError, ServiceError, StoreUnavailable
+from remanence.errors import (
+    Closed,
+    InvalidArgument,
+    InvalidMessage,
+    RemanenceError,
+    ServiceError,
+    StoreUnavailable,
+)
 from remanence.http.problems import error_of
 from remanence.wire.json_value import JsonObject
 
@@ -25,6 +32,7 @@ _TEMPORARY: Final = (None, 429, 502, 503, 504)
 _PROBLEM: Final = TypeAdapter(JsonObject)
 _adapter: Final = cache(TypeAdapter)
 
+B = TypeVar("B", bound=BaseModel)
 T = TypeVar("T")
 Query: TypeAlias = Mapping[str, object]
 
@@ -103,6 +111,24 @@ class Transport:
             url = self._http.base_url.join(path)
             reason = f"{type(error).__name__}: {error}"
             raise ServiceError(f"{method} {url}: {reason}; see that the service runs") from error
+
+
+def make_body(shape: type[B], **fields: object) -> B:
+    """Return the body of a request.
+
+    Raises:
+        InvalidMessage: a message is not an object of a provider.
+        InvalidArgument: another field has an impossible value.
+    """
+    try:
+        return shape.model_validate(fields)
+    except ValidationError as error:
+        found = error.errors()[0]
+        name, value = str(found["loc"][0]), found["input"]
+        if name in ("message", "messages"):
+            remedy = "pass an object such as {'role': 'user', 'content': 'Hello.'}"
+            raise InvalidMessage(f"message {value!r:.80} is impossible: {remedy}") from None
+        raise InvalidArgument(f"{name}={value!r:.80} is impossible: {found['msg']}") from None
 
 
 def is_temporary(error: RemanenceError) -> bool:
