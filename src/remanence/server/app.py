@@ -25,7 +25,7 @@ from remanence.server.middleware import (
     KnownOrigins,
     RequestLog,
 )
-from remanence.server.problems import add_components, declare, declare_open, handle_problems
+from remanence.server.problems import OF_ALL, add_components, declare, handle_problems
 from remanence.server.proxy.forwarding import (
     ANTHROPIC,
     OPENAI,
@@ -42,7 +42,6 @@ from remanence.server.routes import (
     facts,
     health,
     memory as memory_routes,
-    metrics,
     proxy,
     users,
 )
@@ -157,8 +156,8 @@ def create_app(
         app.add_middleware(KnownHosts, hosts=allowed_hosts)
     app.add_middleware(RequestLog)
     handle_problems(app)
-    app.include_router(health.router, responses=declare_open())
-    for routes in (metrics, conversations, memory_routes, facts, events, users, chat, proxy):
+    app.include_router(health.router, responses=declare(of_all=OF_ALL))
+    for routes in (conversations, memory_routes, facts, events, users, chat, proxy):
         app.include_router(routes.router, responses=declare())
     return app
 
@@ -170,5 +169,4 @@ def create_health_app(memory: Memory, ending: asyncio.Event) -> FastAPI:
     )
     app.state.memory, app.state.ending = memory, ending
     app.include_router(health.router)
-    app.include_router(metrics.router)
     return app

@@ -57,12 +57,12 @@ _EXAMPLES: Final[tuple[tuple[int, str, str], ...]] = (
 )
 """The statuses and codes of errors of routes, each with an example of its detail."""
 
-_OF_ALL: Final = (
+OF_ALL: Final = (
     *("foreign_origin", "body_timeout", "body_too_large", "not_local"),
     *("too_many_requests", "failed"),
 )
 _OF_MEMORY: Final = (
-    *(*_OF_ALL, "no_key", "not_allowed", "invalid_request", "invalid_argument"),
+    *(*OF_ALL, "no_key", "not_allowed", "invalid_request", "invalid_argument"),
     *("store_unavailable", "closed"),
 )
 
@@ -76,23 +76,14 @@ _MODEL_STATUSES: Final = {
 _MODEL_STATUS: Final = 502
 
 
-def declare(*codes: str) -> dict[int | str, JsonObject]:
-    """Return the errors of a route that reads the memory, for its documentation.
+def declare(*codes: str, of_all: Collection[str] = _OF_MEMORY) -> dict[int | str, JsonObject]:
+    """Return the errors of a route, for its documentation.
 
-    *codes* are added to those of every such route.
+    *codes* are added to those of all routes, by default of those that read the memory.
     """
-    return _declare(_OF_MEMORY + codes)
-
-
-def declare_open() -> dict[int | str, JsonObject]:
-    """Return the errors of a route that needs neither a key nor the memory."""
-    return _declare(_OF_ALL)
-
-
-def _declare(codes: Collection[str]) -> dict[int | str, JsonObject]:
     declared: dict[int | str, JsonObject] = {}
     for status, code, _ in _EXAMPLES:
-        if code in codes:
+        if code in codes or code in of_all:
             media = {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}
             new = {
                 "description": f"A problem (RFC 9457): {HTTPStatus(status).phrase}.",

@@ -1,14 +1,20 @@
-"""Liveness and readiness of the server."""
+"""Liveness and readiness of the server, and the numbers of the process for Prometheus."""
 
 from importlib.metadata import version
-from typing import Literal
+from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Header, Request, Response
+from prometheus_client import REGISTRY
+from prometheus_client.exposition import choose_encoder
 from pydantic import BaseModel, ConfigDict
 
+from remanence.server.problems import declare
 from remanence.server.routes import OpenMemory
+from remanence.telemetry.backlog import refresh_backlog
 
 router = APIRouter(tags=["health"])
+
+_METRICS: Final = {"content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
 class ReasonDocument(BaseModel):
@@ -44,3 +50,15 @@ async def readiness(request: Request, memory: OpenMemory, response: Response) ->
     response.status_code = 503 if reasons else 200
     status: Literal["ready", "not_ready"] = "not_ready" if reasons else "ready"
     return ReadinessDocument(status=status, version=version("remanence"), reasons=reasons)
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: _METRICS, **declare()},
+)
+async def metrics(memory: OpenMemory, accept: Annotated[str, Header()] = "") -> Response:
+    """Return the metrics of the process in the text format of Prometheus, or as OpenMetrics."""
+    await refresh_backlog(memory.backlog)
+    encode, content_type = choose_encoder(accept)
+    return Response(encode(REGISTRY), headers={"content-type": content_type})
