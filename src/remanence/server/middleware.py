@@ -69,9 +69,7 @@ class KnownOrigins:
 class BodyLimit:
     """Rejects a body that is too large, or that does not arrive in time."""
 
-    def __init__(
-        self, app: ASGIApp, *, max_bytes: int = MAX_BODY_BYTES, seconds: float = BODY_SECONDS
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, max_bytes: int, seconds: float) -> None:
         self._app = app
         self._max_bytes = max_bytes
         self._seconds = seconds

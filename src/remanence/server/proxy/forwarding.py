@@ -77,9 +77,9 @@ class Forwarder:
         memory: Memory,
         url: str,
         credential: Callable[[str], Credential],
-        key: UpstreamKey = None,
+        key: UpstreamKey,
         *,
-        recognize: bool = False,
+        recognize: bool,
     ) -> None:
         self._memory = memory
         self._credential = credential

@@ -52,11 +52,8 @@ class Requests:
     With *recognize*, a conversation without a name is known by its first message.
     """
 
-    def __init__(
-        self, memory: Memory, *, recognize: bool = False, seconds: float = MEMORY_SECONDS
-    ) -> None:
+    def __init__(self, memory: Memory, *, recognize: bool) -> None:
         self._recognize = recognize
-        self._seconds = seconds
         self._histories = Histories(memory)
         self._volatile: Recent[ConversationRef, tuple[int, str]] = Recent(_KEPT)
 
@@ -72,12 +69,12 @@ class Requests:
         if headers.get(MEMORY, "").lower() == "off":
             return Prepared(content=content, reason="the client asked for none")
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(MEMORY_SECONDS):
                 return await self._with_memory(api, headers, content, tenant)
         except (RemanenceError, UnknownHistory) as error:
             reason = str(error)
         except TimeoutError:
-            reason = f"the memory took longer than {self._seconds:g} s"
+            reason = f"the memory took longer than {MEMORY_SECONDS:g} s"
         except Exception as error:  # noqa: BLE001 - the request goes on, whatever failed
             _log.exception("the memory of a request failed")
             reason = f"the memory failed: {type(error).__name__}"
