@@ -90,7 +90,9 @@ def append_line(path: Path, line: bytes) -> None:
         if size:
             os.lseek(descriptor, size - 1, os.SEEK_SET)
             line = line if file.read(1) == b"\n" else b"\n" + line
-        _write_all(descriptor, line + b"\n")
+        line += b"\n"
+        while line:
+            line = line[os.write(descriptor, line) :]
         os.fsync(descriptor)
     if is_new:
         _sync_directory(path.parent)
@@ -100,11 +102,10 @@ def write_whole(path: Path, content: bytes) -> None:
     """Replace a file by *content* atomically, on the disk when this returns."""
     temporary = path.with_name(f"{path.name}.new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
-    try:
-        _write_all(descriptor, content)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
     temporary.replace(path)
     _sync_directory(path.parent)
 
@@ -152,12 +153,6 @@ def remove(path: Path) -> bool:
         return False
     _sync_directory(path.parent)
     return True
-
-
-def _write_all(descriptor: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(descriptor, view) :]
 
 
 def _sync_directory(directory: Path) -> None:
