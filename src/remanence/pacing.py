@@ -63,19 +63,14 @@ def at_once(steps: Generator[None, None, _T]) -> _T:
             return result
 
 
-async def in_slices(steps: Generator[None, None, _T]) -> _T:
-    """Run a computation that yields between small steps; others run in between."""
-    pacer = Pacer()
+async def compute_in_slices(steps: Callable[[_R], Generator[None, None, _T]], request: _R) -> _T:
+    """Compute in this process by a function that yields between small steps; others run there."""
+    pacer, computation = Pacer(), steps(request)
     while True:
         try:
-            next(steps)
+            next(computation)
         except StopIteration as done:
             result: _T = done.value
             return result
         if pacer.is_due():
             await pacer.pause()
-
-
-async def compute_in_slices(steps: Callable[[_R], Generator[None, None, _T]], request: _R) -> _T:
-    """Compute in this process, in slices."""
-    return await in_slices(steps(request))

@@ -3,7 +3,7 @@ import contextlib
 import time
 from collections.abc import Generator
 
-from remanence.pacing import FOREGROUND, in_slices
+from remanence.pacing import FOREGROUND, compute_in_slices
 
 SLICE_SECONDS = 0.002
 
@@ -19,10 +19,14 @@ def slices(count: int, done: list[int]) -> Generator[None, None, int]:
     return count
 
 
+async def in_slices(count: int, done: list[int]) -> int:
+    return await compute_in_slices(lambda steps: slices(steps, done), count)
+
+
 async def test_others_run_between_slices() -> None:
     done: list[int] = []
     seen: list[int] = []
-    work = asyncio.create_task(in_slices(slices(5, done)))
+    work = asyncio.create_task(in_slices(5, done))
     while not work.done():
         seen.append(len(done))
         await asyncio.sleep(0)
@@ -33,7 +37,7 @@ async def test_others_run_between_slices() -> None:
 
 async def test_work_in_slices_rests_while_somebody_waits() -> None:
     done: list[int] = []
-    work = asyncio.create_task(in_slices(slices(50, done)))
+    work = asyncio.create_task(in_slices(50, done))
     await asyncio.sleep(0)
     with FOREGROUND:
         before = len(done)
@@ -46,14 +50,14 @@ async def test_work_in_slices_rests_while_somebody_waits() -> None:
 
 async def test_work_in_slices_ends_although_somebody_always_waits() -> None:
     with FOREGROUND:
-        assert await in_slices(slices(5, [])) == 5
+        assert await in_slices(5, []) == 5
 
 
 async def test_nobody_waits_any_more_after_an_error() -> None:
     with contextlib.suppress(TimeoutError), FOREGROUND:
         raise TimeoutError
     done: list[int] = []
-    work = asyncio.create_task(in_slices(slices(2, done)))
+    work = asyncio.create_task(in_slices(2, done))
     rests = 0
     while not work.done():
         rests += 1
