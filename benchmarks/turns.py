@@ -127,7 +127,7 @@ async def bare(folder: Path, count: int) -> Sample:
             await thread.run(lambda connection: insert(connection, 1, seq + 2, reply))
             seq += 2
 
-        return Sample("bare floor", await _timed(turn, _texts(count)))
+        return Sample("bare floor", await _timed(turn, turn_texts(count)))
 
 
 async def in_peace(folder: Path, count: int) -> Sample:
@@ -138,10 +138,10 @@ async def in_peace(folder: Path, count: int) -> Sample:
     async with Memory.open(url, observer=ScriptedObserver()) as memory:
         chats = [memory.conversation(f"chat-{number}") for number in range(-(-count // few))]
         for chat in chats:
-            await chat.append(*_history(HISTORY_MESSAGES))
+            await chat.append(*history(HISTORY_MESSAGES))
             await chat.end()
         for chat in chats:
-            taken += await _timed(_turn_of(chat), _texts(few))
+            taken += await _timed(turn_of(chat), turn_texts(few))
     return Sample("no observer at work", taken)
 
 
@@ -152,10 +152,10 @@ async def during_a_slow_call(folder: Path, count: int) -> Sample:
         observer = SlowObserver()
         async with _open(folder / f"slow-{number}.db", observer) as memory:
             chat = memory.conversation("chat")
-            await chat.append(*_history(MESSAGES_TO_OBSERVE))
+            await chat.append(*history(MESSAGES_TO_OBSERVE))
             async with asyncio.timeout(OBSERVER_SECONDS):
                 await observer.called.wait()
-            taken += await _timed(_turn_of(chat), _texts(count // 2), until=observer.answered)
+            taken += await _timed(turn_of(chat), turn_texts(count // 2), until=observer.answered)
     return Sample("during an observer call of 4 s", taken)
 
 
@@ -170,8 +170,8 @@ async def during_embedded_work(folder: Path, count: int) -> Sample:
             async with asyncio.TaskGroup() as group:
                 await chat.append(*_backlog(number))
                 group.create_task(_flush(chat, done))
-                texts = _texts(min(50, count - len(taken)))
-                taken += await _timed(_turn_of(chat), texts, until=done)
+                some = turn_texts(min(50, count - len(taken)))
+                taken += await _timed(turn_of(chat), some, until=done)
     return Sample("while the embedded observer works on 30,000 tokens", taken)
 
 
@@ -199,7 +199,7 @@ async def _flush(chat: Conversation, done: asyncio.Event) -> None:
     done.set()
 
 
-def _turn_of(chat: Conversation) -> TurnStep:
+def turn_of(chat: Conversation) -> TurnStep:
     async def turn(user: str, reply: str) -> None:
         await chat.append(Message.user(user))
         await chat.context(system="You are a helpful assistant.")
@@ -224,13 +224,13 @@ async def _timed(
     return taken
 
 
-def _texts(count: int) -> list[tuple[str, str]]:
+def turn_texts(count: int) -> list[tuple[str, str]]:
     source = random.Random(count)
     return [(prose(source, USER_CHARACTERS), prose(source, REPLY_CHARACTERS)) for _ in range(count)]
 
 
-def _history(count: int) -> list[Message]:
-    pairs = _texts(count // 2)
+def history(count: int) -> list[Message]:
+    pairs = turn_texts(count // 2)
     return [m for user, reply in pairs for m in (Message.user(user), Message.assistant(reply))]
 
 
