@@ -2,9 +2,10 @@
 
 import asyncio
 import functools
+import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from remanence.errors import Closed
@@ -60,13 +61,20 @@ class Portal:
 
     def iterate(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
         """Yield *items*, which are closed when the iteration is left."""
+        consumer, was_left = 0, False
         try:
             while (item := self.call(_next(items))) is not None:
+                consumer = threading.get_ident()
                 yield item
+        except GeneratorExit:
+            # A garbage collection may run this in a thread for which the closing would wait.
+            was_left = threading.get_ident() == consumer
         finally:
             if self._loop is not None and not self._closing.done():
-                # Not waited for: a garbage collection may run this in the thread of the loop.
-                asyncio.run_coroutine_threadsafe(_close(items), self._loop)
+                closing = asyncio.run_coroutine_threadsafe(_close(items), self._loop)
+                if was_left:
+                    with suppress(CancelledError):  # the portal was closed meanwhile
+                        closing.result()
 
     def close(self) -> None:
         """Close the resource, wait until the thread has ended, and raise any error of closing."""

@@ -2,8 +2,8 @@ import asyncio
 import inspect
 import signal
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
 
 import pytest
 
@@ -199,6 +199,33 @@ def test_what_closing_raises_is_raised_by_the_one_who_closes() -> None:
 
     with pytest.raises(StoreUnavailable, match="disk is full"):
         portal.close()
+
+
+def test_an_iteration_that_is_left_has_been_closed_when_the_program_goes_on() -> None:
+    closed: list[str] = []
+
+    async def count() -> AsyncGenerator[int, None]:
+        try:
+            for number in range(9):
+                yield number
+        finally:
+            for _ in range(100):
+                await asyncio.sleep(0)
+            closed.append("items")
+
+    @asynccontextmanager
+    async def resource() -> AsyncIterator[None]:
+        yield
+
+    portal = Portal()
+    portal.open(resource)
+    with closing(portal):
+        for number in portal.iterate(count()):
+            if number == 1:
+                break
+        was_closed = list(closed)
+
+    assert was_closed == ["items"]
 
 
 def test_several_threads_may_use_one_memory() -> None:
