@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 Family: TypeAlias = Literal["o200k", "cl100k", "claude", "claude_3"]
-FAMILIES: Final[tuple[Family, ...]] = ("o200k", "cl100k", "claude", "claude_3")
+FAMILIES: Final[tuple[Family, ...]] = get_args(Family)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +58,11 @@ def look_up(model: str) -> CatalogEntry:
     for pattern, more in _ROWS:
         if re.search(pattern, name):
             facts |= more
-    if (
-        release := _version(_CLAUDE_VERSION, name.partition("claude")[2])
-    ) and release < _FIRST_OF_NEW_CLAUDE:
+    claude = _version(_CLAUDE_VERSION, name.partition("claude")[2])
+    if claude and claude < _FIRST_OF_NEW_CLAUDE:
         facts["tokenizer"] = "claude_3"
-    if (release := _version(_GPT_VERSION, name)) and release >= _FIRST_WITH_BREAKPOINTS:
+    gpt = _version(_GPT_VERSION, name)
+    if gpt and gpt >= _FIRST_WITH_BREAKPOINTS:
         facts["takes_breakpoints"] = True
     return CatalogEntry(**facts)
 

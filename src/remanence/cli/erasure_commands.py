@@ -76,12 +76,15 @@ async def forget(
                 texts = await _texts(chat, receipt)
     if as_json:
         output.write_json(receipt)
-    elif not (receipt.conversations or receipt.messages or receipt.facts):
+        return 0
+    if not (receipt.conversations or receipt.messages or receipt.facts):
         output.line("nothing to forget was found")
     elif receipt.erased and not verbose:
         _print_counts(receipt)
     else:
         _print_places(receipt, texts)
+    for file in receipt.still_in:
+        output.warn(f"{file} has the text, and was left alone")
     return 0
 
 
@@ -120,7 +123,6 @@ def _print_counts(receipt: Receipt) -> None:
     some = ", ".join(quantity(number, noun) for noun, number in counts.items() if number)
     output.line(f"forgotten: {some} (--verbose lists them)")
     _print_remade(receipt)
-    _warn_of_files(receipt)
 
 
 def _print_places(receipt: Receipt, texts: Mapping[str, str]) -> None:
@@ -141,7 +143,6 @@ def _print_places(receipt: Receipt, texts: Mapping[str, str]) -> None:
         output.line(f"fact {fact}{texts.get(fact, '')}")
     for file in receipt.files:
         output.line(f"changed {file}")
-    _warn_of_files(receipt)
 
 
 def _print_remade(receipt: Receipt) -> None:
@@ -149,8 +150,3 @@ def _print_remade(receipt: Receipt) -> None:
         segments = quantity(len(receipt.remade), "segment")
         gone, new = quantity(receipt.notes_gone, "note"), receipt.notes_new
         output.line(f"noted anew from the other messages: {segments}; {gone} gone, {new} new")
-
-
-def _warn_of_files(receipt: Receipt) -> None:
-    for file in receipt.still_in:
-        output.warn(f"{file} has the text, and was left alone")
