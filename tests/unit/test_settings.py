@@ -86,6 +86,15 @@ def test_the_environment_writes_lists_as_json_and_nothing_as_none(
     assert load(tmp_path).settings.policy == {"reflect_tokens": (4_000, 4_000), "block_after": None}
 
 
+def test_a_variable_may_hold_the_whole_policy_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REMANENCE_POLICY", '{"tail_tokens": 9000, "keep_last": 2}')
+    monkeypatch.setenv("REMANENCE_POLICY__TAIL_TOKENS", "7000")
+
+    assert load(tmp_path).settings.policy == {"tail_tokens": 7_000, "keep_last": 2}
+
+
 def test_an_empty_variable_counts_as_not_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
