@@ -28,6 +28,7 @@ from remanence.forgetting import delete_conversation, find_mentions, forget_mess
 from remanence.pacing import FOREGROUND, Pacer
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import observation_due
+from remanence.providers.shared_limit import SharedLimit
 from remanence.recall.fusion import within
 from remanence.runtime import Runtime
 from remanence.types import (
@@ -95,6 +96,7 @@ class Conversation:
         self._reader = ContextReader(runtime=runtime, ref=ref, user=user)
         self.clock = runtime.clock
         self.connections = runtime.connections
+        self.shared_limit = SharedLimit(calls=runtime.store, clock=runtime.clock)
 
     @property
     def id(self) -> str:

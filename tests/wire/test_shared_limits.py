@@ -127,6 +127,25 @@ async def test_a_turn_does_not_wait_for_a_pause_of_background_calls(
     )
 
 
+async def test_a_pause_that_a_turn_is_asked_for_holds_back_background_calls(
+    file_url: str, server: ModelServer
+) -> None:
+    model = f"anthropic:claude-haiku-4-5@{server.url}"
+    clock = FixedClock()
+    async with two_memories(file_url, model, clock) as (one, two):
+        await say(one, "a")
+        server.script(asked_to_wait(90))
+        with pytest.raises(ModelError, match="429"):
+            await Chat(one.conversation("b"), model=model).send("And the fare?")
+        await two.conversation("a").flush()
+        during = len(server.received)
+        clock.advance(90)
+        await two.conversation("a").flush()
+        left = await unobserved(two, "a")
+
+    assert (during, len(server.received), left) == (1, 2, "")
+
+
 async def test_a_chain_asks_its_next_model_while_the_first_one_is_paused(
     file_url: str, server: ModelServer
 ) -> None:

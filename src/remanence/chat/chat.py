@@ -32,6 +32,7 @@ from remanence.errors import InvalidArgument, InvalidMessage, ModelError
 from remanence.providers import MeteredModel, ModelOptions, RetryingModel
 from remanence.providers.layer import Link, pieces_of
 from remanence.providers.requests import Tokens
+from remanence.providers.shared_limit import PauseReport
 from remanence.tokens import text_tokens
 from remanence.types import Message, Tool, ToolCallPart, Usage
 
@@ -125,7 +126,7 @@ class Chat:
         """Wrap a model to record and retry its calls."""
         metered = MeteredModel(model, record=self._note_call, clock=self.conversation.clock)
         return RetryingModel(
-            metered,
+            PauseReport(metered, self.conversation.shared_limit),
             attempts=getattr(model, "attempts", 1),  # a host's own model does its own retries
             first_wait_seconds=FIRST_WAIT_SECONDS,
             max_wait_seconds=MAX_WAIT_SECONDS,

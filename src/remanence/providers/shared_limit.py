@@ -11,7 +11,8 @@ from remanence.engine.waits import has_waited
 from remanence.errors import ModelError
 from remanence.policy.schedule import DEFERRED, MAX_ASKED_SECONDS
 from remanence.protocols import CallLimits, Model, ModelAnswer, ModelRequest
-from remanence.providers.layer import Pieces, Wrapper, pieces_of
+from remanence.providers.layer import AnswerT, Link, Pieces, RequestT, Wrapper, pieces_of
+from remanence.stores.optional import write_if_possible
 from remanence.tokens import text_tokens
 from remanence.types import CallPermit
 
@@ -57,22 +58,35 @@ class SharedLimit:
         await self.calls.pause_calls(model, until=until)
 
 
-class SharedLimitModel(Wrapper[ModelRequest, ModelAnswer]):
-    """Calls a model within its limits, and reports a pause that its provider asks for."""
+class PauseReport(Wrapper[RequestT, AnswerT]):
+    """Reports a pause that a model's provider asks for to all processes."""
 
-    def __init__(self, model: Model, limit: SharedLimit) -> None:
+    def __init__(self, model: Link[RequestT, AnswerT], limit: SharedLimit) -> None:
         super().__init__(model)
         self._limit = limit
 
-    async def pieces(self, request: ModelRequest, *, streaming: bool) -> Pieces[ModelAnswer]:
-        permit = await self._limit.take(self.name, request)
+    async def pieces(self, request: RequestT, *, streaming: bool) -> Pieces[AnswerT]:
         try:
             async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
                 async for piece in pieces:
                     yield piece
         except ModelError as error:
-            if error.reason in _PAUSES and error.retry_after_seconds:
-                await self._limit.pause(self.name, error.retry_after_seconds)
+            if error.reason in _PAUSES and (seconds := error.retry_after_seconds):
+                await write_if_possible(self._limit.pause(self.name, seconds))
             raise
+
+
+class SharedLimitModel(Wrapper[ModelRequest, ModelAnswer]):
+    """Calls a model within its limits, and reports a pause that its provider asks for."""
+
+    def __init__(self, model: Model, limit: SharedLimit) -> None:
+        super().__init__(PauseReport(model, limit))
+        self._limit = limit
+
+    async def pieces(self, request: ModelRequest, *, streaming: bool) -> Pieces[ModelAnswer]:
+        permit = await self._limit.take(self.name, request)
+        async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
+            async for piece in pieces:
+                yield piece
         if permit.tests_pause is not None:
             await self._limit.calls.resume_calls(self.name, paused_until=permit.tests_pause)
