@@ -1,15 +1,14 @@
 """A cache of chats: one for each conversation, user, channel and identity."""
 
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
-from weakref import WeakValueDictionary
 
 from remanence.chat import Chat, ChatSource, open_chat_model
 from remanence.errors import ModelError
 from remanence.memory import Memory
 from remanence.providers import ModelOptions
+from remanence.recent import Recent
 from remanence.tools import memory_tools
 from remanence.types import ConversationRef
 
@@ -19,7 +18,7 @@ _Key: TypeAlias = tuple[ConversationRef, str | None, str | None, str]
 
 
 class Chats:
-    """Returns the same chat for a conversation while it is in use or recently used."""
+    """Returns the same chat for a conversation that was used recently."""
 
     def __init__(
         self, memory: Memory, *, model: "ChatSource | None", system: str, identity: str, tools: bool
@@ -32,8 +31,7 @@ class Chats:
             self._open = partial(Chat, model=opened, system=system)
         self._identity = identity
         self._tools = tools
-        self._chats: WeakValueDictionary[_Key, Chat] = WeakValueDictionary()
-        self._recent: deque[Chat] = deque(maxlen=RECENT)
+        self._chats: Recent[_Key, Chat] = Recent(RECENT)
 
     def get(
         self,
@@ -63,6 +61,5 @@ class Chats:
         if chat is None:
             tools = memory_tools(conversation) if self._tools and user is not None else ()
             chat = self._open(conversation, channel=channel, identity=identity, tools=tools)
-            self._chats[key] = chat
-        self._recent.append(chat)
+        self._chats[key] = chat
         return chat
