@@ -123,7 +123,6 @@ class Chat:
         self._question = ""
 
     def _wrap_model(self, model: Link[ChatRequest, ChatAnswer]) -> Link[ChatRequest, ChatAnswer]:
-        """Wrap a model to record and retry its calls."""
         metered = MeteredModel(model, record=self._note_call, clock=self.conversation.clock)
         return RetryingModel(
             PauseReport(metered, self.conversation.shared_limit),

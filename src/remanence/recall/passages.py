@@ -194,7 +194,6 @@ def _beginnings(text: str, term: str) -> Iterator[int]:
 def _weights(
     hits: Sequence[Hit], places: Sequence[Mapping[str, Sequence[int]]]
 ) -> Mapping[str, float]:
-    """Return the weight of each term that occurs."""
     passages = sum(len(hit.text) // PASSAGE_CHARACTERS + 1 for hit in hits)
     counts: dict[str, int] = {}
     capitals: dict[str, int] = {}

@@ -58,12 +58,11 @@ class Head(NamedTuple):
         return bool(self.numbers or self.stamp or self.priority or self.tag)
 
 
-def read_head(line: str, *, first_seq: int, last_seq: int) -> Head:
-    """Split a line into its head and its text.
+def read_head(line: str, seqs: range) -> Head:
+    """Split a line about the messages *seqs* into its head and its text.
 
     `#3` without braces counts as a head only if message 3 exists or a tag or priority follows.
     """
-    seqs = range(first_seq, last_seq + 1)
     found = _NUMBERS.match(line)
     if found is not None:
         numbers = _numbers(found[1], found[2], seqs)

@@ -124,10 +124,9 @@ def _lines(text: str, origin: Origin) -> Iterator[tuple[Note, bool]]:
 
 def _read(line: str, origin: Origin, topic: str | None) -> tuple[Note, bool]:
     item = _ITEM.match(line)
-    head = read_head(
-        line[item.end() :] if item else line, first_seq=origin.first_seq, last_seq=origin.last_seq
-    )
-    valid = [number for number in head.numbers if origin.first_seq <= number <= origin.last_seq]
+    seqs = range(origin.first_seq, origin.last_seq + 1)
+    head = read_head(line[item.end() :] if item else line, seqs)
+    valid = [number for number in head.numbers if number in seqs]
     first, last = min(valid, default=origin.first_seq), max(valid, default=origin.last_seq)
     observed_at, misplaced = _observed_at(head, origin, first, last)
     text = redact(head.rest)
@@ -158,18 +157,13 @@ def _observed_at(head: Head, origin: Origin, first: int, last: int) -> tuple[dat
         # A number inside a note's range has no time of its own, so use that of the note before it.
         earlier = [seq for seq in origin.times if seq < first]
         said = [origin.times[max(earlier)]] if earlier else []
-    stamped = _moment(head)
-    if not said or stamped is None or head.stamp is None:
+    stamp = head.stamp
+    stamped = stamp and moment(stamp.day, (stamp.time or "0:00").zfill(5))
+    if not said or stamped is None or stamp is None:
         return (said[0] if said else stamped), ""
-    if head.stamp.day not in {day_of(at) for at in said}:
-        return said[0], head.stamp.text
+    if stamp.day not in {day_of(at) for at in said}:
+        return said[0], stamp.text
     return (said[0] if head.numbers else stamped.replace(tzinfo=said[0].tzinfo)), ""
-
-
-def _moment(head: Head) -> datetime | None:
-    if head.stamp is None:
-        return None
-    return moment(head.stamp.day, (head.stamp.time or "0:00").zfill(5))
 
 
 def _referenced_at(note: Note) -> str | None:

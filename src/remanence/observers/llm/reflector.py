@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from remanence.errors import ObservationRejected
 from remanence.notes import parse_notes, render_notes
@@ -173,11 +172,9 @@ def _piece(note: Note, later: Sequence[Note]) -> Piece:
 def _origin(notes: Sequence[Note]) -> Origin:
     names = dict.fromkeys(note.speaker for note in notes if note.speaker)
     # A note has the time of its first message; another note may have that of its last one.
-    times: dict[int, datetime] = {}
-    for seqs in ([note.first_seq for note in notes], [note.last_seq for note in notes]):
-        for seq, note in zip(seqs, notes, strict=True):
-            if note.observed_at is not None:
-                times.setdefault(seq, note.observed_at)
+    dated = [(note, at) for note in reversed(notes) if (at := note.observed_at) is not None]
+    times = {note.last_seq: at for note, at in dated}
+    times |= {note.first_seq: at for note, at in dated}
     return Origin(
         first_seq=min(note.first_seq for note in notes),
         last_seq=max(note.last_seq for note in notes),
