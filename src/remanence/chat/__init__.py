@@ -1,14 +1,7 @@
 """Chats with a model that has the memory attached."""
 
 from remanence.chat.chat import Chat
-from remanence.chat.events import (
-    ChatEvent,
-    Done,
-    Reply,
-    TextDelta,
-    ToolCalled,
-    ToolReturned,
-)
+from remanence.chat.events import ChatEvent, Done, Reply, TextDelta, ToolCalled, ToolReturned
 from remanence.chat.models import (
     ChatAnswer,
     ChatModel,

@@ -17,13 +17,7 @@ from remanence.chat.events import (
     ToolReturned,
     make_reply,
 )
-from remanence.chat.models import (
-    ChatAnswer,
-    ChatChain,
-    ChatRequest,
-    ChatSource,
-    open_chat_model,
-)
+from remanence.chat.models import ChatAnswer, ChatChain, ChatRequest, ChatSource, open_chat_model
 from remanence.chat.questions import ASK_AGAIN, Question, answer_to, broken_off, newest_question
 from remanence.chat.tool_calls import run_tool
 from remanence.context.context import Context

@@ -12,13 +12,7 @@ from anthropic.types import Message as WireMessage, Usage as WireUsage
 from remanence.errors import ModelError
 from remanence.providers.clients import call_client
 from remanence.providers.options import ModelOptions
-from remanence.providers.requests import (
-    Ending,
-    Form,
-    ProviderRequest,
-    ProviderResponse,
-    Tokens,
-)
+from remanence.providers.requests import Ending, Form, ProviderRequest, ProviderResponse, Tokens
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.wire.anthropic import parse
 from remanence.wire.json_value import JsonObject

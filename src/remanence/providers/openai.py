@@ -14,13 +14,7 @@ from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
 from remanence.errors import ModelError
 from remanence.providers.clients import call_client
 from remanence.providers.options import ModelOptions
-from remanence.providers.requests import (
-    Ending,
-    Form,
-    ProviderRequest,
-    ProviderResponse,
-    Tokens,
-)
+from remanence.providers.requests import Ending, Form, ProviderRequest, ProviderResponse, Tokens
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.types import Part, TextPart, ToolCallPart
 from remanence.wire.json_value import JsonObject

@@ -10,13 +10,7 @@ from remanence.notes.redact import redact
 from remanence.observers.llm.draft import write_notes
 from remanence.observers.llm.lines import Origin, format_line, in_order
 from remanence.observers.llm.order import note_entries
-from remanence.observers.llm.prompt import (
-    REFLECT_VERSION,
-    Entry,
-    Section,
-    fill_prompt,
-    prompt,
-)
+from remanence.observers.llm.prompt import REFLECT_VERSION, Entry, Section, fill_prompt, prompt
 from remanence.observers.llm.request import Question
 from remanence.observers.llm.task import Task
 from remanence.observers.llm.trim import Limits

@@ -21,22 +21,10 @@ from remanence.http.documents import (
     NewMessages,
     RequestFormat,
 )
-from remanence.server.messages import (
-    IdempotencyKey,
-    read_message,
-    write_message,
-)
+from remanence.server.messages import IdempotencyKey, read_message, write_message
 from remanence.server.problems import declare
 from remanence.server.routes import Limit, Named, OpenMemory, Tenant, User, new_conversation_id
-from remanence.types import (
-    ConversationRef,
-    Hit,
-    HitKind,
-    LogEntry,
-    Message,
-    Receipt,
-    Segment,
-)
+from remanence.types import ConversationRef, Hit, HitKind, LogEntry, Message, Receipt, Segment
 from remanence.wire.json_value import JsonObject
 
 _OF_ONE: Final = declare("invalid_message", "wrong_user")

@@ -52,11 +52,7 @@ async def readiness(request: Request, memory: OpenMemory, response: Response) ->
     return ReadinessDocument(status=status, version=version("remanence"), reasons=reasons)
 
 
-@router.get(
-    "/metrics",
-    response_class=Response,
-    responses={200: _METRICS, **declare()},
-)
+@router.get("/metrics", response_class=Response, responses={200: _METRICS, **declare()})
 async def metrics(memory: OpenMemory, accept: Annotated[str, Header()] = "") -> Response:
     """Return the metrics of the process in the text format of Prometheus, or as OpenMetrics."""
     await refresh_backlog(memory.backlog)

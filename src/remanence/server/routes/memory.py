@@ -69,9 +69,7 @@ class MemoryDocument(_CamelCase):
 
 @router.get("/v1/conversations/{id}/memory", responses=declare("invalid_message"))
 @router.get("/conversations/{id}/memory", include_in_schema=False)
-async def read_memory(
-    conversation: Named,
-) -> MemoryDocument:
+async def read_memory(conversation: Named) -> MemoryDocument:
     """State, size and version of a conversation's notes; nulls before its first message.
 
     A conversation of another user than *user* looks as if it had no messages.
@@ -88,10 +86,7 @@ async def read_memory(
     return document
 
 
-@router.delete(
-    "/v1/conversations/{id}",
-    responses=declare("invalid_message", "not_found"),
-)
+@router.delete("/v1/conversations/{id}", responses=declare("invalid_message", "not_found"))
 async def delete_conversation(conversation: Named) -> Receipt:
     """Erase a conversation with all that was made from it, and return a receipt.
 
