@@ -6,13 +6,7 @@ from importlib import resources
 from itertools import takewhile
 from typing import NamedTuple
 
-from remanence.cli import output
-from remanence.cli.documents import (
-    context_document,
-    segment_document,
-    state_document,
-    stats_document,
-)
+from remanence.cli import documents, output
 from remanence.cli.options import AsJson
 from remanence.cli.output import shorten
 from remanence.cli.replay import MEMORY_URL, TapeClock
@@ -114,10 +108,10 @@ def _saving(of: str, contexts: Sequence[Context]) -> Saving:
 def _document(demo: Demo) -> dict[str, object]:
     stats = demo.context.stats
     return {
-        "state": state_document(demo.state),
-        "segments": [segment_document(segment) for segment in demo.segments],
-        "context": context_document(demo.context),
-        "stats": stats_document(demo.context),
+        "state": documents.state(demo.state),
+        "segments": [documents.segment(segment) for segment in demo.segments],
+        "context": documents.context(demo.context),
+        "stats": documents.stats(demo.context),
         "saved": {
             "calls": demo.prompts,
             "activations": demo.activations,

@@ -14,7 +14,7 @@ _SEGMENT = (
 _CURSORS = ("last_seq", "observed_seq", "active_seq", "reflected_seq", "tail_seq")
 
 
-def segment_document(segment: Segment) -> JsonObject:
+def segment(segment: Segment) -> JsonObject:
     """A segment with its notes and its lost literals."""
     return {
         **_fields(segment, *_SEGMENT),
@@ -23,13 +23,13 @@ def segment_document(segment: Segment) -> JsonObject:
     }
 
 
-def state_document(state: MemoryState) -> JsonObject:
+def state(state: MemoryState) -> JsonObject:
     """The cursors, token accounts and failures."""
     return {
         "tenant": state.ref.tenant,
         "conversation": state.ref.id,
         "user": state.user,
-        **cursors_document(state),
+        **cursors(state),
         "tokens": {
             "history": state.last_sum_tokens,
             "unobserved": state.unobserved_tokens,
@@ -42,17 +42,17 @@ def state_document(state: MemoryState) -> JsonObject:
     }
 
 
-def cursors_document(state: MemoryState) -> JsonObject:
+def cursors(state: MemoryState) -> JsonObject:
     """The positions of the cursors on the tape."""
     return _fields(state, *_CURSORS)
 
 
-def context_document(context: Context) -> JsonObject:
+def context(context: Context) -> JsonObject:
     """The request for Anthropic's Messages API, with an empty `system` where there is none."""
     return {"system": [], **context.to_anthropic()}
 
 
-def stats_document(context: Context) -> JsonObject:
+def stats(context: Context) -> JsonObject:
     """Tokens by tier, and the omitted messages with the reasons."""
     return {
         **dataclasses.asdict(context.stats),
@@ -61,7 +61,7 @@ def stats_document(context: Context) -> JsonObject:
     }
 
 
-def message_document(message: Message) -> JsonObject:
+def message(message: Message) -> JsonObject:
     """A message as text, with its position on the tape."""
     names = ("seq", "role", "name", "kind", "created_at", "tokens")
     return {**_fields(message, *names), "text": message.full_text}

@@ -5,14 +5,7 @@ from typing import Annotated
 
 import typer
 
-from remanence.cli import output
-from remanence.cli.documents import (
-    context_document,
-    message_document,
-    segment_document,
-    state_document,
-    stats_document,
-)
+from remanence.cli import documents, output
 from remanence.cli.options import AsJson, Database
 from remanence.cli.quantity import quantity
 from remanence.cli.settings import Access, load, open_conversation, open_existing
@@ -80,8 +73,7 @@ async def _list(
         found = await memory.conversations(tenant=tenant, after=start, limit=limit + 1)
     states, more = found[:limit], len(found) > limit
     if as_json:
-        documents = [state_document(state) for state in states]
-        output.write_json({"conversations": documents, "more": more})
+        output.write_json({"conversations": [*map(documents.state, states)], "more": more})
         return
     if states:
         output.table(
@@ -117,11 +109,11 @@ async def _show(chat: Conversation, *, version: int | None, flush: bool, as_json
     if as_json:
         output.write_json(
             {
-                **state_document(snapshot.state),
-                "segments": [segment_document(segment) for segment in snapshot.segments],
+                **documents.state(snapshot.state),
+                "segments": [documents.segment(segment) for segment in snapshot.segments],
                 "log": log,
-                "context": context_document(context),
-                "stats": stats_document(context),
+                "context": documents.context(context),
+                "stats": documents.stats(context),
                 "budgets": budgets,
             }
         )
@@ -140,8 +132,8 @@ async def _show_segment(chat: Conversation, segment_id: str, *, as_json: bool) -
     live = (await chat.snapshot()).segments
     segment = next((each for each in live if each.id == segment_id), None)
     if as_json:
-        document = segment_document(segment) if segment else {"id": segment_id}
-        output.write_json({**document, "source": [message_document(each) for each in source]})
+        document = documents.segment(segment) if segment else {"id": segment_id}
+        output.write_json({**document, "source": [documents.message(each) for each in source]})
         return
     if segment is None:
         output.line(f"{segment_id} was replaced by a later reflection", style="bold")

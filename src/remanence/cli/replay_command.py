@@ -5,13 +5,7 @@ from typing import Annotated
 
 import typer
 
-from remanence.cli import FAILED, output
-from remanence.cli.documents import (
-    context_document,
-    cursors_document,
-    segment_document,
-    stats_document,
-)
+from remanence.cli import FAILED, documents, output
 from remanence.cli.options import Database, TranscriptFile
 from remanence.cli.quantity import quantity
 from remanence.cli.replay import MEMORY_URL, ReplayResult, replay, replay_policy
@@ -86,11 +80,11 @@ def _document(replayed: ReplayResult) -> dict[str, object]:
             "history": context.stats.history_tokens,
             "context": context.stats.context_tokens,
         },
-        "segments": [segment_document(segment) for segment in replayed.segments],
-        "context": context_document(context),
+        "segments": [documents.segment(segment) for segment in replayed.segments],
+        "context": documents.context(context),
         "stats": {
-            **stats_document(context),
-            "cursors": cursors_document(state),
+            **documents.stats(context),
+            "cursors": documents.cursors(state),
             "checks": replayed.violations,
         },
     }
