@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cache
+from itertools import pairwise
 
 from remanence.dates.language import language_of
 from remanence.dates.periods import DateMention
@@ -59,13 +60,13 @@ def without_doubtful(
     """
     figures = [mention for mention in mentions if _in_figures(mention)]
     for index, mention in enumerate(mentions):
-        if _is_not_a_date(text, mention):
+        if _is_not_a_date(text, mention) or _adjoins_week(text, mentions, index):
             continue
         bare = mention.relative and _is_bare(mention)
         if bare and (_has_number(text, mention) or _means_today(text, mention, at)):
             continue
         around = mentions[max(0, index - _MENTIONS_AROUND) : index + _MENTIONS_AROUND]
-        if bare and any(_may_include(period, mention, at) for period in around):
+        if bare and any(_may_include(each, mention, at) for each in around):
             continue
         if figures and not _in_figures(mention) and mention.relative:
             if _beside_its_date(text, mentions, index) or _repeats_figures(mention, figures):
@@ -112,6 +113,16 @@ def _beside_its_date(text: str, mentions: Sequence[DateMention], index: int) -> 
     return any(
         _in_figures(after) and _adjoin(text[mention.end : after.start]) for after in following
     ) or any(_in_figures(one) and _adjoin(text[one.end : mention.start]) for one in before)
+
+
+def _adjoins_week(text: str, mentions: Sequence[DateMention], index: int) -> bool:
+    """Return whether a weekday and a week are beside each other: "Freitag in einer Woche"."""
+    return any(
+        {first.grain, second.grain} == {"day", "week"}
+        and any(map(_is_bare, (first, second)))
+        and not text[first.end : second.start].strip(" ,")
+        for first, second in pairwise(mentions[max(0, index - 1) : index + 2])
+    )
 
 
 def _repeats_figures(mention: DateMention, figures: Sequence[DateMention]) -> bool:

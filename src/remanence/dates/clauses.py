@@ -15,7 +15,9 @@ _ALONE_CHARACTERS = 80
 """Characters of function words beside a mention that is alone; so the work for each is bounded."""
 _BESIDE_CHARACTERS = 24
 """Characters beside a mention in which a word such as "for" or "until" refers to it."""
-_HOUR = re.compile(r"\d{1,2}(?:[:.h]\d\d)?(?: ?(?:uhr|[ap]m|h)\b)?", re.IGNORECASE)
+_HOUR = re.compile(
+    r"(?<![\d-])\d{1,2}(?:[:.h]\d\d)?(?: ?(?:uhr|[ap]m|h)\b)?(?![\d-])", re.IGNORECASE
+)
 
 
 class _Cues(NamedTuple):
@@ -70,6 +72,8 @@ class Clauses:
         is_alone = self._is_alone(*self._span(index), start, end)
         if index < len(self._continues) and self._continues[index]:
             following = self._read(index + 1, start)
+            if is_alone and self._lists_another(index + 1):
+                following = self._read(index + 2, start)
             if is_alone:
                 return following
             if following.tense == "past":
@@ -80,6 +84,12 @@ class Clauses:
         elif is_alone and self._is_alone(0, len(self._text), start, end):
             return clause._replace(tense="present")
         return clause
+
+    def _lists_another(self, index: int) -> bool:
+        """Return whether a clause is a date alone, before a further clause of its sentence."""
+        first, last = self._span(index)
+        is_continued = index < len(self._continues) and self._continues[index]
+        return is_continued and self._is_alone(first, last, first, first)
 
     def _read(self, index: int, position: int) -> Clause:
         """Return a clause by its future cue, else by the last cue before `position`, else the first.
