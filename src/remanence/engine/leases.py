@@ -48,15 +48,16 @@ class Leases:
         return max(look.at, min(look.lease_until, now + timedelta(seconds=self.seconds)))
 
     async def is_still_due(self, state: MemoryState) -> bool:
-        """Return whether the work is undone and the lease still ours.
+        """Return whether the work is undone and the lease still ours, for half its length at least.
 
-        Another owner may do it where this process was stopped, or waited long for the lease.
+        Where this process was stopped, or waited long for the lease, another owner may take it
+        before it is prolonged.
         """
-        current, now = await self.store.state(state.ref), self.clock.now()
-        if current is None or current.lease_owner != self.owner:
+        current = await self.store.state(state.ref)
+        if current is None or current.lease_owner != self.owner or current.lease_until is None:
             return False
-        is_held = current.lease_until is not None and now < current.lease_until
-        return is_held and _cursors(current) == _cursors(state)
+        left = current.lease_until - self.clock.now()
+        return left.total_seconds() > self.seconds / 2 and _cursors(current) == _cursors(state)
 
     async def _take(self, state: MemoryState) -> bool:
         now = self.clock.now()
