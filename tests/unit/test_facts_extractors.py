@@ -119,6 +119,35 @@ async def test_a_statement_after_another_request_is_a_fact(text: str) -> None:
     assert text.endswith(draft.summary)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello, I live in Porto.",
+        "ok thanks, my daughter is called Ines",
+        "Übrigens, ich bin Vegetarierin.",
+        "Bonsoir, je travaille dans une librairie.",
+        "Hola, soy alérgica a las fresas.",
+        "そういえば、私は京都に住んでいます。",
+    ],
+)
+async def test_a_statement_behind_a_greeting_or_a_filler_is_a_fact(text: str) -> None:
+    (draft,) = await extracted(text)
+
+    assert draft.summary == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Imagine, I live in Porto.",
+        "Thanks a lot, you're great!",
+        "Stell dir vor, ich wohne in Rom.",
+    ],
+)
+async def test_a_preface_does_not_make_a_fact(text: str) -> None:
+    assert await extracted(text) == ()
+
+
 async def test_a_home_and_a_move_have_the_same_slot() -> None:
     old, new = "Vivo en Huelva con mi hermana.", "Nos mudamos de Bilbao a Vitoria en enero."
     (home,), (move,) = await extracted(old), await extracted(new)

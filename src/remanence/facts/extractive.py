@@ -17,8 +17,6 @@ from remanence.types import FactDraft, FactType, Message
 _SLOT = "fact:"
 _LIKELY_SLOT, _SURE_SLOT = -1.0, 1.0
 """Scores, by their cutoffs, from which a slot is likely, and from which it may replace another."""
-_LASTS = -1.0
-"""Sum of two scores from which a statement is a fact: that it lasts, and that it is meant."""
 _REASONS: dict[str, tuple[FactType, str]] = {
     "personal": ("profile", ""),
     "inst": ("behavior", "instruction"),
@@ -54,10 +52,8 @@ class ExtractiveFacts:
 def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, ...]]:
     drafts: list[FactDraft] = []
     for line, source in spoken_lines(request.messages):
-        if line.role == "user" and _may_state(line.text) and (meant := certainty(line)) >= 0:
-            scores = scorer().score(line)
-            if scores["lasting"] + meant >= _LASTS or _has_date(line.text, source.created_at):
-                drafts.append(_draft(line.text, source, scores))
+        if line.role == "user" and _may_state(line.text) and certainty(line) >= 0:
+            drafts.append(_draft(line.text, source, scorer().score(line)))
         yield
     return tuple(drafts)
 

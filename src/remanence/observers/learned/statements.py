@@ -16,13 +16,18 @@ FILE = "statements.bin"
 HEAD = "stated"
 _PLACES = 8
 """Tokens at the beginning of a sentence whose classes are features by their place."""
+_WORD_PLACES = 4
+"""Tokens there that are features themselves by their place."""
 
 
 def surroundings(line: Line) -> Iterator[tuple[str, ...]]:
     """Yield groups of features: the first tokens of a line by place, and its opening."""
     words = [word.lower() for word in WORD.findall(line.text)]
     places = enumerate(tag(line.text, words)[:_PLACES])
-    yield tuple(f"place {number} {symbol_of(*tagged)}" for number, tagged in places)
+    yield (
+        *(f"place {number} {symbol_of(*tagged)}" for number, tagged in places),
+        *(f"word {number} {word}" for number, word in enumerate(words[:_WORD_PLACES])),
+    )
     if line.opening:
         yield _opening_features(line.opening)
 
