@@ -11,6 +11,7 @@ from remanence.errors import InvalidPolicy
 from remanence.facts import ExtractiveFacts, ModelFacts
 from remanence.observers.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.observers.llm import ModelObserver, ModelReflector
+from remanence.observers.llm.writer import ModelWriter
 from remanence.pacing import compute_in_slices
 from remanence.policy.policy import Policy
 from remanence.protocols import (
@@ -69,21 +70,16 @@ class ObserverFactory:
         chosen = own or self.model
         if chosen is None or not self.policy.enabled:
             observer: Observer = ExtractiveObserver(self.compute)
-        elif isinstance(chosen, ModelObserver):
-            observer = chosen.asking(self._wrap(chosen.model))
         elif isinstance(chosen, Observer):
-            observer = chosen
+            observer = self._meter(chosen)
         else:
-            key = self._key_variable(own, self.settings.observer_key_variable)
+            key = self.settings.observer_key_variable or self._shared_key(own)
             observer = await self._ask(ModelObserver, chosen, key)
         if self.policy.enabled and self.policy.observer_mode == "continuation":
             _check_continuation(observer)
         if not self.budgets or isinstance(observer, ExtractiveObserver):
             return observer
-        instead = (
-            ExtractiveObserver(self.compute) if self.settings.over_budget == "extractive" else None
-        )
-        return BudgetedObserver(observer, instead=instead, budgets=self.budgets)
+        return BudgetedObserver(observer, self._stand_in(ExtractiveObserver), self.budgets)
 
     async def reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
         """Return the reflector for *source*; errors as above."""
@@ -91,19 +87,14 @@ class ObserverFactory:
         chosen = own or self.model
         if chosen is None or not self._reflects:
             return ExtractiveReflector(self.compute)
-        if isinstance(chosen, ModelReflector):
-            reflector: Reflector = chosen.asking(self._wrap(chosen.model))
-        elif isinstance(chosen, Reflector):
-            reflector = chosen
+        if isinstance(chosen, Reflector):
+            reflector = self._meter(chosen)
         else:
-            key = self._key_variable(own, self.settings.reflector_key_variable)
+            key = self.settings.reflector_key_variable or self._shared_key(own)
             reflector = await self._ask(ModelReflector, chosen, key)
         if not self.budgets or isinstance(reflector, ExtractiveReflector):
             return reflector
-        instead = (
-            ExtractiveReflector(self.compute) if self.settings.over_budget == "extractive" else None
-        )
-        return BudgetedReflector(reflector, instead=instead, budgets=self.budgets)
+        return BudgetedReflector(reflector, self._stand_in(ExtractiveReflector), self.budgets)
 
     async def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
         """Return the extractor for *source*; errors as above."""
@@ -112,19 +103,26 @@ class ObserverFactory:
             return ExtractiveFacts(self.compute)
         if isinstance(chosen, FactExtractor):
             return chosen
-        facts = await self._ask(ModelFacts, chosen, self._key_variable(source, None))
+        facts = await self._ask(ModelFacts, chosen, self._shared_key(source))
         # Without budget facts wait: those of another extractor would bear this one's name.
-        return (
-            BudgetedExtractor(facts, instead=None, budgets=self.budgets) if self.budgets else facts
-        )
+        return BudgetedExtractor(facts, None, self.budgets) if self.budgets else facts
 
     @property
     def _reflects(self) -> bool:
         """Return whether notes are reflected: daily notes are, also by a disabled policy."""
         return self.policy.enabled or self.settings.daily_directory is not None
 
-    def _key_variable(self, own: object, key_variable: str | None) -> str | None:
-        return key_variable or (None if own else self.settings.model_key_variable)
+    def _shared_key(self, own: object) -> str | None:
+        return None if own else self.settings.model_key_variable
+
+    def _meter(self, writer: T) -> T:
+        """Return an observer or reflector of the caller, with its model metered if it has one."""
+        return (
+            writer.asking(self._wrap(writer.model)) if isinstance(writer, ModelWriter) else writer
+        )
+
+    def _stand_in(self, embedded: Callable[[Compute], T]) -> T | None:
+        return embedded(self.compute) if self.settings.over_budget == "extractive" else None
 
     async def _ask(
         self, role: Callable[..., T], source: ModelSource, key_variable: str | None

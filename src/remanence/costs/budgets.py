@@ -104,7 +104,7 @@ class Budgets:
 class _BudgetedMaker(Generic[Maker]):
     """Chooses a maker while budget is left, then *instead*; without one, the step is skipped."""
 
-    def __init__(self, maker: Maker, *, instead: Maker | None, budgets: Budgets) -> None:
+    def __init__(self, maker: Maker, instead: Maker | None, budgets: Budgets) -> None:
         self._maker = maker
         self._instead = instead
         self._budgets = budgets
