@@ -63,18 +63,8 @@ def _characters(per_token: float) -> TextCount:
 
 def _cjk(text: str) -> int:
     """Count a token per four characters, or two of CJK, with each run rounded up."""
-    tokens, end = 0, 0
-    for run in _cjk_run().finditer(text):
-        tokens += math.ceil((run.start() - end) / 4)
-        tokens += math.ceil((run.end() - run.start()) / 2)
-        end = run.end()
-    return tokens + math.ceil((len(text) - end) / 4)
-
-
-@cache
-def _cjk_run() -> re.Pattern[str]:
-    # Compiled on first use: wide classes take milliseconds, and imports should be fast.
-    return re.compile(_CJK)
+    runs = re.split(f"({_CJK})", text)  # every second one is CJK
+    return sum(math.ceil(len(run) / (2 if place % 2 else 4)) for place, run in enumerate(runs))
 
 
 def _estimating(family: Family) -> TokenCounter:
