@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -41,22 +41,19 @@ def export_telemetry(*, scraped: bool) -> Iterator[None]:
     readers = [_prometheus_reader()] if scraped else []
     if sends("metrics"):
         readers.append(_otlp_reader())
-    tracing = _tracer_provider() if sends("traces") else None
-    if tracing is not None:
-        trace.set_tracer_provider(tracing)
-    metering = None
-    if readers:
-        from opentelemetry.sdk.metrics import MeterProvider
+    with ExitStack() as stack:
+        if readers:
+            from opentelemetry.sdk.metrics import MeterProvider
 
-        metering = MeterProvider(metric_readers=readers, resource=_resource())
-        metrics.set_meter_provider(metering)
-        telemetry.count_from_zero()
-    try:
+            metering = MeterProvider(metric_readers=readers, resource=_resource())
+            stack.callback(metering.shutdown)
+            metrics.set_meter_provider(metering)
+            telemetry.count_from_zero()
+        if sends("traces"):
+            tracing = _tracer_provider()
+            stack.callback(tracing.shutdown)
+            trace.set_tracer_provider(tracing)
         yield
-    finally:
-        for provider in (tracing, metering):
-            if provider is not None:
-                provider.shutdown()
 
 
 @asynccontextmanager
@@ -68,11 +65,9 @@ async def measure_backlog(memory: Memory) -> AsyncIterator[None]:
             await refresh_backlog(memory.backlog)
             await asyncio.sleep(BACKLOG_SECONDS)
 
-    if not sends("metrics"):
-        yield
-        return
     async with Background() as background:
-        background.spawn("backlog", keep_reading)
+        if sends("metrics"):
+            background.spawn("backlog", keep_reading)
         yield
 
 
