@@ -10,7 +10,6 @@ interrupted anywhere.
 
 import asyncio
 import contextlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -46,7 +45,6 @@ LOOK_SECONDS = 3_600.0
 """The interval at which a running memory looks for old days."""
 
 MEMORY_FILE = "MEMORY.md"
-_DAY_FILE = re.compile(r"(\d{4}-\d\d-\d\d)\.md")
 
 
 class ExtractFacts(Protocol):
@@ -328,13 +326,10 @@ class DailyNotes:
 
 
 def _days(folder: Path, *, before: date) -> list[date]:
-    if not folder.is_dir():
-        return []
     days = []
-    for file in folder.iterdir():
-        if name := _DAY_FILE.fullmatch(file.name):
-            with contextlib.suppress(ValueError):  # such as 2027-02-31, which is not a day
-                days.append(date.fromisoformat(name[1]))
+    for file in folder.glob("????-??-??.md"):
+        with contextlib.suppress(ValueError):  # such as 2027-02-31, which is not a day
+            days.append(date.fromisoformat(file.stem))
     return sorted(day for day in days if day < before)
 
 

@@ -1,7 +1,6 @@
 """Token counts of images and files; their base64 data is never counted as text."""
 
 import base64
-import binascii
 import codecs
 import math
 import re
@@ -98,7 +97,7 @@ def _scale(size: Size, factor: float) -> Size:
 def _decode(data: str) -> bytes:
     try:
         return base64.b64decode(data + "=" * (-len(data) % 4))
-    except (binascii.Error, ValueError):
+    except ValueError:
         return data.encode(errors="replace")
 
 
