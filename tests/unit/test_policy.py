@@ -228,7 +228,7 @@ def test_a_share_is_above_0_and_at_most_1(name: str, value: float) -> None:
         ({"block_after": 0.9}, "block_after=0.9 is impossible: use 1.0 or more, or None"),
         (
             {"disabled_messages": 0},
-            "disabled_messages=0 is impossible: use 1 or more, or None",
+            "disabled_messages=0 is impossible: use a positive number, or None",
         ),
         (
             {"keep_last_tool_results": -1},

@@ -112,7 +112,7 @@ class Policy:
     """
 
     enabled: bool = True
-    disabled_messages: Annotated[int, Range(lambda count: count > 0, "use 1 or more")] | None = None
+    disabled_messages: PositiveInt | None = None
     model: str = "claude-sonnet-5-5"
     token_counter: str | None = None
     observe_tokens: PositiveInt = 8_000

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from remanence.policy.presets import PRESETS, Preset
-from remanence.validation import Range
+from remanence.validation import NonNegativeInt as Count
 
 Convert: TypeAlias = Callable[[Any, Mapping[str, Any]], Any]  # a value and all keys -> a setting
-Count: TypeAlias = Annotated[int, Range(lambda n: n >= 0, "use a whole number, 0 or more")]
 
 
 class Key(NamedTuple):
