@@ -11,6 +11,7 @@ from tests.builders import count_utf8_tokens, numbered, observe_request
 from remanence.notes import render_notes
 from remanence.observers.extractive import ExtractiveObserver, explain
 from remanence.observers.extractive.observer import extract
+from remanence.observers.extractive.sentences import sentences
 from remanence.pacing import at_once
 from remanence.protocols import ObserveRequest
 from remanence.types import Message, Note, NoteFormat, ToolCallPart
@@ -454,6 +455,46 @@ def test_what_can_be_chosen_is_not_chosen_yet() -> None:
 def test_the_day_of_a_german_date_does_not_end_its_sentence() -> None:
     text = _whole(Message.user("Er kann erst am 1. Juni anfangen, das Bad kostet 18.900 Euro."))
     assert "am 1. Juni anfangen" in text
+
+
+def _split(text: str) -> list[str]:
+    return [text[span.start : span.end] for span in sentences(text)]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Frau Meier ist die 2. Vorsitzende im Verein.",
+        "Eva Meier, 2. Vorsitzende, ruft morgen an.",
+        "2. Vorsitzende ist jetzt Eva Meier.",
+        "Wir wohnen im 3. Stock.",
+        "Das Rote Kreuz hat am 31. Katastrophenübung.",
+        "Please pay invoice no. H-2291 by Friday.",
+        "It is in bill no. 4711 of May.",
+        "Die Buchung hat Nr. 5557-88.",
+    ],
+)
+def test_the_period_of_an_ordinal_or_of_a_number_word_ends_no_sentence(sentence: str) -> None:
+    assert _split(sentence) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("I am 25.", "Sarah is 30."),
+        ("Ich bin 25.", "Mein Bruder ist 30."),
+        ("Wir treffen uns am 2.", "Ich bringe Kuchen mit."),
+        ("The score was 3 to 2.", "We won."),
+        ("I have 12.", "The others have none."),
+        ("My sister says no.", "Then we go without her."),
+    ],
+)
+def test_a_number_or_a_no_may_end_a_sentence(first: str, second: str) -> None:
+    assert _split(f"{first} {second}") == [first, second]
+
+
+def test_a_line_with_a_number_alone_is_a_sentence() -> None:
+    assert _split("How many?\n25.\nSarah has 30.") == ["How many?", "25.", "Sarah has 30."]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from remanence.languages.vocabulary import vocabulary
+
 
 class Span(NamedTuple):
     """A stretch of a text."""
@@ -29,7 +31,7 @@ _GOES_ON_LARGE = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[A-ZÀ-Þ]")
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
 """Subject that makes "but" open a new clause; before a verb, "but" continues the clause."""
 _SHORT = (
-    "Mr|Mrs|Ms|Dr|St|vs|etc|e\\.g|i\\.e|No|Prof|Jr|Sr|z\\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co"
+    "Mr|Mrs|Ms|Dr|St|vs|etc|e\\.g|i\\.e|No|Nr|Prof|Jr|Sr|z\\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co"
     "|Sold|Deal"
 )
 _ABBREVIATION = re.compile(rf"(?:\b(?:{_SHORT})|\b[A-Z])\.$")
@@ -40,8 +42,17 @@ _CLAUSE = re.compile(
     r"|(?<=[—，；：]))",
     re.IGNORECASE,
 )
-_ORDINAL = re.compile(r"(?<!\d)\d{1,2}\.\s(?=(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))")
-"""Day before the name of its month, as German writes it."""
+_MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
+_NUMBER = re.compile(r"(?<!\d)\d{1,2}\.$")
+_ORDINAL = re.compile(
+    r"(?:\b(?:d(?:er|ie|as|en|em|es)|(?<!\bi )am|im|zu[mr]|vom|beim|seit|bis|ab|als|und|oder"
+    r"|(?:ein|mein|dein|sein|ihr|unser|eur|jede|diese)e?[mnrs]?) |[,(] ?)\d{1,2}\.$",
+    re.IGNORECASE,
+)
+"""Number behind a word that German puts before an ordinal, or behind a comma."""
+_NUMBER_OF = re.compile(r"\w no\.$")
+_CODE = re.compile(r"(?!\d+(?:st|nd|rd|th)\b)[A-Z]{0,5}[-/]?\d")
+_WORD = re.compile(r"\w+")
 _MIN_CLAUSE = 12
 _MIN_HEAD = 30
 """A shorter head before a colon is a label and stays with its value."""
@@ -56,18 +67,34 @@ def sentences(text: str) -> Iterator[Span]:
     if _is_small(text):
         ends = small_ends
     for match in ends.finditer(text):
-        stop = match.start() + 1
-        if match.end() == start or (
-            "\n" not in match[0]
-            and (
-                _ABBREVIATION.search(text, max(0, stop - 6), stop)
-                or _ORDINAL.search(text, max(0, stop - 3), stop + 4)
-            )
-        ):
+        if match.end() == start or ("\n" not in match[0] and _goes_on(text, start, match)):
             continue
         yield from _trim(text, start, match.end())
         start = match.end()
     yield from _trim(text, start, len(text))
+
+
+def _goes_on(text: str, start: int, end: re.Match[str]) -> bool:
+    """Return whether a period belongs to an abbreviation, an ordinal or the word "no."."""
+    stop, after = end.start() + 1, end.end()
+    if _ABBREVIATION.search(text, max(0, stop - 6), stop):
+        return True
+    if _NUMBER_OF.search(text, max(start, stop - 5), stop):
+        return bool(_CODE.match(text, after))
+    number = _NUMBER.search(text, max(start, stop - 3), stop)
+    if number is None:
+        return False
+    if _MONTH.match(text, after):
+        return True
+    is_ordinal = number.start() == start or _ORDINAL.search(text, max(start, stop - 12), stop)
+    word = _WORD.match(text, after)
+    return bool(is_ordinal and word and word[0].lower() not in _small_words())
+
+
+@cache
+def _small_words() -> frozenset[str]:
+    """Return words that no ordinal precedes."""
+    return vocabulary("de").function_words | vocabulary("en").function_words
 
 
 @cache
