@@ -11,7 +11,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import compress, groupby
 from math import sqrt
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import notes_corpus
 import notes_figures
 
+from remanence.observers.extractive.sentence_scores import TAGS
 from remanence.observers.learned import weights as stored
 from remanence.observers.learned.features import Line, features, word_grams
 from remanence.observers.learned.score import MoreFeatures, Scorer, no_more
@@ -69,6 +70,13 @@ def in_slot(*names: str) -> Truth:
     return lambda sentence: sentence.slot in names
 
 
+LABELS = {
+    "Preference": {"inst", "pref"},
+    "NextStep": {"open", "next"},
+    "Issue": {"issue"},
+    "Outcome": {"out"},
+}
+"""Labels of the lines that a tag is right for."""
 LASTING = labelled("inst", "pref", "con", "dec", "remember")
 HEADS: dict[str, Truth] = {
     "worth": lambda sentence: sentence.worth >= 2,
@@ -230,6 +238,21 @@ def print_figures(
     notes_figures.print_languages(languages[rows], truth[rows], scores[rows], cutoff)
 
 
+def print_tags(units: Corpus, rows: Flags, scores: Floats, strict: dict[str, float]) -> None:
+    """Print how many lines of people and agents a tag is given to, and how many have its label."""
+    heads = list(HEADS)
+    sentences = [sentence for unit in units for sentence in unit]
+    tagged: dict[str, list[bool]] = {}
+    for sentence, own in compress(zip(sentences, scores, strict=True), rows):
+        for head, tag, above in TAGS:
+            if head in strict and own[heads.index(head)] >= strict[head] + above:
+                if sentence.speaker != "t":
+                    tagged.setdefault(tag, []).append(not sentence.labels.isdisjoint(LABELS[tag]))
+                break
+    for name, right in tagged.items():
+        print(f"{name:10} {len(right):4} lines, {sum(right) / len(right):.2f} have its label")
+
+
 def report_set_aside(weights: stored.Weights) -> None:
     units = conversations(held=True)
     for title, unseen in (("set aside, registers seen", False), ("registers unseen", True)):
@@ -260,6 +283,7 @@ def main() -> int:
     balanced, strict = cutoffs(known[~later], truth[~later], scores[~later])
     for title, rows in (("conversations", ~later), ("later registers", later)):
         print_figures(f"cross-validated, {title}", units, rows, truth, scores, balanced)
+        print_tags(units, rows, scores, strict)
     if options.write:
         weights = replace(fit(inputs, truth, weights_of(units)), cutoffs=balanced, strict=strict)
         TARGET.write_bytes(stored.dump(weights))
