@@ -200,20 +200,16 @@ class Chat:
         elif message.id is None and newest.answer is None and _is_same(message, newest.message):
             question = newest
         else:
-            question = await self._append_question(message, turn, last_seq)
+            (kept,) = await self.conversation.append(message, turn=turn)
+            is_new = kept.seq > last_seq  # not sent before under its id
+            answer = None if is_new else await answer_to(self.conversation, kept)
+            question = Question(kept, answer)
             if question.is_answered:
                 return question.answer
         self._question = question.message.text if question.message else ""
         if question.answer is not None:
             await self.conversation.append(ASK_AGAIN, turn=turn)
         return None
-
-    async def _append_question(self, message: Message, turn: str, last_seq: int) -> Question:
-        """Append the user's message; one that was sent before, under its id, has its answer."""
-        (kept,) = await self.conversation.append(message, turn=turn)
-        if kept.seq > last_seq:
-            return Question(kept, None)
-        return Question(kept, await answer_to(self.conversation, kept))
 
     async def _keep(self, *messages: Message, turn: str) -> None:
         """Append messages, also those of a turn that is cancelled meanwhile."""
