@@ -115,19 +115,13 @@ class Search:
         self, owner: Owner, query: str, meaning: _Meaning | None, limit: int
     ) -> list[tuple[Fact, ...]]:
         rankings = [await self.store.search_facts(owner, query, limit=limit)]
-        if meaning is not None and self.fact_vectors is None:
-            rankings.append(await self.store.nearest_facts(owner, *meaning, limit=limit))
-        elif meaning is not None and self.fact_vectors is not None:
-            rankings.append(await self._near(self.fact_vectors, owner, meaning, limit))
-        return rankings
-
-    async def _near(
-        self, vectors: FactVectors, owner: Owner, meaning: _Meaning, limit: int
-    ) -> tuple[Fact, ...]:
-        """Return the nearest current facts; none while the vectors are unavailable."""
-        ids = await self._in_time(vectors.nearest(owner, *meaning, limit=limit))
+        if meaning is None:
+            return rankings
+        if self.fact_vectors is None:
+            return [*rankings, await self.store.nearest_facts(owner, *meaning, limit=limit)]
+        ids = await self._in_time(self.fact_vectors.nearest(owner, *meaning, limit=limit))
         facts = [await self.store.fact(owner, fact_id) for fact_id in ids or ()]
-        return tuple(fact for fact in facts if fact is not None and fact.valid_to is None)
+        return [*rankings, tuple(fact for fact in facts if fact and fact.valid_to is None)]
 
     async def _meaning(self, query: str) -> _Meaning | None:
         """Return the query's vector; None without an embedder or if it fails or times out."""

@@ -83,7 +83,13 @@ def _check_types(value: Message | Part | Extra) -> None:
             _check_types(field)
         elif kind is tuple:
             for part in field:
-                _check_part(part)
+                if not isinstance(part, Part):
+                    raise InvalidMessage(
+                        f"{quote(part)} is a {type(part).__name__} and not a part of a message: use "
+                        "TextPart, ImagePart, FilePart, ToolCallPart, ToolResultPart or "
+                        "Message.from_openai(...)"
+                    )
+                _check_types(part)
 
 
 @cache
@@ -91,15 +97,6 @@ def _field_types(kind: Any) -> Mapping[str, Any]:  # a class; types or unions of
     """Return the types of a class's fields as `isinstance` takes them."""
     hints = field_types(kind)
     return {name: _INSTANCES.get(get_origin(hint), hint) for name, hint in hints.items()}
-
-
-def _check_part(part: object) -> None:
-    if not isinstance(part, Part):
-        raise InvalidMessage(
-            f"{quote(part)} is a {type(part).__name__} and not a part of a message: use TextPart, "
-            "ImagePart, FilePart, ToolCallPart, ToolResultPart or Message.from_openai(...)"
-        )
-    _check_types(part)
 
 
 def _check_time(message: Message) -> None:
