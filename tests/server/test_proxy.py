@@ -22,7 +22,7 @@ from tests.wire.servers import Fail, Held, ModelServer, Raw, Trouble
 from remanence import Memory
 from remanence.errors import InvalidArgument
 from remanence.server.app import create_app
-from remanence.server.proxy.naming import name_of
+from remanence.server.proxy.naming import conversation_of
 
 NAMED = {"x-remanence-conversation": "trip"}
 TOOLS: list[Any] = [{"name": "find", "input_schema": {"type": "object"}}]
@@ -639,8 +639,7 @@ async def test_conversations_without_names_are_known_by_their_messages(
 def test_known_clients_name_their_conversation(
     headers: dict[str, str], body: dict[str, object], name: str | None
 ) -> None:
-    found = name_of(headers, body)
-    assert (found.conversation if found else None) == name
+    assert conversation_of(headers, body) == name
 
 
 def user(text: str) -> dict[str, Any]:

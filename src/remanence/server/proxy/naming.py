@@ -43,16 +43,19 @@ class Name:
     user: str | None = None
 
 
-def name_of(
-    headers: Mapping[str, str], body: JsonObject, *, tenant: str | None = None
-) -> Name | None:
-    """Return the name of the conversation that a request belongs to; None if it has none.
+def conversation_of(headers: Mapping[str, str], body: JsonObject) -> str | None:
+    """Return the conversation that a request belongs to; None if it names none.
 
     Our own header comes first, then those of known clients, then fields of the body. A field that
     names a user, such as `safety_identifier`, names no conversation.
     """
-    found = _in_headers(headers) or _in_body(body)
-    return None if found is None else _name(headers, found, tenant)
+    return _in_headers(headers) or _in_body(body)
+
+
+def name_of(headers: Mapping[str, str], conversation: str, tenant: str | None) -> Name:
+    """Return the name of a conversation of the client that sent these headers."""
+    user = headers.get(USER) or None
+    return Name(tenant=tenant or _tenant(headers), conversation=conversation, user=user)
 
 
 def compacts(headers: Mapping[str, str], newest: str) -> bool:
@@ -67,19 +70,6 @@ def compacts(headers: Mapping[str, str], newest: str) -> bool:
     except ValueError:
         return False
     return isinstance(turn, dict) and "compact" in str(turn.get("request_kind"))
-
-
-def name_of_first(headers: Mapping[str, str], first: str, *, tenant: str | None = None) -> Name:
-    """Return a name for the conversations whose first message has the id *first*.
-
-    Those that go on otherwise are branches of one name, as an edited history is.
-    """
-    return _name(headers, f"begins-{first}", tenant)
-
-
-def _name(headers: Mapping[str, str], conversation: str, tenant: str | None) -> Name:
-    user = headers.get(USER) or None
-    return Name(tenant=tenant or _tenant(headers), conversation=conversation, user=user)
 
 
 def _in_headers(headers: Mapping[str, str]) -> str | None:

@@ -13,7 +13,7 @@ from remanence.memory import Memory
 from remanence.recent import Recent
 from remanence.server.proxy.api import ProxiedAPI, Unit, with_text
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory, chain
-from remanence.server.proxy.naming import MEMORY, Name, compacts, name_of, name_of_first
+from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
 from remanence.types import ConversationRef, Message
 from remanence.wire.json_value import JsonObject
 from remanence.wire.turns import volatile_block
@@ -94,8 +94,8 @@ class Requests:
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
     ) -> Prepared:
         body = _json_object(content)
-        name = name_of(headers, body, tenant=tenant)
-        if name is None and not self._recognize:
+        conversation = conversation_of(headers, body)
+        if conversation is None and not self._recognize:
             raise UnknownHistory("the request names no conversation")
         prompts, own = api.split(body)
         units = api.read(own)
@@ -105,8 +105,8 @@ class Requests:
             raise UnknownHistory("it is not a turn of a conversation")
         if compacts(headers, messages[-1].text):
             raise UnknownHistory("the client asks for a summary of the conversation")
-        if name is None:
-            name = name_of_first(headers, next(chain(messages)), tenant=tenant)
+        # Conversations that begin alike are branches of one name, as an edited history is.
+        name = name_of(headers, conversation or f"begins-{next(chain(messages))}", tenant)
         is_side = not body.get("tools") and len(messages) <= _SIDE_MESSAGES
         stored = await self._histories.absorb(name, messages, branch=not is_side)
         newest = max((at for at, m in enumerate(messages) if _is_spoken(m)), default=None)
