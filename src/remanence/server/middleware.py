@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -79,7 +79,7 @@ class BodyLimit:
         announced = int(length) if length.isdecimal() else 0
         try:
             async with asyncio.timeout(self._seconds):
-                body = await self._read(receive, announced)
+                body = await self._read(Request(scope, receive), announced)
         except ClientDisconnect:
             return
         except TimeoutError:
@@ -100,25 +100,22 @@ class BodyLimit:
 
         await self._app(scope, receive_whole, send)
 
-    async def _read(self, receive: Receive, announced: int) -> bytes | None:
+    async def _read(self, request: Request, announced: int) -> bytes | None:
         """Read the body; None if it is too large.
 
         Up to the limit again is read and discarded, as a client sees no response while it sends.
         """
         body = bytearray()
-        size, is_large, more = 0, announced > self._max_bytes, True
-        while more and size <= 2 * self._max_bytes:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            chunk = message.get("body", b"")
+        size, is_large = 0, announced > self._max_bytes
+        async for chunk in request.stream():
             size += len(chunk)
             is_large = is_large or size > self._max_bytes
             if is_large:
                 body.clear()
             else:
                 body += chunk
-            more = message.get("more_body", False)
+            if size > 2 * self._max_bytes:
+                break
         return None if is_large else bytes(body)
 
 
