@@ -89,8 +89,8 @@ class Histories:
         """Return the tape that the history continues, or an empty one, and the shift."""
         ids = {id_: index for index, id_ in enumerate(chain(messages))}
         used = []
-        for conversation in self._tapes(name):
-            tape = await _read(conversation)
+        for id_ in self._ids(name):
+            tape = await _read(self._memory.conversation(id_, user=name.user, tenant=name.tenant))
             if not tape.end:
                 break
             if ids.get(tape.last_id) == tape.last_seq - 1:
@@ -105,17 +105,14 @@ class Histories:
             raise UnknownHistory("it continues no earlier request, like a request for a title")
         return tape, 1
 
-    def _tapes(self, name: Name) -> Iterator[Conversation]:
-        """Yield the tape that was used last, the named one, then its branches."""
+    def _ids(self, name: Name) -> Iterator[str]:
+        """Yield the id of the tape that was used last, of the named one, then of its branches."""
         newest = self._newest.get(name, name.conversation)
-        yield self._open(name, newest)
+        yield newest
         for number in range(_MAX_BRANCHES):
             id_ = f"{name.conversation}~{number}" if number else name.conversation
             if id_ != newest:
-                yield self._open(name, id_)
-
-    def _open(self, name: Name, id_: str) -> Conversation:
-        return self._memory.conversation(id_, user=name.user, tenant=name.tenant)
+                yield id_
 
 
 async def _read(conversation: Conversation) -> _Tape:
