@@ -10,17 +10,9 @@ from pydantic.alias_generators import to_camel
 from remanence.errors import ConversationNotFound, WrongUser
 from remanence.server.problems import declare
 from remanence.server.routes import Named
-from remanence.types import Diagnostics, Receipt
+from remanence.types import Receipt
 
 router = APIRouter(tags=["memory"])
-
-NOTHING: Final = Diagnostics(
-    memory_state=None,
-    observed_message_id=None,
-    observation_log=None,
-    observation_count=0,
-    total_observation_tokens=0,
-)
 
 
 class MemoryStateDocument(BaseModel):
@@ -67,6 +59,11 @@ class MemoryDocument(_CamelCase):
     total_observation_tokens: int
 
 
+_NOTHING: Final = MemoryDocument(
+    memory_state=None, observation_log=None, observation_count=0, total_observation_tokens=0
+)
+
+
 @router.get("/v1/conversations/{id}/memory", responses=declare("invalid_message"))
 @router.get("/conversations/{id}/memory", include_in_schema=False)
 async def read_memory(conversation: Named) -> MemoryDocument:
@@ -77,7 +74,7 @@ async def read_memory(conversation: Named) -> MemoryDocument:
     try:
         found = await conversation.diagnostics()
     except WrongUser:
-        found = NOTHING
+        return _NOTHING
     document = MemoryDocument.model_validate(found, from_attributes=True)
     if document.memory_state is not None:
         log = document.observation_log
