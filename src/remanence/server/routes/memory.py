@@ -1,5 +1,6 @@
 """The state of a conversation's memory, and its erasure."""
 
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -89,10 +90,7 @@ async def delete_conversation(conversation: Named) -> Receipt:
 
     A turn in progress ends. A conversation of another user than *user* looks as if it did not exist.
     """
-    try:
-        receipt = await conversation.delete()
-    except WrongUser:
-        receipt = None
-    if receipt is None:
-        raise ConversationNotFound(f"there is no conversation {conversation.id!r:.80} of this user")
-    return receipt
+    with suppress(WrongUser):
+        if (receipt := await conversation.delete()) is not None:
+            return receipt
+    raise ConversationNotFound(f"there is no conversation {conversation.id!r:.80} of this user")
