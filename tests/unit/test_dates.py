@@ -214,10 +214,14 @@ CHINESE = [
     ("星期五我去了", "2023-05-05我去了"),
 ]
 
-TABLE = [
-    line.split("\t")
-    for line in (Path(__file__).parents[1] / "data" / "dates.tsv").read_text("utf-8").splitlines()
-]
+
+def read_table(name: str) -> list[list[str]]:
+    path = Path(__file__).parents[1] / "data" / name
+    return [line.split("\t") for line in path.read_text("utf-8").splitlines()[1:]]
+
+
+TABLE = read_table("dates.tsv")
+PAST_FORMS = read_table("past_forms.tsv")
 
 TRAPS = [
     "You may be right. This may help, and it may 5 times.",
@@ -262,7 +266,7 @@ def test_a_relative_date_is_replaced_by_the_day_or_period_it_means(
     assert resolve_dates(text, MONDAY) == expected
 
 
-@pytest.mark.parametrize(("said_on", "sentence", "expected"), [row[2:] for row in TABLE[1:]])
+@pytest.mark.parametrize(("said_on", "sentence", "expected"), [row[2:] for row in TABLE])
 def test_a_sentence_means_the_dates_of_the_table_or_its_words_stay(
     said_on: str, sentence: str, expected: str
 ) -> None:
@@ -274,6 +278,20 @@ def test_a_sentence_means_the_dates_of_the_table_or_its_words_stay(
         if mention.relative
     )
     assert (" ".join(found) or "words stay") == expected
+
+
+@pytest.mark.parametrize(
+    ("sentence", "forms"), [pytest.param(*row[1:], id=f"{row[0]}: {row[1]}") for row in PAST_FORMS]
+)
+def test_a_verb_in_the_past_never_has_its_weekday_ahead(sentence: str, forms: str) -> None:
+    ahead = [
+        form
+        for form in forms.split()
+        for mention in find_dates(sentence.replace("_", form), MONDAY)
+        if mention.first > MONDAY.date()
+    ]
+
+    assert ahead == []
 
 
 @pytest.mark.parametrize(
