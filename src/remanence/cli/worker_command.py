@@ -1,6 +1,5 @@
 """`remanence worker`: background work for the processes that share a PostgreSQL database."""
 
-import asyncio
 from dataclasses import replace
 from typing import Annotated
 
@@ -51,8 +50,17 @@ async def run(
             output.line(f"works on {mask_password(settings.url)}, {settings.workers} at a time")
             if health_port is None:
                 await ending.wait()
-            else:
-                await _serve_health(memory, ending, host=health_host, port=health_port)
+                return
+            from remanence.server.app import create_health_app
+            from remanence.server.run import serve
+
+            await serve(
+                create_health_app(memory, ending),
+                host=health_host,
+                port=health_port,
+                started=lambda url: output.line(f"{url}/readyz answers probes"),
+                ending=ending,
+            )
 
 
 def _settings(settings: Settings, concurrency: int | None) -> Settings:
@@ -64,16 +72,3 @@ def _settings(settings: Settings, concurrency: int | None) -> Settings:
         raise InvalidPolicy("the memory is switched off, and has no work: set policy.enabled")
     workers = concurrency or settings.workers or Settings().workers
     return replace(settings, workers=workers, engine="procrastinate")
-
-
-async def _serve_health(memory: Memory, ending: asyncio.Event, *, host: str, port: int) -> None:
-    from remanence.server.app import create_health_app
-    from remanence.server.run import serve
-
-    await serve(
-        create_health_app(memory, ending),
-        host=host,
-        port=port,
-        started=lambda url: output.line(f"{url}/readyz answers probes"),
-        ending=ending,
-    )
