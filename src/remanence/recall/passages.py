@@ -8,9 +8,8 @@ than other words: an answer repeats the subject of a question in any wording, bu
 
 import math
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from heapq import merge
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -195,13 +194,11 @@ def _weights(
     hits: Sequence[Hit], places: Sequence[Mapping[str, Sequence[int]]]
 ) -> Mapping[str, float]:
     passages = sum(len(hit.text) // PASSAGE_CHARACTERS + 1 for hit in hits)
-    counts: dict[str, int] = {}
-    capitals: dict[str, int] = {}
+    counts, capitals = Counter[str](), Counter[str]()
     for hit, offsets in zip(hits, places, strict=True):
         for term, starts in offsets.items():
-            counts[term] = counts.get(term, 0) + len(starts)
-            upper = sum(hit.text[start : start + 1].isupper() for start in starts)
-            capitals[term] = capitals.get(term, 0) + upper
+            counts[term] += len(starts)
+            capitals[term] += sum(hit.text[start : start + 1].isupper() for start in starts)
     weights: dict[str, float] = {}
     for term, count in counts.items():
         is_name = capitals[term] > 0.7 * count or any(map(str.isdigit, term))
@@ -225,17 +222,18 @@ def _densest(
     places: Mapping[str, Sequence[int]], weights: Mapping[str, float]
 ) -> tuple[float, int, int]:
     """Return the weight of the best stretch, each term counted once, with its start and end."""
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     stretch: deque[_Place] = deque()
     best = score = 0.0
     first = last = 0
-    by_term = (
-        [_Place(start, start + len(term), term) for start in starts]
+    ordered = sorted(
+        _Place(start, start + len(term), term)
         for term, starts in places.items()
+        for start in starts
     )
-    for place in merge(*by_term):
+    for place in ordered:
         stretch.append(place)
-        counts[place.term] = counts.get(place.term, 0) + 1
+        counts[place.term] += 1
         if counts[place.term] == 1:
             score += weights[place.term]
         while place.end - stretch[0].start > PASSAGE_CHARACTERS:
