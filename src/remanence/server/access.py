@@ -80,11 +80,9 @@ class _Strangers:
     def refusal(self, scope: ASGIScope) -> Response | None:
         """Return the response to a request that is not to be read."""
         sender = _sender(scope)
-        if (wait := self._same.wait_seconds(sender)) > 0:
-            return self._same.refusal(wait)
-        if sender not in self._let_in and (wait := self._any.wait_seconds(address_of(scope))) > 0:
-            return self._any.refusal(wait)
-        return None
+        if (refusal := self._same.refusal(sender)) or sender in self._let_in:
+            return refusal
+        return self._any.refusal(address_of(scope))
 
     def record(self, scope: ASGIScope, caller: Caller | None) -> None:
         """Keep the outcome of a request's credentials."""

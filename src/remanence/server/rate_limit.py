@@ -20,17 +20,16 @@ class Rate:
         self._per_minute = per_minute
         self._left: Recent[object, tuple[float, float]] = Recent(_KEPT_SENDERS)
 
-    def wait_seconds(self, sender: object) -> float:
-        """Return the seconds until the sender has a request left; 0 if it has one."""
-        return max(0.0, (1 - self._left_of(sender)) * 60 / self._per_minute)
-
     def take(self, sender: object) -> None:
         """Take a request of the sender; those seen longest ago are forgotten."""
         left = self._left_of(sender)
         self._left[sender] = (left - 1, asyncio.get_running_loop().time())
 
-    def refusal(self, wait_seconds: float) -> Response:
-        """Return the response to a request beyond the rate."""
+    def refusal(self, sender: object) -> Response | None:
+        """Return the response to a request of the sender; None if it has one left."""
+        wait_seconds = (1 - self._left_of(sender)) * 60 / self._per_minute
+        if wait_seconds <= 0:
+            return None
         detail = f"more than {self._per_minute:,} requests a minute: wait {wait_seconds:.1f} s"
         headers = {"retry-after": str(math.ceil(wait_seconds))}
         return problem(429, "too_many_requests", detail, headers=headers)
@@ -53,8 +52,8 @@ class RateLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         sender = _sender(scope)
-        if (wait := self._rate.wait_seconds(sender)) > 0:
-            await self._rate.refusal(wait)(scope, receive, send)
+        if refusal := self._rate.refusal(sender):
+            await refusal(scope, receive, send)
             return
         self._rate.take(sender)
         await self._app(scope, receive, send)
