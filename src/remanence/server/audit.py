@@ -4,12 +4,13 @@ import json
 from typing import Any
 
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remanence.clock import Clock
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import Caller, scope_of
-from remanence.telemetry.logs import audit_logger, current_request
+from remanence.telemetry.logs import audit_logger
+from remanence.telemetry.requests import Request
 
 
 class Audit:
@@ -28,23 +29,16 @@ class Audit:
         if action is None:
             await self._app(scope, receive, send)
             return
-        status = 0
-
-        async def send_noted(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
+        request: Request = scope["state"]["request"]  # as the log of requests keeps it
         try:
-            await self._app(scope, receive, send_noted)
+            await self._app(scope, receive, send)
         except Exception:
-            status = status or 500  # which Starlette answers further out
+            request.status = request.status or 500  # which Starlette answers further out
             raise
         finally:
             at = self._clock.now().isoformat(timespec="milliseconds")
-            entry = {"at": at, "request": current_request(), "action": action, **_about(scope)}
-            audit_logger.info("%s", json.dumps(entry | {"status": status}))
+            entry = {"at": at, "request": request.id, "action": action, **_about(scope)}
+            audit_logger.info("%s", json.dumps(entry | {"status": request.status}))
 
 
 def _action_of(scope: Scope) -> str | None:

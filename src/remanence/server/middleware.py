@@ -134,6 +134,7 @@ class RequestLog:
         given = headers.get(REQUEST_ID, "")
         name = given if _GIVEN.fullmatch(given) else uuid.uuid4().hex[:12]
         request = requests.Request(name, scope["method"], scope["path"], headers)
+        scope.setdefault("state", {})["request"] = request
 
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
