@@ -253,7 +253,7 @@ class Chat:
             user=self.conversation.user,
         )
         try:
-            async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
+            async with pieces_of(self._model, request, streaming=streaming) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Usage):
                         continue

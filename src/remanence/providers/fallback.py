@@ -1,7 +1,6 @@
 """Several models, tried in order; one that failed is skipped for a while."""
 
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
 from copy import copy
 from datetime import datetime, timedelta
 from typing import Final, Self
@@ -57,7 +56,7 @@ class FallbackModel(Layer[RequestT, AnswerT]):
                 continue
             begun = False
             try:
-                async with aclosing(pieces_of(model, request, streaming=streaming)) as pieces:
+                async with pieces_of(model, request, streaming=streaming) as pieces:
                     async for piece in pieces:
                         begun = begun or not isinstance(piece, Usage)
                         yield piece

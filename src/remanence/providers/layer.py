@@ -72,18 +72,15 @@ class Wrapper(Layer[RequestT, AnswerT]):
         self._model = model
 
 
-async def pieces_of(
+def pieces_of(
     model: Link[RequestT, AnswerT], request: RequestT, *, streaming: bool
-) -> Pieces[AnswerT]:
-    """Call a model and yield its pieces; a call that is not streamed has the answer alone."""
+) -> "aclosing[Pieces[AnswerT]]":
+    """Call a model for its pieces; a call that is not streamed has the answer alone."""
     if isinstance(model, Layer):
-        source = model.pieces(request, streaming=streaming)
-    elif streaming:
-        streamed: Any = model  # only chat models are streamed
-        source = streamed.stream(request)
-    else:
-        yield await model.complete(request)
-        return
-    async with aclosing(source) as pieces:
-        async for piece in pieces:
-            yield piece
+        return aclosing(model.pieces(request, streaming=streaming))
+    streamed: Any = model  # only chat models are streamed
+    return aclosing(streamed.stream(request) if streaming else _answer(model, request))
+
+
+async def _answer(model: Link[RequestT, AnswerT], request: RequestT) -> Pieces[AnswerT]:
+    yield await model.complete(request)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import datetime
 
 from remanence.clock import Clock
@@ -90,7 +90,7 @@ class LimitedModel(Wrapper[ModelRequest, ModelAnswer]):
         expected += request.max_output_tokens
         async with (
             self._limits.slot(expected),
-            aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces,
+            pieces_of(self._model, request, streaming=streaming) as pieces,
         ):
             async for piece in pieces:
                 if not isinstance(piece, str | Usage):

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from typing import TypeAlias
 
@@ -68,7 +67,7 @@ class MeteredModel(Wrapper[RequestT, AnswerT]):
         span = begin_call(self.name, request.purpose, request.conversation)
         answered, known = False, None
         try:
-            async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
+            async with pieces_of(self._model, request, streaming=streaming) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Usage):
                         known = piece

@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from typing import Final
 
 from remanence.errors import ModelError
@@ -42,7 +41,7 @@ class RetryingModel(Wrapper[RequestT, AnswerT]):
         for attempt in range(1, self._attempts + 1):
             begun = False
             try:
-                async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
+                async with pieces_of(self._model, request, streaming=streaming) as pieces:
                     async for piece in pieces:
                         begun = begun or not isinstance(piece, Usage)
                         yield piece

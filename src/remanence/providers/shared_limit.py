@@ -1,7 +1,6 @@
 """Limits of a model's calls that all processes on a database share."""
 
 import asyncio
-from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -67,7 +66,7 @@ class PauseReport(Wrapper[RequestT, AnswerT]):
 
     async def pieces(self, request: RequestT, *, streaming: bool) -> Pieces[AnswerT]:
         try:
-            async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
+            async with pieces_of(self._model, request, streaming=streaming) as pieces:
                 async for piece in pieces:
                     yield piece
         except ModelError as error:
@@ -85,7 +84,7 @@ class SharedLimitModel(Wrapper[ModelRequest, ModelAnswer]):
 
     async def pieces(self, request: ModelRequest, *, streaming: bool) -> Pieces[ModelAnswer]:
         permit = await self._limit.take(self.name, request)
-        async with aclosing(pieces_of(self._model, request, streaming=streaming)) as pieces:
+        async with pieces_of(self._model, request, streaming=streaming) as pieces:
             async for piece in pieces:
                 yield piece
         if permit.tests_pause is not None:
