@@ -17,7 +17,7 @@ from remanence.server.disconnect import run_while_connected
 from remanence.server.proxy.api import ProxiedAPI
 from remanence.server.proxy.events import EventReader
 from remanence.server.proxy.naming import CONVERSATION, CREDENTIALS, MEMORY, USER
-from remanence.server.proxy.requests import Prepared, Requests
+from remanence.server.proxy.requests import Prepared, Requests, Turn
 
 _log = logging.getLogger(__name__)
 
@@ -96,9 +96,7 @@ class Forwarder:
         caller: Caller | None = getattr(request.state, "caller", None)
         tenant = caller.tenant if caller else None
         if api is not None:
-            prepared = await self._requests.prepare(
-                api, request.headers, prepared.content, tenant=tenant
-            )
+            prepared = await self._requests.prepare(api, request.headers, prepared.content, tenant)
         client = self._memory.connections.client(_READ_SECONDS, _open_client)
         sent = client.build_request(
             request.method,
@@ -107,59 +105,46 @@ class Forwarder:
             headers=_headers_to_send(request, self._own_credential(tenant)),
             content=prepared.content,
         )
-        response = await run_while_connected(
-            request.receive, self._send(client, sent, api, prepared)
-        )
+        response = await run_while_connected(request.receive, self._send(client, sent, prepared))
         return Response(status_code=_LEFT) if response is None else response
 
     async def _send(
-        self,
-        client: httpx2.AsyncClient,
-        sent: httpx2.Request,
-        api: ProxiedAPI | None,
-        prepared: Prepared,
+        self, client: httpx2.AsyncClient, sent: httpx2.Request, prepared: Prepared
     ) -> Response:
+        turn = prepared.turn
         try:
-            response = await client.send(sent, stream=True)
+            received = await client.send(sent, stream=True)
+            if turn is None or received.status_code != 200:
+                response: Response = StreamingResponse(_relay(received), received.status_code)
+            elif "text/event-stream" in received.headers.get("content-type", ""):
+                response = StreamingResponse(self._relay_events(turn, received))
+            else:
+                response = Response(await self._whole(turn, received))
         except httpx2.HTTPError as error:
             return _unreachable(self._url, error)
-        if api is None or not prepared.tape or response.status_code != 200:
-            relayed = _relay(response)
-        elif "text/event-stream" in response.headers.get("content-type", ""):
-            relayed = self._relay_events(api, prepared, response)
-        else:
-            return await self._whole(api, prepared, response)
-        return _with_headers(StreamingResponse(relayed, response.status_code), response, prepared)
+        return _with_headers(response, received, prepared)
 
     def _own_credential(self, tenant: str | None) -> Credential | None:
         key = self._key(tenant or DEFAULT_TENANT) if callable(self._key) else self._key
         return self._credential(key) if key else None
 
-    async def _whole(
-        self, api: ProxiedAPI, prepared: Prepared, response: httpx2.Response
-    ) -> Response:
-        """Return a response without a stream, after its answer was stored."""
-        try:
-            async with contextlib.aclosing(response):
-                content = b"".join([piece async for piece in response.aiter_raw()])
-        except httpx2.HTTPError as error:
-            return _unreachable(self._url, error)
-        answer = api.answer()
+    async def _whole(self, turn: Turn, response: httpx2.Response) -> bytes:
+        """Return the body of a response without a stream, after its answer was stored."""
+        content = b"".join([piece async for piece in _relay(response)])
+        answer = turn.api.answer()
         with _failure_logged():
             answer.take(json.loads(content))
             if answer.objects:
-                await self._requests.keep(api, prepared, answer.objects)
-        return _with_headers(Response(content, response.status_code), response, prepared)
+                await self._requests.keep(turn, answer.objects)
+        return content
 
-    async def _relay_events(
-        self, api: ProxiedAPI, prepared: Prepared, response: httpx2.Response
-    ) -> AsyncIterator[bytes]:
+    async def _relay_events(self, turn: Turn, response: httpx2.Response) -> AsyncIterator[bytes]:
         """Yield a stream as it arrives; its answer is stored before its end is sent.
 
         An answer that breaks off, or has an event that cannot be read, is not stored: the client's
         next request shows what it made of it.
         """
-        answer, reader, is_read = api.answer(), EventReader(), False
+        answer, reader, is_read = turn.api.answer(), EventReader(), False
         async with contextlib.aclosing(response):
             async for piece in response.aiter_raw():
                 if not is_read:
@@ -169,7 +154,7 @@ class Forwarder:
                             answer.feed(event)
                         is_read = bool(answer.objects)
                         if is_read:
-                            await self._requests.keep(api, prepared, answer.objects)
+                            await self._requests.keep(turn, answer.objects)
                 yield piece
 
 
@@ -207,20 +192,15 @@ def _headers_to_send(request: Request, credential: Credential | None) -> list[tu
 
 def _with_headers(response: Response, received: httpx2.Response, prepared: Prepared) -> Response:
     """Give a response the provider's headers, and those that say if it had its memory."""
-    about = {MEMORY: "on", CONVERSATION: prepared.tape}
-    if not prepared.tape:
-        about = {MEMORY: " ".join(f"off; {prepared.reason}".split())[:300]}
-    response.raw_headers = [
-        *(
-            (name, value)
-            for name, value in received.headers.raw
-            if name.decode().lower() not in _NOT_RETURNED
-        ),
-        *(
-            (name.encode(), value.encode("ascii", "backslashreplace"))
-            for name, value in about.items()
-        ),
+    about = {MEMORY: " ".join(f"off; {prepared.reason}".split())[:300]}
+    if prepared.turn is not None:
+        about = {MEMORY: "on", CONVERSATION: prepared.turn.tape}
+    theirs = received.headers.raw
+    kept = [(name, value) for name, value in theirs if name.decode().lower() not in _NOT_RETURNED]
+    own = [
+        (name.encode(), value.encode("ascii", "backslashreplace")) for name, value in about.items()
     ]
+    response.raw_headers = [*kept, *own]
     return response
 
 

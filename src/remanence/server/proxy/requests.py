@@ -32,18 +32,22 @@ _KEPT: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A request to be sent on; `reason` says why it is as the client sent it.
+class Turn:
+    """The conversation up to now, to which the answer will belong; *tape* is the id that keeps it."""
 
-    `own` is the conversation up to now, to which the answer will belong, and `tape` the id of the
-    conversation that keeps it.
-    """
+    api: ProxiedAPI
+    name: Name
+    own: Sequence[JsonObject]
+    tape: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A request to be sent on; without a turn it is as the client sent it, for a reason."""
 
     content: bytes
+    turn: Turn | None = None
     reason: str = ""
-    name: Name | None = None
-    own: Sequence[JsonObject] = ()
-    tape: str = ""
 
 
 class Requests:
@@ -62,8 +66,7 @@ class Requests:
         api: ProxiedAPI,
         headers: Mapping[str, str],
         content: bytes,
-        *,
-        tenant: str | None = None,
+        tenant: str | None,
     ) -> Prepared:
         """Return the request with old messages told by notes; as it came if that is impossible."""
         if headers.get(MEMORY, "").lower() == "off":
@@ -80,15 +83,14 @@ class Requests:
             reason = f"the memory failed: {type(error).__name__}"
         return Prepared(content=content, reason=reason)
 
-    async def keep(self, api: ProxiedAPI, prepared: Prepared, answer: Sequence[JsonObject]) -> None:
+    async def keep(self, turn: Turn, answer: Sequence[JsonObject]) -> None:
         """Append an answer to the conversation.
 
         Raises:
             RemanenceError: it cannot be stored; the client's next request has it again.
         """
-        if prepared.name is not None:
-            units = api.read([*prepared.own, *answer])
-            await self._histories.absorb(prepared.name, [unit.message for unit in units])
+        units = turn.api.read([*turn.own, *answer])
+        await self._histories.absorb(turn.name, [unit.message for unit in units])
 
     async def _with_memory(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
@@ -118,9 +120,7 @@ class Requests:
         rewritten = self._rewrite(api, body, units, stored, context, newest)
         return Prepared(
             content=content if rewritten is None else json.dumps(rewritten).encode(),
-            name=name,
-            own=own,
-            tape=stored.conversation.id,
+            turn=Turn(api=api, name=name, own=own, tape=stored.conversation.id),
         )
 
     def _rewrite(
