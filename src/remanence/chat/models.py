@@ -92,11 +92,9 @@ class ContextModel(ChatLayer):
     def pieces(self, request: ChatRequest, *, streaming: bool) -> Pieces[ChatAnswer]:
         context = request.context
         rendered = ProviderRequest(
+            origin=request,
             prompt=render_context(context, self._model.form, self._model.spec),
             max_output_tokens=self._max_output_tokens,
-            purpose=request.purpose,
-            conversation=request.conversation,
-            user=request.user,
             estimate=lambda: context.stats.context_tokens,
             tools=request.tools,
             conclude=request.conclude,

@@ -9,7 +9,7 @@ from typing import Final
 from remanence.clock import Clock
 from remanence.costs.prices import price
 from remanence.providers.failures import TRANSPORT, to_model_error, unusable
-from remanence.providers.layer import Layer, Pieces
+from remanence.providers.layer import Pieces
 from remanence.providers.meter import Call, UnusableAnswer
 from remanence.providers.options import ModelOptions
 from remanence.providers.requests import (
@@ -32,7 +32,7 @@ _PROBLEMS: Final[dict[Ending, str]] = {
 }
 
 
-class ProviderModel(Layer[ProviderRequest, ProviderAnswer]):
+class ProviderModel:
     """Calls a model of a provider once, whole or streamed."""
 
     def __init__(
@@ -49,7 +49,7 @@ class ProviderModel(Layer[ProviderRequest, ProviderAnswer]):
         adapter.check()
 
     async def pieces(self, request: ProviderRequest, *, streaming: bool) -> Pieces[ProviderAnswer]:
-        call, known, failure = Call(self.name, request, self._clock), Tokens(), None
+        call, known, failure = Call(self.name, request.origin, self._clock), Tokens(), None
         source = self._adapter.stream(request) if streaming else self._whole(request)
         try:
             async with aclosing(source) as pieces:

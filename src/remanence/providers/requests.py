@@ -4,7 +4,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
-from remanence.types import ConversationRef, Part, Purpose, Tool, Usage
+from remanence.providers.layer import Request
+from remanence.types import Part, Tool, Usage
 from remanence.wire.json_value import JsonObject
 
 Form: TypeAlias = Literal["anthropic", "openai", "text"]
@@ -13,18 +14,16 @@ Ending: TypeAlias = Literal["complete", "cut_off", "refused", "broken_off", "unr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderRequest:
-    """A request whose prompt is rendered in the form of its adapter.
+    """A request in the form of its adapter: `origin` with its prompt rendered.
 
     With `conclude` the model may not call its tools. `cache_key` routes requests with the same
     prefix to the same cache, and `settings` are further fields of the body. `estimate` counts the
     input tokens if the provider does not report them.
     """
 
+    origin: Request
     prompt: JsonObject
     max_output_tokens: int | None
-    purpose: Purpose
-    conversation: ConversationRef | None
-    user: str | None
     estimate: Callable[[], int]
     tools: tuple[Tool, ...] = ()
     conclude: bool = False

@@ -61,11 +61,9 @@ class TextModel(Layer[ModelRequest, ModelAnswer]):
     def _render(self, request: ModelRequest) -> ProviderRequest:
         model = self._model
         return ProviderRequest(
+            origin=request,
             prompt=render_question(request, model.form, model.spec),
             max_output_tokens=request.max_output_tokens,
-            purpose=request.purpose,
-            conversation=request.conversation,
-            user=request.user,
             estimate=lambda: text_tokens(request.stable) + text_tokens(request.prompt),
             cache_key=self._cache_key(request),
             settings=self._settings,
