@@ -49,32 +49,20 @@ async def follow_events(
         memory.read_events, tenant=tenant, conversation=conversation, types=tuple(type or ())
     )
     page = await read(after=position)
-    state = request.app.state
-    stream = _stream(
-        page.last if position is None else min(position, page.last),
-        page,
-        read,
-        partial(is_still_allowed, request),
-        ending=state.ending,
-        keep_alive_seconds=state.keep_alive_seconds,
-    )
-    return StreamingResponse(stream, headers=STREAM_HEADERS)
+    start = page.last if position is None else min(position, page.last)
+    return StreamingResponse(_stream(request, start, page, read), headers=STREAM_HEADERS)
 
 
 async def _stream(
-    start: int,
-    page: EventPage,
-    read: Callable[..., Awaitable[EventPage]],
-    is_allowed: Callable[[], Awaitable[bool]],
-    *,
-    ending: asyncio.Event,
-    keep_alive_seconds: float,
+    request: Request, start: int, page: EventPage, read: Callable[..., Awaitable[EventPage]]
 ) -> AsyncIterator[bytes]:
     """Yield events and keep-alives until the server ends, or the caller is allowed no more.
 
     It also ends where the memory cannot be read: the client connects again.
     """
     yield format_sse_event(id=str(start))
+    ending: asyncio.Event = request.app.state.ending
+    keep_alive_seconds: float = request.app.state.keep_alive_seconds
     loop = asyncio.get_running_loop()
     next_beat = loop.time() + keep_alive_seconds
     while not ending.is_set():
@@ -88,7 +76,7 @@ async def _stream(
                     await ending.wait()
         try:
             if loop.time() >= next_beat:
-                if not await is_allowed():
+                if not await is_still_allowed(request):
                     return
                 yield KEEP_ALIVE
                 next_beat = loop.time() + keep_alive_seconds
