@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from remanence.chat import Chat, ChatSource, open_chat_model
 from remanence.errors import ModelError
+from remanence.http.documents import ChatBody
 from remanence.memory import Memory
 from remanence.providers import ModelOptions
 from remanence.recent import Recent
@@ -33,30 +34,21 @@ class Chats:
         self._tools = tools
         self._chats: Recent[_Key, Chat] = Recent(RECENT)
 
-    def get(
-        self,
-        conversation_id: str,
-        *,
-        tenant: str,
-        user: str | None,
-        channel: str | None,
-        identity: str | None = None,
-    ) -> Chat:
-        """Return the chat of a conversation with a user who writes from *channel*.
-
-        *identity* takes the place of the server's.
+    def get(self, ref: ConversationRef, turn: ChatBody) -> Chat:
+        """Return the chat of a conversation for a turn, whose identity replaces the server's.
 
         Raises:
             InvalidMessage: a name is invalid.
             ModelError: `no_model`; the server was started without one.
         """
-        conversation = self._memory.conversation(conversation_id, user=user, tenant=tenant)
+        user, channel = turn.user, turn.channel
+        conversation = self._memory.conversation(ref.id, user=user, tenant=ref.tenant)
         if self._open is None:
             raise ModelError(
                 "no_model", "this server has no model to chat with: start it with --model"
             )
-        identity = self._identity if identity is None else identity
-        key = (conversation.ref, user, channel, identity)
+        identity = self._identity if turn.identity is None else turn.identity
+        key = (ref, user, channel, identity)
         chat = self._chats.get(key)
         if chat is None:
             tools = memory_tools(conversation) if self._tools and user is not None else ()

@@ -58,13 +58,7 @@ def _turn(request: Request, conversation_id: str, body: ChatBody, key: str | Non
     state = request.app.state
     chats: Chats = state.chats
     ref = ConversationRef(allowed_tenant(request, body.tenant), conversation_id)
-    talk = chats.get(
-        conversation_id,
-        tenant=ref.tenant,
-        user=body.user,
-        channel=body.channel,
-        identity=body.identity,
-    )
+    talk = chats.get(ref, body)
     message = _message(body, key)
     memory: Memory = state.memory
     return TurnResponse(
