@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from remanence.clock import Clock
@@ -182,13 +183,9 @@ def open_chat_model(
             )
     elif isinstance(source, Sequence):
         owner, others = first_provider(source), replace(options, key_variable=None)
+        open_link = partial(open_chat_model, clock=clock, max_output_tokens=max_output_tokens)
         links = [
-            open_chat_model(
-                link,
-                clock=clock,
-                options=options if first_provider(link) == owner else others,
-                max_output_tokens=max_output_tokens,
-            )
+            open_link(link, options=options if first_provider(link) == owner else others)
             for link in source
         ]
         if len(links) == 1:
