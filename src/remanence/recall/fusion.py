@@ -39,8 +39,7 @@ def by_reciprocal_rank(
 def fuse(rankings: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
     """Return the hits of all rankings, best first, with their scores."""
     fused = by_reciprocal_rank(
-        rankings,
-        lambda hit: (hit.kind, hit.conversation, hit.source_id, hit.first_seq, hit.text),
+        rankings, lambda hit: (hit.kind, hit.conversation, hit.source_id, hit.first_seq, hit.text)
     )
     return tuple(replace(hit, score=score) for hit, score in fused)
 

@@ -127,8 +127,7 @@ def merge_quotes(rankings: Iterable[Sequence[Quote]]) -> tuple[Quote, ...]:
     A fact counts as a quote of the message that it comes from; the better of the two stays.
     """
     fused = by_reciprocal_rank(
-        rankings,
-        lambda quote: (quote.hit.conversation, quote.hit.first_seq or quote.hit.source_id),
+        rankings, lambda quote: (quote.hit.conversation, quote.hit.first_seq or quote.hit.source_id)
     )
     return tuple(quote for quote, _ in fused)
 

@@ -66,11 +66,7 @@ def parse(data: object) -> ParsedMessage:
 
 
 def render(
-    role: Role,
-    content: tuple[Part, ...],
-    name: str | None = None,
-    *,
-    system_role: bool = False,
+    role: Role, content: tuple[Part, ...], name: str | None = None, *, system_role: bool = False
 ) -> list[JsonObject]:
     """Write a message's blocks; tool results and system text go to a user turn.
 

@@ -81,11 +81,7 @@ def dumps(value: object, *, sort_keys: bool = False) -> str:
     """Return *value* as compact JSON text."""
     try:
         return json.dumps(
-            value,
-            ensure_ascii=False,
-            allow_nan=False,
-            separators=(",", ":"),
-            sort_keys=sort_keys,
+            value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), sort_keys=sort_keys
         )
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidMessage(f"{quote(value)} is not JSON ({error}): use plain JSON") from error

@@ -82,9 +82,7 @@ class Message:
     ) -> Self:
         """Create a message with the result of the tool call *call_id*."""
         result = ToolResultPart(
-            call_id=call_id,
-            content=(TextPart(text=text),) if text else (),
-            is_error=is_error,
+            call_id=call_id, content=(TextPart(text=text),) if text else (), is_error=is_error
         )
         return cls(role="tool", content=(result,), name=name, id=id, created_at=created_at)
 

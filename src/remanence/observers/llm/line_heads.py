@@ -92,9 +92,7 @@ def _with_brackets(head: Head) -> Head:
         if (priority and head.priority) or (tag and head.tag):
             return head
         head = head._replace(
-            rest=text[bracket.end() :],
-            priority=head.priority or priority,
-            tag=head.tag or tag,
+            rest=text[bracket.end() :], priority=head.priority or priority, tag=head.tag or tag
         )
     return head
 

@@ -62,11 +62,7 @@ class Requests:
         self._volatile: Recent[ConversationRef, tuple[int, str]] = Recent(_KEPT)
 
     async def prepare(
-        self,
-        api: ProxiedAPI,
-        headers: Mapping[str, str],
-        content: bytes,
-        tenant: str | None,
+        self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
     ) -> Prepared:
         """Return the request with old messages told by notes; as it came if that is impossible."""
         if headers.get(MEMORY, "").lower() == "off":

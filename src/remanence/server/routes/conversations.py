@@ -108,8 +108,7 @@ async def read_messages(
 
 
 @router.post(
-    "/{id}/context",
-    responses=declare("http", "invalid_message", "wrong_user", "context_overflow"),
+    "/{id}/context", responses=declare("http", "invalid_message", "wrong_user", "context_overflow")
 )
 async def build_context(conversation: Named, body: ContextBody) -> ContextDocument:
     """Return the context for the next call of a model, in the format of its provider."""
