@@ -35,23 +35,10 @@ _DIRECT: dict[str, httpx2.AsyncBaseTransport | None] = {
 async def call_client(options: ModelOptions) -> AsyncIterator[httpx2.AsyncClient]:
     """Yield the client for a call: one of the kept ones, or one that is closed after the call."""
     if options.connections is not None:
-        yield options.connections.client(options.call_seconds, http_client)
+        yield options.connections.client(options.call_seconds, BoundedClient)
         return
-    async with http_client(options.call_seconds) as client:
+    async with BoundedClient(options.call_seconds) as client:
         yield client
-
-
-def http_client(timeout_seconds: float) -> httpx2.AsyncClient:
-    """Return a client with a timeout for whole requests; the caller closes it."""
-    connect = min(timeout_seconds, _CONNECT_SECONDS)
-    client = BoundedClient(
-        timeout=httpx2.Timeout(timeout_seconds, connect=connect),
-        verify=_tls(),
-        mounts=_DIRECT,
-        limits=_KEPT,
-    )
-    client.request_seconds = timeout_seconds
-    return client
 
 
 @cache
@@ -72,29 +59,32 @@ def body_error(error: BaseException | None) -> UnreadableBody | None:
 
 
 class BoundedClient(httpx2.AsyncClient):
-    """Fails a request whose answer is incomplete after `request_seconds`, or too large.
+    """Fails a request whose whole answer takes longer than *seconds*, or is too large.
 
     The timeouts of httpx apply to single reads: a server that sends a byte a second never exceeds
     them. The client requests no compression; if a server compresses anyway, the maximum applies to
     the decompressed size.
     """
 
-    request_seconds: float
+    def __init__(self, seconds: float) -> None:
+        timeout = httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS))
+        super().__init__(timeout=timeout, verify=_tls(), mounts=_DIRECT, limits=_KEPT)
+        self._seconds = seconds
 
     async def send(
         self, request: httpx2.Request, *, stream: bool = False, **options: Any
     ) -> httpx2.Response:  # as in httpx
-        deadline = asyncio.get_running_loop().time() + self.request_seconds
+        deadline = asyncio.get_running_loop().time() + self._seconds
         request.headers["accept-encoding"] = "identity"
         try:
             async with asyncio.timeout_at(deadline):
                 response = await super().send(request, stream=True, **options)
         except TimeoutError as error:
-            raise _too_late(self.request_seconds, request) from error
+            raise _too_late(self._seconds, request) from error
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         encoding = response.headers.pop("content-encoding", "identity").strip().lower()
         response.stream = _BoundedStream(
-            response.stream, request, encoding, deadline, self.request_seconds
+            response.stream, request, encoding, deadline, self._seconds
         )
         if not stream:
             try:

@@ -16,7 +16,7 @@ from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
 from remanence.errors import ModelError
-from remanence.providers.clients import call_client, http_client
+from remanence.providers.clients import BoundedClient, call_client
 from remanence.providers.failures import without_secrets
 from remanence.providers.options import ModelOptions
 from remanence.providers.requests import Ending, Form, ProviderRequest, ProviderResponse, Tokens
@@ -59,7 +59,7 @@ class _Access(ABC):
     def check(self) -> None:
         spec = self._spec
         try:
-            self._model(http_client(self._options.call_seconds))
+            self._model(BoundedClient(self._options.call_seconds))
         except (wire.UserError, ValueError) as error:
             if variable := _KEY_VARIABLE.search(str(error)):
                 failure = ModelError("auth", f"{spec.name} needs a key: set {variable[0]}")
