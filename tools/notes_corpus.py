@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[1] / "data" / "notes"
 REGISTERS = ("friend", "assistant", "coding", "support", "family", "study", "business")
 UNSEEN_REGISTERS = ("care", "leisure")
 LOOK_ALIKES = "stated"
-FITTED_REGISTERS = ("memory", "texts", "team", "tools", LOOK_ALIKES)
+CHANGES = "changes"
+FITTED_REGISTERS = ("memory", "texts", "team", "tools", LOOK_ALIKES, CHANGES)
 """Written later, for labels that are rare elsewhere; nothing of them is set aside, nor of `plans`."""
 TAGS = ("dec", "pref", "fact", "issue", "next", "out")
 ABOUT = ("person", "advice", "quote", "trans", "fiction", "world")

@@ -271,8 +271,9 @@ def main() -> int:
     if options.final:
         report_set_aside(stored.load())
         return 0
-    # Look-alikes of statements have a score of their own (`train_statements.py`).
-    units = [u for u in conversations(held=False) if u[0].register != notes_corpus.LOOK_ALIKES]
+    # Look-alikes of statements and changes have scores of their own (`train_statements.py`).
+    apart = (notes_corpus.LOOK_ALIKES, notes_corpus.CHANGES)
+    units = [u for u in conversations(held=False) if u[0].register not in apart]
     inputs = matrix_of(lines_of(units))
     scores = cross_validate(
         units, inputs, (lambda unit: unit[0].register) if options.by_register else fold

@@ -1,8 +1,9 @@
 """Fit the weights of `remanence.observers.learned.statements` to the user's lines of `data/notes`.
 
 `python tools/train_statements.py` prints by cross-validation how much of what users state is kept,
-by the share of look-alikes that are kept too; `--write` writes the weights with the cutoff at a
-share of `FALSE`. Needs scikit-learn (the `dev` extra).
+by the share of look-alikes that are kept too, and how many changes are found, by the share of other
+statements that are taken for one; `--write` writes the weights with the cutoffs at the shares of
+`FALSE`. Needs scikit-learn (the `dev` extra).
 """
 
 import argparse
@@ -28,24 +29,26 @@ from train_notes import FOLDS, Corpus, Floats, fold
 
 from remanence.observers.learned import weights as stored
 from remanence.observers.learned.features import QUOTE, Line, lines
-from remanence.observers.learned.statements import FILE, HEAD, surroundings
+from remanence.observers.learned.statements import CHANGES, FILE, STATED, surroundings
 
 TARGET = train_notes.TARGET.with_name(FILE)
 PREFACES = notes_corpus.ROOT / "prefaces.txt"
 FOLLOWING = 2
 """Turns put after an opening."""
+HEADS = (STATED, CHANGES)
 BUCKETS = 1 << 18
 C = 2.0
 HARD = "stated"
 """The register whose every look-alike has a true statement of similar words."""
-WEIGHTS = {HARD: 2.0, "memory": 2.0, "": 0.6}
-"""Weight of an example in the fit by its register, 1 if it is not named."""
-FALSE = 0.25
-"""Share of the look-alikes of the hard register above the cutoff."""
+WEIGHTS = {HARD: 2.0, "memory": 2.0, notes_corpus.CHANGES: 0.0, "": 0.6}
+"""Weight of an example in the fit of what is stated by its register, 1 if it is not named."""
+FALSE = {STATED: 0.25, CHANGES: 0.2}
+"""Share above the cutoff of the look-alikes of the hard register, and of statements of no change."""
 SHARES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3)
 _ANOTHERS = frozenset({"quote", "trans", "fiction"})
 _NOT_STATED = _ANOTHERS | {"forget", "world", "advice"}
 _STATED = frozenset({"inst", "pref", "dec", "remember", "rep", "end"})
+_CHANGES = frozenset({"rep", "end", "corr"})
 
 Flags = NDArray[np.bool_]
 
@@ -55,6 +58,7 @@ class Example(NamedTuple):
 
     line: Line
     is_stated: bool | None
+    is_change: bool
     language: str
     fold: int
     register: str = ""
@@ -77,13 +81,20 @@ def examples(units: Corpus) -> list[Example]:
     for unit in units:
         pairs = list(zip(notes_corpus.lines_of(unit), unit, strict=True))
         own = [
-            Example(line, is_statement(sentence), sentence.language, fold(unit), sentence.register)
+            Example(
+                line=line,
+                is_stated=is_statement(sentence),
+                is_change=not sentence.labels.isdisjoint(_CHANGES),
+                language=sentence.language,
+                fold=fold(unit),
+                register=sentence.register,
+            )
             for line, sentence in pairs
             if line.role == "user"
         ]
         said += own
         another = {sentence.text: line for line, sentence in pairs if sentence.labels & _ANOTHERS}
-        if len(unit) == 1:
+        if len(unit) == 1 and unit[0].register != notes_corpus.CHANGES:
             single += own
             alone += own if not another else []
         framing = {line.opening.text for line in another.values() if line.opening}
@@ -139,42 +150,58 @@ class Data:
 
     def __init__(self, found: list[Example]) -> None:
         self.inputs = train_notes.matrix_of((one.line for one in found), surroundings, BUCKETS)
-        self.truth = np.array([bool(one.is_stated) for one in found])
+        self.truth = np.array([(bool(one.is_stated), one.is_change) for one in found])
         self.folds = np.array([one.fold for one in found])
         self.registers = np.array([one.register for one in found])
-        self.weights = np.array([WEIGHTS.get(one.register, 1.0) for one in found])
+        weights = np.array([WEIGHTS.get(one.register, 1.0) for one in found])
+        # A change is told from other statements alone.
+        self.weights = np.stack([weights, self.truth[:, 0]], axis=1)
 
     def fit(self, rows: Flags) -> stored.Weights:
         """Weights fitted to some of the examples."""
-        truth, weight = self.truth[rows, None], self.weights[rows, None]
-        weights: stored.Weights = train_notes.fit(self.inputs[rows], truth, weight, (HEAD,), C)
+        weights: stored.Weights = train_notes.fit(
+            self.inputs[rows], self.truth[rows], self.weights[rows], HEADS, C
+        )
         return weights
 
     def cross_validate(self) -> Floats:
-        """The score of each example under weights fitted to other conversations."""
-        scores = np.zeros(len(self.truth))
+        """The scores of each example under weights fitted to other conversations."""
+        scores = np.zeros(self.truth.shape)
         for number in range(FOLDS):
             there = self.folds == number
-            scores[there] = train_notes.predict(self.fit(~there), self.inputs[there])[:, 0]
+            scores[there] = train_notes.predict(self.fit(~there), self.inputs[there])
         return scores
 
 
-def report(data: Data, scores: Floats) -> dict[float, float]:
-    """Print a row per share of false ones and return its cutoff."""
-    hard = data.registers == HARD
-    kinds = {HARD: hard, "conversations": np.isin(data.registers, notes_corpus.REGISTERS)}
-    cutoffs = {}
+def report(data: Data, scores: Floats) -> dict[str, float]:
+    """Print a row per share of false ones and return the cutoffs."""
+    stated, changes = data.truth.T
+    hard, said = data.registers == HARD, data.registers != ""
+    talk = np.isin(data.registers, notes_corpus.REGISTERS)
+    print_shares(scores[:, 0], stated, {HARD: hard, "conversations": talk})
+    print_shares(scores[:, 1], changes, {"changes": said & stated})
+    print(f"area under the curve of {HARD}: {roc_auc_score(stated[hard], scores[hard, 0]):.4f}")
+    return {
+        STATED: cutoff(scores[hard & ~stated, 0], FALSE[STATED]),
+        CHANGES: cutoff(scores[said & stated & ~changes, 1], FALSE[CHANGES]),
+    }
+
+
+def cutoff(false: Floats, share: float) -> float:
+    """Return the score that a share of false ones reaches."""
+    return float(np.quantile(false, 1 - share))
+
+
+def print_shares(scores: Floats, truth: Flags, kinds: dict[str, Flags]) -> None:
+    """Print which shares of each kind are above cutoffs at shares of the false ones of the first."""
+    first = next(iter(kinds.values()))
     for share in SHARES:
-        at = cutoffs[share] = float(np.quantile(scores[hard & ~data.truth], 1 - share))
+        at = cutoff(scores[first & ~truth], share)
         cells = [f"cutoff {at:5.2f}"]
         for name, rows in kinds.items():
-            kept, false = (
-                (scores[rows & truth] >= at).mean() for truth in (data.truth, ~data.truth)
-            )
+            kept, false = ((scores[rows & part] >= at).mean() for part in (truth, ~truth))
             cells.append(f"{name}: kept {kept:.1%} false {false:.1%}")
         print("   ".join(cells))
-    print(f"area under the curve of {HARD}: {roc_auc_score(data.truth[hard], scores[hard]):.4f}")
-    return cutoffs
 
 
 def main() -> int:
@@ -185,7 +212,7 @@ def main() -> int:
     cutoffs = report(data, data.cross_validate())
     if options.write:
         weights = data.fit(np.ones(len(data.truth), dtype=np.bool_))
-        TARGET.write_bytes(stored.dump(replace(weights, cutoffs={HEAD: cutoffs[FALSE]})))
+        TARGET.write_bytes(stored.dump(replace(weights, cutoffs=cutoffs)))
         print(f"{TARGET.name}: {TARGET.stat().st_size:,} bytes")
     return 0
 

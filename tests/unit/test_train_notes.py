@@ -4,9 +4,10 @@ import pytest
 
 pytest.importorskip("sklearn", reason="needs remanence[dev]")
 
+import numpy as np
 from tools import notes_corpus, train_notes, train_statements
 
-from remanence.observers.learned.statements import HEAD, statement_scorer
+from remanence.observers.learned.statements import statement_scorer
 from remanence.observers.learned.weights import load
 
 
@@ -22,9 +23,9 @@ def test_the_script_for_statements_computes_the_scores_that_the_package_gives() 
     found = train_statements.examples(train_notes.conversations(held=False)[:6])
     scorer = statement_scorer()
 
-    expected = train_notes.predict(scorer.weights, train_statements.Data(found).inputs)[:, 0]
+    expected = train_notes.predict(scorer.weights, train_statements.Data(found).inputs)
 
-    scores = [scorer.score(one.line)[HEAD] for one in found]
+    scores = np.array([list(scorer.score(one.line).values()) for one in found])
     assert scores == pytest.approx(expected, abs=0.001)
 
 

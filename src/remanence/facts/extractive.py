@@ -5,18 +5,21 @@ from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
 
 from remanence.dates import find_dates, resolve_dates
-from remanence.facts.slots import slot_tags
+from remanence.facts.tags import HOME, UPDATE
 from remanence.notes.redact import redact
 from remanence.observers.learned.score import scorer
-from remanence.observers.learned.statements import certainty
+from remanence.observers.learned.statements import CHANGES, STATED, statement_scores
 from remanence.observers.spoken import spoken_lines
 from remanence.pacing import compute_in_slices
 from remanence.protocols import Compute, ExtractRequest
 from remanence.types import FactDraft, FactType, Message
 
 _SLOT = "fact:"
-_LIKELY_SLOT, _SURE_SLOT = -1.0, 1.0
-"""Scores, by their cutoffs, from which a slot is likely, and from which it may replace another."""
+_LIKELY_SLOT, _SURE_SLOT = -1.0, 2.0
+"""Scores, by their cutoffs, from which a slot is likely, and from which it may replace another.
+
+By cross-validation four of five pairs of facts with a sure home are both about one.
+"""
 _REASONS: dict[str, tuple[FactType, str]] = {
     "personal": ("profile", ""),
     "inst": ("behavior", "instruction"),
@@ -52,8 +55,11 @@ class ExtractiveFacts:
 def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, ...]]:
     drafts: list[FactDraft] = []
     for line, source in spoken_lines(request.messages):
-        if line.role == "user" and _may_state(line.text) and certainty(line) >= 0:
-            drafts.append(_draft(line.text, source, scorer().score(line)))
+        if line.role == "user" and _may_state(line.text):
+            stated = statement_scores(line)
+            if stated[STATED] >= 0:
+                updates = stated[CHANGES] >= 0
+                drafts.append(_draft(line.text, source, scorer().score(line), updates=updates))
         yield
     return tuple(drafts)
 
@@ -62,7 +68,7 @@ def _may_state(text: str) -> bool:
     return len(text) <= _MAX_CHARACTERS and not _QUESTION.search(text)
 
 
-def _draft(text: str, source: Message, scores: Scores) -> FactDraft:
+def _draft(text: str, source: Message, scores: Scores, *, updates: bool) -> FactDraft:
     """Return the fact that a sentence states."""
     fact_type, tags = _kind(scores)
     if (fact_type, tags) == ("profile", ()) and _has_date(text, source.created_at):
@@ -73,7 +79,7 @@ def _draft(text: str, source: Message, scores: Scores) -> FactDraft:
     return FactDraft(
         summary=redact(f"{named}{' '.join(said.split())}"),
         type=fact_type,
-        tags=tags,
+        tags=(*tags, UPDATE) if updates else tags,
         first_seq=source.seq,
         last_seq=source.seq,
         valid_from=source.created_at,
@@ -97,11 +103,9 @@ def _kind(scores: Scores) -> tuple[FactType, tuple[str, ...]]:
         fact_type, tag = _REASONS[reason]
         return fact_type, (tag, *corrects)
     slot = max((head for head in over if head.startswith(_SLOT)), key=over.__getitem__)
-    name = slot.removeprefix(_SLOT)
-    updates = max(over["rep"], over["end"]) >= 0
-    sure = _LIKELY_SLOT if updates else _SURE_SLOT
-    tags = slot_tags(name, updates=updates) if over[slot] >= sure else ()
-    return _type(name if over[slot] >= _LIKELY_SLOT else "", over), (*tags, *corrects)
+    name = slot.removeprefix(_SLOT) if over[slot] >= _LIKELY_SLOT else ""
+    home = (HOME,) if name == "home" and over[slot] >= _SURE_SLOT else ()
+    return _type(name, over), (*home, *corrects)
 
 
 def _type(slot: str, over: Scores) -> FactType:

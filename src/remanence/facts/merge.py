@@ -1,19 +1,24 @@
 """Merge new facts with known ones: drop repetitions and supersede outdated facts."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from remanence.clock import Clock
-from remanence.facts.slots import is_same_slot
+from remanence.facts.tags import HOME, UPDATE
 from remanence.languages.vocabulary import find_cues, vocabulary_of
 from remanence.observers.extractive.render import Word, terms, words
+from remanence.observers.learned.function_words import language_of
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 
 _ALIKE = 0.8
 _MAX_DIFFERENT = 4
 """The number of terms by which two values of one thing may differ on each side."""
+_NO_TOPIC = re.compile(r"[\d\u3041-\u309f]|^.$")
+"""In terms that name no thing: figures, Japanese particles and endings, single letters."""
+_OWNED = 2
+"""Words after "my" of which one names the thing: "my new phone"."""
 
 _MEASURE = re.compile(
     r"\d{1,2}:\d\d|\d{1,2}[.h]?(?:am|pm|uhr)|[$€£¥]\d[\d.,]*|\d[\d.,]*[%$€£¥]", re.IGNORECASE
@@ -22,10 +27,16 @@ _MEASURE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    """The terms of a summary: all, those with digits, and those of a single-valued thing."""
+    """The terms of a summary: all, those with digits, and those of a single-valued thing.
+
+    `topic` are those that are neither a value nor part of a date, `owned` those after words such
+    as "my".
+    """
 
     speaker: str
     bag: frozenset[str]
+    topic: frozenset[str]
+    owned: frozenset[str]
     numbers: frozenset[str]
     measures: frozenset[str]
     single: frozenset[str]
@@ -132,19 +143,33 @@ def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
 def _is_other_value(new: Fact, old: Fact) -> bool:
     """Return whether a fact has another value than an earlier one for the same thing."""
     mine, theirs = _meaning(new.summary), _meaning(old.summary)
-    if mine.speaker != theirs.speaker:
+    if mine.speaker != theirs.speaker or (mine.owned and not mine.owned & theirs.bag):
         return False
     return (
-        is_same_slot(new.tags, old.tags)
+        (_is_home(new) and _is_home(old) and _differ(mine, theirs))
+        or (UPDATE in new.tags and _is_about(mine, theirs))
         or _other_value(mine, theirs)
         or ("event" not in (new.type, old.type) and _other_measure(mine, theirs))
     )
 
 
+def _is_about(mine: _Meaning, theirs: _Meaning) -> bool:
+    """Return whether the later of two facts names all that the earlier is about."""
+    return bool(theirs.topic) and theirs.topic <= mine.bag
+
+
+def _is_home(fact: Fact) -> bool:
+    return HOME in fact.tags or _meaning(fact.summary).is_home
+
+
+def _differ(mine: _Meaning, theirs: _Meaning) -> bool:
+    """Return whether each of two facts says something that the other does not."""
+    return not (mine.bag <= theirs.bag or theirs.bag <= mine.bag)
+
+
 def _other_value(mine: _Meaning, theirs: _Meaning) -> bool:
-    """Return whether both name different values of a single-valued thing: home in Rome or Oslo."""
-    at_home = mine.is_home and theirs.is_home
-    if not at_home and not mine.single & theirs.single:
+    """Return whether both name different values of a single-valued thing, such as a favorite."""
+    if not mine.single & theirs.single:
         return False
     common = mine.bag & theirs.bag - mine.single - theirs.single
     only_mine = mine.bag - theirs.bag - mine.single
@@ -171,11 +196,16 @@ def _meaning(summary: str) -> _Meaning:
         speaker, text = "", summary
     vocabulary = vocabulary_of(text)
     small = vocabulary.function_words
-    content = [w for w in words(text, vocabulary, opens=False) if w.key not in small]
+    said = list(words(text, vocabulary, opens=False))
+    content = [word for word in said if word.key not in small]
+    bag = _all_terms(content)
+    small_terms, owned = _small_and_owned(said)
     cues = find_cues(text, "home", "preferred", "single")
     return _Meaning(
         speaker=speaker.casefold(),
-        bag=frozenset(term for word in content for term in _terms(word)),
+        bag=bag,
+        topic=frozenset(term for term in bag - small_terms if not _NO_TOPIC.search(term)),
+        owned=owned,
         numbers=frozenset(word.key for word in content if _has_digit(word)),
         measures=frozenset(word.key for word in content if _MEASURE.fullmatch(word.key)),
         single=frozenset(
@@ -184,6 +214,21 @@ def _meaning(summary: str) -> _Meaning:
         is_home=any(cue.use == "home" for cue in cues),
         asks_topic=bool(cues) and cues[0].use == "preferred",
     )
+
+
+def _small_and_owned(said: Sequence[Word]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the terms of function words and parts of dates, and those after words such as "my"."""
+    keys = [word.key for word in said]
+    known = language_of(" ".join(keys), keys).words
+    classes = [known.get(key) or known.get(key.partition("'")[0], ()) for key in keys]
+    small = (word for word, found in zip(said, classes, strict=True) if found)
+    owners = (at + 1 for at, found in enumerate(classes) if "my" in found)
+    owned = (word for at in owners for word in said[at : at + _OWNED])
+    return _all_terms(small), _all_terms(owned)
+
+
+def _all_terms(said: Iterable[Word]) -> frozenset[str]:
+    return frozenset(term for word in said for term in _terms(word))
 
 
 def _terms(word: Word) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ from functools import cache, lru_cache
 
 from remanence.observers.learned.features import Line, features, symbol_of, tag
 from remanence.observers.learned.function_words import WORD
-from remanence.observers.learned.score import Scorer
+from remanence.observers.learned.score import Scorer, Scores
 from remanence.observers.learned.weights import load
 
 FILE = "statements.bin"
-HEAD = "stated"
+STATED, CHANGES = "stated", "changes"
+"""Heads: that a sentence is stated and meant; of these, that something changed, ended or was wrong."""
 _PLACES = 8
 """Tokens at the beginning of a sentence whose classes are features by their place."""
 _WORD_PLACES = 4
@@ -45,7 +46,8 @@ def statement_scorer() -> Scorer:
     return Scorer(load(FILE), surroundings)
 
 
-def certainty(line: Line) -> float:
-    """Return by how much the score of a line as a statement is above its cutoff."""
+def statement_scores(line: Line) -> Scores:
+    """Return by how much each score of a line is above its cutoff."""
     scorer = statement_scorer()
-    return scorer.over(scorer.score(line), HEAD)
+    scores = scorer.score(line)
+    return {head: scorer.over(scores, head) for head in scores}
