@@ -410,6 +410,10 @@ def test_live_segments_that_tile_the_tape_have_no_fault(live: tuple[Span, ...]) 
             (Span("r", 1, 1, 2), Span("s", 1, 3, 6)),
             "segment 's' of generation 1 ends at 6, and reflected_seq is 2",
         ),
+        (
+            (Span("r", 1, 1, 2), Span("a", 0, 3, 6), Span("b", 0, 7, 5)),
+            "segment 'b' ends at 5, before its begin",
+        ),
         ((Span("r", 1, 1, 2), Span("a", 0, 3, 5)), "segments end at 5, and observed_seq is 6"),
         ((Span("r", 1, 1, 2), Span("a", 0, 3, 7)), "segments end at 7, and observed_seq is 6"),
     ],
