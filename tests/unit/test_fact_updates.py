@@ -76,6 +76,15 @@ async def test_an_older_statement_that_is_read_later_replaces_nothing() -> None:
     assert await changes(first, FIRST_AT, known) == FactChanges()
 
 
+async def test_the_users_move_leaves_that_of_a_relative_current() -> None:
+    known = (await changes("My sister moved to Berlin and quit her job.", FIRST_AT)).facts
+    assert known
+
+    later = await changes("We moved to Ghent last week.", LATER_AT, known)
+
+    assert (len(later.facts), later.replaced) == (1, {})
+
+
 async def test_an_update_of_somebody_elses_replaces_nothing() -> None:
     known = (await changes("I work at Siemens.", FIRST_AT)).facts
     assert known

@@ -17,6 +17,8 @@ _MAX_DIFFERENT = 4
 """The number of terms by which two values of one thing may differ on each side."""
 _NO_TOPIC = re.compile(r"[\d\u3041-\u309f]|^.$")
 """In terms that name no thing: figures, Japanese particles and endings, single letters."""
+_OPENING = 2
+"""Words at the beginning of which one may be "my"."""
 _OWNED = 2
 """Words after "my" of which one names the thing: "my new phone"."""
 
@@ -29,8 +31,8 @@ _MEASURE = re.compile(
 class _Meaning:
     """The terms of a summary: all, those with digits, and those of a single-valued thing.
 
-    `topic` are those that are neither a value nor part of a date, `owned` those after words such
-    as "my".
+    `topic` are those that are neither a value nor part of a date, `owned` those after a word such
+    as "my" at the beginning.
     """
 
     speaker: str
@@ -143,7 +145,9 @@ def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
 def _is_other_value(new: Fact, old: Fact) -> bool:
     """Return whether a fact has another value than an earlier one for the same thing."""
     mine, theirs = _meaning(new.summary), _meaning(old.summary)
-    if mine.speaker != theirs.speaker or (mine.owned and not mine.owned & theirs.bag):
+    if mine.speaker != theirs.speaker or not (
+        _names_owner(mine, theirs) and _names_owner(theirs, mine)
+    ):
         return False
     return (
         (_is_home(new) and _is_home(old) and _differ(mine, theirs))
@@ -151,6 +155,11 @@ def _is_other_value(new: Fact, old: Fact) -> bool:
         or _other_value(mine, theirs)
         or ("event" not in (new.type, old.type) and _other_measure(mine, theirs))
     )
+
+
+def _names_owner(one: _Meaning, other: _Meaning) -> bool:
+    """Return whether a fact names what another begins with as the user's: "my sister", "my flight"."""
+    return not other.owned or bool(other.owned & one.bag)
 
 
 def _is_about(mine: _Meaning, theirs: _Meaning) -> bool:
@@ -201,28 +210,30 @@ def _meaning(summary: str) -> _Meaning:
     bag = _all_terms(content)
     small_terms, owned = _small_and_owned(said)
     cues = find_cues(text, "home", "preferred", "single")
+    is_home = any(cue.use == "home" for cue in cues)
+    single = frozenset(
+        term for cue in cues[:1] for word in cue.phrase.split() for term in terms(word)
+    )
     return _Meaning(
         speaker=speaker.casefold(),
         bag=bag,
         topic=frozenset(term for term in bag - small_terms if not _NO_TOPIC.search(term)),
-        owned=owned,
+        owned=owned - single if is_home else owned,
         numbers=frozenset(word.key for word in content if _has_digit(word)),
         measures=frozenset(word.key for word in content if _MEASURE.fullmatch(word.key)),
-        single=frozenset(
-            term for cue in cues[:1] for word in cue.phrase.split() for term in terms(word)
-        ),
-        is_home=any(cue.use == "home" for cue in cues),
+        single=single,
+        is_home=is_home,
         asks_topic=bool(cues) and cues[0].use == "preferred",
     )
 
 
 def _small_and_owned(said: Sequence[Word]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the terms of function words and parts of dates, and those after words such as "my"."""
+    """Return the terms of function words and parts of dates, and those after an opening "my"."""
     keys = [word.key for word in said]
     known = language_of(" ".join(keys), keys).words
     classes = [known.get(key) or known.get(key.partition("'")[0], ()) for key in keys]
     small = (word for word, found in zip(said, classes, strict=True) if found)
-    owners = (at + 1 for at, found in enumerate(classes) if "my" in found)
+    owners = (at + 1 for at, found in enumerate(classes[:_OPENING]) if "my" in found)
     owned = (word for at in owners for word in said[at : at + _OWNED])
     return _all_terms(small), _all_terms(owned)
 
