@@ -8,7 +8,7 @@ import pytest
 from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.testing.store_contract.samples import observation, user
-from remanence.types import ConversationRef, Note
+from remanence.types import ConversationRef, Note, Owner
 
 REF = ConversationRef("default", "chat")
 OTHER = ConversationRef("default", "other")
@@ -60,7 +60,7 @@ async def test_a_growing_tape_is_indexed_while_nobody_waits(store: Store, path: 
     assert await store.check() == ()
 
 
-async def test_no_word_of_a_deleted_conversation_is_left_in_the_file(
+async def test_no_word_of_a_deleted_conversation_or_forgotten_user_is_left_in_the_file(
     store: Store, path: Path
 ) -> None:
     for number in range(30):
@@ -75,6 +75,7 @@ async def test_no_word_of_a_deleted_conversation_is_left_in_the_file(
     await store.search(OTHER, "umbrella", limit=1)
 
     await store.delete(REF)
+    await store.forget_user(Owner("default", "Xaverius"))  # the event of the deletion names them
     await until(path, purged)
     await store.close()
 
