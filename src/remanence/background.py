@@ -9,6 +9,7 @@ from remanence.errors import Closed
 
 FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 60.0
+CANCEL_AGAIN_SECONDS = 5.0
 
 
 class Background:
@@ -57,6 +58,17 @@ async def _repeat(name: str, work: Callable[[], Awaitable[None]]) -> None:
         except Exception as error:  # noqa: BLE001 - what is due next time must be done all the same
             worked_seconds = loop.time() - began
             await asyncio.sleep(pauses.after(name, error, worked_seconds=worked_seconds))
+
+
+async def wait_for_end(task: asyncio.Task[None], *, seconds: float = CANCEL_AGAIN_SECONDS) -> None:
+    """Wait for the end of a cancelled task; cancel it again every so many seconds.
+
+    `asyncio.wait_for` of Python 3.11, which connection pools use, may lose a cancellation.
+    """
+    while not task.done():
+        _, unfinished = await asyncio.wait({task}, timeout=seconds)
+        if unfinished:
+            task.cancel()
 
 
 class Pauses:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from remanence import telemetry
-from remanence.background import Background
+from remanence.background import Background, wait_for_end
 from remanence.clock import Clock
 from remanence.errors import StoreError
 from remanence.protocols import Store
@@ -87,7 +87,7 @@ async def keep_lease(
         yield
     finally:
         task.cancel()
-        await asyncio.wait({task})
+        await wait_for_end(task)
 
 
 def _cursors(state: MemoryState) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Protocol, TypeAlias
 
 from remanence import telemetry
-from remanence.background import Background, Pauses, Waiters, closed_error
+from remanence.background import Background, Pauses, Waiters, closed_error, wait_for_end
 from remanence.engine.reconciler import Reconciler
 from remanence.engine.steps import IDLE, Outcome, Step
 from remanence.policy.schedule import longest_wait
@@ -161,7 +161,7 @@ class LocalEngine:
             for waiters in calls.values():
                 waiters.close()
         if self._looks is not None:
-            await asyncio.wait({self._looks})
+            await wait_for_end(self._looks)
 
     def _enqueue(self, ref: ConversationRef) -> None:
         if self._workers and (cause := current_cause()) is not None:

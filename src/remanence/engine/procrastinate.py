@@ -17,7 +17,7 @@ from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
 
-from remanence.background import Pauses
+from remanence.background import Pauses, wait_for_end
 from remanence.engine.local import LocalEngine, LookAt
 from remanence.engine.reconciler import Reconciler
 from remanence.errors import Closed, StoreUnavailable
@@ -131,7 +131,7 @@ class ProcrastinateJobs:
                 )
             finally:
                 sweeping.cancel()
-                await asyncio.wait({sweeping})
+                await wait_for_end(sweeping)
                 with contextlib.suppress(ConnectorException):  # others do it, only later
                     await self._sweep(manager)
         raise StoreUnavailable("the worker of jobs ended: its log gives the reason")
