@@ -90,6 +90,7 @@ HEADS: dict[str, Truth] = {
     },
     **{name: labelled(name) for name in notes_corpus.FLAGS},
     "dependent": lambda sentence: bool(sentence.is_dependent),
+    "output": lambda sentence: sentence.worth >= 2,
     **{f"fact:{name}": in_slot(*slots) for name, slots in SLOTS.items()},
 }
 
@@ -137,6 +138,11 @@ def weights_of(units: Corpus) -> Floats:
         weights[later, list(HEADS).index(head)] = LATER
     unmarked = [sentence.is_dependent is None for unit in units for sentence in unit]
     weights[unmarked, list(HEADS).index("dependent")] = 0
+    speakers = np.array([sentence.speaker for unit in units for sentence in unit])
+    registers = np.array([sentence.register for unit in units for sentence in unit])
+    output = list(HEADS).index("output")
+    weights[speakers != "t", output] = 0
+    weights[np.ix_(registers == "tools", np.arange(len(HEADS)) != output)] = 0
     return weights
 
 

@@ -228,12 +228,14 @@ def test_a_negated_decision_is_none() -> None:
     assert all(n.tag != "Decision" for n in _notes(_request(Message.user("호텔은 아직 안 정했어"))))
 
 
-def test_the_rows_of_a_result_are_lines_that_name_what_they_belong_to() -> None:
+def test_a_result_in_json_is_its_fields_and_then_those_of_the_objects_in_it() -> None:
     result = (
         '{"reservation_id": "LQ7XZD", "flights": [{"flight_number": "NB218", '
         '"date": "2026-05-20", "price": 151, "link": "https://air.example/n"}]}'
     )
-    assert "LQ7XZD: NB218, 2026-05-20, price 151" in _whole(Message.tool("c", result))
+    assert _whole(Message.tool("c", result)) == (
+        "reservation id LQ7XZD; flight number NB218, date 2026-05-20, price 151"
+    )
 
 
 def test_json_within_a_line_of_output_is_written_in_plain_words() -> None:

@@ -15,7 +15,7 @@ from tests.builders import numbered, observe_request
 from remanence.notes import one_line
 from remanence.notes.literals import LossReport
 from remanence.observers.extractive.observer import extract
-from remanence.observers.extractive.outcomes import outcomes
+from remanence.observers.extractive.outcomes import rows_of_tools
 from remanence.observers.observable import observable
 from remanence.pacing import at_once
 from remanence.protocols import ObserveRequest
@@ -117,16 +117,11 @@ def test_the_embedded_observer_lets_others_run_however_long_a_text_is(shape: str
     assert most <= MOST_CALLS
 
 
-def test_what_a_line_says_far_behind_its_beginning_does_not_count() -> None:
-    plain = [f"step {number} of the plan" for number in range(20)]
-    lines = [*plain, f"{'word ' * 10}error", f"{'word ' * 10_000}failed", "the end"]
-    call = Message.assistant(tool_calls=[ToolCallPart(id="c1", name="run", arguments="{}")])
+def test_a_row_of_output_is_cut_however_long_its_line_is() -> None:
+    output = Message.tool("c1", f"{'word ' * 10}error\n{'word ' * 10_000}failed")
 
-    told = [
-        outcome.text
-        for message in (call, Message.tool("c1", "\n".join(lines)))
-        for outcome in outcomes(message, {})
-        if outcome is not None
-    ]
+    rows = [row.text for row in rows_of_tools(output, {}) if row is not None]
 
-    assert [text for text in told if text.startswith("word")] == [f"{'word ' * 10}error"]
+    assert rows[0] == f"{'word ' * 10}error"
+    assert "failed" not in rows[1]
+    assert len(rows[1]) < 200

@@ -42,9 +42,13 @@ def _is_addressed(p: Passage) -> bool:
     return _has_any(p, p.vocabulary.second)
 
 
+def _score(p: Passage, head: str, unread: bool) -> float:  # noqa: FBT001
+    return 0.0 if unread else p.scores.get(head, 0.0)
+
+
 def _dependence(p: Passage) -> float:
     """Return how likely a passage says little without the sentences around it."""
-    if not p.scores or p.is_of_people or p.reply_to:
+    if not p.scores or p.is_of_people or p.is_output or p.reply_to:
         return 0.0
     return 1 / (1 + math.exp(-p.scores["dependent"]))
 
@@ -60,7 +64,8 @@ class Factor(NamedTuple):
 FEATURES: tuple[Feature, ...] = (
     Feature("laid down by the user", 2.5, lambda p: p.is_rule and not p.is_question),
     Feature("said by the agent", 0.3, lambda p: p.speaker == AGENT),
-    Feature("must not be lost", 1.7, lambda p: 0 if p.is_of_people else p.scores.get("vital", 0)),
+    Feature("must not be lost", 1.7, lambda p: _score(p, "vital", p.is_output or p.is_of_people)),
+    Feature("worth of output", 1.7, lambda p: _score(p, "output", not p.is_output)),
     Feature("depends on others", 0.2, _dependence),
     Feature("question", 0.6, lambda p: p.is_question),
     Feature("picture", 0.45, lambda p: p.is_caption),
@@ -99,7 +104,7 @@ def weigh(
     candidates: list[Candidate] = []
     for p, stretch in zip(found, stretches, strict=True):
         weighted = term_values((*p.words, *p.context), p.vocabulary, counts, shares[p.speaker])
-        if p.is_detail or (p.is_item and p.speaker == AGENT):
+        if p.is_output or (p.is_item and p.speaker == AGENT):
             weighted = tuple((term, w * _uptake(term, counts)) for term, w in weighted)
         candidates.append(
             Candidate(

@@ -50,7 +50,6 @@ class Passage:
     is_item: bool = False
     is_call: bool = False
     is_output: bool = False
-    is_detail: bool = False
     is_user: bool = False
     is_rule: bool = False
     is_standing: bool = False

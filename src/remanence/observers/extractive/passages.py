@@ -1,5 +1,6 @@
 """Splits messages into passages, the clauses from which the observer selects."""
 
+import math
 import re
 from collections.abc import Container, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from remanence.dates.local_time import local_times
 from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
 from remanence.notes import one_line
 from remanence.observers.extractive.event_dates import format_date
-from remanence.observers.extractive.outcomes import outcomes
+from remanence.observers.extractive.outcomes import Row, rows_of_tools
 from remanence.observers.extractive.passage import Passage, Quotation
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
@@ -30,6 +31,8 @@ from remanence.types import Message
 
 _AFTER_TEXT = 10_000
 _MAX_ABOUT = 10
+_MAX_ROWS = 24
+"""Rows of a tool's results from which notes are chosen."""
 _MAX_LABEL_WORDS = 5
 _BRIEF_CHARS = 60
 _MAX_WHOLE = 160
@@ -43,6 +46,7 @@ _QUOTES = ' "“”'
 _DATED_AT_ONCE = 1000
 _OPENS_DATE = '"“（(「『《'
 _CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
+_DIGIT = re.compile(r"\d")
 _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
 
 
@@ -52,6 +56,8 @@ class _Text:
 
     message: Message
     text: str
+    before: Line | None
+    """The last line of the message before."""
     spans: list[Span] = field(default_factory=list)
     scores: list[Scores] = field(default_factory=list)
     joints: list[int] = field(default_factory=list)
@@ -126,7 +132,7 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
             if p is not None:
                 found.append(p)
             yield
-        for p in _outcomes(text.message, call_arguments):
+        for p in _passages_of_tools(text.message, call_arguments, text.before):
             if p is not None:
                 found.append(p)
             yield
@@ -141,7 +147,9 @@ def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
     for message in messages:
         if message.kind == "message" and message.role != "system":
             readable = yield from readable_text(message.text)
-            whole = _Text(message=message, text=readable, question=_question(texts, message))
+            whole = _Text(
+                message=message, text=readable, before=before, question=_question(texts, message)
+            )
             role: Role = "assistant" if message.role == "assistant" else "user"
             last = before
             for span in sentences(readable):
@@ -330,27 +338,39 @@ def _call_names(messages: Sequence[Message]) -> frozenset[str]:
     return frozenset(name[:length] for name in full for length in range(3, len(name) + 1))
 
 
-def _outcomes(message: Message, call_arguments: dict[str, str]) -> Iterator[Passage | None]:
-    """Yield the passages of tool calls and results, None between steps."""
-    number = 0
-    for outcome in outcomes(message, call_arguments):
-        if outcome is None:
-            yield None
+def _passages_of_tools(
+    message: Message, call_arguments: dict[str, str], before: Line | None
+) -> Iterator[Passage | None]:
+    """Yield the passages of tool calls and of the best rows of results, None between steps."""
+    found: dict[Row, Scores] = {}
+    by_form: dict[str, Scores] = {}
+    for row in rows_of_tools(message, call_arguments):
+        if row is not None:
+            form = _DIGIT.sub("0", row.text)
+            if form not in by_form:
+                by_form[form] = {} if row.is_call else scorer().score(Line(form, "tool", before))
+            found[row] = by_form[form]
+        yield None
+    by_score = sorted((scores["output"] for scores in found.values() if scores), reverse=True)
+    least = by_score[_MAX_ROWS] if len(by_score) > _MAX_ROWS else -math.inf
+    previous = ""
+    for number, (row, scores) in enumerate(found.items()):
+        if scores and scores["output"] <= least:
             continue
-        parts = tuple(words(outcome.text, NO_VOCABULARY, opens=False))
-        about = tuple(words(outcome.about, NO_VOCABULARY, opens=False))
+        parts = tuple(words(row.text, NO_VOCABULARY, opens=False))
         own = {word.key for word in parts}
+        about = words(row.about if row.about != previous else "", NO_VOCABULARY, opens=False)
+        previous = row.about
         yield Passage(
             seq=message.seq,
             at=message.created_at,
             speaker=message.speaker,
-            source=outcome.text,
+            source=row.text,
             words=parts,
-            context=tuple(w for w in about if w.key not in own)[:_MAX_ABOUT] if not number else (),
+            context=tuple(word for word in about if word.key not in own)[:_MAX_ABOUT],
             vocabulary=NO_VOCABULARY,
             sentence=_AFTER_TEXT + number,
-            is_output=message.role == "tool",
-            is_call=outcome.is_call,
-            is_detail=outcome.is_detail,
+            is_output=not row.is_call,
+            is_call=row.is_call,
+            scores=scores,
         )
-        number += 1

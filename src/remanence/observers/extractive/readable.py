@@ -1,10 +1,9 @@
-"""Plain text of a message: mark-up and bulk removed, code reduced to its key lines."""
+"""Plain text of a message: mark-up, bulk and blocks of code removed."""
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 from remanence.notes.elements import replace_elements
-from remanence.observers.extractive.outcomes import shorten
 from remanence.observers.extractive.sentences import ITEM
 
 _MAX_TEXT = 60_000
@@ -15,9 +14,9 @@ _SPACES = re.compile(rf"[^\S\n]{{{_MAX_SPACES + 1},}}")
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*+\n){3,}+")
 _ASIDE = re.compile(r"<(think|thinking|details)\b", re.IGNORECASE)
 _FENCE = re.compile(
-    r"```([\w+-]{0,40})[^\n]{0,200}+\n(.*?)(?:^[ \t]*```|[^\s+-]```[ \t]*$|\Z)",
-    re.DOTALL | re.MULTILINE,
+    r"```[^\n]{0,240}+\n(.*?)(?:^[ \t]*```|[^\s+-]```[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
 )
+"""A block of code or of output; its rows are read as those of a tool's result."""
 _MARKUP = re.compile(
     r"^[ \t]*#{1,6}[ \t]+|\*\*|__|^[ \t]*[-=_*\\]{3,}[ \t]*$",
     re.MULTILINE,
@@ -27,18 +26,6 @@ _RULE = re.compile(r"[\s|:-]+")
 _TAGS = re.compile(r"^[ \t]*</?[a-zA-Z!][^\n]*>[ \t]*$", re.MULTILINE)
 _TAG = re.compile(r"<[^<>]*>")
 _ITEM = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,2}[.)])[ \t]+", re.MULTILINE)
-_SHELL = frozenset({"bash", "sh", "shell", "zsh", "console", "powershell"})
-_DEFINE = "def|class|function|interface|type|enum|struct|fn|func|model"
-_SYMBOL = re.compile(
-    rf"^[ \t]*(?:(?:export|default|async)\s+)*(?:{_DEFINE})\s+([\w.]+)",
-    re.MULTILINE,
-)
-_ERROR = re.compile(
-    r"\b(?:\w*error|fail(?:ed|ure)|fatal|\w*exception|cannot|can't|not found|already in use"
-    r"|denied|refused|rejected|invalid|timed out|ERR!|warning)\b",
-    re.IGNORECASE,
-)
-_MAX_ERRORS = 4
 
 
 def readable_text(text: str) -> Generator[None, None, str]:
@@ -52,7 +39,7 @@ def readable_text(text: str) -> Generator[None, None, str]:
     text = yield from _without_runs(text)
     text = replace_elements(text, _ASIDE, "\n")
     yield
-    text = _FENCE.sub(_code, text)
+    text = _FENCE.sub("\n", text)
     yield
     text = _ROW.sub(_cells, text)
     yield
@@ -82,13 +69,7 @@ def _cells(row: re.Match[str]) -> str:
     return ITEM + ", ".join(cell for cell in map(str.strip, row[1].split("|")) if cell)
 
 
-def _code(match: re.Match[str]) -> str:
-    language, body = match[1].lower(), match[2]
-    lines = [line.strip() for line in body.splitlines() if line.strip()]
-    if language in _SHELL:
-        return "\n" + "\n".join(lines[:8]) + "\n"
-    if language in ("", "text", "log", "output"):
-        picked = [shorten(line) for line in lines if _ERROR.search(line)] or lines[:1]
-        return "\n" + "\n".join(picked[-_MAX_ERRORS:]) + "\n"
-    symbols = list(dict.fromkeys(_SYMBOL.findall(body)))
-    return "\n" + ", ".join(symbols[:12]) + "\n"
+def blocks(text: str) -> Iterator[str]:
+    """Yield the text of each block of code or of output."""
+    for block in _FENCE.finditer(text[:_MAX_TEXT]):
+        yield block[1]
