@@ -69,9 +69,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("depends on others", 0.2, _dependence),
     Feature("question", 0.6, lambda p: p.is_question),
     Feature("picture", 0.45, lambda p: p.is_caption),
-    Feature("quoted", 0.6, lambda p: p.is_quoted),
     Feature("tool call", 0.25, lambda p: p.is_call),
-    Feature("tool output", 0.6, lambda p: p.is_output),
     Feature("first person", 1.15, lambda p: _has_any(p, p.vocabulary.first)),
     Feature("second person", 0.7, _is_addressed),
 )
@@ -122,7 +120,7 @@ def weigh(
 
 def _uptake(term: str, counts: Mapping[str, int]) -> float:
     """Return the factor of a term in a detail: low unless another passage takes it up."""
-    return 1.0 if all(counts[part] > 1 for part in term.split(" ")) else _NOT_TAKEN_UP
+    return 1.0 if counts[term] > 1 else _NOT_TAKEN_UP
 
 
 def _shares(found: Sequence[Passage]) -> dict[str, float]:
@@ -147,33 +145,15 @@ def term_values(
     from a speaker who talks a lot.
     """
     values: dict[str, float] = {}
-    for run in _units(words):
-        value = sum(_word_value(word, vocabulary) for word in run)
-        if not value:
-            continue
+    for word in words:
+        value = _word_value(word, vocabulary)
         value *= share if value <= VALUES["word"] else max(1.0, share)
-        parts = tuple(term for word in run for term in terms(word.key))
-        if len(run) > 1:
-            values[" ".join(parts)] = value * max(_rarity(counts[part]) for part in parts)
-            continue
-        part_share = _PART_OF_RUN if len(parts) > 1 else 1.0
-        for term in parts:
+        parts = terms(word.key)
+        value *= _PART_OF_RUN if len(parts) > 1 else 1.0
+        for term in parts if value else ():
             if len(parts) == 1 or not vocabulary.small.issuperset(term):
-                own = value * part_share * _rarity(counts[term])
-                values[term] = max(values.get(term, 0.0), own)
+                values[term] = max(values.get(term, 0.0), value * _rarity(counts[term]))
     return tuple(values.items())
-
-
-def _units(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    """Yield words one by one, a name of several words as one unit: "Ana Reyes" is one value."""
-    start, goes_on = 0, False
-    for index, word in enumerate(words):
-        if index and not (goes_on and word.is_name):
-            yield words[start:index]
-            start = index
-        goes_on = word.is_name and word.text[-1:].isalnum()
-    if words:
-        yield words[start:]
 
 
 @lru_cache(maxsize=10_000)

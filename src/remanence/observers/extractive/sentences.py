@@ -18,12 +18,16 @@ class Span(NamedTuple):
 ITEM = "• "
 """Mark before each item of a list."""
 _SPACE = rf"\s+(?:{ITEM})?"
-# Like `_CLAUSE`, it begins with a character class, which `re` scans fastest.
 _ENDS = (
-    rf"[.!?…。！？；\s](?:(?<=[.!?…])[\"'”’)\]]{{0,20}}{_SPACE}(?=[^%s\s{ITEM}])|(?<=[!?])[!?]{{0,20}}{_SPACE}"
-    rf"|(?<=[。！？；…])[」』”’）]{{0,20}}(?:{_SPACE})?|(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
-    rf"|(?<=\n)\n*(?:{ITEM})?|(?<=\s)\s*(?=\[[^\[\]\n]{{3,}}\]))"
+    rf"(?<=[.!?…])[\"'”’)\]]{{0,20}}{_SPACE}(?=[^%s\s{ITEM}])",
+    rf"(?<=[!?])[!?]{{0,20}}{_SPACE}",
+    rf"(?<=[。！？；…])[」』”’）]{{0,20}}(?:{_SPACE})?",
+    r"(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])",
+    rf"(?<=\n)\n*(?:{ITEM})?",
+    r"(?<=\s)\s*(?=\[[^\[\]\n]{3,}\])",
 )
+# Begins with a character class, as `_CLAUSE` does, which `re` scans fastest.
+_END = rf"[.!?…。！？；\s](?:{'|'.join(_ENDS)})"
 _OPENS_SMALL = re.compile(r"[\W\d_]*+[a-zà-ÿ]+(?:['’-][a-zà-ÿ]+)*[ ,.!]")
 """Opening of a message whose author begins sentences in lower case."""
 _GOES_ON_SMALL = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[a-zà-ÿ]")
@@ -36,12 +40,14 @@ _SHORT = (
 )
 _ABBREVIATION = re.compile(rf"(?:\b(?:{_SHORT})|\b[A-Z])\.$")
 """Abbreviation or label after which the sentence continues."""
-_CLAUSE = re.compile(
-    r"[\s—;:,，；：](?:(?<=\s)\s*(?:[-–—]+\s+|(?=but\s+" + _SUBJECT + r"))|(?<=;)\s+"
-    r"|(?<=:)\s+(?=\w+\s+\w+)|(?<=,)\s+(?=(?:and|so|plus|then)\s|but\s+" + _SUBJECT + r")"
-    r"|(?<=[—，；：]))",
-    re.IGNORECASE,
+_JOINTS = (
+    rf"(?<=\s)\s*(?:[-–—]+\s+|(?=but\s+{_SUBJECT}))",
+    r"(?<=;)\s+",
+    r"(?<=:)\s+(?=\w+\s+\w+)",
+    rf"(?<=,)\s+(?=(?:and|so|plus|then)\s|but\s+{_SUBJECT})",
+    r"(?<=[—，；：])",
 )
+_CLAUSE = re.compile(rf"[\s—;:,，；：](?:{'|'.join(_JOINTS)})", re.IGNORECASE)
 _MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
 _NUMBER = re.compile(r"(?<!\d)\d{1,2}\.$")
 _ORDINAL = re.compile(
@@ -101,7 +107,7 @@ def _small_words() -> frozenset[str]:
 def _ends() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the ends of sentences, and those where sentences may begin in lower case."""
     # Compiled on first use, as it takes milliseconds, and imports should be fast.
-    return re.compile(_ENDS % "a-zà-ÿ"), re.compile(_ENDS % "")
+    return re.compile(_END % "a-zà-ÿ"), re.compile(_END % "")
 
 
 def _is_small(text: str) -> bool:
