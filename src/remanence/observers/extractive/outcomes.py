@@ -52,7 +52,7 @@ def _arguments(call: ToolCallPart) -> str:
         value = json.loads(call.arguments)
     except (ValueError, RecursionError):
         return shorten(_plain(call.arguments))
-    return next(_joined(text for text in _values(value) if len(text) <= _MAX_CHARS), "")
+    return next(_pack(text for text in _values(value) if len(text) <= _MAX_CHARS), "")
 
 
 def _values(value: object) -> Iterator[str]:
@@ -100,9 +100,9 @@ def _records(value: object, name: str, depth: int) -> Iterator[str]:
         lead = f"{name} " if name else ""
         flat = {key: inner for key, inner in value.items() if _is_flat(inner)}
         fields = (f"{lead}{_field(key, one)}" for key, one in flat.items() if _says_something(one))
-        yield from _joined(fields)
+        yield from _pack(fields)
         for key in [key for key in value if key not in flat]:
-            yield from _records(value[key], _spaced(key), depth + 1)
+            yield from _records(value[key], _name_of(key), depth + 1)
 
 
 def _says_something(value: object) -> bool:
@@ -117,14 +117,14 @@ def _is_flat(value: object) -> bool:
 
 
 def _field(key: str, value: object) -> str:
-    return f"{_spaced(key)} {' '.join(_values(value))}"
+    return f"{_name_of(key)} {' '.join(_values(value))}"
 
 
-def _spaced(key: str) -> str:
+def _name_of(key: str) -> str:
     return key.replace("_", " ").strip()
 
 
-def _joined(texts: Iterable[str]) -> Iterator[str]:
+def _pack(texts: Iterable[str]) -> Iterator[str]:
     """Yield the texts on as few rows as possible."""
     row = ""
     for text in map(shorten, texts):
