@@ -82,35 +82,30 @@ class SegmentWriter:
         Raises:
             Exception: whatever the first slice failed with.
         """
-        known, before = _known_notes(snapshot.segments), snapshot.state.observed_sum_tokens
+        state, known = snapshot.state, _known_notes(snapshot.segments)
         async with asyncio.TaskGroup() as group:
-            tasks = []
-            for messages in slices:
-                empty = self.without_notes(messages, sum_before=before)
-                before = empty.sum_tokens
-                made = self._try_to_observe(snapshot.state, messages, empty, known)
-                tasks.append(group.create_task(made))
-        first, *others = [task.result() for task in tasks]
-        if isinstance(first, Exception):
-            raise first
-        committed = await self.store.commit_observation(snapshot.state, first)
-        is_ours = _report(snapshot.state, first, committed)
-        for segment in others:
-            if committed is None or isinstance(segment, Exception):
+            tasks = [
+                group.create_task(self._try_to_observe(state, messages, known))
+                for messages in slices
+            ]
+        made = [task.result() for task in tasks]
+        if isinstance(made[0], Exception):
+            raise made[0]
+        for segment in made:
+            if isinstance(segment, Exception):
                 break
-            state = committed
             committed = await self.store.commit_observation(state, segment)
-            _report(state, segment, committed)
-        return is_ours
+            if committed is None:
+                break
+            telemetry.segment_committed(state.ref.id, segment)
+            state = committed
+        return state is not snapshot.state
 
     async def _try_to_observe(
-        self,
-        state: MemoryState,
-        messages: tuple[Message, ...],
-        empty: Segment,
-        known: tuple[Note, ...],
+        self, state: MemoryState, messages: tuple[Message, ...], known: tuple[Note, ...]
     ) -> Segment | Exception:
         """Return an observation that is not committed yet, or the failure to make it."""
+        empty = self.without_notes(messages)
         try:
             draft, seen = await self._draft(state, messages, known=known)
             return await self._observation(empty, draft, seen)
@@ -125,8 +120,7 @@ class SegmentWriter:
         )
         before = tuple(s for s in snapshot.segments if s.last_seq < failed.first_seq)
         draft, seen = await self._draft(state, messages, known=_known_notes(before))
-        sum_before = failed.sum_tokens - failed.source_tokens
-        empty = self.without_notes(messages, generation=failed.generation, sum_before=sum_before)
+        empty = self.without_notes(messages, generation=failed.generation)
         return await self._replace(state, failed, await self._observation(empty, draft, seen))
 
     async def take_over(self, state: MemoryState, messages: Sequence[Message]) -> bool:
@@ -157,7 +151,7 @@ class SegmentWriter:
         self, state: MemoryState, messages: Sequence[Message], why: FailedStretch, *, observer: str
     ) -> bool:
         """Commit an observation without notes of messages that every try failed on."""
-        empty = self._next(state, messages)
+        empty = self.without_notes(messages)
         return await self._commit(state, replace(empty, made_by=observer, failed=(why,)))
 
     async def adopt(
@@ -171,7 +165,7 @@ class SegmentWriter:
         messages = await self.store.messages(
             state.ref, after=state.observed_seq, limit=last_seq - state.observed_seq
         )
-        empty = replace(self._next(state, messages), created_at=created_at)
+        empty = replace(self.without_notes(messages), created_at=created_at)
         seen = await observable_messages(messages)
         return await self._commit(state, await self._observation(empty, draft, seen))
 
@@ -202,12 +196,8 @@ class SegmentWriter:
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             request, draft = await reflect(self.reflector, request, self.hooks)
-        empty = self._empty(
-            (sources[0].first_seq, sources[-1].last_seq),
-            generation=generation,
-            source_tokens=sum(segment.source_tokens for segment in sources),
-            sum_tokens=sources[-1].sum_tokens,
-        )
+        tokens = sum(segment.source_tokens for segment in sources)
+        empty = self._empty(sources[0].first_seq, sources[-1].last_seq, tokens, generation)
         failed = tuple(stretch for source in sources for stretch in source.failed)
         segment = await self._with_notes(
             replace(empty, failed=failed),
@@ -220,34 +210,22 @@ class SegmentWriter:
         committed = await self.store.commit_reflection(state, segment, replaced, purge=purge)
         return _report(state, segment, committed)
 
-    def without_notes(
-        self, messages: Sequence[Message], *, generation: int = 0, sum_before: int = 0
-    ) -> Segment:
-        """Return a segment of *messages* without notes; *sum_before* counts the tape before it."""
+    def without_notes(self, messages: Sequence[Message], *, generation: int = 0) -> Segment:
+        """Return a segment of *messages* without notes."""
         tokens = sum(message.tokens for message in messages)
-        return self._empty(
-            (messages[0].seq, messages[-1].seq),
-            generation=generation,
-            source_tokens=tokens,
-            sum_tokens=sum_before + tokens,
-        )
+        return self._empty(messages[0].seq, messages[-1].seq, tokens, generation)
 
-    def _next(self, state: MemoryState, messages: Sequence[Message]) -> Segment:
-        return self.without_notes(messages, sum_before=state.observed_sum_tokens)
-
-    def _empty(
-        self, seqs: tuple[int, int], *, generation: int, source_tokens: int, sum_tokens: int
-    ) -> Segment:
+    def _empty(self, first_seq: int, last_seq: int, tokens: int, generation: int) -> Segment:
         return Segment(
             id=self.clock.new_id("ref" if generation else "obs"),
             generation=generation,
-            first_seq=seqs[0],
-            last_seq=seqs[1],
+            first_seq=first_seq,
+            last_seq=last_seq,
             text="",
             notes=(),
             tokens=0,
-            source_tokens=source_tokens,
-            sum_tokens=sum_tokens,
+            source_tokens=tokens,
+            sum_tokens=0,  # counted by the store
             lost=(),
             made_by="",
             created_at=self.clock.now(),
