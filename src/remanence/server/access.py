@@ -21,7 +21,7 @@ KEY_PREFIX: Final = "rk_"
 _KEY_HEADERS: Final = (KEY_HEADER, "authorization", "x-api-key")
 _CREDENTIALS: Final = (*_KEY_HEADERS, "cookie")
 OF_AN_ADDRESS: Final = 10
-"""So many times as much may an address send in vain as with the same credentials."""
+"""Failed attempts of an address for each one with the same credentials."""
 _KEPT_CALLERS: Final = 10_000
 
 _OPEN: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
@@ -66,7 +66,7 @@ def token_in(value: str) -> str | None:
 
 
 class _Strangers:
-    """Limits on what is sent in vain: the same credentials of an address, and ten times as many.
+    """Limits on failed attempts: with the same credentials from an address, and ten times as many.
 
     Beyond the second one, an address is let in by credentials with which it was lately, such as
     those of the other clients behind the same proxy.
@@ -98,9 +98,9 @@ class _Strangers:
 class Access:
     """Rejects requests of unknown callers, and those that a caller may not make.
 
-    Health and the OpenAPI document are open to all. Credentials that an address sent in vain more
-    than *per_minute* times a minute are refused unread, and so are new ones of an address that sent
-    ten times as many in vain.
+    Health and the OpenAPI document are open to all. Credentials with which an address failed more
+    than *per_minute* times a minute are refused unread, and so are new ones of an address that failed
+    ten times as often.
     """
 
     def __init__(

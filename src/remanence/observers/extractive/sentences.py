@@ -35,10 +35,9 @@ _GOES_ON_LARGE = re.compile(r"[.!?](?<=[^\W\d_]{3}.) +[A-ZÀ-Þ]")
 _SUBJECT = r"(?:i|we|you|he|she|it|they|the|this|that|these|my|your|our|his|her|their)\b"
 """Subject that makes "but" open a new clause; before a verb, "but" continues the clause."""
 _SHORT = (
-    "Mr|Mrs|Ms|Dr|St|vs|etc|e\\.g|i\\.e|No|Nr|Prof|Jr|Sr|z\\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co"
-    "|Sold|Deal"
+    r"[DM]r|Mr?s|St|vs|etc|e\.g|i\.e|N[or]|Prof|[JS]r|z\.B|bzw|ca|[Ff]eat|[Ff]t|approx|Inc|Ltd|Co"
 )
-_ABBREVIATION = re.compile(rf"(?:\b(?:{_SHORT})|\b[A-Z])\.$")
+_ABBREVIATION = re.compile(rf"\b(?:{_SHORT}|[A-Z])\.$")
 """Abbreviation or label after which the sentence continues."""
 _JOINTS = (
     rf"(?<=\s)\s*(?:[-–—]+\s+|(?=but\s+{_SUBJECT}))",
@@ -50,12 +49,13 @@ _JOINTS = (
 _CLAUSE = re.compile(rf"[\s—;:,，；：](?:{'|'.join(_JOINTS)})", re.IGNORECASE)
 _MONTH = re.compile(r"(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)")
 _NUMBER = re.compile(r"(?<!\d)\d{1,2}\.$")
-_ORDINAL = re.compile(
-    r"(?:\b(?:d(?:er|ie|as|en|em|es)|(?<!\bi )am|im|zu[mr]|vom|beim|seit|bis|ab|als|und|oder"
-    r"|(?:ein|mein|dein|sein|ihr|unser|eur|jede|diese)e?[mnrs]?) |[,(] ?)\d{1,2}\.$",
-    re.IGNORECASE,
+_BEFORE_ORDINAL = (
+    r"\b(?:d(?:er|ie|as|e[nms])|(?<!\bi )am|im|zu[mr]|vom|beim|seit|bis|ab|als|und|oder) ",
+    r"\b(?:[mds]?ein|ihr|unser|eur|jede|diese)e?[mnrs]? ",
+    r"[,(] ?",
 )
-"""Number behind a word that German puts before an ordinal, or behind a comma."""
+"""Words that German puts before an ordinal, and marks."""
+_ORDINAL = re.compile(rf"(?:{'|'.join(_BEFORE_ORDINAL)})\d{{1,2}}\.$", re.IGNORECASE)
 _NUMBER_OF = re.compile(r"\w no\.$")
 _CODE = re.compile(r"(?!\d+(?:st|nd|rd|th)\b)[A-Z]{0,5}[-/]?\d")
 _WORD = re.compile(r"\w+")
