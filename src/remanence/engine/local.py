@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from remanence import telemetry
-from remanence.background import Background, Pauses, Waiters, closed_error, wait_for_end
+from remanence.background import Background, Waiters, closed_error, wait_for_end
 from remanence.engine.reconciler import Reconciler
 from remanence.engine.steps import IDLE, Outcome, Step
 from remanence.policy.schedule import longest_wait
@@ -26,14 +26,9 @@ SCAN_PAGE = 500
 LAST_KEY = 2**63 - 1
 
 LookAt: TypeAlias = Callable[[ConversationRef], Awaitable[None]]
-
-
-class Jobs(Protocol):
-    """Looks that are handed out to processes, in place of signals and scans."""
-
-    async def run(self, look_at: LookAt, *, concurrency: int) -> None:
-        """Take looks until cancelled; *look_at* returns when nothing is due any more."""
-        ...
+"""Returns when nothing is due for a conversation, or another process works on it."""
+Jobs: TypeAlias = Callable[[LookAt, int], Awaitable[None]]
+"""Takes looks that are handed out to processes, at most so many at a time, until cancelled."""
 
 
 class LocalEngine:
@@ -42,7 +37,7 @@ class LocalEngine:
     Conversations take turns, one step each, after which *progressed* is called; at most *workers*
     are worked on at once, each by one worker. Without workers only the calls that wait do work.
     What is due, or will be, is planned in the store: a scan finds it there, and sleeps until the
-    earliest time. With *jobs*, those say where to look.
+    earliest time. With *jobs*, those say where to look, in place of signals and scans.
     """
 
     def __init__(
@@ -69,7 +64,6 @@ class LocalEngine:
         self._leased: set[ConversationRef] = set()
         self._rescan = asyncio.Event()
         self._next_scan = math.inf
-        self._rules_known = False
         self._closed = False
         self._working: set[asyncio.Task[None]] = set()
         self._looks: asyncio.Task[None] | None = None
@@ -78,10 +72,11 @@ class LocalEngine:
         if not self._workers:
             return
         if self._reconciler.policy.enabled:
-            watch = self._watch
-            if self._jobs is not None:
-                watch = partial(self._jobs.run, self._look_at, concurrency=self._workers)
-            self._looks = background.spawn("looks", watch)
+            if self._jobs is None:
+                self._looks = background.spawn("scan", self._watch)
+            else:
+                take = partial(self._jobs, partial(self._wait, self._looking), self._workers)
+                self._looks = background.spawn("looks", take)
         if self._jobs is None:
             background.spawn("retention", self._reconciler.pruner.keep_pruning)
         for number in range(self._workers):
@@ -111,41 +106,32 @@ class LocalEngine:
         if everything:
             self._everything.add(ref)
         if not self._workers:
-            await self._work_off(ref)
+            while (await self._step(ref)).outcome is Outcome.PROGRESS:
+                self._progressed()
+            self._everything.discard(ref)
             return
-        while True:
-            settled = self._waiting[ref].add()
-            self._enqueue(ref)
-            await settled
-            if ref not in self._leased:
-                return
+        await self._wait(self._waiting, ref)
+        while ref in self._leased:
             await asyncio.sleep(LEASE_POLL_SECONDS)
-            if self._closed:
-                raise closed_error()
+            await self._wait(self._waiting, ref)
 
     async def progress(self, ref: ConversationRef) -> None:
         if self._closed:
             raise closed_error()
-        if not self._workers:
+        if self._workers:
+            await self._wait(self._watching, ref)
+        else:
             await self._step(ref)
-            return
-        looked = self._watching[ref].add()
-        self._enqueue(ref)
-        await looked
 
-    async def _look_at(self, ref: ConversationRef) -> None:
-        """Return when nothing is due for a conversation, or another process works on it."""
+    async def _wait(
+        self, calls: defaultdict[ConversationRef, Waiters], ref: ConversationRef
+    ) -> None:
+        """Ask for a look, and wait until these *calls* are settled."""
         if self._closed:
             raise closed_error()
-        settled = self._looking[ref].add()
+        settled = calls[ref].add()
         self._enqueue(ref)
         await settled
-
-    async def _work_off(self, ref: ConversationRef) -> None:
-        """Do what is due in the calling task, for an engine without workers."""
-        while (await self._step(ref)).outcome is Outcome.PROGRESS:
-            self._progressed()
-        self._everything.discard(ref)
 
     async def close(self, *, timeout_seconds: float) -> None:
         self._closed = True
@@ -182,19 +168,12 @@ class LocalEngine:
 
     async def _watch(self) -> None:
         """Look at what is due, and sleep until more is."""
-        pauses, loop = Pauses(), asyncio.get_running_loop()
+        await self._reconciler.use_rules()
         while True:
             self._rescan.clear()
             self._next_scan = math.inf
-            try:
-                if not self._rules_known:
-                    await self._reconciler.use_rules()
-                    self._rules_known = True
-                seconds = await self._scan()
-                pauses.reset()
-            except Exception as error:  # noqa: BLE001 - the watch must survive any error
-                seconds = pauses.after("scan", error)
-            self._next_scan = loop.time() + seconds
+            seconds = await self._scan()
+            self._next_scan = asyncio.get_running_loop().time() + seconds
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._rescan.wait()

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from procrastinate import App, PsycopgConnector
@@ -17,7 +18,7 @@ from procrastinate.jobs import Status
 from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
 
-from remanence.background import Pauses, wait_for_end
+from remanence.background import wait_for_end
 from remanence.engine.local import LocalEngine, LookAt
 from remanence.engine.reconciler import Reconciler
 from remanence.errors import Closed, StoreUnavailable
@@ -86,84 +87,71 @@ class _JobManager(JobManager):
             self.unfinished.add(job_id)
 
 
-class ProcrastinateJobs:
-    """Looks as jobs: each is taken by one of the processes that work on a database."""
+async def take_jobs(reconciler: Reconciler, url: str, look_at: LookAt, concurrency: int) -> None:
+    """Take looks as jobs: each is taken by one of the processes that work on a database."""
+    await reconciler.use_rules()
+    background, seconds = reconciler.leases.background, reconciler.leases.seconds
+    connector = PsycopgConnector(
+        conninfo=url, max_size=CONNECTIONS, timeout=10, configure=_commit_at_once
+    )
+    app = App(connector=connector)
+    app.job_manager = manager = _JobManager(connector)
 
-    def __init__(self, reconciler: Reconciler, *, url: str) -> None:
-        self._reconciler = reconciler
-        self._url = url
+    @app.task(name="remanence.look", queue=QUEUE)
+    async def look(tenant: str, id: str) -> None:  # noqa: A002 - as in the database
+        with contextlib.suppress(Closed):
+            await look_at(ConversationRef(tenant, id))
 
-    async def run(self, look_at: LookAt, *, concurrency: int) -> None:
-        reconciler = self._reconciler
-        await reconciler.use_rules()
-        background, seconds = reconciler.leases.background, reconciler.leases.seconds
-        connector = PsycopgConnector(
-            conninfo=self._url, max_size=CONNECTIONS, timeout=10, configure=_commit_at_once
-        )
-        app = App(connector=connector)
-        app.job_manager = manager = _JobManager(connector)
+    if reconciler.pruner.rules:
 
-        @app.task(name="remanence.look", queue=QUEUE)
-        async def look(tenant: str, id: str) -> None:  # noqa: A002 - as in the database
-            with contextlib.suppress(Closed):
-                await look_at(ConversationRef(tenant, id))
+        @app.periodic(cron=RETENTION_CRON)
+        @app.task(name="remanence.retention", queue=QUEUE, queueing_lock="remanence retention")
+        async def enforce_retention(timestamp: int) -> None:  # noqa: ARG001 - passed to each
+            """Begin a sweep in the process that took the job, which goes on with looks."""
+            background.spawn("retention", reconciler.pruner.prune)
 
-        if reconciler.pruner.rules:
-
-            @app.periodic(cron=RETENTION_CRON)
-            @app.task(name="remanence.retention", queue=QUEUE, queueing_lock="remanence retention")
-            async def enforce_retention(timestamp: int) -> None:  # noqa: ARG001 - passed to each
-                """Begin a sweep in the process that took the job, which goes on with looks."""
-                background.spawn("retention", reconciler.pruner.prune)
-
-        async with contextlib.AsyncExitStack() as stack:
-            stack.push_async_callback(app.close_async)  # also of one that was being opened
-            await app.open_async()
-            sweeping = background.run("sweep", self._keep_sweeping(manager))
-            try:
-                await app.run_worker_async(
-                    queues=[QUEUE],
-                    concurrency=concurrency,
-                    delete_jobs="always",
-                    install_signal_handlers=False,
-                    fetch_job_polling_interval=min(MAX_POLL_SECONDS, seconds / 2),
-                    update_heartbeat_interval=seconds / 3,
-                )
-            finally:
-                sweeping.cancel()
-                await wait_for_end(sweeping)
-                with contextlib.suppress(ConnectorException):  # others do it, only later
-                    await self._sweep(manager)
-        raise StoreUnavailable("the worker of jobs ended: its log gives the reason")
-
-    async def _keep_sweeping(self, manager: _JobManager) -> None:
-        pauses = Pauses()
+    async def keep_sweeping() -> None:
         while True:
-            try:
-                await self._sweep(manager)
-                pauses.reset()
-                seconds = self._reconciler.leases.seconds / 2
-            except ConnectorException as error:
-                seconds = pauses.after("sweep", error)
-            await asyncio.sleep(seconds)
+            await _sweep(reconciler, manager)
+            await asyncio.sleep(seconds / 2)
 
-    async def _sweep(self, manager: _JobManager) -> None:
-        """Plan the looks anew whose jobs are lost, as are those of processes that died.
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(app.close_async)  # also of one that was being opened
+        await app.open_async()
+        sweeping = background.spawn("sweep", keep_sweeping)
+        try:
+            await app.run_worker_async(
+                queues=[QUEUE],
+                concurrency=concurrency,
+                delete_jobs="always",
+                install_signal_handlers=False,
+                fetch_job_polling_interval=min(MAX_POLL_SECONDS, seconds / 2),
+                update_heartbeat_interval=seconds / 3,
+            )
+        finally:
+            sweeping.cancel()
+            await wait_for_end(sweeping)
+            with contextlib.suppress(ConnectorException):  # others do it, only later
+                await _sweep(reconciler, manager)
+    raise StoreUnavailable("the worker of jobs ended: its log gives the reason")
 
-        A process that is taken for dead, and is not, registers anew when it takes its next job.
-        """
-        reconciler = self._reconciler
-        seconds, now = reconciler.leases.seconds, reconciler.clock.now()
-        execute, unfinished = manager.connector.execute_query_async, sorted(manager.unfinished)
-        await execute(_FORGET_THE_DEAD, queue=QUEUE, seconds=seconds)
-        await execute(_END_LEFT_JOBS, queue=QUEUE, unfinished=unfinished)
-        manager.unfinished.difference_update(unfinished)
-        await execute(
-            _PLAN_AGAIN,
-            now=encode_instant(now),
-            beyond=encode_instant(now + longest_wait(reconciler.policy)),
-            lease_until=encode_instant(now + timedelta(seconds=seconds)),
-        )
+
+async def _sweep(reconciler: Reconciler, manager: _JobManager) -> None:
+    """Plan the looks anew whose jobs are lost, as are those of processes that died.
+
+    A process that is taken for dead, and is not, registers anew when it takes its next job.
+    """
+    seconds, now = reconciler.leases.seconds, reconciler.clock.now()
+    execute, unfinished = manager.connector.execute_query_async, sorted(manager.unfinished)
+    await execute(_FORGET_THE_DEAD, queue=QUEUE, seconds=seconds)
+    await execute(_END_LEFT_JOBS, queue=QUEUE, unfinished=unfinished)
+    manager.unfinished.difference_update(unfinished)
+    await execute(
+        _PLAN_AGAIN,
+        now=encode_instant(now),
+        beyond=encode_instant(now + longest_wait(reconciler.policy)),
+        lease_until=encode_instant(now + timedelta(seconds=seconds)),
+    )
 
 
 async def _commit_at_once(connection: AsyncConnection[Any]) -> None:
@@ -175,5 +163,5 @@ def make_engine(
     reconciler: Reconciler, *, workers: int, progressed: Callable[[], None], url: str
 ) -> LocalEngine:
     """Return an engine that works on jobs in the database at *url*."""
-    jobs = ProcrastinateJobs(reconciler, url=url)
+    jobs = partial(take_jobs, reconciler, url)
     return LocalEngine(reconciler, workers=workers, progressed=progressed, jobs=jobs)
