@@ -15,15 +15,7 @@ from remanence.engine.leases import Leases
 from remanence.engine.retention import Pruner
 from remanence.engine.segment_writer import SegmentWriter, source_limit
 from remanence.engine.slices import Slices
-from remanence.engine.steps import (
-    IDLE,
-    LEASED,
-    PROGRESS,
-    Step,
-    StepName,
-    soonest,
-    wait,
-)
+from remanence.engine.steps import IDLE, LEASED, PROGRESS, Outcome, Step, StepName, wait
 from remanence.engine.waits import calls_after
 from remanence.errors import StoreError
 from remanence.facts.extraction import Extraction
@@ -119,13 +111,14 @@ class Reconciler:
             return PROGRESS
         in_time = everything or eager or not is_turn_open(snapshot.tail)
         look = _Look(snapshot, now, everything, in_time)
-        nothing: list[Step] = []
+        times: list[datetime] = []
         for run in (self._observing, self._restoring, self._reflecting, self._remembering):
             step = await run(look)
-            if not step.did_nothing:
+            if step.outcome is not Outcome.IDLE:
                 return step
-            nothing.append(step)
-        return await self._rest(snapshot.state, soonest(nothing), now)
+            if step.until is not None:
+                times.append(step.until)
+        return await self._rest(snapshot.state, min(times, default=None), now)
 
     async def roll_up(self, ref: ConversationRef) -> None:
         """Condense all notes of a conversation that ends, if observations are among them.
@@ -144,13 +137,14 @@ class Reconciler:
         reflect = partial(self.segment_writer.reflect, active, active.segments, final=True)
         await self._run_leased("reflect", active.state, reflect)
 
-    async def _rest(self, state: MemoryState, step: Step, now: datetime) -> Step:
+    async def _rest(self, state: MemoryState, until: datetime | None, now: datetime) -> Step:
         """Plan the next look; look again at once if the conversation changed meanwhile."""
-        at = None if step.until is None else min(step.until, now + longest_wait(self.policy))
+        at = None if until is None else min(until, now + longest_wait(self.policy))
         tokens = look_tokens(self.policy, state)
-        if (at, tokens) == (state.look_at, state.look_tokens):
-            return step
-        return step if await self.store.rest(state, at=at, tokens=tokens) else PROGRESS
+        is_planned = (at, tokens) == (state.look_at, state.look_tokens)
+        if is_planned or await self.store.rest(state, at=at, tokens=tokens):
+            return Step(Outcome.IDLE, until)
+        return PROGRESS
 
     async def _snapshot(self, ref: ConversationRef) -> Snapshot | None:
         # Not `tail_tokens`: the newest `keep_last` messages may have more, and stay raw.
