@@ -14,7 +14,7 @@ from remanence.costs.budgets import Budgets
 from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
 from remanence.engine.backoff import Backoff
-from remanence.engine.hooks import NO_HOOKS, Hooks
+from remanence.engine.hooks import Hooks
 from remanence.engine.leases import Leases
 from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.local import LocalEngine
@@ -136,7 +136,7 @@ async def assemble(
         reflector=await factory.reflector(reflector),
         clock=clock,
         count_text=counter.text,
-        hooks=hooks or NO_HOOKS,
+        hooks=hooks or Hooks(),
         live_prompt=live_prompts.newest,
     )
     extraction = Extraction(

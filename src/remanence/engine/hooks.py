@@ -36,9 +36,6 @@ class Hooks:
     timeout_seconds: float = 5.0
 
 
-NO_HOOKS = Hooks()
-
-
 async def observe(
     observer: Observer, request: ObserveRequest, hooks: Hooks
 ) -> tuple[ObserveRequest, Draft]:
