@@ -161,7 +161,7 @@ class Replay:
         self._policy = Policy()
         self._counter = counter_for(self._policy.model)
         self._snapshots = Snapshots()
-        database = Database.at(str(folder / "steps.db"), "full", {})
+        database = Database(path=str(folder / "steps.db"))
         writer = partial(self._timed, partial(database.open_writer, self._clock))
         reader = partial(self._timed, database.open_reader)
         self._writer = Worker("writer", path=database.path, connect=writer, writes=True)

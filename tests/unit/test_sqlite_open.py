@@ -303,7 +303,7 @@ def test_a_file_without_read_permission_is_refused(open_folder: Path) -> None:
 def test_full_durability_waits_for_the_disk(tmp_path: Path) -> None:
     synchronous = []
     for durability in ("full", "normal"):
-        database = Database.at(str(tmp_path / f"{durability}.db"), durability, {})
+        database = Database(path=str(tmp_path / f"{durability}.db"), durability=durability)
         connection = database.open_writer(SystemClock())
         synchronous.append(connection.pragma("synchronous"))
         connection.close()

@@ -20,7 +20,7 @@ CLOCK = SystemClock()
 
 def connect(path: Path, messages: int) -> Connection:
     """A database with a tape of so many messages, the last of which is a tool call."""
-    connection = Database.at(str(path), "normal", {}).open_writer(CLOCK)
+    connection = Database(path=str(path), durability="normal").open_writer(CLOCK)
     batch = [*[user(f"message {number}") for number in range(messages - 1)], CALL]
     with connection:
         append(connection, *batch)

@@ -17,7 +17,7 @@ CLOCK = SystemClock()
 
 
 def connect() -> Connection:
-    return Database.at(MEMORY, "normal", {}).open_writer(CLOCK)
+    return Database(path=MEMORY, durability="normal").open_writer(CLOCK)
 
 
 @pytest.fixture

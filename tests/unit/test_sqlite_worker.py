@@ -239,7 +239,7 @@ async def test_idle_work_is_done_until_there_is_none(path: str) -> None:
         return bool(left)
 
     def connect() -> Connection:
-        return Database.at(":memory:", "full", {}).open_writer(SystemClock())
+        return Database(path=":memory:").open_writer(SystemClock())
 
     worker = Worker("test", path=path, connect=connect, writes=True, idle=idle)
     await worker.start()

@@ -65,12 +65,14 @@ async def open_store(
     if not rest.startswith("/") or rest == "/":
         raise StoreUnavailable(f"store {url!r} names no file: use {_KNOWN}")
 
-    from remanence.stores.sqlite import open_sqlite
+    from remanence.stores.sqlite import SQLiteStore
 
-    return await open_sqlite(
+    store = SQLiteStore(
         rest[1:],
         clock=clock or SystemClock(),
         durability=durability,
         pragmas=pragmas or {},
         read_only=read_only,
     )
+    await store.open()
+    return store

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Literal, Self, TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import quote
 
 import apsw
@@ -17,7 +17,7 @@ from remanence.errors import NotADatabase, StoreUnavailable
 from remanence.stores import migrate
 from remanence.stores.rows import encode_instant
 from remanence.stores.sqlite.errors import NO_DATABASE, UNWRITABLE
-from remanence.stores.sqlite.fts import Connection
+from remanence.stores.sqlite.fts import Connection, word_counts
 
 Durability: TypeAlias = Literal["full", "normal"]
 
@@ -37,20 +37,6 @@ class Database:
     durability: Durability = "full"
     pragmas: Mapping[str, str | int] = field(default_factory=dict)
     read_only: bool = False
-
-    @classmethod
-    def at(
-        cls,
-        path: str,
-        durability: Durability,
-        pragmas: Mapping[str, str | int],
-        *,
-        read_only: bool = False,
-    ) -> Self:
-        """Return the database at *path*, even if the process changes its directory later."""
-        if path and path != MEMORY:
-            path = str(Path(path).absolute())
-        return cls(path=path, durability=durability, pragmas=pragmas, read_only=read_only)
 
     @property
     def in_memory(self) -> bool:
@@ -97,7 +83,7 @@ class Database:
         connection.pragma("synchronous", self.durability)
         connection.pragma("foreign_keys", 1)
         connection.pragma("secure_delete", 1)
-        connection.register_word_counts()
+        connection.register_fts5_function("word_counts", word_counts)
         for name, value in self.pragmas.items():
             connection.pragma(name, value)
 

@@ -16,10 +16,6 @@ _STEP_TEXTS = 16
 class Connection(apsw.Connection):
     """A connection to a database file with the tables of a memory."""
 
-    def register_word_counts(self) -> None:
-        """Register the function by which `count_words` counts."""
-        self.register_fts5_function("word_counts", _word_counts)
-
     def lock(self, name: ConversationRef | Owner) -> None:
         """Nothing to wait for: the writer of a file is alone in its transaction."""
 
@@ -87,7 +83,7 @@ def merge_some(connection: Connection, *, purge: bool = False) -> bool:
     return connection.total_changes() - before >= 2  # 1 is the command itself
 
 
-def _word_counts(api: apsw.FTS5ExtensionApi, /, *values: object) -> str:
+def word_counts(api: apsw.FTS5ExtensionApi, /, *values: object) -> str:
     """Return the number of words of a match, then the count of each query word, space-separated.
 
     The only value is the number of scopes, which come before the words in the query.

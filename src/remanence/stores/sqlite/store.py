@@ -1,8 +1,10 @@
 """The store: each method is one job of the writer, or one of the reader."""
 
 import itertools
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from remanence.clock import Clock
@@ -11,17 +13,29 @@ from remanence.protocols import EVERYTHING
 from remanence.stores.optional import write_if_possible
 from remanence.stores.sql import search, snapshots, tape
 from remanence.stores.sql.connection import Connection
+from remanence.stores.sql.sizes import sizes_with
 from remanence.stores.sql.store import SQLStore
-from remanence.stores.sqlite import unindexed
+from remanence.stores.sqlite import fts, unindexed
 from remanence.stores.sqlite.backup import back_up
 from remanence.stores.sqlite.check import check
-from remanence.stores.sqlite.connection import Database
-from remanence.stores.sqlite.sizes import table_sizes
+from remanence.stores.sqlite.connection import MEMORY, Database, Durability
 from remanence.stores.sqlite.upkeep import Upkeep, scrub
 from remanence.stores.sqlite.worker import Work, Worker
 from remanence.types import ConversationRef, Hit, Owner, Problem, RecallFilter, TableSize
 
 T = TypeVar("T")
+
+_INDEXES = ("text_index", "facts_index")
+
+
+def _table_sizes(connection: fts.Connection) -> tuple[TableSize, ...]:
+    """Return the sizes of the tables with those of their indexes; reads each page of the file."""
+    found: Counter[str] = Counter()
+    for table, size in connection.execute(
+        "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_schema USING (name) GROUP BY tbl_name"
+    ):
+        found[next((index for index in _INDEXES if table.startswith(index)), table)] += size
+    return sizes_with(connection, found)
 
 
 class SQLiteStore(SQLStore):
@@ -31,8 +45,24 @@ class SQLiteStore(SQLStore):
     never waits for a write. A database in memory has one connection and one thread for both.
     """
 
-    def __init__(self, database: Database, *, clock: Clock) -> None:
-        self._database = database
+    def __init__(
+        self,
+        path: str,
+        *,
+        clock: Clock,
+        durability: Durability,
+        pragmas: Mapping[str, str | int],
+        read_only: bool,
+    ) -> None:
+        """Take the file *path*, or `:memory:`; it is opened by `open`."""
+        if path != MEMORY:
+            path = str(Path(path).absolute())  # the process may change its directory
+        database = self._database = Database(
+            path=path,
+            durability=durability,
+            pragmas=pragmas,
+            read_only=read_only and path != MEMORY,
+        )
         self._clock = clock
         self._upkeep = Upkeep()
         self._writer = Worker(
@@ -96,7 +126,7 @@ class SQLiteStore(SQLStore):
         return await self._run_apart(check)
 
     async def table_sizes(self) -> tuple[TableSize, ...]:
-        return await self._run_apart(table_sizes)
+        return await self._run_apart(_table_sizes)
 
     async def backup(self, path: str) -> None:
         await self._run_apart(partial(back_up, path=path), alone=True)
