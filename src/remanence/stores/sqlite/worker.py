@@ -97,7 +97,6 @@ class Worker:
             closing = False
             while not closing:
                 jobs, closing = self._take(connection)
-                jobs = [job for job in jobs if not job.future.cancelled()]
                 for alone, together in groupby(jobs, key=lambda job: job.alone):
                     batch = list(together)
                     serve = self._commit if self._writes and not alone else self._serve_each
@@ -108,14 +107,12 @@ class Worker:
             connection.close()
 
     def _take(self, connection: Connection) -> tuple[list[_Job], bool]:
-        jobs: list[_Job] = []
-        job = self._next(connection)
-        while job is not None:
-            jobs.append(job)
-            if len(jobs) == _MAX_JOBS or self._jobs.empty():
-                return jobs, False
-            job = self._jobs.get()
-        return jobs, True
+        """Return the jobs that wait, and whether the connection is to be closed after them."""
+        taken = [self._next(connection)]
+        while taken[-1] is not None and len(taken) < _MAX_JOBS and not self._jobs.empty():
+            taken.append(self._jobs.get())
+        jobs = [job for job in taken if job is not None and not job.future.cancelled()]
+        return jobs, taken[-1] is None
 
     def _next(self, connection: Connection) -> _Job | None:
         """Return the next job; run idle steps while none arrives."""
