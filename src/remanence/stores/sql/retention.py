@@ -6,7 +6,7 @@ day stays, so that budgets of a day, readiness and readers in progress lose noth
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, LiteralString, NamedTuple
+from typing import Final, LiteralString, NamedTuple
 
 from remanence.stores.rows import NO_LIMIT, encode_instant
 from remanence.stores.sql.connection import Connection
@@ -68,41 +68,48 @@ def prune(
     limit: int,
 ) -> Pruned:
     """Delete at most *limit* rows of each kind that belong to these conversations."""
-    counts = [0, 0, 0]
-    for state in states:
-        for place, (rows, keep) in enumerate(_by_conversation(rules)):
-            room = limit - counts[place]
-            counts[place] += _delete(connection, rows, keep, (state.key,), at=at, limit=room)
-    superseded, log, vectors = counts
-    return Pruned(superseded=superseded, log=log, vectors=vectors)
+    return _prune(connection, states, rules, at=at, limit=limit, delete=True)
 
 
 def prune_usage(connection: Connection, rules: Retention, *, at: datetime, limit: int) -> int:
     """Delete at most *limit* model calls of the ledger, and return their number."""
-    return _delete(connection, _USAGE, rules.usage, (), at=at, limit=limit)
+    return _apply(connection, _USAGE, rules.usage, (), at=at, limit=limit, delete=True)
 
 
 def prunable(
     connection: Connection, states: Sequence[MemoryState], rules: Retention, *, at: datetime
 ) -> Pruned:
     """Count the rows of these conversations that `prune` would delete in the end."""
-    superseded, log, vectors = (
-        sum(_count(connection, rows, keep, (state.key,), at=at) for state in states)
-        for rows, keep in _by_conversation(rules)
-    )
-    return Pruned(superseded=superseded, log=log, vectors=vectors)
+    return _prune(connection, states, rules, at=at, limit=NO_LIMIT, delete=False)
 
 
 def prunable_usage(connection: Connection, rules: Retention, *, at: datetime) -> int:
     """Count the model calls that `prune_usage` would delete in the end."""
-    return _count(connection, _USAGE, rules.usage, (), at=at)
+    return _apply(connection, _USAGE, rules.usage, (), at=at, limit=NO_LIMIT, delete=False)
 
 
-def _by_conversation(rules: Retention) -> tuple[tuple[_Rows, Keep], ...]:
-    return (_SUPERSEDED, rules.superseded), (_LOG, rules.log), (_VECTORS, rules.vectors)
+def _prune(
+    connection: Connection,
+    states: Sequence[MemoryState],
+    rules: Retention,
+    *,
+    at: datetime,
+    limit: int,
+    delete: bool,
+) -> Pruned:
+    kinds = (_SUPERSEDED, rules.superseded), (_LOG, rules.log), (_VECTORS, rules.vectors)
+    counts = [0, 0, 0]
+    for state in states:
+        for place, (rows, keep) in enumerate(kinds):
+            room = limit - counts[place]
+            counts[place] += _apply(
+                connection, rows, keep, (state.key,), at=at, limit=room, delete=delete
+            )
+    superseded, log, vectors = counts
+    return Pruned(superseded=superseded, log=log, vectors=vectors)
 
 
-def _delete(
+def _apply(
     connection: Connection,
     rows: _Rows,
     keep: Keep,
@@ -110,34 +117,20 @@ def _delete(
     *,
     at: datetime,
     limit: int,
+    delete: bool,
 ) -> int:
+    """Delete at most *limit* rows, or only count them."""
     if not keep or limit <= 0:
         return 0
-    select, values = _select(rows, keep, of, at=at, limit=limit)
-    connection.execute(rows.delete + select + ")", values)
-    return connection.changes()
-
-
-def _count(
-    connection: Connection, rows: _Rows, keep: Keep, of: tuple[int, ...], *, at: datetime
-) -> int:
-    if not keep:
-        return 0
-    select, values = _select(rows, keep, of, at=at, limit=NO_LIMIT)
+    last = keep.last or (1 if rows is _LOG else None)
+    spared = () if last is None else (*of, min(last, NO_LIMIT))
+    select = rows.oldest + (rows.spare if spared else "") + rows.order
+    values = (*of, *spared, limit, encode_instant(keep.cutoff(at)))
+    if delete:
+        connection.execute(rows.delete + select + ")", values)
+        return connection.changes()
     counted: int = connection.execute(
         "SELECT count(*) FROM (" + select + ") AS due",  # noqa: S608 - constants
         values,
     ).get
     return counted
-
-
-def _select(
-    rows: _Rows, keep: Keep, of: tuple[int, ...], *, at: datetime, limit: int
-) -> tuple[LiteralString, tuple[Any, ...]]:  # values of columns
-    """Return the statement that selects the rows to delete, and its values."""
-    cutoff = encode_instant(keep.cutoff(at))
-    last = keep.last or (1 if rows is _LOG else None)
-    if last is None:
-        return rows.oldest + rows.order, (*of, limit, cutoff)
-    spared = min(last, NO_LIMIT)
-    return rows.oldest + rows.spare + rows.order, (*of, *of, spared, limit, cutoff)
