@@ -125,12 +125,6 @@ def test_the_texts_of_instants_are_in_the_order_of_the_instants(
     assert rows.decode_time(first) == one
 
 
-def test_a_driver_may_give_times_as_values() -> None:
-    time = datetime(2024, 1, 1, tzinfo=timezone(timedelta(hours=9)))
-
-    assert rows.decode_time(time) is time
-
-
 @pytest.mark.parametrize(
     ("message", "ids"),
     [

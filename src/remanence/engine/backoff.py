@@ -78,7 +78,7 @@ class Backoff:
         failure = Failure(
             step=name,
             reason=reason,
-            message=message[:MAX_ERROR],
+            message=message,
             at=now,
             next_attempt_at=next_at,
             failures=failures,

@@ -60,11 +60,7 @@ def encode_instant(value: datetime) -> str:
     return utc.isoformat("T", "microseconds")
 
 
-def decode_time(value: datetime | str) -> datetime:
-    """Return a time from a driver's value, a text or a datetime."""
-    return datetime.fromisoformat(value) if isinstance(value, str) else value
-
-
+decode_time = datetime.fromisoformat
 encode_json = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), default=encode_time
 ).encode
@@ -135,7 +131,7 @@ def _without_nulls(value: Note | Failure) -> JsonObject:
 
 
 def _restore_times(data: JsonObject, *names: str) -> JsonObject:
-    return data | {name: datetime.fromisoformat(data[name]) for name in names if name in data}
+    return data | {name: decode_time(data[name]) for name in names if name in data}
 
 
 def decode_failed(text: str) -> tuple[FailedStretch, ...]:
@@ -144,7 +140,7 @@ def decode_failed(text: str) -> tuple[FailedStretch, ...]:
 
 
 def _encode_dropped(dropped: Sequence[DroppedLine]) -> str:
-    return encode_json([[line.text, line.reason, line.detail] for line in dropped])
+    return encode_json([dataclasses.astuple(line) for line in dropped])
 
 
 def _decode_dropped(text: str) -> tuple[DroppedLine, ...]:

@@ -76,19 +76,11 @@ def after_reobservation(
             f"observation {segment.id!r} of {segment.first_seq}..{segment.last_seq} covers another "
             f"range than {replaced!r} of {span.first_seq}..{span.last_seq}, which it replaces"
         )
-    return _advance(
-        current,
-        last_observed_at=segment.created_at,
-        observe_failure=None,
-    )
+    return _advance(current, last_observed_at=segment.created_at, observe_failure=None)
 
 
 def after_reflection(
-    current: MemoryState | None,
-    segment: Segment,
-    replaced: Sequence[str],
-    *,
-    live: Sequence[Span],
+    current: MemoryState | None, segment: Segment, replaced: Sequence[str], *, live: Sequence[Span]
 ) -> MemoryState | None:
     """Return the state after a reflection; *live* are all live segments in tape order."""
     spans = [span for span in live if span.id in set(replaced)]
@@ -160,11 +152,7 @@ def after_facts(
             f"facts_seq={facts_seq} is not between {current.facts_seq}, where it is, and "
             f"last_seq={current.last_seq}"
         )
-    return _advance(
-        current,
-        facts_seq=facts_seq,
-        facts_failure=None,
-    )
+    return _advance(current, facts_seq=facts_seq, facts_failure=None)
 
 
 def after_failure(
@@ -184,12 +172,7 @@ def after_retry(current: MemoryState | None) -> MemoryState | None:
     """Return the state without failures; None if it has none."""
     if current is None or current.last_error is None:
         return None
-    return _advance(
-        current,
-        observe_failure=None,
-        reflect_failure=None,
-        facts_failure=None,
-    )
+    return _advance(current, observe_failure=None, reflect_failure=None, facts_failure=None)
 
 
 def after_forgetting(

@@ -6,14 +6,7 @@ from datetime import datetime
 from typing import LiteralString
 
 from remanence.stores import transitions
-from remanence.stores.rows import (
-    FACTS,
-    NO_LIMIT,
-    Row,
-    decode_time,
-    encode_instant,
-    plain_summary,
-)
+from remanence.stores.rows import FACTS, NO_LIMIT, Row, decode_time, encode_instant, plain_summary
 from remanence.stores.sql import events, ranking, states
 from remanence.stores.sql.connection import Connection
 from remanence.types import ConversationRef, Fact, FactChanges, FactsPin, MemoryState, Owner
@@ -127,11 +120,7 @@ def commit(
         f"notes up to {facts_seq} gave {len(changes.facts)} facts, "
         f"which replaced {len(changes.replaced)}"
     )
-    data = {
-        "facts": len(changes.facts),
-        "replaced": len(changes.replaced),
-        "facts_seq": facts_seq,
-    }
+    data = {"facts": len(changes.facts), "replaced": len(changes.replaced), "facts_seq": facts_seq}
     states.write(connection, after, "facts", at, detail, data)
     return after
 

@@ -28,7 +28,8 @@ def forget(
     left = vectors.count(connection, key)
     _recount(connection, key)
     after = _with_sums(connection, after)
-    segments.remake(connection, after, erasure.remade)
+    for segment in erasure.remade:
+        segments.add(connection, after, segment)
     if after.user is not None:
         facts.erase(connection, Owner(after.ref.tenant, after.user), erasure.facts)
     connection.execute(  # texts of errors may quote a message

@@ -51,24 +51,21 @@ def totals(
     since: datetime | None = None,
 ) -> tuple[UsageTotal, ...]:
     """Return the matching calls, summed by purpose and model."""
-    conditions: list[LiteralString] = []
+    where: LiteralString = "WHERE true "
     values: list[str] = []
     if conversation is not None:
-        conditions.append(
-            "conversation = (SELECT key FROM conversations WHERE tenant = ? AND id = ?)"
-        )
+        where += "AND conversation = (SELECT key FROM conversations WHERE tenant = ? AND id = ?) "
         values += conversation
     if tenant is not None:
-        conditions.append("tenant = ?")
+        where += "AND tenant = ? "
         values.append(tenant)
     if user is not None:
-        conditions.append('"user" = ?')
+        where += 'AND "user" = ? '
         values.append(user)
     if since is not None:
-        conditions.append("at >= ?")
+        where += "AND at >= ? "
         values.append(encode_instant(since))
-    where: LiteralString = "WHERE " + " AND ".join(conditions) if conditions else ""
     rows = connection.execute(
-        _SUMS + where + " GROUP BY purpose, model ORDER BY purpose, model", tuple(values)
+        _SUMS + where + "GROUP BY purpose, model ORDER BY purpose, model", values
     )
     return tuple(UsageTotal(**dict(zip(_TOTALS, row, strict=True))) for row in rows)

@@ -80,12 +80,7 @@ def commit_reflection(
 
 
 def activate(
-    connection: Connection,
-    state: MemoryState,
-    *,
-    active_seq: int,
-    tail_seq: int,
-    at: datetime,
+    connection: Connection, state: MemoryState, *, active_seq: int, tail_seq: int, at: datetime
 ) -> MemoryState | None:
     """Write the state with its cursor moved."""
     connection.lock(state.ref)
@@ -151,12 +146,6 @@ def erase(connection: Connection, conversation: int, segment_ids: Sequence[str])
         connection.execute("DELETE FROM segments WHERE key = ?", (key,))
 
 
-def remake(connection: Connection, state: MemoryState, remade: Sequence[Segment]) -> None:
-    """Write live segments in the place of erased ones."""
-    for segment in remade:
-        _add(connection, state, segment)
-
-
 def spans(connection: Connection, key: int) -> list[transitions.Span]:
     """Return the live segments of a conversation without their texts, in tape order."""
     rows = connection.execute(
@@ -167,7 +156,7 @@ def spans(connection: Connection, key: int) -> list[transitions.Span]:
     return [transitions.Span(*row) for row in rows]
 
 
-def _add(connection: Connection, state: MemoryState, segment: Segment) -> Segment:
+def add(connection: Connection, state: MemoryState, segment: Segment) -> Segment:
     """Write a segment with the tape's token counts and its version of the log, and return it."""
     sum_tokens = tape.sum_tokens_at(connection, state.key, segment.last_seq)
     newest: int | None = connection.execute(
@@ -211,7 +200,7 @@ def _commit(
             (after.lock_version, after.key, segment_id),
         ).get
         _remove_from_indexes(connection, key)
-    detail = transitions.describe(_add(connection, after, segment), source)
+    detail = transitions.describe(add(connection, after, segment), source)
     if replaced and not segment.generation:
         detail = f"in the place of {replaced[0]}: {detail}"
     kind: LogKind = "reflected" if segment.generation else "observed"
