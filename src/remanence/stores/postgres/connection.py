@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Any, LiteralString
 
 import psycopg
-from psycopg import sql
 
 from remanence.stores.sql.connection import WordIndex
 from remanence.stores.terms import fold, index_words
@@ -74,34 +73,34 @@ class Connection:
             self.execute(_LOCK_STATE, name)
 
     def continue_keys(self, table: LiteralString) -> None:
-        statement = "SELECT setval(pg_get_serial_sequence(%s, 'key'), max(key)) FROM {}"
-        self._connection.execute(sql.SQL(statement).format(sql.Identifier(table)), (table,))
+        self.execute(
+            f"SELECT setval(pg_get_serial_sequence(?, 'key'), max(key)) FROM {table}",  # noqa: S608 - a constant
+            (table,),
+        )
 
     def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:
         words = [word[:_WORD_CHARACTERS] for word in index_words(text)]
         for part in range(0, max(1, len(words)), _PART_WORDS):
             some = words[part : part + _PART_WORDS]
-            self._on(
-                index,
-                "INSERT INTO {index} (key, part, scope, words, terms) "
-                "SELECT %s, %s, %s, %s, coalesce(string_agg(quote_literal(remanence_stem(word)) "
-                "|| ':' || place, ' '), '')::tsvector || quote_literal(%s)::tsvector "
-                "FROM unnest(%s::text[]) WITH ORDINALITY AS listed (word, place)",
+            self.execute(
+                f"INSERT INTO {index} (key, part, scope, words, terms) "  # noqa: S608 - a literal, as below
+                "SELECT ?, ?, ?, ?, coalesce(string_agg(quote_literal(remanence_stem(word)) "
+                "|| ':' || place, ' '), '')::tsvector || quote_literal(?)::tsvector "
+                "FROM unnest(?::text[]) WITH ORDINALITY AS listed (word, place)",
                 (key, part, scope, len(some), _scope_lexeme(scope), some),
             )
 
     def remove_words(self, index: WordIndex, keys: Sequence[int]) -> None:
-        self._on(index, "DELETE FROM {index} WHERE key = ANY(%s)", (list(keys),))
+        self.execute(f"DELETE FROM {index} WHERE key = ANY(?)", (list(keys),))  # noqa: S608
 
     def match_word(
         self, index: WordIndex, scopes: Sequence[str], term: str, between: tuple[int, int]
     ) -> Sequence[int]:
         any_scope = " | ".join(f"'{_scope_lexeme(scope)}'" for scope in scopes)
         word, mark = (term[:-1], ":*") if term.endswith("*") else (term, "")
-        rows = self._on(
-            index,
-            "SELECT DISTINCT key FROM {index} WHERE terms @@ ('(' || %s || ') & ' || "
-            "quote_literal(remanence_stem(%s)) || %s)::tsquery AND key BETWEEN %s AND %s",
+        rows = self.execute(
+            f"SELECT DISTINCT key FROM {index} WHERE terms @@ ('(' || ? || ') & ' || "  # noqa: S608
+            "quote_literal(remanence_stem(?)) || ?)::tsquery AND key BETWEEN ? AND ?",
             (any_scope, fold(word)[:_WORD_CHARACTERS], mark, *between),
         )
         return [key for (key,) in rows]
@@ -114,42 +113,32 @@ class Connection:
         keys: Sequence[int],
     ) -> Sequence[Sequence[int]]:
         folded = [fold(term.rstrip("*"))[:_WORD_CHARACTERS] for term in terms]
-        stems = [
-            stem
-            for (stem,) in self.execute(
-                "SELECT remanence_stem(word) FROM unnest(?::text[]) WITH ORDINALITY "
-                "AS listed (word, place) ORDER BY place",
-                (folded,),
-            )
+        stems = self.execute(
+            "SELECT remanence_stem(word) FROM unnest(?::text[]) WITH ORDINALITY "
+            "AS listed (word, place) ORDER BY place",
+            (folded,),
+        )
+        names = [
+            f"{stem}*" if term.endswith("*") else stem
+            for (stem,), term in zip(stems, terms, strict=True)
         ]
-        prefixes = [stem for stem, term in zip(stems, terms, strict=True) if term.endswith("*")]
-        lengths = self._on(
-            index,
-            "SELECT key, CAST(sum(words) AS BIGINT) FROM {index} WHERE key = ANY(%s) GROUP BY key",
+        prefixes = [name[:-1] for name in names if name.endswith("*")]
+        lengths = self.execute(
+            "SELECT key, CAST(sum(words) AS BIGINT) "  # noqa: S608
+            f"FROM {index} WHERE key = ANY(?) GROUP BY key",
             (list(keys),),
         )
-        found = self._on(
-            index,
-            "SELECT key, lexeme, cardinality(positions) FROM {index}, unnest(terms) "
-            "WHERE key = ANY(%s) AND (lexeme = ANY(%s) OR lexeme ^@ ANY(%s))",
-            (list(keys), stems, prefixes),
+        found = self.execute(
+            f"SELECT key, lexeme, cardinality(positions) FROM {index}, unnest(terms) "  # noqa: S608
+            "WHERE key = ANY(?) AND (lexeme = ANY(?) OR lexeme ^@ ANY(?))",
+            (list(keys), names, prefixes),
         )
         counts: Counter[tuple[int, str]] = Counter()
         for key, lexeme, count in found:
             counts[key, lexeme] += count
             for prefix in prefixes:
                 counts[key, f"{prefix}*"] += count * lexeme.startswith(prefix)
-        named = [
-            f"{stem}*" if term.endswith("*") else stem
-            for stem, term in zip(stems, terms, strict=True)
-        ]
-        return [(key, words, *(counts[key, name] for name in named)) for key, words in lengths]
-
-    def _on(self, index: WordIndex, statement: LiteralString, values: Sequence[object]) -> Cursor:
-        cursor = self._connection.execute(
-            sql.SQL(statement).format(index=sql.Identifier(index)), values
-        )
-        return Cursor(cursor.fetchall() if cursor.description else ())
+        return [(key, words, *(counts[key, name] for name in names)) for key, words in lengths]
 
 
 def _scope_lexeme(scope: str) -> str:
