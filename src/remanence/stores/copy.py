@@ -94,7 +94,10 @@ async def copy_store(source: Store, target: Store) -> tuple[Copied, ...]:
 
     sent = await read_method(partial(_sums, each=send))(source)
     await write_method(_continue_keys)(target)
-    await _index(target)
+    index_messages = write_method(search.index_some)
+    for (key,) in await read_method(_conversations)(target):
+        while await index_messages(target, key):
+            pass
     return tuple(map(Copied, sent, await read_method(_sums)(target)))
 
 
@@ -126,9 +129,21 @@ def _pages(connection: Connection, table: Table) -> Iterator[Sequence[Row]]:
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    insert = f"INSERT INTO {table.name} ({table.key}, {table.columns}) "
+    """Insert rows, and index the words of live notes and of facts that hold."""
+    columns = f"{table.key}, {table.columns}"
+    names = [column.strip('" ') for column in columns.split(",")]
     for row in rows:
-        connection.execute(f"{insert} VALUES ({_places(len(row))})", row)
+        connection.execute(
+            f"INSERT INTO {table.name} ({columns}) VALUES ({_places(len(row))})",  # noqa: S608 - constants
+            row,
+        )
+        value = dict(zip(names, row, strict=True))
+        if table.name == "segments" and value["superseded"] is None:
+            notes = decode_notes(value["notes"])
+            search.add_notes(connection, value["conversation"], value["key"], notes, value["text"])
+        elif table.name == "facts" and value["valid_to"] is None:
+            scope = facts.scope(value["owner"])
+            connection.add_words("facts_index", value["key"], scope, value["summary"])
 
 
 def _places(count: int) -> LiteralString:
@@ -141,42 +156,6 @@ def _continue_keys(connection: Connection) -> None:
             connection.continue_keys(table.name)
 
 
-async def _index(store: SQLStore) -> None:
-    """Index the words of messages, live notes and facts."""
-    index_messages = write_method(search.index_some)
-    for (key,) in await read_method(_conversations)(store):
-        while await index_messages(store, key):
-            pass
-    for index in (write_method(_index_notes), write_method(_index_facts)):
-        after: int | None = 0
-        while after is not None:
-            after = await index(store, after)
-
-
 def _conversations(connection: Connection) -> Sequence[Row]:
     rows: Sequence[Row] = connection.execute("SELECT key FROM conversations").fetchall()
     return rows
-
-
-def _index_notes(connection: Connection, after: int) -> int | None:
-    """Index a page of segments; return the last key, or None where no segment is left."""
-    rows = connection.execute(
-        "SELECT key, conversation, notes, text FROM segments WHERE key > ? AND superseded IS NULL "
-        "ORDER BY key LIMIT ?",
-        (after, PAGE),
-    ).fetchall()
-    for key, conversation, notes, text in rows:
-        search.add_notes(connection, conversation, key, decode_notes(notes), text)
-    return rows[-1][0] if rows else None
-
-
-def _index_facts(connection: Connection, after: int) -> int | None:
-    """Index a page of facts that hold, as above."""
-    rows = connection.execute(
-        "SELECT key, owner, summary FROM facts WHERE key > ? AND valid_to IS NULL "
-        "ORDER BY key LIMIT ?",
-        (after, PAGE),
-    ).fetchall()
-    for key, owner, summary in rows:
-        connection.add_words("facts_index", key, facts.scope(owner), summary)
-    return rows[-1][0] if rows else None
