@@ -101,11 +101,10 @@ class Backoff:
         `max_failures` times, not counting outages.
         """
         rejections = observe_rejections(state, observer)
+        is_last = rejections >= self.policy.max_failures and is_single_run(messages)
+        if self.is_outage(error) or not is_last:
+            return None
         reason, message = self._cause(error)
-        if isinstance(error, ObservationSkipped) or reason in UNREACHABLE:
-            return None
-        if rejections < self.policy.max_failures or not is_single_run(messages):
-            return None
         telemetry.step_failed("observe", state.ref.id, reason, message, rejections + 1)
         return FailedStretch(messages[0].seq, messages[-1].seq, reason, message[:MAX_ERROR])
 

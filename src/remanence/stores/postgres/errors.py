@@ -2,6 +2,7 @@
 
 import psycopg
 from psycopg import errors
+from psycopg_pool import PoolTimeout
 
 from remanence.errors import RemanenceError, StoreError, StoreUnavailable
 
@@ -92,6 +93,10 @@ _REMEDIES: tuple[tuple[tuple[type[psycopg.Error], ...], str], ...] = (
     (
         (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement),
         "name the server itself, or a pooler in session mode",
+    ),
+    (
+        (PoolTimeout,),
+        "check that the server runs, can be reached, and allows so many connections (max_connections)",
     ),
     ((psycopg.OperationalError,), "check that the server runs and can be reached"),
 )

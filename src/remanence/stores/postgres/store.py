@@ -103,13 +103,10 @@ class PostgresStore(SQLStore):
 
     async def _write(self, work: Work[T]) -> T:
         self._require_writable()
-        return await self._run(work, read_only=False)
+        return await self._in_thread(partial(self._transact, work, read_only=False))
 
     async def _read(self, work: Work[T]) -> T:
-        return await self._run(work, read_only=True)
-
-    async def _run(self, work: Work[T], *, read_only: bool) -> T:
-        return await self._in_thread(partial(self._transact, work, read_only=read_only))
+        return await self._in_thread(partial(self._transact, work, read_only=True))
 
     def _require_writable(self) -> None:
         if self._read_only and not self._closed:
@@ -135,12 +132,10 @@ class PostgresStore(SQLStore):
                     answer = work(Connection(connection))
                     is_done = True
                 return answer
-            except PoolTimeout as error:
-                raise self._out_of_connections(error) from error
             except RETRIED as error:
                 if is_done and (transaction is None or self._was_committed(transaction)):
                     return answer
-                if not left:
+                if not left or isinstance(error, PoolTimeout):
                     raise translate_error(error, self._name) from error
                 self._pool.check()  # a server that started again has cut them all
             except (psycopg.Error, UnicodeEncodeError) as error:
@@ -172,20 +167,12 @@ class PostgresStore(SQLStore):
             f"not tell if it was ({found}): look before you repeat it, or repeat it with the same message ids"
         )
 
-    def _out_of_connections(self, error: PoolTimeout) -> StoreUnavailable:
-        return StoreUnavailable(
-            f"{self._name}: no connection within {self._pool.timeout:g} s: {error}: check that the "
-            "server runs, can be reached, and allows so many connections (max_connections)"
-        )
-
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection]:
         """Yield a connection of the pool, and translate its errors."""
         try:
             with self._pool.connection() as connection:
                 yield connection
-        except PoolTimeout as error:
-            raise self._out_of_connections(error) from error
         except psycopg.Error as error:
             raise translate_error(error, self._name) from error
 
