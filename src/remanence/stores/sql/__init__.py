@@ -1,1 +1,4 @@
-"""Statements and conversions that every SQL backend shares."""
+"""Statements that every SQL backend shares.
+
+`store.py` makes methods of a `Store` of most functions: their promises stand in `protocols.py`.
+"""

@@ -8,7 +8,6 @@ from remanence.types import APIKey
 
 
 def save(connection: Connection, key: APIKey) -> None:
-    """Add a key."""
     connection.execute(
         f"INSERT INTO api_keys ({API_KEYS.columns}) VALUES ({API_KEYS.places})",  # noqa: S608 - constants
         API_KEYS.encode(key),
@@ -16,7 +15,6 @@ def save(connection: Connection, key: APIKey) -> None:
 
 
 def one(connection: Connection, key_id: str) -> APIKey | None:
-    """Return the key with an id, also a revoked or expired one."""
     row = connection.execute(
         f"SELECT {API_KEYS.columns} FROM api_keys WHERE id = ?",  # noqa: S608 - constants
         (key_id,),
@@ -25,7 +23,6 @@ def one(connection: Connection, key_id: str) -> APIKey | None:
 
 
 def every(connection: Connection) -> tuple[APIKey, ...]:
-    """Return all keys, oldest first."""
     rows = connection.execute(
         f"SELECT {API_KEYS.columns} FROM api_keys ORDER BY created_at, id"  # noqa: S608 - constants
     )
@@ -33,7 +30,6 @@ def every(connection: Connection) -> tuple[APIKey, ...]:
 
 
 def revoke(connection: Connection, key_id: str, *, at: datetime) -> bool:
-    """Revoke a key; return false if there is none that was not revoked."""
     connection.execute(
         "UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL",
         (encode_instant(at), key_id),

@@ -56,7 +56,6 @@ def take(
 
 
 def pause(connection: Connection, model: str, *, until: datetime) -> None:
-    """Let nobody call a model before *until*, or the end of a longer pause."""
     connection.execute(
         "INSERT INTO call_limits (model, paused_until) VALUES (?, ?) ON CONFLICT (model) "
         "DO UPDATE SET paused_until = excluded.paused_until WHERE call_limits.paused_until IS NULL "
@@ -66,7 +65,6 @@ def pause(connection: Connection, model: str, *, until: datetime) -> None:
 
 
 def resume(connection: Connection, model: str, *, paused_until: datetime) -> None:
-    """End a pause, unless it was prolonged."""
     connection.execute(
         "UPDATE call_limits SET paused_until = NULL WHERE model = ? AND paused_until = ?",
         (model, encode_instant(paused_until)),
@@ -74,7 +72,6 @@ def resume(connection: Connection, model: str, *, paused_until: datetime) -> Non
 
 
 def pauses(connection: Connection, *, now: datetime) -> tuple[ModelPause, ...]:
-    """Return the pauses that last, by model."""
     rows = connection.execute(
         "SELECT model, paused_until FROM call_limits WHERE paused_until > ? ORDER BY model",
         (encode_instant(now),),

@@ -54,7 +54,6 @@ def page(
     conversation: str | None = None,
     types: Sequence[EventType] = (),
 ) -> EventPage:
-    """Return a tenant's events that match, by their ids; without *after* the position alone."""
     last: int = (
         connection.execute("SELECT last FROM event_counters WHERE tenant = ?", (tenant,)).get or 0
     )
@@ -76,7 +75,6 @@ def page(
 def pending(
     connection: Connection, consumer: str, *, limit: int, without: Collection[str] = ()
 ) -> tuple[Event, ...]:
-    """Return up to *limit* events of each of the first tenants with some to deliver."""
     behind = connection.execute(
         "SELECT event_counters.tenant, coalesce(delivered, 0) FROM event_counters "
         "LEFT JOIN event_consumers ON event_consumers.tenant = event_counters.tenant "
@@ -93,7 +91,6 @@ def pending(
 
 
 def mark_delivered(connection: Connection, consumer: str, event: Event) -> None:
-    """Move the position of *consumer* to an event, unless it is past it."""
     connection.execute(
         "INSERT INTO event_consumers (consumer, tenant, delivered) VALUES (?, ?, ?) "
         "ON CONFLICT (consumer, tenant) DO UPDATE SET delivered = excluded.delivered "

@@ -30,7 +30,6 @@ def of_owner(
     after: str | None = None,
     limit: int | None = None,
 ) -> tuple[Fact, ...]:
-    """Return the owner's facts, newest first: the current ones, or also superseded ones."""
     end: int | None = connection.execute(
         "SELECT facts.key " + _FROM + _OF_OWNER + "AND id = ?", (*owner, after)
     ).get
@@ -43,13 +42,11 @@ def of_owner(
 
 
 def one(connection: Connection, owner: Owner, fact_id: str) -> Fact | None:
-    """Return the owner's fact with this id."""
     row = connection.execute(_SELECT + _OF_OWNER + "AND id = ?", (*owner, fact_id)).fetchone()
     return _fact(row) if row else None
 
 
 def find(connection: Connection, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
-    """Return the owner's current facts with a word of the query, best first."""
     key = _key(connection, owner)
     if key is None or limit < 1:
         return ()
@@ -72,7 +69,6 @@ def by_rank(
 
 
 def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
-    """Write new facts and their event; None if one to be replaced has ended already."""
     saved = _save(connection, changes)
     new = [fact for fact in changes.facts if fact in saved] if saved else []
     if new:
@@ -111,7 +107,6 @@ def commit(
     facts_seq: int,
     at: datetime,
 ) -> MemoryState | None:
-    """Write the facts extracted from a conversation, and move its `facts_seq`."""
     current = states.current(connection, state)
     after = transitions.after_facts(current, state, facts_seq=facts_seq)
     if after is None or _save(connection, changes) is None:
@@ -184,7 +179,6 @@ def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
 
 
 def pin(connection: Connection, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
-    """Store the facts that a conversation's contexts show; false if they may have been erased."""
     if states.current(connection, state) is None:
         return False
     connection.execute(

@@ -19,7 +19,6 @@ _TOTALS = [field.name for field in fields(UsageTotal)]  # in the order of these 
 
 
 def record(connection: Connection, usages: Sequence[Usage]) -> None:
-    """Write a row for each call."""
     for usage in usages:
         tenant = usage.conversation.tenant if usage.conversation else None
         key, user = None, None
@@ -50,7 +49,6 @@ def totals(
     user: str | None = None,
     since: datetime | None = None,
 ) -> tuple[UsageTotal, ...]:
-    """Return the matching calls, summed by purpose and model."""
     where: LiteralString = "WHERE true "
     values: list[str] = []
     if conversation is not None:

@@ -10,7 +10,6 @@ from remanence.types import Backlog, ConversationRef, Look, MemoryState
 def page(
     connection: Connection, *, after: tuple[datetime, int] | None, limit: int
 ) -> tuple[Look, ...]:
-    """Return looks in order of time, then of the conversations' keys."""
     start = (encode_instant(after[0]), after[1]) if after else ("", 0)
     rows = connection.execute(
         "SELECT look_at, key, tenant, conversations.id, lease_owner, lease_until FROM states "
@@ -32,7 +31,6 @@ def page(
 
 
 def backlog(connection: Connection, *, now: datetime, limit: int) -> Backlog:
-    """Sum up the first looks that are due."""
     row = connection.execute(
         "SELECT count(*), coalesce(sum(tokens), 0), min(look_at) FROM ("
         "SELECT look_at, last_sum_tokens - observed_sum_tokens AS tokens FROM states "
@@ -47,7 +45,6 @@ def backlog(connection: Connection, *, now: datetime, limit: int) -> Backlog:
 
 
 def rest(connection: Connection, state: MemoryState, *, at: datetime | None, tokens: int) -> bool:
-    """Plan the next look at a conversation that did not change since *state* was read."""
     connection.execute(
         "UPDATE states SET look_at = ?, look_tokens = ? "
         "WHERE conversation = ? AND lock_version = ? AND last_seq = ?",
@@ -57,7 +54,6 @@ def rest(connection: Connection, state: MemoryState, *, at: datetime | None, tok
 
 
 def use_rules(connection: Connection, digest: str, *, at: datetime) -> bool:
-    """Plan a look at every conversation, if other rules were in use."""
     if connection.execute("SELECT digest FROM look_rules").get == digest:
         return False
     connection.execute(

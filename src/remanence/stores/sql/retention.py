@@ -67,24 +67,20 @@ def prune(
     at: datetime,
     limit: int,
 ) -> Pruned:
-    """Delete at most *limit* rows of each kind that belong to these conversations."""
     return _prune(connection, states, rules, at=at, limit=limit, delete=True)
 
 
 def prune_usage(connection: Connection, rules: Retention, *, at: datetime, limit: int) -> int:
-    """Delete at most *limit* model calls of the ledger, and return their number."""
     return _apply(connection, _USAGE, rules.usage, (), at=at, limit=limit, delete=True)
 
 
 def prunable(
     connection: Connection, states: Sequence[MemoryState], rules: Retention, *, at: datetime
 ) -> Pruned:
-    """Count the rows of these conversations that `prune` would delete in the end."""
     return _prune(connection, states, rules, at=at, limit=NO_LIMIT, delete=False)
 
 
 def prunable_usage(connection: Connection, rules: Retention, *, at: datetime) -> int:
-    """Count the model calls that `prune_usage` would delete in the end."""
     return _apply(connection, _USAGE, rules.usage, (), at=at, limit=NO_LIMIT, delete=False)
 
 

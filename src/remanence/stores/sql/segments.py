@@ -23,13 +23,11 @@ def live(connection: Connection, key: int) -> tuple[Segment, ...]:
 
 
 def of_ref(connection: Connection, ref: ConversationRef, *, live: bool) -> tuple[Segment, ...]:
-    """Return the live segments in tape order, or all, oldest version first."""
     rows = connection.execute(_SELECT + tape.OF_REF + (_LIVE if live else "ORDER BY version"), ref)
     return tuple(SEGMENTS.decode(row) for row in rows)
 
 
 def one(connection: Connection, ref: ConversationRef, segment_id: str) -> Segment | None:
-    """Return the segment with this id."""
     row = connection.execute(_SELECT + tape.OF_REF + "AND id = ?", (*ref, segment_id)).fetchone()
     return SEGMENTS.decode(row) if row else None
 
@@ -37,7 +35,6 @@ def one(connection: Connection, ref: ConversationRef, segment_id: str) -> Segmen
 def commit_observation(
     connection: Connection, state: MemoryState, segment: Segment
 ) -> MemoryState | None:
-    """Write an observation and the state it leads to."""
     after = transitions.after_observation(
         states.current(connection, state),
         state,
@@ -50,7 +47,6 @@ def commit_observation(
 def replace_observation(
     connection: Connection, state: MemoryState, segment: Segment, replaced: str
 ) -> MemoryState | None:
-    """Replace an observation by another of the same range."""
     current = states.current(connection, state)
     live_spans = spans(connection, state.key)
     after = transitions.after_reobservation(current, segment, replaced, live=live_spans)
@@ -65,7 +61,6 @@ def commit_reflection(
     *,
     purge: bool = False,
 ) -> MemoryState | None:
-    """Write a reflection in the place of the segments it replaces."""
     current = states.current(connection, state)
     live_spans = spans(connection, state.key)
     after = transitions.after_reflection(current, segment, replaced, live=live_spans)
@@ -82,7 +77,6 @@ def commit_reflection(
 def activate(
     connection: Connection, state: MemoryState, *, active_seq: int, tail_seq: int, at: datetime
 ) -> MemoryState | None:
-    """Write the state with its cursor moved."""
     connection.lock(state.ref)
     key = state.key
     after = transitions.after_activation(
@@ -104,7 +98,6 @@ def activate(
 def record_failure(
     connection: Connection, state: MemoryState, failure: Failure
 ) -> MemoryState | None:
-    """Write a failure to the state."""
     after = transitions.after_failure(states.current(connection, state), state, failure)
     if after is not None:
         detail = f"{failure.step}: {failure.reason}: {failure.message}"
@@ -122,7 +115,6 @@ def record_failure(
 def forget_failures(
     connection: Connection, state: MemoryState, *, at: datetime
 ) -> MemoryState | None:
-    """Write the state without failures, where it has any."""
     current = states.current(connection, state)
     after = transitions.after_retry(current)
     if after is not None and current is not None:

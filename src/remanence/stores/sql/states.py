@@ -22,7 +22,6 @@ _SELECT: LiteralString = (
 
 
 def by_ref(connection: Connection, ref: ConversationRef) -> MemoryState | None:
-    """Return the state of the conversation with this name."""
     row = connection.execute(_SELECT + "WHERE tenant = ? AND id = ?", ref).fetchone()
     return state_from_row(row) if row else None
 
@@ -47,7 +46,6 @@ def page(
     after: ConversationRef | None = None,
     limit: int = 100,
 ) -> tuple[MemoryState, ...]:
-    """Return states in order of (tenant, id), starting after *after*."""
     if tenant is None:
         rows = connection.execute(
             _SELECT + "WHERE (tenant, id) > (?, ?) ORDER BY tenant, id LIMIT ?",
@@ -87,7 +85,6 @@ def write(
 def log(
     connection: Connection, ref: ConversationRef, *, after: int = 0, limit: int | None = None
 ) -> tuple[LogEntry, ...]:
-    """The log of a conversation above a version, oldest entry first."""
     rows = connection.execute(
         f"SELECT {LOG.columns} FROM journal JOIN conversations ON key = conversation "  # noqa: S608 - a constant
         "WHERE tenant = ? AND id = ? AND version > ? ORDER BY version LIMIT ?",
@@ -97,7 +94,6 @@ def log(
 
 
 def outcomes(connection: Connection, *, since: datetime, limit: int) -> tuple[LogEntry, ...]:
-    """Return the outcomes of the newest steps of all conversations, newest first."""
     rows = connection.execute(
         f"SELECT {LOG.columns} FROM journal INDEXED BY journal_outcomes "  # noqa: S608 - a constant
         "WHERE kind IN ('observed', 'reflected', 'facts', 'failed') AND at >= ? "
@@ -131,7 +127,6 @@ def lease(
 
 
 def release(connection: Connection, state: MemoryState, *, owner: str) -> None:
-    """Give up the lease, if it is the owner's."""
     connection.execute(
         "UPDATE states SET lease_owner = NULL, lease_until = NULL "
         "WHERE conversation = ? AND lease_owner = ?",
@@ -142,7 +137,6 @@ def release(connection: Connection, state: MemoryState, *, owner: str) -> None:
 def record_budget(
     connection: Connection, ref: ConversationRef, state: BudgetState, *, at: datetime
 ) -> None:
-    """Report that a conversation reached the limit of a budget."""
     connection.lock(ref)
     memory = by_ref(connection, ref)
     if memory is not None:

@@ -194,7 +194,6 @@ def messages(
     limit: int | None,
     max_tokens: int | None = None,
 ) -> tuple[Message, ...]:
-    """Return messages above *after*, as many as the limits allow."""
     rows = connection.execute(
         _SELECT + OF_REF + "AND seq > ? ORDER BY seq LIMIT ?",
         (*ref, after, NO_LIMIT if limit is None else limit),

@@ -17,7 +17,6 @@ def take(
     until: datetime,
     dead: datetime | None = None,
 ) -> datetime | None:
-    """Acquire the turn; return the end of another owner's turn, or None on success."""
     connection.lock(ref)
     ends = (encode_instant(now), encode_instant(dead) if dead else None)
     connection.execute(
@@ -34,7 +33,6 @@ def take(
 
 
 def prolong(connection: Connection, ref: ConversationRef, *, owner: str, until: datetime) -> bool:
-    """Move the end of the turn, if it is still the owner's."""
     connection.execute(
         "UPDATE turns SET until = ? WHERE tenant = ? AND id = ? AND owner = ?",
         (encode_instant(until), *ref, owner),
@@ -43,7 +41,6 @@ def prolong(connection: Connection, ref: ConversationRef, *, owner: str, until: 
 
 
 def end(connection: Connection, ref: ConversationRef, *, owner: str) -> None:
-    """Give up the turn, if it is the owner's."""
     connection.execute("DELETE FROM turns WHERE tenant = ? AND id = ? AND owner = ?", (*ref, owner))
 
 

@@ -26,7 +26,6 @@ def next_task(connection: Connection, model: str) -> VectorTask | None:
 
 
 def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
-    """Write the vectors of items that still exist, and move the cursor past the task."""
     for item, vector in zip(task.items, found, strict=True):
         if task.subject == "fact":
             connection.execute(
@@ -81,7 +80,6 @@ def nearest(
     limit: int,
     only: RecallFilter = EVERYTHING,
 ) -> tuple[Hit, ...]:
-    """Return notes and messages of a conversation or a user by similarity, nearest first."""
     rows = connection.execute(
         "SELECT item, vector FROM vectors JOIN conversations ON key = conversation "  # noqa: S608 - a constant
         f"WHERE {condition_of(of)} AND model = ? AND length(vector) = ?",
@@ -93,7 +91,6 @@ def nearest(
 def nearest_facts(
     connection: Connection, owner: Owner, model: str, vector: Sequence[float], *, limit: int
 ) -> tuple[Fact, ...]:
-    """Return the owner's current facts by similarity to a vector, nearest first."""
     rows = connection.execute(
         "SELECT fact, vector FROM fact_vectors JOIN facts ON facts.key = fact "
         "JOIN fact_owners ON fact_owners.key = owner "
