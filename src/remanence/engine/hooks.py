@@ -3,18 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from remanence.errors import ObservationRejected, ObservationSkipped
 from remanence.protocols import Observer, ObserveRequest, Reflector, ReflectRequest
 from remanence.types import Draft
 
 T = TypeVar("T")
-
-BeforeObserve: TypeAlias = Callable[[ObserveRequest], Awaitable[ObserveRequest | None]]
-AfterObserve: TypeAlias = Callable[[ObserveRequest, Draft], Awaitable[Draft | None]]
-BeforeReflect: TypeAlias = Callable[[ReflectRequest], Awaitable[ReflectRequest | None]]
-AfterReflect: TypeAlias = Callable[[ReflectRequest, Draft], Awaitable[Draft | None]]
 
 NOTHING = Draft(notes=(), made_by="nothing", nothing=True)
 
@@ -29,10 +24,10 @@ class Hooks:
     request is unknown to observers, notes and loss reports.
     """
 
-    before_observe: BeforeObserve | None = None
-    after_observe: AfterObserve | None = None
-    before_reflect: BeforeReflect | None = None
-    after_reflect: AfterReflect | None = None
+    before_observe: Callable[[ObserveRequest], Awaitable[ObserveRequest | None]] | None = None
+    after_observe: Callable[[ObserveRequest, Draft], Awaitable[Draft | None]] | None = None
+    before_reflect: Callable[[ReflectRequest], Awaitable[ReflectRequest | None]] | None = None
+    after_reflect: Callable[[ReflectRequest, Draft], Awaitable[Draft | None]] | None = None
     timeout_seconds: float = 5.0
 
 
