@@ -10,7 +10,6 @@ from remanence.types import CallPermit, ModelPause
 CREDIT: Final = timedelta(seconds=6)
 """Unused time that counts for later calls: jobs are found up to five seconds late."""
 
-_NO_CREDIT: Final = timedelta()
 _TEST_EVERY: Final = timedelta(seconds=5)
 _BELIEVED: Final = timedelta(days=1)
 _MINUTE: Final = timedelta(minutes=1)
@@ -35,7 +34,8 @@ def take(
     counted_to, line_to, paused_until = (_plausible(value, now) for value in row)
     cost = (_MINUTE + CREDIT) * share
     is_first = waited or line_to is None or line_to <= now
-    free_at = max(paused_until or now, (counted_to or now) - (CREDIT if is_first else _NO_CREDIT))
+    credit = CREDIT if is_first else timedelta()
+    free_at = max(paused_until or now, (counted_to or now) - credit)
     if free_at > now and not begun:
         wait_until = max(free_at, line_to or now)
         connection.execute(
@@ -44,13 +44,11 @@ def take(
         )
         return CallPermit(wait_until)
     tested = now + _TEST_EVERY if paused_until is not None and not begun else None
+    pause_end = tested or paused_until
+    counted = encode_instant(max(counted_to or now, now) + cost)
     connection.execute(
         "UPDATE call_limits SET counted_to = ?, paused_until = ? WHERE model = ?",
-        (
-            encode_instant(max(counted_to or now, now) + cost),
-            _encode(tested or paused_until),
-            model,
-        ),
+        (counted, encode_instant(pause_end) if pause_end else None, model),
     )
     return CallPermit(tests_pause=tested)
 
@@ -83,7 +81,3 @@ def _plausible(value: str | None, now: datetime) -> datetime | None:
     """Return a time of the row; None for one that only a wrong clock can have written."""
     time = None if value is None else decode_time(value)
     return None if time is None or time > now + _BELIEVED else time
-
-
-def _encode(time: datetime | None) -> str | None:
-    return None if time is None else encode_instant(time)
