@@ -1,6 +1,6 @@
 """Stores for tapes: one backend per URL scheme, imported on demand."""
 
-import importlib
+import asyncio
 from collections.abc import Mapping
 from typing import Literal
 
@@ -45,6 +45,7 @@ async def open_store(
         raise StoreUnavailable(
             f"store {url!r} is not a URL: write 'sqlite:///{name}' for a file of that name"
         )
+    clock = clock or SystemClock()
     scheme, _, rest = url.partition("://")
     if scheme in ("postgresql", "postgres"):
         if durability != "full" or pragmas:
@@ -53,13 +54,10 @@ async def open_store(
                 "out; a PostgreSQL server has its own, such as synchronous_commit"
             )
         try:
-            postgres = importlib.import_module("remanence.stores.postgres")
+            from remanence.stores.postgres import open_postgres
         except ModuleNotFoundError as error:
             raise MissingExtra("postgres", error.name or "psycopg") from error
-        opened: Store = await postgres.open_postgres(
-            url, clock=clock or SystemClock(), read_only=read_only
-        )
-        return opened
+        return await asyncio.to_thread(open_postgres, url, clock=clock, read_only=read_only)
     if scheme != "sqlite":
         raise StoreUnavailable(f"store {mask_password(url)!r} has an unknown scheme: use {_KNOWN}")
     if not rest.startswith("/") or rest == "/":
@@ -69,7 +67,7 @@ async def open_store(
 
     store = SQLiteStore(
         rest[1:],
-        clock=clock or SystemClock(),
+        clock=clock,
         durability=durability,
         pragmas=pragmas or {},
         read_only=read_only,

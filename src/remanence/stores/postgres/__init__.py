@@ -1,6 +1,5 @@
 """The store in a PostgreSQL database."""
 
-import asyncio
 import importlib
 from importlib import metadata
 
@@ -21,16 +20,11 @@ __all__ = ["PostgresStore", "open_postgres"]
 _MIGRATIONS = "remanence.stores.postgres"
 _LOCK = 0x72656D61  # "rema"
 _IDLE_SECONDS = 5
+_MAX_CONNECTIONS = 8
 
 
-async def open_postgres(
-    url: str, *, clock: Clock, size: int = 8, read_only: bool = False
-) -> PostgresStore:
+def open_postgres(url: str, *, clock: Clock, read_only: bool) -> PostgresStore:
     """Open the database at *url*, and create or migrate its tables unless it is *read_only*."""
-    return await asyncio.to_thread(_open, url, clock, size=size, read_only=read_only)
-
-
-def _open(url: str, clock: Clock, *, size: int, read_only: bool) -> PostgresStore:
     name = database_name(url)
     try:
         with psycopg.connect(url, connect_timeout=10) as connection:
@@ -43,11 +37,16 @@ def _open(url: str, clock: Clock, *, size: int, read_only: bool) -> PostgresStor
                 _migrate(connection, name, clock)
                 use_if_cheap(connection)
         pool = ConnectionPool(
-            url, min_size=1, max_size=size, open=True, timeout=30, configure=_limit_transactions
+            url,
+            min_size=1,
+            max_size=_MAX_CONNECTIONS,
+            open=True,
+            timeout=30,
+            configure=_limit_transactions,
         )
     except psycopg.Error as error:
         raise translate_error(error, name) from error
-    return PostgresStore(pool, name=name, clock=clock, size=size, read_only=read_only)
+    return PostgresStore(pool, name=name, clock=clock, read_only=read_only)
 
 
 def _limit_transactions(connection: psycopg.Connection) -> None:

@@ -59,19 +59,13 @@ class PostgresStore(SQLStore):
     """A `Store` in a PostgreSQL database, for any number of processes."""
 
     def __init__(
-        self,
-        pool: ConnectionPool,
-        *,
-        name: str,
-        clock: Clock,
-        size: int,
-        read_only: bool = False,
+        self, pool: ConnectionPool, *, name: str, clock: Clock, read_only: bool = False
     ) -> None:
         self._pool = pool
         self._name = name
         self._clock = clock
         self._machine = clock if isinstance(clock, SystemClock) else SystemClock()
-        self._threads = ThreadPoolExecutor(size, thread_name_prefix="remanence-postgres")
+        self._threads = ThreadPoolExecutor(pool.max_size, thread_name_prefix="remanence-postgres")
         self._read_only = read_only
         self._closed = False
 
