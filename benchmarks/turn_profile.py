@@ -200,7 +200,7 @@ class Replay:
 
         def write(connection: Connection) -> tape.TapeWrite:
             lap("wake the thread")
-            written = tape.append(connection, ref, tape.Access(None), now, entries)
+            written = tape.append(connection, ref, entries, now, user=None)
             lap(WRITING)
             return written
 

@@ -29,7 +29,7 @@ def connect(path: Path, messages: int) -> Connection:
 
 def append(connection: Connection, *messages: Message) -> tape.TapeWrite:
     entries = [tape.entry(message, CLOCK, NOW) for message in messages]
-    return tape.append(connection, REF, tape.Access(user=None, any_user=True), NOW, entries)
+    return tape.append(connection, REF, entries, NOW, user=None, any_user=True)
 
 
 def state_and_tail(connection: Connection) -> None:
@@ -84,9 +84,7 @@ def test_a_page_of_conversations_takes_as_many_steps_at_the_end_as_at_the_start(
     with connection:
         for number in range(2_000):
             ref = ConversationRef("default", f"{number:04}")
-            tape.append(
-                connection, ref, tape.Access(user=None), NOW, [tape.entry(user("x"), CLOCK, NOW)]
-            )
+            tape.append(connection, ref, [tape.entry(user("x"), CLOCK, NOW)], NOW, user=None)
     late = ConversationRef("default", "1980")
 
     def page(tenant: str | None, after: ConversationRef | None) -> int:

@@ -29,7 +29,7 @@ def connection() -> Iterator[Connection]:
 
 def append(connection: Connection, *tokens: int, ref: ConversationRef = REF) -> None:
     entries = [tape.entry(user(f"{number}", tokens=number), CLOCK, NOW) for number in tokens]
-    tape.append(connection, ref, tape.Access(user=None), NOW, entries)
+    tape.append(connection, ref, entries, NOW, user=None)
 
 
 def observe_and_activate(connection: Connection, last_seq: int) -> None:

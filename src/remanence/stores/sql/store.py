@@ -89,10 +89,11 @@ class SQLStore(ABC):
     ) -> Appended:
         now = self._clock.now()
         entries = [tape.entry(message, self._clock, now) for message in messages]
-        access = tape.Access(user, turn, any_user)
 
         def write(connection: Connection) -> tape.TapeWrite:
-            written = tape.append(connection, ref, access, now, entries)
+            written = tape.append(
+                connection, ref, entries, now, user=user, turn=turn, any_user=any_user
+            )
             self._index(connection, written)
             return written
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, LiteralString, NamedTuple
+from typing import LiteralString, NamedTuple
 
 from remanence.clock import Clock
 from remanence.errors import DuplicateMessage, InvalidMessage, WrongUser
@@ -45,14 +45,6 @@ class Entry(NamedTuple):
     texts: tuple[str | None, ...]  # of the columns in `_INSERT`
 
 
-class Access(NamedTuple):
-    """The rights of an append: its user and turn, and whether any user's conversation is open."""
-
-    user: str | None
-    turn: str | None = None
-    any_user: bool = False
-
-
 class TapeWrite(NamedTuple):
     """The seq of each entry, or the message that was already on the tape."""
 
@@ -81,17 +73,18 @@ def entry(message: Message, clock: Clock, now: datetime) -> Entry:
 def append(
     connection: Connection,
     ref: ConversationRef,
-    access: Access,
-    now: datetime,
     entries: Sequence[Entry],
+    now: datetime,
+    *,
+    user: str | None,
+    turn: str | None = None,
+    any_user: bool = False,
 ) -> TapeWrite:
     """Write the entries that are not on the tape yet, and update the state."""
     connection.lock(ref)
-    if access.turn is not None:
-        turns.require(connection, ref, access.turn)
-    row = _state(connection, ref) or _create(connection, ref, now)
-    if _name_user(connection, ref, access, row):
-        row = _state(connection, ref) or row
+    if turn is not None:
+        turns.require(connection, ref, turn)
+    row = _state(connection, ref, now, user=user, any_user=any_user)
     key, _, indexed_seq, *state, look_tokens, seq, sum_tokens, last_message_at, look_at = row
     places: list[int | Message] = []
     for item in entries:
@@ -115,38 +108,31 @@ def append(
     return TapeWrite(tuple(places), (*state, look_tokens, *grown), key, seq - indexed_seq)
 
 
-def _state(connection: Connection, ref: ConversationRef) -> tuple[Any, ...] | None:
-    row: tuple[Any, ...] | None = connection.execute(_SELECT_STATE, ref).fetchone()
-    return row
+def _state(
+    connection: Connection, ref: ConversationRef, now: datetime, *, user: str | None, any_user: bool
+) -> Row:
+    """Return the state of a conversation, which is created if needed and given its user.
 
-
-def _create(connection: Connection, ref: ConversationRef, now: datetime) -> tuple[Any, ...]:
-    key: int = connection.execute(
-        "INSERT INTO conversations (tenant, id, created_at) VALUES (?, ?, ?) RETURNING key",
-        (*ref, encode_instant(now)),
-    ).get
-    connection.execute("INSERT INTO states (conversation) VALUES (?)", (key,))
-    row = _state(connection, ref)
-    assert row is not None
-    return row
-
-
-def _name_user(
-    connection: Connection, ref: ConversationRef, access: Access, row: Sequence[Any]
-) -> bool:
-    """Name the user of a conversation that has none yet; true if it had none.
-
-    Earlier messages yield no facts, as their user is unknown.
+    Messages before the user was known yield no facts.
     """
-    key, owner = row[:2]
-    user = access.user
-    if owner is not None and owner != user and not (user is None and access.any_user):
+    row: Row | None = connection.execute(_SELECT_STATE, ref).fetchone()
+    key, owner = row[:2] if row else (None, None)
+    if owner is not None and owner != user and not (user is None and any_user):
         raise WrongUser(ref.id, user=user)
-    if user is None or owner is not None:
-        return False
-    connection.execute('UPDATE conversations SET "user" = ? WHERE key = ?', (user, key))
-    connection.execute("UPDATE states SET facts_seq = last_seq WHERE conversation = ?", (key,))
-    return True
+    if row is None:
+        key = connection.execute(
+            'INSERT INTO conversations (tenant, id, "user", created_at) VALUES (?, ?, ?, ?) '
+            "RETURNING key",
+            (*ref, user, encode_instant(now)),
+        ).get
+        connection.execute("INSERT INTO states (conversation) VALUES (?)", (key,))
+    elif user is not None and owner is None:
+        connection.execute('UPDATE conversations SET "user" = ? WHERE key = ?', (user, key))
+        connection.execute("UPDATE states SET facts_seq = last_seq WHERE conversation = ?", (key,))
+    else:
+        return row
+    written: Row = connection.execute(_SELECT_STATE, ref).fetchone()
+    return written
 
 
 def _existing_message(
