@@ -3,23 +3,25 @@
 import asyncio
 import contextlib
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from remanence import telemetry
 from remanence.context.context import Context
 from remanence.context.layout import ContextRequest, build_context, plain_context
 from remanence.engine.activation import activate
 from remanence.errors import RemanenceError, WrongUser
-from remanence.facts.conversation_facts import facts_block
-from remanence.facts.render import memories_text
+from remanence.facts.render import facts_text, memories_text, prefix_marker, render_curated
 from remanence.pacing import FOREGROUND
+from remanence.policy.cache_economics import is_cold
 from remanence.policy.schedule import activation, observation_due
 from remanence.runtime import Runtime
 from remanence.stores.optional import write_if_possible
-from remanence.types import ConversationRef, MemoryState, Owner, Snapshot
+from remanence.types import ConversationRef, FactsPin, MemoryState, Owner, Snapshot
 
 STAND_IN_SOURCE_TOKENS = 8_000
 """Tokens before an overfull tail that are read for its excerpt."""
 
+SHOWN_FACTS = 1_000
 RECALLED = 5
 
 LONG_CONTEXT = 20_000
@@ -164,15 +166,7 @@ class ContextReader:
         if owner is None or not policy.facts_tokens:
             return request
         if policy.facts_place == "prefix":
-            text = await facts_block(
-                runtime.store,
-                policy,
-                snapshot,
-                owner,
-                now=request.now,
-                count_text=runtime.count_text,
-                curated=lambda: self._curated_file(owner),
-            )
+            text = await self._facts_in_prefix(snapshot, owner, now=request.now)
             return replace(request, facts=text)
         said = (m.text for m in reversed(snapshot.tail) if m.role == "user" and m.text.strip())
         facts = await runtime.recall_search.facts(owner, query or next(said, ""), RECALLED)
@@ -183,6 +177,30 @@ class ContextReader:
         ]
         text = memories_text(unseen, max_tokens=policy.facts_budget, count_text=runtime.count_text)
         return replace(request, memories=text)
+
+    async def _facts_in_prefix(self, snapshot: Snapshot, owner: Owner, *, now: datetime) -> str:
+        """Return the facts before the notes; their bytes stay the same while the prefix does.
+
+        The facts are chosen anew when the reflections of the context have changed or the prompt
+        cache is cold. The memory file, which the user maintains by hand, precedes them.
+        """
+        runtime, policy, state = self.runtime, self.runtime.policy, snapshot.state
+        marker, pin = prefix_marker(state, snapshot.segments), snapshot.facts
+        if pin is not None and pin.marker == marker:
+            lifetime = policy.cache_lifetime_seconds
+            if not is_cold(snapshot.tail, lifetime=lifetime, now=now, warmed_at=pin.at):
+                return pin.text
+        count, most = runtime.count_text, policy.facts_budget
+        facts = await runtime.store.facts(owner, limit=SHOWN_FACTS)
+        curated = await self._curated_file(owner)
+        by_hand = render_curated(curated, max_tokens=most // 2, count_text=count)
+        room = most - count(by_hand)
+        known = facts_text(facts, conversation=self.ref.id, max_tokens=room, count_text=count)
+        text = "\n\n".join(text for text in (by_hand, known) if text)
+        if state.key:  # a conversation without messages has no row to pin to
+            pin = FactsPin(marker=marker, text=text, at=now)
+            await write_if_possible(runtime.store.pin_facts(state, owner, pin))
+        return text
 
     async def _with_quotes(
         self, request: ContextRequest, snapshot: Snapshot, query: str | None
