@@ -89,11 +89,9 @@ class Facts:
         )
         for _ in range(TRIES):
             known = await self._store.facts(owner, limit=KNOWN_FACTS)
-            changes = merge_facts(
-                [draft], known, owner=owner, source=None, made_by="saved", clock=self._clock
-            )
+            changes = self._merge(owner, draft, known)
             if not changes.facts:
-                return await self._known_fact(owner, draft)
+                return next(fact for fact in known if not self._merge(owner, draft, [fact]).facts)
             saved = await self._store.save_facts(changes)
             if saved is not None:
                 self._changed()
@@ -155,16 +153,10 @@ class Facts:
         require_name("user", user)
         return Owner(tenant, user)
 
-    async def _known_fact(self, owner: Owner, draft: FactDraft) -> Fact:
-        """Return the known fact that says the same as a draft."""
-        known = await self._store.facts(owner, limit=KNOWN_FACTS)
-        for fact in known:
-            again = merge_facts(
-                [draft], [fact], owner=owner, source=None, made_by="", clock=self._clock
-            )
-            if again == FactChanges():
-                return fact
-        raise StoreError(f"the facts of user {owner.user!r} changed concurrently: save again")
+    def _merge(self, owner: Owner, draft: FactDraft, known: Sequence[Fact]) -> FactChanges:
+        return merge_facts(
+            [draft], known, owner=owner, source=None, made_by="saved", clock=self._clock
+        )
 
 
 def _check_summary(summary: str) -> str:

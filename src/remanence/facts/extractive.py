@@ -5,7 +5,7 @@ from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
 
 from remanence.dates import find_dates, resolve_dates
-from remanence.facts.tags import HOME, UPDATE
+from remanence.facts.merge import HOME, UPDATE
 from remanence.notes.redact import redact
 from remanence.observers.learned.score import scorer
 from remanence.observers.learned.statements import CHANGES, STATED, statement_scores

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from remanence.clock import Clock
-from remanence.facts.tags import HOME, UPDATE
 from remanence.languages.vocabulary import find_cues, vocabulary_of
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.learned.function_words import language_of
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
+
+HOME = "slot:home"
+"""Tag of a fact about where the user lives: the later of two replaces the earlier."""
+UPDATE = "update"
+"""Tag of a fact that something changed or ended: it replaces those whose topic it names."""
 
 _ALIKE = 0.8
 _MAX_DIFFERENT = 4
