@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from remanence.background import Background
 from remanence.types import (
@@ -144,14 +144,14 @@ class FactExtractor(Protocol):
 
 Request = TypeVar("Request", ObserveRequest, ReflectRequest, ExtractRequest)
 Result = TypeVar("Result")
+Steps: TypeAlias = Callable[[Request], Generator[None, None, Result]]
+"""A function that yields between small steps on a request."""
 
 
 class Compute(Protocol):
-    """Runs a function that yields between small steps on a request, and returns its result."""
+    """Runs the steps of a request, and returns their result."""
 
-    async def __call__(
-        self, steps: Callable[[Request], Generator[None, None, Result]], request: Request, /
-    ) -> Result: ...
+    async def __call__(self, steps: Steps[Request, Result], request: Request, /) -> Result: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Generator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Final
@@ -15,7 +14,7 @@ from remanence import telemetry
 from remanence.errors import ObservationRejected
 from remanence.observers.learned.score import scorer
 from remanence.pacing import at_once
-from remanence.protocols import ObserveRequest, ReflectRequest, Request, Result
+from remanence.protocols import ObserveRequest, ReflectRequest, Request, Result, Steps
 from remanence.tokens import counter_for
 
 _NICENESS: Final = 10
@@ -37,9 +36,7 @@ class ProcessPool:
         # Where memory ran out, more processes than before would end each other.
         self._retries = asyncio.Semaphore(processes)
 
-    async def __call__(
-        self, steps: Callable[[Request], Generator[None, None, Result]], request: Request
-    ) -> Result:
+    async def __call__(self, steps: Steps[Request, Result], request: Request) -> Result:
         executor = self._executor
         try:
             return await self._run(executor, steps, request)
@@ -48,29 +45,21 @@ class ProcessPool:
                 telemetry.processes_broken(str(error))
                 self._executor = _start(self._processes)
         async with self._retries:
-            return await self._run_alone(steps, request)
-
-    async def _run_alone(
-        self, steps: Callable[[Request], Generator[None, None, Result]], request: Request
-    ) -> Result:
-        alone = _start(1)
-        try:
-            return await self._run(alone, steps, request)
-        except BrokenProcessPool as error:
-            raise ObservationRejected(
-                "process_ended",
-                "the process that computed the notes ended before it had them, twice: see if the "
-                "machine has enough memory, open the memory under `if __name__ == '__main__'`, or "
-                "set observer_processes to 0",
-            ) from error
-        finally:
-            _end(alone)
+            alone = _start(1)
+            try:
+                return await self._run(alone, steps, request)
+            except BrokenProcessPool as error:
+                raise ObservationRejected(
+                    "process_ended",
+                    "the process that computed the notes ended before it had them, twice: see if "
+                    "the machine has enough memory, open the memory under `if __name__ == "
+                    "'__main__'`, or set observer_processes to 0",
+                ) from error
+            finally:
+                _end(alone)
 
     async def _run(
-        self,
-        executor: ProcessPoolExecutor,
-        steps: Callable[[Request], Generator[None, None, Result]],
-        request: Request,
+        self, executor: ProcessPoolExecutor, steps: Steps[Request, Result], request: Request
     ) -> Result:
         # Starting a process takes a while, and must not block the event loop.
         future = await asyncio.to_thread(
@@ -95,15 +84,13 @@ def _end(executor: ProcessPoolExecutor) -> None:
 def _portable(request: Request) -> Request:
     """Return a request without the parts that another process cannot be sent."""
     if isinstance(request, ObserveRequest):
-        return dataclasses.replace(request, count_tokens=len, live=None)
-    if isinstance(request, ReflectRequest):
+        request = dataclasses.replace(request, live=None)
+    if isinstance(request, ObserveRequest | ReflectRequest):
         return dataclasses.replace(request, count_tokens=len)
     return request
 
 
-def _compute(
-    steps: Callable[[Request], Generator[None, None, Result]], request: Request, counter: str
-) -> Result:
+def _compute(steps: Steps[Request, Result], request: Request, counter: str) -> Result:
     if isinstance(request, ObserveRequest | ReflectRequest):
         request = dataclasses.replace(request, count_tokens=counter_for(counter).text)
     return at_once(steps(request))
