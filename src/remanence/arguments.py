@@ -22,9 +22,7 @@ def require_name(label: str, value: object) -> None:
 
 def require_text(*, optional: bool = False, **values: object) -> None:
     """Raise `InvalidArgument` for the first value that is not a text, or None if *optional*."""
-    for name, value in values.items():
-        if not isinstance(value, str) and not (optional and value is None):
-            raise _impossible(name, value, "use a str")
+    require_one_of(str, optional=optional, **values)
 
 
 def require_texts(**values: object) -> None:
@@ -79,10 +77,10 @@ def require_moment(**values: object) -> None:
             raise _impossible(name, value, "give it a time zone, such as datetime.UTC")
 
 
-def require_one_of(kind: type, **values: object) -> None:
-    """Raise `InvalidArgument` for the first value that is not of *kind*."""
+def require_one_of(kind: type, /, *, optional: bool = False, **values: object) -> None:
+    """Raise `InvalidArgument` for the first value that is not of *kind*, or None if *optional*."""
     for name, value in values.items():
-        if not isinstance(value, kind):
+        if not isinstance(value, kind) and not (optional and value is None):
             raise _impossible(name, value, f"use a {kind.__name__}")
 
 

@@ -13,7 +13,6 @@ from collections.abc import (
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime, tzinfo
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar
 
@@ -164,21 +163,21 @@ class Memory:
             )
         used_clock = SystemClock() if clock is None else clock
 
-        async def open_memory(settings: Settings) -> Self:
+        async def open_memory() -> Self:
             _require_parts(used_clock, model_options, budgets, hooks)
             async with AsyncExitStack() as stack:
-                database_url = settings.url if url is None else url
-                engine = choose_engine(settings, database_url)
+                database_url = chosen.url if url is None else url
+                engine = choose_engine(chosen, database_url)
                 store = await open_store(
                     database_url,
                     clock=used_clock,
-                    durability=settings.durability,
+                    durability=chosen.durability,
                     read_only=read_only,
                 )
                 stack.push_async_callback(store.close)
                 runtime = await assemble(
                     store,
-                    settings=settings,
+                    settings=chosen,
                     policy=used_policy,
                     clock=used_clock,
                     background=await stack.enter_async_context(Background()),
@@ -199,7 +198,7 @@ class Memory:
                 stack.push_async_callback(runtime.stop)
                 return cls(runtime, opened=stack.pop_all())
 
-        return Opening(partial(open_memory, chosen))
+        return Opening(open_memory)
 
     async def close(self) -> None:
         """Finish work in progress within `shutdown_timeout_seconds`, and close the tape.
@@ -223,8 +222,7 @@ class Memory:
         reckoned; by default it is that of their own `created_at`, and of the clock if they have
         none.
         """
-        if timezone is not None:
-            require_one_of(tzinfo, timezone=timezone)
+        require_one_of(tzinfo, timezone=timezone, optional=True)
         require_name("conversation id", id)
         require_name("conversation tenant", tenant)
         if user is not None:
@@ -238,8 +236,7 @@ class Memory:
         self._runtime.check_open()
         require_count(limit=limit)
         require_text(tenant=tenant, optional=True)
-        if after is not None:
-            require_one_of(ConversationRef, after=after)
+        require_one_of(ConversationRef, after=after, optional=True)
         return await self._store.conversations(tenant=tenant, after=after, limit=limit)
 
     async def recall(
@@ -573,10 +570,8 @@ def _require_parts(
             f"clock={clock!r:.80} is impossible: use a Clock, with now() and new_id(kind), such as "
             "remanence.clock.SystemClock()"
         )
-    if model_options is not None:
-        require_one_of(ModelOptions, model_options=model_options)
-    if hooks is not None:
-        require_one_of(Hooks, hooks=hooks)
+    require_one_of(ModelOptions, model_options=model_options, optional=True)
+    require_one_of(Hooks, hooks=hooks, optional=True)
     if not isinstance(budgets, list | tuple | None):
         raise InvalidArgument(f"budgets={budgets!r:.80} is impossible: use a list of Budget(...)")
     for budget in budgets or ():
