@@ -117,28 +117,24 @@ class _Calls:
 
     async def forget(self, given: Mapping[str, Any]) -> str:  # as above
         user, tenant = await self._owner()
+        known = await self._conversation.facts.list(user=user, tenant=tenant, history=True)
         if (query := _optional(given, "query")) is not None:
-            found = await self._conversation.forget(query=query)
-            return await self._candidates(found, user, tenant)
+            return await self._candidates(await self._conversation.forget(query=query), known)
         facts = [*_strings(given, "facts"), *_strings(given, "id")]
         messages = _strings(given, "messages")
         if not facts and not messages:
             raise _RefusedArguments("id is missing: give a query first, then the ids that it found")
-        known = {fact.id: fact for fact in await self._known(user, tenant)}
+        named = {fact.id: fact for fact in known if fact.id in facts}
         for fact_id in facts:
-            if fact_id not in known:
+            if fact_id not in named:
                 return f"There is no fact with the id {fact_id!r}: search for it first."
         receipt = await self._conversation.forget(*messages, facts=facts)
         gone = ", ".join((*facts, *receipt.message_ids))
-        said = not messages and any(known[fact_id].first_seq for fact_id in facts)
+        said = not messages and any(fact.first_seq for fact in named.values())
         return f"Forgotten: {gone}{_REST if said else ''}"
 
-    async def _known(self, user: str, tenant: str) -> Sequence[Fact]:
-        return await self._conversation.facts.list(user=user, tenant=tenant, history=True)
-
-    async def _candidates(self, found: Receipt, user: str, tenant: str) -> str:
-        facts = [fact for fact in await self._known(user, tenant) if fact.id in found.facts]
-        lines = [_fact_line(fact) for fact in facts]
+    async def _candidates(self, found: Receipt, known: Sequence[Fact]) -> str:
+        lines = [_fact_line(fact) for fact in known if fact.id in found.facts]
         for place in found.messages:
             (message,) = await self._conversation.messages(after=place.seq - 1, limit=1)
             text = " ".join(message.full_text.split())
