@@ -52,7 +52,7 @@ class LocalEngine:
         self._progressed = progressed
         self._reconciler = reconciler
         self._workers = workers
-        self._queue: asyncio.Queue[ConversationRef | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[ConversationRef] = asyncio.Queue()
         self._queued: set[ConversationRef] = set()
         self._busy: set[ConversationRef] = set()
         self._again: set[ConversationRef] = set()
@@ -137,10 +137,11 @@ class LocalEngine:
         self._closed = True
         if self._looks is not None:
             self._looks.cancel()
-        self._end_if_drained()
         if self._working:
-            _, unfinished = await asyncio.wait(self._working, timeout=timeout_seconds)
-            for task in unfinished:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_seconds):
+                    await self._queue.join()
+            for task in self._working:
                 task.cancel()
             await asyncio.wait(self._working)
         for calls in (self._waiting, self._watching, self._looking):
@@ -159,12 +160,6 @@ class LocalEngine:
             return
         self._queued.add(ref)
         self._queue.put_nowait(ref)
-
-    def _end_if_drained(self) -> None:
-        """Stop the workers of a closed engine when nothing is left to do."""
-        if self._closed and not self._queued and not self._busy:
-            for _ in range(self._workers):
-                self._queue.put_nowait(None)
 
     async def _watch(self) -> None:
         """Look at what is due, and sleep until more is."""
@@ -206,7 +201,8 @@ class LocalEngine:
             self._rescan.set()
 
     async def _work(self) -> None:
-        while (ref := await self._queue.get()) is not None:
+        while True:
+            ref = await self._queue.get()
             self._queued.discard(ref)
             self._busy.add(ref)
             try:
@@ -215,7 +211,7 @@ class LocalEngine:
             finally:
                 self._busy.discard(ref)
             self._follow(ref, step)
-            self._end_if_drained()
+            self._queue.task_done()
 
     async def _step(self, ref: ConversationRef) -> Step:
         try:
