@@ -65,7 +65,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("laid down by the user", 2.5, lambda p: p.is_rule and not p.is_question),
     Feature("said by the agent", 0.3, lambda p: p.speaker == AGENT),
     Feature("must not be lost", 1.7, lambda p: _score(p, "vital", p.is_output or p.is_of_people)),
-    Feature("worth of output", 1.7, lambda p: _score(p, "output", not p.is_output)),
+    Feature("worth of output", 2.2, lambda p: _score(p, "output", not p.is_output)),
     Feature("depends on others", 0.2, _dependence),
     Feature("question", 0.6, lambda p: p.is_question),
     Feature("picture", 0.45, lambda p: p.is_caption),
