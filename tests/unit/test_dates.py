@@ -25,12 +25,6 @@ ENGLISH = [
     ("this past Monday", "2023-05-01"),
     ("next Friday", "2023-05-12"),
     ("this coming Monday", "2023-05-15"),
-    ("on Friday", "on 2023-05-12"),
-    ("We met on Friday", "We met on 2023-05-05"),
-    ("I had a check-up Friday and all is fine", "I had a check-up 2023-05-05 and all is fine"),
-    ("On Friday, I got great news", "On 2023-05-05, I got great news"),
-    ("We're flying Friday", "We're flying 2023-05-12"),
-    ("We arrived late, but we'll fly on Friday", "We arrived late, but we'll fly on 2023-05-12"),
     ("Tuesday last week", "2023-05-02"),
     ("next week on Tuesday", "2023-05-16"),
     ("two Fridays ago", "2023-04-28"),
@@ -45,9 +39,6 @@ ENGLISH = [
     ("in a couple of weeks' time", "week of 2023-05-22"),
     ("last weekend", "weekend of 2023-05-06"),
     ("two weekends ago", "weekend of 2023-04-29"),
-    ("this weekend we'll hike", "weekend of 2023-05-13 we'll hike"),
-    ("I went hiking this weekend", "I went hiking weekend of 2023-05-06"),
-    ("How was the weekend?", "How was weekend of 2023-05-06?"),
     ("next weekend", "weekend of 2023-05-20"),
     ("last month", "April 2023"),
     ("end of next month", "end of June 2023"),
@@ -68,16 +59,7 @@ ENGLISH = [
     ("last August", "August 2022"),
     ("next July", "July 2023"),
     ("in May last year", "in May 2022"),
-    ("in September", "in September 2023"),
-    ("We moved in September", "We moved in September 2022"),
-    ("on the 5th", "on 2023-06-05"),
-    ("We met on the 5th.", "We met on 2023-05-05."),
-    ("July 3rd", "2023-07-03"),
-    ("3 July", "2023-07-03"),
-    ("the 3rd of July", "2023-07-03"),
-    ("It happened on December 30", "It happened on 2022-12-30"),
     ("May 5 last year", "2022-05-05"),
-    ("I've known them for three years.", "I've known them for three years (2020-2023)."),
     ("over the last two weeks", "over the last two weeks (2023-04-24 - 2023-05-08)"),
     ("for four months now", "for four months now (January 2023 - May 2023)"),
     ("LAST WEEK", "week of 2023-05-01"),
@@ -90,19 +72,14 @@ GERMAN = [
     ("Ich komme morgen früh, du übermorgen", "Ich komme 2023-05-09 früh, du 2023-05-10"),
     ("letzte Woche", "Woche vom 2023-05-01"),
     ("vorletzte Woche", "Woche vom 2023-04-24"),
-    ("am Wochenende werden wir wandern", "am Wochenende vom 2023-05-13 werden wir wandern"),
-    ("Am Wochenende war ich wandern", "Am Wochenende vom 2023-05-06 war ich wandern"),
     ("nächsten Monat", "Juni 2023"),
     ("letztes Jahr", "2022"),
     ("vor drei Tagen", "2023-05-05"),
     ("in zwei Wochen", "Woche vom 2023-05-22"),
     ("seit drei Jahren", "seit 2020"),
     ("letzten Freitag", "2023-05-05"),
-    ("am Freitag fliege ich", "am 2023-05-12 fliege ich"),
     ("nächste Woche Freitag", "2023-05-19"),
     ("letzten Sommer", "Sommer 2022"),
-    ("im März", "im März 2023"),
-    ("am 3. Juli", "am 2023-07-03"),
 ]
 FRENCH = [
     ("le samedi 23 on part", "le samedi 23 on part"),
@@ -119,8 +96,6 @@ FRENCH = [
     ("dans deux semaines", "semaine du 2023-05-22"),
     ("depuis trois ans", "depuis 2020"),
     ("l'été dernier", "été 2022"),
-    ("en mars", "en mars 2023"),
-    ("le 1er mai", "2023-05-01"),
     ("ce matin", "2023-05-08 matin"),
 ]
 SPANISH = [
@@ -142,7 +117,6 @@ SPANISH = [
     ("dentro de dos semanas", "semana del 2023-05-22"),
     ("desde hace tres años", "desde 2020"),
     ("el verano pasado", "verano de 2022"),
-    ("el 3 de julio", "2023-07-03"),
 ]
 KOREAN = [
     ("어제 친구를 만났어", "2023-05-07 친구를 만났어"),
@@ -153,7 +127,6 @@ KOREAN = [
     ("이번 주", "2023-05-08 주"),
     ("다음 주 금요일에 보자", "2023-05-19에 보자"),
     ("지난 주말", "2023-05-06 주말"),
-    ("주말에 갈 거야", "2023-05-13 주말에 갈 거야"),
     ("지난달에", "2023년 4월에"),
     ("다음 달 3일", "2023-06-03"),
     ("작년, 올해, 내년", "2022년, 2023년, 2024년"),
@@ -165,21 +138,15 @@ KOREAN = [
     ("이틀 전", "2023-05-06"),
     ("3년째", "3년째 (2020년-2023년)"),
     ("지난여름", "2022년 여름"),
-    ("5월 3일", "2023-05-03"),
-    ("금요일에 봤어", "2023-05-05에 봤어"),
-    ("금요일에 보자", "2023-05-12에 보자"),
-    ("금요일에 모이기로 했어", "2023-05-12에 모이기로 했어"),
 ]
 JAPANESE = [
     ("昨日、友達に会った", "2023-05-07、友達に会った"),
-    ("金曜日に会うことにしました", "2023-05-12に会うことにしました"),
     ("一昨日と今日は", "2023-05-06と2023-05-08は"),
     ("明日か明後日に", "2023-05-09か2023-05-10に"),
     ("昨夜は", "2023-05-07夜は"),
     ("先週の", "2023-05-01の週の"),
     ("来週の金曜日に", "2023-05-19に"),
     ("先週末は", "2023-05-06の週末は"),
-    ("週末に行きたい", "2023-05-13の週末に行きたい"),
     ("先月の", "2023年4月の"),
     ("来月の3日に", "2023-06-03に"),
     ("去年の夏", "2022年の夏"),
@@ -188,8 +155,6 @@ JAPANESE = [
     ("三年前に", "2020年に"),
     ("2週間後に", "2023-05-22の週に"),
     ("3ヶ月前の", "2023年2月の"),
-    ("5月3日に", "2023-05-03に"),
-    ("金曜日に会いました", "2023-05-05に会いました"),
 ]
 CHINESE = [
     ("昨天我去了公园", "2023-05-07我去了公园"),
@@ -202,7 +167,6 @@ CHINESE = [
     ("下周五", "2023-05-19"),
     ("上個禮拜三", "2023-05-03"),
     ("上周末", "2023-05-06周末"),
-    ("周末我们去爬山吧", "2023-05-13周末我们去爬山吧"),
     ("上个月", "2023年4月"),
     ("下個月", "2023年6月"),
     ("去年，今年，明年", "2022年，2023年，2024年"),
@@ -210,8 +174,6 @@ CHINESE = [
     ("三天前", "2023-05-05"),
     ("两周后", "2023-05-22那周"),
     ("十二年前", "2011年"),
-    ("5月3日", "2023-05-03"),
-    ("星期五我去了", "2023-05-05我去了"),
 ]
 
 
@@ -221,7 +183,6 @@ def read_table(name: str) -> list[list[str]]:
 
 
 TABLE = read_table("dates.tsv")
-PAST_FORMS = read_table("past_forms.tsv")
 
 TRAPS = [
     "You may be right. This may help, and it may 5 times.",
@@ -242,7 +203,6 @@ TRAPS = [
     "Wenn hier ein Haken ist, sollte es gehen.",
     "2~3일 전, 2~3日前、二三日前",
     "两三天前",
-    "I learned it in two weeks.",
     "a few years ago, several weeks ago, for a few years now",
     "vor ein paar Jahren, il y a quelques années, hace unos años, 몇 년 전, 数年前に, 几年前",
     "It feels like yesterday. In today's world.",
@@ -281,20 +241,6 @@ def test_a_sentence_means_the_dates_of_the_table_or_its_words_stay(
 
 
 @pytest.mark.parametrize(
-    ("sentence", "forms"), [pytest.param(*row[1:], id=f"{row[0]}: {row[1]}") for row in PAST_FORMS]
-)
-def test_a_verb_in_the_past_never_has_its_weekday_ahead(sentence: str, forms: str) -> None:
-    ahead = [
-        form
-        for form in forms.split()
-        for mention in find_dates(sentence.replace("_", form), MONDAY)
-        if mention.first > MONDAY.date()
-    ]
-
-    assert ahead == []
-
-
-@pytest.mark.parametrize(
     ("sentence", "dates"),
     [
         pytest.param(phrase.sentence, phrase.dates, id=f"{language.name}: {phrase.pattern}")
@@ -321,11 +267,7 @@ def test_text_that_only_looks_like_a_relative_date_stays_as_it_is(text: str) -> 
         ("2023-02-28", "tomorrow", "2023-03-01"),
         ("2024-02-29", "a year ago", "February 2023"),
         ("2023-03-31", "last month, a month ago", "February 2023, February 2023"),
-        ("2023-01-31", "on the 30th", "on 2023-03-30"),
-        ("2023-05-08", "February 29", "2024-02-29"),
         ("2023-01-10", "last winter, this winter, last summer", "winter 2021/22, winter 2022/23, summer 2022"),
-        ("2023-01-10", "It was on December 30", "It was on 2022-12-30"),
-        ("2023-12-20", "See you on January 5", "See you on 2024-01-05"),
     ],
 )  # fmt: skip
 def test_the_turn_of_months_and_years_and_leap_days_are_respected(
@@ -446,16 +388,6 @@ def test_a_weekday_beside_the_number_of_its_day_or_said_of_today_stays(said: str
     assert resolve_dates(said, MONDAY) == said
 
 
-def test_the_hour_beside_a_weekday_is_not_its_number() -> None:
-    assert resolve_dates("Donnerstag 19 Uhr", MONDAY).startswith("2023-05-11")
-
-
-def test_a_day_without_its_year_is_rather_near_than_of_the_tense_around_it() -> None:
-    said = "Vet appointment is for 2 August, done that already."
-
-    assert resolve_dates(said, MONDAY) == said.replace("2 August", "2023-08-02")
-
-
 @pytest.mark.parametrize(
     ("said", "written"),
     [
@@ -497,18 +429,15 @@ def test_weekdays_of_every_week_are_no_dates(said: str) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        "I will always be there, but not on Friday",
-        "We met on Friday as usual, we always do",
-        "I am always busy, see you on Friday",
-        "Ich bin immer noch krank, wir sehen uns am Freitag",
+        "We met on Friday, and we'll meet again on Monday.",
+        "I was diagnosed with diabetes in March.",
+        "My birthday is on May 4, the party on the 6th.",
+        "How was the weekend?",
+        "By Thursday 19:00, or Friday, May 12.",
+        "Am Freitag fliege ich, im Juni bin ich zurück.",
+        "Je dois rendre le dossier vendredi, ou le 3 juin au plus tard.",
+        "土曜日に自転車で転びました。5月20日に退院します。",
     ],
 )
-def test_a_habit_in_another_clause_leaves_a_weekday_its_date(said: str) -> None:
-    assert "2023-05" in resolve_dates(said, MONDAY)
-
-
-def test_a_long_run_of_weekdays_does_not_take_the_tense_of_the_next_clause() -> None:
-    text = f"{'Friday ' * 30}, we left."
-
-    assert resolve_dates(text, MONDAY) == text
-    assert resolve_dates("Friday, we left.", MONDAY) == "2023-05-05, we left."
+def test_a_day_of_one_of_several_weeks_or_years_stays_as_said(said: str) -> None:
+    assert resolve_dates(said, MONDAY) == said.replace("May 12", "2023-05-12")

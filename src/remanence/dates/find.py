@@ -5,12 +5,10 @@ from bisect import bisect_right
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from re import Match
 from typing import NamedTuple
 
 from remanence.dates.ambiguity import without_doubtful
-from remanence.dates.clauses import Clauses
 from remanence.dates.language import Language, Meaning, Phrase, fold, words_of
 from remanence.dates.meanings import DateReading, calendar_day
 from remanence.dates.periods import DateMention
@@ -57,7 +55,7 @@ def finding_dates(text: str, at: datetime) -> Generator[None, None, tuple[DateMe
             else:
                 candidates.append(found)
     mentions = list(_without_overlap(_in_prose(text, candidates))) if candidates else []
-    return tuple(without_doubtful(text, mentions, at))
+    return tuple(without_doubtful(text, mentions))
 
 
 def resolve_dates(text: str, at: datetime) -> str:
@@ -78,7 +76,6 @@ def _candidates(
     language: Language, text: str, windows: Iterable[tuple[int, int]], at: datetime
 ) -> Iterator[_Candidate | None]:
     """Yield the matches, and None after each pattern, where the caller may pause."""
-    clauses = Clauses(text, language)
     for start, end in windows:
         window = text[start:end]
         words = words_of(window)
@@ -96,7 +93,7 @@ def _candidates(
                     yield _Candidate(*match.span(), fit, None, is_trap=True)
                 else:
                     with suppress(ValueError, OverflowError):  # a day that no calendar has
-                        mention = _read(language, pattern.phrase, meaning, match, at, clauses)
+                        mention = _read(language, pattern.phrase, meaning, match, at)
                         begin = match.start() if mention else _start_with_weekday(language, match)
                         yield _Candidate(begin, match.end(), fit, mention)
             yield None
@@ -108,14 +105,9 @@ def _is_cut(match: Match[str]) -> bool:
 
 
 def _read(
-    language: Language,
-    phrase: Phrase,
-    meaning: Meaning,
-    match: Match[str],
-    at: datetime,
-    clauses: Clauses,
+    language: Language, phrase: Phrase, meaning: Meaning, match: Match[str], at: datetime
 ) -> DateMention | None:
-    """Return the mention of a match; None if the clause does not say which date it is."""
+    """Return the mention of a match; None if it may be more than one date."""
     word, slots = str(phrase.implied.get("word", "")), dict(phrase.implied)
     for name, raw in match.groupdict().items():
         if raw is None:
@@ -127,8 +119,7 @@ def _read(
             slots[name.split("_")[0]] = language.slots.get(name, {}).get(plain, raw)
     if meaning is calendar_day and (before := _weekday_before(language, match)):
         slots["weekday"] = language.slots["weekday"][fold(before[1])]
-    reading = DateReading(at=at, slots=slots, word=word, clause=partial(clauses.at, *match.span()))
-    period = meaning(reading)
+    period = meaning(DateReading(at=at, slots=slots, word=word))
     if period is None:
         return None
     return DateMention(

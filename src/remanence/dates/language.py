@@ -1,4 +1,4 @@
-"""Languages, each read from its file in `languages/`: words, phrases and tenses."""
+"""Languages, each read from its file in `languages/`: words and phrases."""
 
 import re
 import tomllib
@@ -24,12 +24,6 @@ _SPACE = r"(?:[ \t\u00a0]{1,3}|\n)"
 _DIGITS = {"number": r"\d{1,3}", "day": r"\d{1,2}", "year": r"(?:19|20)\d\d"}
 _RARE_SLOTS = ("unit", "minutes", "weekday", "month", "season")
 """Slots whose words are rare enough to signal a date."""
-_TENSE_CUES = ("birth", "future", "past", "present")
-_CLAUSE_PATTERNS = {
-    "end": r"[.!?;,:\n]",
-    **dict.fromkeys(("perfect", "arranging", "yearly", "weekly", "plan", "doubt"), _NEVER),
-    **dict.fromkeys(("since_after", "attribute_after", "target_after"), _NEVER),
-}
 
 Meaning = Callable[[DateReading], Period | None]
 
@@ -71,7 +65,6 @@ class Language:
         excludes: A pattern of characters that no text in this language has.
         left: A pattern that holds where a phrase begins.
         right: A pattern that holds where a phrase ends.
-        cues: Patterns that find clauses and read their tense, with an alternative on each line.
     """
 
     name: str
@@ -91,7 +84,6 @@ class Language:
     excludes: re.Pattern[str]
     left: str
     right: str
-    cues: Mapping[str, str]
 
     @cached_property
     def patterns(self) -> "tuple[PhrasePattern, ...]":
@@ -112,26 +104,6 @@ class Language:
         """The function words of the language and those that may signal a date."""
         small = vocabulary(self.code).function_words if self.code else frozenset()
         return self.trigger_words | small
-
-    @cached_property
-    def clause(self) -> Mapping[str, re.Pattern[str]]:
-        """The patterns of clauses.
-
-        `tense` finds verbs and other words, in groups by the tense that they give; `arranging` verbs
-        whose date, though they are past, may be ahead ("booked"); `yearly` and `weekly` words for
-        what returns; `plan` a verb in the present tense where `tense` finds none, unless `doubt`
-        finds one that may be past. Before a date, `target` is a word for something that aims at it
-        ("for", "until"), `since` for something that began then, and `attribute` for something
-        that it describes ("the meeting of Friday"); their variants in `_after` stand after it.
-        """
-        cues = {name: "|".join(text.split("\n")) for name, text in self.cues.items()}
-        tense = "|".join(f"(?P<{name}>{cues[name]})" for name in _TENSE_CUES if name in cues)
-        before = {
-            name: rf"\b(?:{cues[name]})\s{{1,2}}$" if name in cues else _NEVER
-            for name in ("attribute", "since", "target")
-        }
-        texts = {**_CLAUSE_PATTERNS, **cues, "tense": tense or _NEVER, **before}
-        return {name: re.compile(text, re.IGNORECASE) for name, text in texts.items()}
 
     def may_be(self, text: str) -> bool:
         """Return whether the characters of `text` permit this language."""
@@ -239,7 +211,6 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
         excludes=re.compile(table.get("excludes", _NEVER)),
         left=table.get("left", _BEFORE_WORD),
         right=table.get("right", _AFTER_WORD),
-        cues={name: text.strip("\n") for name, text in table.get("clause", {}).items()},
     )
 
 

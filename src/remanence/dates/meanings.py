@@ -1,55 +1,29 @@
 """The meanings of phrases: map the slots of a match and the time of the message to a period.
 
 "last Friday" is the most recent Friday before the message's day, "next Friday" the first one after
-it. A bare weekday is in the direction of the tense of its clause, and stays as said without one. A
-date without a year is in the future, unless its clause is in the past tense.
+it. None for what may be more than one date.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Literal, NamedTuple, cast
+from typing import cast
 
 from remanence.dates import periods
 from remanence.dates.periods import Period, Unit
 
-_MAX_DAYS_AWAY = 300
-"""An undecided date has one reading if only one of its years is nearer than that."""
-_RATHER_AHEAD = 1.2
-"""Factor on the distance of past days if the clause has no tense, in favour of future ones."""
-_DAYS_IN_DOUBT = 130
 _SOON_DAYS = 3
-"""Days within which a weekday of this week would not be called the next."""
-_THURSDAY, _SATURDAY = 3, 5
-
-Tense = Literal["past", "present", "future"]
-
-
-class Clause(NamedTuple):
-    """The words around a date, as far as they say when it is."""
-
-    tense: Tense | None
-    perfect: bool
-    undecided: bool
-    """The clause is past, its date may be ahead: "I booked a table for Friday"."""
-    yearly: bool
-    """The clause is about a date of every year: a birthday."""
-    weekly: bool
-    """The clause is about a habit: "we always meet on Friday"."""
-
-    def is_habit(self) -> bool:
-        """Return whether its weekdays are those of every week."""
-        return self.weekly and self.tense != "past"
+"""Days within which a weekday would rarely be called the next."""
+_FRIDAY, _SATURDAY, _SUNDAY = 4, 5, 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DateReading:
-    """A matched phrase: its time, slots, word to keep, and (on demand) the clause around it."""
+    """A matched phrase: its time, slots, and the word to keep."""
 
     at: datetime
     slots: Mapping[str, int | str]
     word: str
-    clause: Callable[[], Clause]
 
     @property
     def today(self) -> date:
@@ -66,11 +40,6 @@ class DateReading:
     def number(self, slot: str) -> int:
         return int(self.slots[slot])
 
-    def is_past(self) -> bool:
-        """Return whether the clause is past, and its date with it."""
-        clause = self.clause()
-        return clause.tense == "past" and not clause.undecided
-
 
 def some_day(reading: DateReading) -> Period:
     """Yesterday, last night: the day `shift` days away, or a part of it."""
@@ -78,37 +47,23 @@ def some_day(reading: DateReading) -> Period:
     return found._replace(grain="moment") if reading.word else found
 
 
-def some_period(reading: DateReading) -> Period:
-    """Last week, next month, this year."""
-    return periods.shift(reading.today, reading.unit, reading.number("shift"))
+def some_period(reading: DateReading) -> Period | None:
+    """Last week, next month, this year; None for this week on a Sunday, the last day or the first."""
+    shift = reading.number("shift")
+    if (shift, reading.unit, reading.today.weekday()) == (0, "week", _SUNDAY):
+        return None
+    return periods.shift(reading.today, reading.unit, shift)
 
 
 def this_weekend(reading: DateReading) -> Period | None:
-    """The current or coming weekend; the last one for a past tense early in the week.
-
-    None for a past tense on Thursday or Friday, which are as near to the one as to the other.
-    """
-    today = reading.today.weekday()
-    gone = reading.is_past() and today < _SATURDAY
-    if gone and today >= _THURSDAY:
-        return None
-    return periods.shift(reading.today, "weekend", -1 if gone else 0)
+    """The weekend from Friday on; None before, when it may be the last or the coming one."""
+    is_near = reading.today.weekday() >= _FRIDAY
+    return periods.shift(reading.today, "weekend", 0) if is_near else None
 
 
-def the_weekend(reading: DateReading) -> Period | None:
-    """The last weekend for a past tense, the coming one for a future tense, else None: any."""
-    clause = reading.clause()
-    if clause.undecided or clause.is_habit() or clause.tense not in ("past", "future"):
-        return None
-    gone = clause.tense == "past" and reading.today.weekday() < _SATURDAY
-    return periods.shift(reading.today, "weekend", -1 if gone else 0)
-
-
-def count_units(reading: DateReading) -> Period | None:
-    """Three days ago, in two weeks. With a past tense, "in two weeks" is a duration, not a date."""
+def count_units(reading: DateReading) -> Period:
+    """Three days ago, in two weeks."""
     count = reading.count * reading.number("sign")
-    if count > 0 and reading.clause().tense == "past":
-        return None
     if reading.unit == "year" and abs(count) == 1:
         return periods.shift(reading.today, "month", 12 * count)
     return periods.shift(reading.today, reading.unit, count)
@@ -125,11 +80,6 @@ def lasting(reading: DateReading) -> Period:
     return periods.back_to(reading.today, reading.unit, reading.count)
 
 
-def lasting_in_perfect(reading: DateReading) -> Period | None:
-    """For three years, if the clause says that it continues."""
-    return lasting(reading) if reading.clause().perfect else None
-
-
 def weekday_before(reading: DateReading) -> Period:
     """Last Friday: never today."""
     back = (reading.today.weekday() - reading.number("weekday") - 1) % 7 + 1
@@ -144,31 +94,17 @@ def weekday_after(reading: DateReading) -> Period:
 
 def weekday_next(reading: DateReading) -> Period | None:
     """Next Friday; None if it is soon or at the weekend of this week, not surely meant."""
-    found, number = weekday_after(reading), reading.number("weekday")
-    is_soon = number >= _SATURDAY or (found.first - reading.today).days <= _SOON_DAYS
-    return None if is_soon and number > reading.today.weekday() else found
-
-
-def weekday_by_tense(reading: DateReading) -> Period | None:
-    """Friday: the next one or, in the past, the last one, never today; None without a tense."""
-    clause = reading.clause()
-    if clause.undecided or clause.is_habit() or clause.tense is None:
-        return None
-    return weekday_before(reading) if reading.is_past() else weekday_after(reading)
+    found, today = weekday_after(reading), reading.today
+    is_of_weekend = found.first.weekday() >= _SATURDAY and found.first.weekday() > today.weekday()
+    return None if is_of_weekend or (found.first - today).days <= _SOON_DAYS else found
 
 
 def this_weekday(reading: DateReading) -> Period | None:
-    """This Friday: today, the next one, or the last one if the tense is past.
-
-    None without a tense if the day of this week is gone.
-    """
+    """This Friday: today or the next one; None if the day of this week is gone."""
     number, today = reading.number("weekday"), reading.today.weekday()
     if number == today:
         return periods.day(reading.today)
-    if reading.is_past():
-        return weekday_before(reading)
-    is_gone = number < today and reading.clause().tense != "future"
-    return None if is_gone else weekday_after(reading)
+    return None if number < today else weekday_after(reading)
 
 
 def weekdays_counted(reading: DateReading) -> Period:
@@ -212,12 +148,6 @@ def month_of_year(reading: DateReading) -> Period:
     return periods.month(reading.today.year + reading.number("shift"), reading.number("month"))
 
 
-def month_by_tense(reading: DateReading) -> Period | None:
-    """In May: the nearest that fits the tense."""
-    today, number = reading.today, reading.number("month")
-    return _by_tense(reading, [periods.month(today.year + step, number) for step in (-1, 0, 1)])
-
-
 def month_gone(reading: DateReading) -> Period:
     """Since May: the last one that has begun."""
     today, number = reading.today, reading.number("month")
@@ -235,34 +165,25 @@ def calendar_year(reading: DateReading) -> Period:
 
 
 def calendar_day(reading: DateReading) -> Period | None:
-    """May 5 of a year, of the year in `shift` ("last year"), or the nearest that fits the tense.
+    """May 5 of a year, or of the year in `shift` ("last year").
 
     A weekday before it gives the year: "samedi 5 septembre"; None if no year agrees.
     """
-    month, day, today = reading.number("month"), reading.number("day"), reading.today
+    month, day, this_year = reading.number("month"), reading.number("day"), reading.today.year
     if "year" in reading.slots:
         return periods.day(date(reading.number("year"), month, day))._replace(relative=False)
     if "shift" in reading.slots:
-        return periods.day(date(today.year + reading.number("shift"), month, day))
-    candidates = [found for step in range(-4, 5) if (found := _day(today.year + step, month, day))]
-    if "weekday" in reading.slots:
-        near = (found for found in candidates if abs(found.first.year - today.year) < 2)
-        candidates = [day for day in near if day.first.weekday() == reading.number("weekday")]
-    return _by_tense(reading, candidates)
-
-
-def day_of_month(reading: DateReading) -> Period | None:
-    """The 5th, `shift` months away if that is given; else the next or last one, by the tense."""
-    today, number = reading.today, reading.number("day")
-    if "shift" in reading.slots:
-        return periods.day(date(*periods.months_away(today, reading.number("shift")), number))
-    clause = reading.clause()
-    if clause.undecided or clause.tense is None:
+        return periods.day(date(this_year + reading.number("shift"), month, day))
+    if "weekday" not in reading.slots:
         return None
-    sign = -1 if reading.is_past() else 1
-    months = [periods.months_away(today, sign * step) for step in range(3)]
-    days = [found for year, month in months if (found := _day(year, month, number))]
-    return next((found for found in days if (found.first - today).days * sign >= 0), None)
+    near = (found for step in (0, 1, -1) if (found := _day(this_year + step, month, day)))
+    return next((d for d in near if d.first.weekday() == reading.number("weekday")), None)
+
+
+def day_of_month(reading: DateReading) -> Period:
+    """The 5th of last or next month."""
+    year, month = periods.months_away(reading.today, reading.number("shift"))
+    return periods.day(date(year, month, reading.number("day")))
 
 
 def _day(year: int, month: int, day: int) -> Period | None:
@@ -270,31 +191,3 @@ def _day(year: int, month: int, day: int) -> Period | None:
         return periods.day(date(year, month, day))
     except ValueError:
         return None
-
-
-def _by_tense(reading: DateReading, candidates: list[Period]) -> Period | None:
-    """Return the candidate, in chronological order, that fits the tense; None if two do.
-
-    Without past or future it is the nearest; if that is months away, only in the present and ahead.
-    """
-    today, clause = reading.today, reading.clause()
-    if clause.undecided:
-        near = [found for found in candidates if abs((found.first - today).days) < _MAX_DAYS_AWAY]
-        return near[0] if len(near) == 1 else None
-    if clause.tense == "past":
-        return next((found for found in reversed(candidates) if found.first <= today), None)
-    if clause.yearly and len(candidates) > 1:
-        return None
-    if clause.tense == "future":
-        return next((found for found in candidates if found.last >= today), None)
-
-    def distance(found: Period) -> float:
-        days = (found.first - today).days
-        return days if days >= 0 else -days * _RATHER_AHEAD
-
-    nearest = min(candidates, key=distance, default=None)
-    if nearest is None or len(candidates) == 1:
-        return nearest
-    days = (nearest.first - today).days
-    is_plan = clause.tense == "present" and days >= 0
-    return nearest if is_plan or abs(days) <= _DAYS_IN_DOUBT else None

@@ -24,6 +24,8 @@ _WIDE_MARKS = frozenset("，、；：。！？（「『《")
 """No space follows them."""
 _LOOSE_ENDS = ",;:-–—、， "
 _TERM_LENGTH = 7
+_ORDINAL = re.compile(r"\d+\.")
+"""Number whose period ends no sentence, as the sentence goes on."""
 OPERATORS = frozenset({"=", "==", "!=", "<", ">", "<=", ">=", "->", "*", "×", "→", "&&", "||", "|"})
 """Marks kept between two words, without weight of their own."""
 _MINUS = frozenset("-–−")
@@ -55,6 +57,8 @@ def words(text: str, vocabulary: Vocabulary, *, opens: bool, glued: bool = False
         word = _word(chunk, vocabulary, opens)
         if place and chunks[place - 1][-1].isdigit():
             word = _after_number(chunk, word, chunks[place + 1 :])
+        if word is not None and chunks[place + 1 :] and _ORDINAL.fullmatch(chunk):
+            word = word._replace(text=chunk)
         if opens and word is not None and _begins_name(word, chunks[place + 1 :], vocabulary):
             word = word._replace(is_name=True)
         opens = False
