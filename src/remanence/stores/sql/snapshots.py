@@ -76,9 +76,4 @@ def _tail(
 
 def _newest(messages: Sequence[Message], max_tokens: int) -> tuple[Message, ...]:
     """Return the newest messages that fit, and at least the last one."""
-    tokens = sum(message.tokens for message in messages)
-    start = 0
-    while tokens > max_tokens and start < len(messages) - 1:
-        tokens -= messages[start].tokens
-        start += 1
-    return tuple(messages[start:])
+    return tape.within(reversed(messages), max_tokens)[::-1]

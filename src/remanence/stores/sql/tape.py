@@ -1,6 +1,6 @@
 """The tape: messages of a conversation under gapless numbers, and their token sums."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import LiteralString, NamedTuple
 
@@ -184,7 +184,7 @@ def messages(
         _SELECT + OF_REF + "AND seq > ? ORDER BY seq LIMIT ?",
         (*ref, after, NO_LIMIT if limit is None else limit),
     )
-    return _within(rows, max_tokens)
+    return _read(rows, max_tokens)
 
 
 def tail(
@@ -194,18 +194,23 @@ def tail(
     rows = connection.execute(
         _SELECT + "WHERE conversation = ? AND seq >= ? ORDER BY seq DESC", (key, tail_seq)
     )
-    return _within(rows, max_tokens)[::-1]
+    return _read(rows, max_tokens)[::-1]
 
 
-def _within(rows: Cursor, max_tokens: int | None) -> tuple[Message, ...]:
-    """Return the first rows of at most *max_tokens* together; later rows are not read."""
+def _read(rows: Cursor, max_tokens: int | None) -> tuple[Message, ...]:
+    """Return the first messages that fit; later rows are not read."""
+    first = within(map(MESSAGES.decode, rows), max_tokens)
+    rows.close()
+    return first
+
+
+def within(messages: Iterable[Message], max_tokens: int | None) -> tuple[Message, ...]:
+    """Return the first messages of at most *max_tokens* together, and at least one."""
     selected: list[Message] = []
     tokens = 0
-    for row in rows:
-        message = MESSAGES.decode(row)
+    for message in messages:
         tokens += message.tokens
         if selected and max_tokens is not None and tokens > max_tokens:
-            rows.close()
             break
         selected.append(message)
     return tuple(selected)
