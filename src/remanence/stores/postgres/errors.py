@@ -4,7 +4,7 @@ import psycopg
 from psycopg import errors
 from psycopg_pool import PoolTimeout
 
-from remanence.errors import RemanenceError, StoreError, StoreUnavailable
+from remanence.errors import StoreError, StoreUnavailable
 
 RETRIED = (
     errors.SerializationFailure,
@@ -18,21 +18,17 @@ RETRIED = (
 def translate_error(error: Exception, database: str) -> Exception:
     """Return this package's error for one of PostgreSQL; other errors are returned unchanged."""
     if isinstance(error, UnicodeEncodeError):
-        answer: RemanenceError = StoreError(
+        answer = StoreError(
             f"text is not Unicode ({error.reason}): decode it with errors='replace' first"
         )
-    elif isinstance(error, psycopg.Error):
-        answer = _answer(error, database)
-    else:
+    elif not isinstance(error, psycopg.Error):
         return error
+    elif remedy := find_remedy(error):
+        answer = StoreUnavailable(f"{database}: {reason(error)}: {remedy}")
+    else:
+        answer = StoreError(f"{database} refused: {reason(error)}")
     answer.__cause__ = error
     return answer
-
-
-def _answer(error: psycopg.Error, database: str) -> StoreError:
-    if remedy := find_remedy(error):
-        return StoreUnavailable(f"{database}: {reason(error)}: {remedy}")
-    return StoreError(f"{database} refused: {reason(error)}")
 
 
 def reason(error: psycopg.Error) -> str:
