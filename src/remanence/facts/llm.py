@@ -2,15 +2,20 @@
 
 import re
 from collections.abc import Iterator
-from importlib.resources import files
-from string import Template
 
 from remanence.errors import ObservationRejected
 from remanence.facts.answers import AnsweredFact, read_facts
 from remanence.notes.redact import redact
 from remanence.observers.llm.lines import format_line
 from remanence.observers.llm.order import note_entries
-from remanence.observers.llm.prompt import Entry, Section, TimedEntry, below_times, language_rule
+from remanence.observers.llm.prompt import (
+    Entry,
+    Section,
+    below_times,
+    fill_prompt,
+    language_rule,
+    prompt,
+)
 from remanence.observers.llm.request import NOTHING, Question, ask_once, is_word
 from remanence.observers.llm.transcript import transcript
 from remanence.protocols import ExtractRequest, Model
@@ -57,7 +62,7 @@ class ModelFacts:
             purpose="facts",
             conversation=request.conversation,
             user=request.user,
-            stable=_prompt("extract"),
+            stable=prompt("extract", __package__),
             sections=(
                 Section(
                     "known facts",
@@ -68,13 +73,9 @@ class ModelFacts:
                 ),
                 *_source_sections(request),
             ),
-            task=Template(_prompt("extract-task")).substitute(language=self._language_rule).strip(),
+            task=fill_prompt("extract-task", __package__, language=self._language_rule),
             max_output_tokens=self._max_output_tokens,
         )
-
-
-def _prompt(name: str) -> str:
-    return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 
 def _source_sections(request: ExtractRequest) -> Iterator[Section]:
@@ -92,7 +93,7 @@ def _source_sections(request: ExtractRequest) -> Iterator[Section]:
     shown = transcript(
         messages, message_tokens=MESSAGE_TOKENS, room_tokens=ROOM_TOKENS, count=text_tokens
     )
-    yield Section("messages", tuple(below_times(TimedEntry(item.at, item.entry) for item in shown)))
+    yield Section("messages", tuple(below_times((item.at, item.entry) for item in shown)))
 
 
 def _is_supported(fact: AnsweredFact, request: ExtractRequest) -> bool:

@@ -15,7 +15,6 @@ from remanence.observers.llm.prompt import (
     OBSERVE_VERSION,
     Entry,
     Section,
-    TimedEntry,
     below_times,
     fill_prompt,
     prompt,
@@ -101,7 +100,7 @@ class ModelObserver(ModelWriter):
             count=request.count_tokens,
         )
         live = request.live if _shows(request.live, request.messages) else None
-        entries = (TimedEntry(m.at, _beginning(m) if live else m.entry) for m in shown)
+        entries = ((m.at, _beginning(m) if live else m.entry) for m in shown)
         return Task(
             question=Question(
                 purpose="observe",

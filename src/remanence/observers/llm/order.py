@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from remanence.notes import day_of, one_line
 from remanence.notes.redact import redact
 from remanence.observers.llm.lines import format_line
-from remanence.observers.llm.prompt import Entry, TimedEntry, below_days
+from remanence.observers.llm.prompt import Entry, below_days
 from remanence.types import Note, NoteFormat
 
 MAX_TOPICS = 5
@@ -47,7 +47,7 @@ def note_entries(notes: Sequence[Note]) -> tuple[Entry, ...]:
     return tuple(below_days(_with_topics(headed)))
 
 
-def _with_topics(notes: Iterable[Note]) -> Iterator[TimedEntry]:
+def _with_topics(notes: Iterable[Note]) -> Iterator[tuple[datetime | None, Entry]]:
     day, topic = "", ""
     for note in notes:
         today = _day(note) or day
@@ -55,8 +55,8 @@ def _with_topics(notes: Iterable[Note]) -> Iterator[TimedEntry]:
             day, topic = today, ""
         if (mine := one_line(note.topic or "")) != topic:
             topic = mine
-            yield TimedEntry(note.observed_at, Entry(f"## {redact(topic) or NO_TOPIC}", ""))
-        yield TimedEntry(note.observed_at, Entry("", redact(format_line(note))))
+            yield note.observed_at, Entry(f"## {redact(topic) or NO_TOPIC}", "")
+        yield note.observed_at, Entry("", redact(format_line(note)))
 
 
 def _with_few_topics(notes: Sequence[Note]) -> list[Note]:

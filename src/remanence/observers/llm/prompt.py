@@ -45,14 +45,14 @@ class Section(NamedTuple):
 
 
 @functools.cache
-def prompt(name: str) -> str:
-    """Return a prompt of this package by its name."""
-    return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+def prompt(name: str, package: str = __package__) -> str:
+    """Return a prompt of a package by its name."""
+    return files(package).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 
-def fill_prompt(name: str, **values: object) -> str:
+def fill_prompt(name: str, package: str = __package__, **values: object) -> str:
     """Return a prompt with its placeholders filled."""
-    return Template(prompt(name)).substitute(values).strip()
+    return Template(prompt(name, package)).substitute(values).strip()
 
 
 def language_rule(language: str) -> str:
@@ -82,17 +82,10 @@ def request_text(sections: Sequence[Section], task: str) -> str:
     return "\n\n".join([*fenced, task])
 
 
-class TimedEntry(NamedTuple):
-    """A piece of data and its time in the user's time zone."""
-
-    at: datetime | None
-    entry: Entry
-
-
-def below_times(items: Iterable[TimedEntry]) -> Iterator[Entry]:
+def below_times(items: Iterable[tuple[datetime | None, Entry]]) -> Iterator[Entry]:
     """Yield the entries with a heading at the start of each day and after each longer pause.
 
-    The first heading has the UTC offset, and so has each one where it changes.
+    Times are in the user's time zone. The first heading has the UTC offset, and so has each one where it changes.
     """
     earlier: datetime | None = None
     for at, entry in items:
@@ -108,7 +101,7 @@ def below_times(items: Iterable[TimedEntry]) -> Iterator[Entry]:
         yield entry
 
 
-def below_days(items: Iterable[TimedEntry]) -> Iterator[Entry]:
+def below_days(items: Iterable[tuple[datetime | None, Entry]]) -> Iterator[Entry]:
     """Yield the entries with a heading at the start of each day."""
     day = ""
     for at, entry in items:

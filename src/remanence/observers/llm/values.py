@@ -11,7 +11,7 @@ from remanence.notes.excerpts import beginning, ending, parts
 from remanence.notes.literals import Literal, LossReport, find_literals
 from remanence.notes.redact import MARK
 from remanence.observers.llm.lines import line_text
-from remanence.observers.llm.prompt import Entry, TimedEntry, below_times
+from remanence.observers.llm.prompt import Entry, below_times
 from remanence.types import DroppedLine, Note
 
 MIN_DIGITS = 3
@@ -82,7 +82,7 @@ def passages(pieces: Sequence[Piece], values: Sequence[str]) -> tuple[Entry, ...
                     shown.setdefault(index, []).append(_around(piece.text, at, len(value)))
                 break
     timed = (
-        TimedEntry(pieces[index].at, Entry(pieces[index].entry.head, "\n".join(texts)))
+        (pieces[index].at, Entry(pieces[index].entry.head, "\n".join(texts)))
         for index, texts in sorted(shown.items())
     )
     return tuple(below_times(timed))
