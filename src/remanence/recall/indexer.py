@@ -42,12 +42,12 @@ class VectorIndexer:
         self._embedder = embedder
         self._policy = policy
         self._look = asyncio.Event()
+        self._awaited = asyncio.Event()
         self._waiting = Waiters()
         self._running: asyncio.Task[None] | None = None
         self._closed = False
         self._failures = 0
         self._made: dict[int, Sequence[float] | None] = {}
-        self._forced = False
 
     def start(self, background: Background) -> None:
         """Start the background task."""
@@ -62,8 +62,8 @@ class VectorIndexer:
         if self._closed:
             raise closed_error()
         settled = self._waiting.add()
-        self._forced = True
         self._look.set()
+        self._awaited.set()
         await settled
 
     async def close(self) -> None:
@@ -77,6 +77,7 @@ class VectorIndexer:
     async def _run(self) -> None:
         while True:
             self._look.clear()
+            self._awaited.clear()
             waiting, self._waiting = self._waiting, Waiters()
             try:
                 pause = await self._catch_up()
@@ -84,17 +85,10 @@ class VectorIndexer:
                 waiting.close()
                 raise
             waiting.settle()
-            self._forced = pause is None or bool(self._waiting)
+            signal = self._look if pause is None else self._awaited
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
-                    await self._wait_for_work()
-
-    async def _wait_for_work(self) -> None:
-        """Wait for a signal; after a failure, for one that somebody awaits."""
-        await self._look.wait()
-        while not self._forced:
-            self._look.clear()
-            await self._look.wait()
+                    await signal.wait()
 
     async def _catch_up(self) -> float | None:
         """Make the missing vectors; return the seconds until the next try after a failure."""
