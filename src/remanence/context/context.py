@@ -3,9 +3,10 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from remanence.types import Message
+from remanence.wire.json_value import JsonObject
 from remanence.wire.pairing import pair_tool_calls
 from remanence.wire.turns import (
     OPENAI_BREAKPOINT,
@@ -29,8 +30,6 @@ OmittedReason: TypeAlias = Literal[
     "disabled",
     "forgotten",
 ]
-JsonObject = dict[str, Any]  # a provider's request: its shape is the provider's
-
 CACHE_CONTROL: JsonObject = {"type": "ephemeral"}
 MAX_BREAKPOINTS = 4
 MAX_OPENAI_BREAKPOINTS = 3

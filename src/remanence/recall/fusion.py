@@ -58,11 +58,6 @@ def fact_hit(fact: Fact) -> Hit:
     )
 
 
-def with_snippets(hits: Iterable[Hit], query: str) -> tuple[Hit, ...]:
-    """Return the hits with the part of their text that matches the query."""
-    return tuple(replace(hit, snippet=snippet(hit.text, query)) for hit in hits)
-
-
 def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> str:
     """Return a short text whole, and of a long one the stretch densest in words of the query."""
     flat = " ".join(text.split())

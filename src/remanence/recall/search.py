@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from remanence import telemetry
 from remanence.policy.policy import Policy
 from remanence.protocols import Embedder, FactVectors, Store
-from remanence.recall.fusion import by_reciprocal_rank, fact_hit, fuse, with_snippets
+from remanence.recall.fusion import by_reciprocal_rank, fact_hit, fuse, snippet
 from remanence.recall.indexer import embed
 from remanence.recall.passages import (
     Quote,
@@ -77,7 +77,11 @@ class Search:
                 hits = [fact_hit(fact) for fact in facts if source in (None, fact.conversation)]
                 rankings.append(tuple(hit for hit in hits if only.allows(hit)))
         best = fuse(rankings)[:limit]
-        return await _beside_the_loop(lambda: with_snippets(best, query), best, query)
+        return await _beside_the_loop(
+            lambda: tuple(replace(hit, snippet=snippet(hit.text, query)) for hit in best),
+            best,
+            query,
+        )
 
     async def quotes(
         self, ref: ConversationRef | None, owner: Owner | None, turn: str

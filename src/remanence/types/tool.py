@@ -2,11 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 from remanence.arguments import require_async, require_one_of, require_text
-
-JsonObject: TypeAlias = dict[str, Any]  # a JSON schema, or the arguments that a model wrote for one
+from remanence.wire.json_value import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
