@@ -151,35 +151,32 @@ class Memory:
             InvalidPolicy: the settings contradict one another.
             StoreError: the database cannot be opened; the message names cause and remedy.
         """
-        chosen = _read_settings(settings)
+        settings = _read_settings(settings)
         if read_only:
-            chosen = replace(
-                chosen, workers=0, model=None, observer_model=None, reflector_model=None
+            settings = replace(
+                settings, workers=0, model=None, observer_model=None, reflector_model=None
             )
-        used_policy = policy_of(chosen) if policy is None else policy
-        if not isinstance(used_policy, Policy):
+        policy = policy_of(settings) if policy is None else policy
+        if not isinstance(policy, Policy):
             raise InvalidPolicy(
                 f"policy={policy!r} is not a Policy: use Policy.default(...) or another"
             )
-        used_clock = SystemClock() if clock is None else clock
+        clock = SystemClock() if clock is None else clock
+        url = settings.url if url is None else url
 
         async def open_memory() -> Self:
-            _require_parts(used_clock, model_options, budgets, hooks)
+            _require_parts(clock, model_options, budgets, hooks)
             async with AsyncExitStack() as stack:
-                database_url = chosen.url if url is None else url
-                engine = choose_engine(chosen, database_url)
+                engine = choose_engine(settings, url)
                 store = await open_store(
-                    database_url,
-                    clock=used_clock,
-                    durability=chosen.durability,
-                    read_only=read_only,
+                    url, clock=clock, durability=settings.durability, read_only=read_only
                 )
                 stack.push_async_callback(store.close)
                 runtime = await assemble(
                     store,
-                    settings=chosen,
-                    policy=used_policy,
-                    clock=used_clock,
+                    settings=settings,
+                    policy=policy,
+                    clock=clock,
                     background=await stack.enter_async_context(Background()),
                     observer=observer,
                     reflector=reflector,
