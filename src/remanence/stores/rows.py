@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any, Generic, LiteralString, NamedTuple, TypeVar
+from typing import Any, Generic, LiteralString, TypeVar
 
 from remanence.errors import StoreError
 from remanence.types import (
@@ -160,23 +160,15 @@ def _decode_texts(text: str) -> tuple[str, ...]:
     return tuple(_decode_json(text))
 
 
-class Codec(NamedTuple):
-    """The conversion of a field to the value of its column, and back."""
-
-    encode: Callable[[Any], object]  # the field's own type, here and below
-    decode: Callable[[Any], Any]
-
-
-_CODECS: Mapping[str, Codec] = {
-    "content": Codec(encode_content, decode_content),
-    "notes": Codec(encode_notes, decode_notes),
-    "dropped": Codec(_encode_dropped, _decode_dropped),
-    "data": Codec(encode_json, _decode_json),
-    "failed": Codec(encode_json, decode_failed),
-    **dict.fromkeys(("lost", "tags", "scopes"), Codec(encode_json, _decode_texts)),
+_CODECS: Mapping[str, tuple[Callable[[Any], object], Callable[[Any], Any]]] = {
+    "content": (encode_content, decode_content),
+    "notes": (encode_notes, decode_notes),
+    "dropped": (_encode_dropped, _decode_dropped),
+    "data": (encode_json, _decode_json),
+    "failed": (encode_json, decode_failed),
+    **dict.fromkeys(("lost", "tags", "scopes"), (encode_json, _decode_texts)),
     **dict.fromkeys(
-        ("observe_failure", "reflect_failure", "facts_failure"),
-        Codec(_encode_failure, _decode_failure),
+        ("observe_failure", "reflect_failure", "facts_failure"), (_encode_failure, _decode_failure)
     ),
     **dict.fromkeys(
         (
@@ -192,10 +184,10 @@ _CODECS: Mapping[str, Codec] = {
             "valid_from",
             "valid_to",
         ),
-        Codec(encode_instant, decode_time),
+        (encode_instant, decode_time),
     ),
 }
-"""The fields that are not stored as they are, in whatever table."""
+"""The fields that are not stored as they are, in whatever table: how to encode and decode each."""
 
 
 class Rows(Generic[T]):
@@ -208,9 +200,9 @@ class Rows(Generic[T]):
         self._name = name
         self._fields = [column.strip('" ') for column in columns.split(",")]
         self._values = attrgetter(*self._fields)
-        codecs = [(n, _CODECS[name]) for n, name in enumerate(self._fields) if name in _CODECS]
-        self._encoders = [(place, codec.encode) for place, codec in codecs]
-        self._decoders = [(place, codec.decode) for place, codec in codecs]
+        codecs = [(n, *_CODECS[name]) for n, name in enumerate(self._fields) if name in _CODECS]
+        self._encoders = [(place, encode) for place, encode, _ in codecs]
+        self._decoders = [(place, decode) for place, _, decode in codecs]
 
     def encode(self, value: T) -> list[Any]:
         """Return the columns of a value."""

@@ -148,7 +148,7 @@ class PostgresStore(SQLStore):
                 self._pool.check()
                 with self._pool.connection() as connection:
                     connection.read_only, connection.isolation_level = True, None
-                    found: str = outcome(connection, transaction)
+                    found = outcome(connection, transaction)
             except psycopg.OperationalError as error:  # such as a server that starts
                 found = reason(error)
             if found in ("committed", "aborted"):
