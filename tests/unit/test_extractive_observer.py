@@ -571,3 +571,25 @@ def test_of_a_large_result_the_question_and_the_outcome_are_noted_and_a_share_of
     assert "How many orders do we have, and is any of them still open" in text
     assert "60 orders, all shipped" in text
     assert rows <= request.target_tokens / 4
+
+
+def test_a_question_keeps_its_mark_inside_and_at_the_end_of_a_line() -> None:
+    said = _whole(
+        Message.user("Will the advance be deducted? Not now. I pay 5,000 for the panels.")
+    )
+    asked = _whole(
+        Message.user("The harvest festival is on 4 July."),
+        Message.assistant("Shall I order the marquee from Brandt at 120 euros?"),
+    )
+
+    assert "deducted?" in said
+    assert "120 euros?" in asked
+
+
+def test_a_word_or_two_that_qualify_a_sentence_stay_with_it() -> None:
+    assert (
+        "puts hits in sqlite; mostly"
+        in _whole(
+            Message.user("The script cuts the audio and puts hits in sqlite. Mostly. Thanks!")
+        ).lower()
+    )

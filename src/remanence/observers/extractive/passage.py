@@ -16,6 +16,9 @@ AGENT = "assistant"
 USER = "user"
 """The speaker of messages of an agent's user without a name."""
 
+ASKS = ("?", "？", "؟")
+"""Marks with which a question ends."""
+
 
 class Quotation(NamedTuple):
     """A sentence of a message, with resolved dates."""
@@ -84,7 +87,7 @@ class Passage:
     def text(self) -> str:
         """The passage in the wording of a note, led by its context."""
         clause = render_words(self.words)
-        if self.is_rule and self.is_question and clause and clause[-1] not in "?？":
+        if self.is_question and clause and not clause.endswith(ASKS):
             clause += "?"
         if self.reply_to and clause:
             return f"“{self.reply_to.text}” – {clause}"

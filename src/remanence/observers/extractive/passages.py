@@ -13,7 +13,7 @@ from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary
 from remanence.notes import one_line
 from remanence.observers.extractive.event_dates import format_date
 from remanence.observers.extractive.outcomes import Row, rows_of_tools
-from remanence.observers.extractive.passage import Passage, Quotation
+from remanence.observers.extractive.passage import ASKS, Passage, Quotation
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
 from remanence.observers.extractive.sentence_scores import (
@@ -34,6 +34,8 @@ _MAX_ABOUT = 10
 _MAX_ROWS = 24
 """Rows of a tool's results from which notes are chosen."""
 _MAX_LABEL_WORDS = 5
+_AFTERTHOUGHT_BYTES = 16
+"""Size in UTF-8 of a sentence that is hardly one of its own: a word or two, in Chinese five characters."""
 _BRIEF_CHARS = 60
 _MAX_WHOLE = 160
 """Characters of a sentence of an agent's user that is one passage."""
@@ -41,7 +43,6 @@ _MAX_JOINED = 240
 """Characters of sentences that are one passage, as one explains the others."""
 _MAX_QUESTION = 100
 """Characters of a question that a note quotes."""
-_ASKS = ("?", "？", "؟")
 _QUOTES = ' "“”'
 _DATED_AT_ONCE = 1000
 _OPENS_DATE = '"“（(「『《'
@@ -74,7 +75,8 @@ class _Text:
             before = self.text[first.start : span.start]
             is_near = "\n" not in before and span.end - first.start <= _MAX_JOINED
             says_something = not is_filler(self.scores[-1]) and before.rstrip() not in pasted
-            if is_near and says_something and is_dependent(own):
+            depends = is_dependent(own) or _is_afterthought(self.text[span.start : span.end], own)
+            if is_near and says_something and depends:
                 best = {head: max(score, own[head]) for head, score in self.scores[-1].items()}
                 self.scores[-1] = {**best, "dependent": self.scores[-1]["dependent"]}
                 self.spans[-1] = Span(first.start, span.end)
@@ -167,6 +169,11 @@ def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
     return texts
 
 
+def _is_afterthought(sentence: str, scores: Scores) -> bool:
+    """Return whether a sentence of a word or two qualifies the one before: "Mostly."."""
+    return len(sentence.encode()) <= _AFTERTHOUGHT_BYTES and not is_filler(scores)
+
+
 def _question(texts: Sequence[_Text], answer: Message) -> Quotation | None:
     """Return the question of the same day with which the message before ends, in an agent's chat."""
     before = texts[-1] if texts else None
@@ -181,7 +188,7 @@ def _question(texts: Sequence[_Text], answer: Message) -> Quotation | None:
     text = one_line(before.text[last.start : last.end]).strip(_QUOTES)
     asked_at, at = before.message.created_at, answer.created_at
     is_long_ago = asked_at is not None and at is not None and at.date() != asked_at.date()
-    if is_long_ago or len(text) > _MAX_QUESTION or not text.endswith(_ASKS):
+    if is_long_ago or len(text) > _MAX_QUESTION or not text.endswith(ASKS):
         return None
     return Quotation(before.message.seq, resolve_dates(text, asked_at) if asked_at else text)
 
@@ -213,7 +220,7 @@ def _passages_of_text(
         if sentence.end > _DATED_AT_ONCE:
             dates = yield from _dates(text, at, sentence)
         caption, quoted = whole.is_caption(sentence), whole.is_quoted(sentence)
-        asks = text[sentence.start : sentence.end].rstrip("\"'”’) ").endswith(("?", "？"))
+        asks = text[sentence.start : sentence.end].rstrip("\"'”’) ").endswith(ASKS)
         source = text[sentence.start : sentence.end]
         answered = whole.question if opens and is_dependent(scores) else None
         opens = opens and is_filler(scores)
@@ -296,7 +303,8 @@ def _joined_words(
         inside = [date for date in dates if start <= date.start and date.end <= end]
         found = list(_words(text, Span(start, end), inside, said_at, vocabulary))
         if found and end < clause.end and found[-1].text:
-            found[-1] = found[-1]._replace(text=f"{found[-1].text};")
+            asks = text[start:end].rstrip().endswith(ASKS)
+            found[-1] = found[-1]._replace(text=f"{found[-1].text}{'?' if asks else ';'}")
         yield from found
 
 
