@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias, get_args
 
 from remanence.conversation import Conversation, require_conversation
-from remanence.errors import RemanenceError
+from remanence.errors import InvalidArgument, RemanenceError
 from remanence.types import Fact, FactType, Hit, Receipt, Role, Tag, Tool
 from remanence.wire.json_value import JsonObject
 
@@ -86,10 +86,6 @@ def memory_tools(conversation: Conversation) -> tuple[Tool, ...]:
     )
 
 
-class _RefusedArguments(ValueError):
-    """Arguments that a tool refuses; the message goes to the model."""
-
-
 class _Calls:
     """The handlers of the tools."""
 
@@ -123,7 +119,7 @@ class _Calls:
         facts = [*_strings(given, "facts"), *_strings(given, "id")]
         messages = _strings(given, "messages")
         if not facts and not messages:
-            raise _RefusedArguments("id is missing: give a query first, then the ids that it found")
+            raise InvalidArgument("id is missing: give a query first, then the ids that it found")
         named = {fact.id: fact for fact in known if fact.id in facts}
         for fact_id in facts:
             if fact_id not in named:
@@ -156,7 +152,7 @@ class _Calls:
     async def _owner(self) -> tuple[str, str]:
         owner = await self._conversation.owner()
         if owner is None:
-            raise _RefusedArguments(
+            raise InvalidArgument(
                 "this conversation has no user, so nothing is kept beyond it: the program has to name "
                 'one, as in memory.conversation(id, user="ana")'
             )
@@ -169,7 +165,7 @@ def _tool(
     async def handler(given: Mapping[str, Any]) -> str:  # as above
         try:
             return await call(given)
-        except (_RefusedArguments, RemanenceError) as error:
+        except RemanenceError as error:
             return f"Error: {error}"
 
     parameters = {
@@ -192,7 +188,7 @@ def _choice(literal: object) -> JsonObject:
 def _string(given: Mapping[str, Any], name: str) -> str:  # as above
     value = given.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise _RefusedArguments(f"{name} is missing: give a text")
+        raise InvalidArgument(f"{name} is missing: give a text")
     return value
 
 
@@ -221,7 +217,7 @@ def _moment(given: Mapping[str, Any], name: str) -> datetime | None:  # as above
     try:
         moment = datetime.fromisoformat(value)
     except ValueError as error:
-        raise _RefusedArguments(
+        raise InvalidArgument(
             f"{name}={value!r} is not a date: write one such as 2026-05-31"
         ) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

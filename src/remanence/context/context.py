@@ -80,12 +80,12 @@ class ContextStats:
     """
 
     system_tokens: int
-    cross_session_tokens: int
-    session_tokens: int
+    cross_session_tokens: int = 0
+    session_tokens: int = 0
     working_tokens: int
-    volatile_tokens: int
+    volatile_tokens: int = 0
     history_tokens: int
-    pending: int
+    pending: int = 0
     first_raw_seq: int
     last_seq: int
     token_factor: float = 1.0

@@ -105,12 +105,8 @@ def plain_context(
     working_tokens = sum(message.tokens for message in messages)
     stats = ContextStats(
         system_tokens=_tokens(base),
-        cross_session_tokens=0,
-        session_tokens=0,
         working_tokens=working_tokens,
-        volatile_tokens=0,
         history_tokens=history_tokens,
-        pending=0,
         first_raw_seq=_first_seq(messages, 1),
         last_seq=messages[-1].seq if messages else 0,
     )

@@ -1,6 +1,7 @@
 """Merging the hits of several searches: fused by rank, cut to snippets and to a budget."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -103,10 +104,5 @@ def _places(text: str, query: str) -> Iterator[int]:
 
 def _densest(places: Sequence[int], width: int) -> int:
     """Return the start of the stretch of *width* with the most places; 0 without any."""
-    best, most, end = 0, 0, 0
-    for index, place in enumerate(places):
-        while end < len(places) and places[end] < place + width:
-            end += 1
-        if end - index > most:
-            best, most = place, end - index
-    return best
+    counts = [bisect_left(places, place + width) - index for index, place in enumerate(places)]
+    return places[counts.index(max(counts))] if places else 0
