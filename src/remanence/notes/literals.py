@@ -96,7 +96,7 @@ class LossReport:
     def __init__(self, note_text: str) -> None:
         self._kept = _normal(note_text)
         self._present: set[str] = set()
-        self._missing: dict[str, tuple[int, int, Literal]] = {}
+        self._missing: dict[str, Literal] = {}
         self._counts: Counter[str] = Counter()
 
     def add(self, source_text: str) -> None:
@@ -109,7 +109,7 @@ class LossReport:
                 if _contains(self._kept, key):
                     self._present.add(key)
                     continue
-                self._missing[key] = (_RANK[literal.kind], len(self._missing), literal)
+                self._missing[key] = literal
             self._counts[key] += 1
 
     def missing_literals(self, *, limit: int) -> tuple[str, ...]:
@@ -119,10 +119,9 @@ class LossReport:
     def missing(self) -> tuple[Literal, ...]:
         """Return all missing literals with their kinds, the most specific first."""
         ranked = sorted(
-            (rank, -self._counts[key], place) for key, (rank, place, _) in self._missing.items()
+            self._missing.items(), key=lambda item: (_RANK[item[1].kind], -self._counts[item[0]])
         )
-        literals = [literal for *_, literal in self._missing.values()]
-        return tuple(literals[place] for *_, place in ranked)
+        return tuple(literal for _, literal in ranked)
 
 
 @cache
