@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from remanence.clock import Clock
-from remanence.costs.budgets import BudgetedExtractor, BudgetedObserver, BudgetedReflector, Budgets
+from remanence.costs.budgets import Budgeted, Budgets
 from remanence.errors import InvalidPolicy
 from remanence.facts import ExtractiveFacts, ModelFacts
 from remanence.observers.extractive import ExtractiveObserver, ExtractiveReflector
@@ -79,7 +79,7 @@ class ObserverFactory:
             _check_continuation(observer)
         if not self.budgets or isinstance(observer, ExtractiveObserver):
             return observer
-        return BudgetedObserver(observer, self._stand_in(ExtractiveObserver), self.budgets)
+        return Budgeted(observer, self._stand_in(ExtractiveObserver), self.budgets)
 
     async def reflector(self, source: "Reflector | ModelSource | None") -> Reflector:
         """Return the reflector for *source*; errors as above."""
@@ -94,7 +94,7 @@ class ObserverFactory:
             reflector = await self._ask(ModelReflector, chosen, key)
         if not self.budgets or isinstance(reflector, ExtractiveReflector):
             return reflector
-        return BudgetedReflector(reflector, self._stand_in(ExtractiveReflector), self.budgets)
+        return Budgeted(reflector, self._stand_in(ExtractiveReflector), self.budgets)
 
     async def extractor(self, source: "FactExtractor | ModelSource | None") -> FactExtractor:
         """Return the extractor for *source*; errors as above."""
@@ -105,7 +105,7 @@ class ObserverFactory:
             return chosen
         facts = await self._ask(ModelFacts, chosen, self._shared_key(source))
         # Without budget facts wait: those of another extractor would bear this one's name.
-        return BudgetedExtractor(facts, None, self.budgets) if self.budgets else facts
+        return Budgeted(facts, None, self.budgets) if self.budgets else facts
 
     @property
     def _reflects(self) -> bool:

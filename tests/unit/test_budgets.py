@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from tests.builders import observe_request, reflect_request
 
 from remanence import Budget
-from remanence.costs.budgets import BudgetedExtractor, BudgetedObserver, BudgetedReflector, Budgets
+from remanence.costs.budgets import Budgeted, Budgets
 from remanence.costs.calibration import Calibrator
 from remanence.costs.ledger import Ledger
 from remanence.costs.prices import cache_prices
@@ -249,8 +249,8 @@ async def test_within_the_budget_the_model_works_and_beyond_it_its_stand_in(
     reflector, condenser = ScriptedReflector(), ScriptedReflector()
     budget = Budget(scope="user", hard_usd=0.5)
     async with spent(budget, calls=(call(cost_usd=usd),)) as budgets:
-        await BudgetedObserver(observer, instead=instead, budgets=budgets).observe(OBSERVING)
-        await BudgetedReflector(reflector, instead=condenser, budgets=budgets).reflect(REFLECTING)
+        await Budgeted(observer, instead=instead, budgets=budgets).observe(OBSERVING)
+        await Budgeted(reflector, instead=condenser, budgets=budgets).reflect(REFLECTING)
 
     assert (len(observer.requests), len(instead.requests)) == asked
     assert (len(reflector.requests), len(condenser.requests)) == asked
@@ -259,8 +259,8 @@ async def test_within_the_budget_the_model_works_and_beyond_it_its_stand_in(
 async def test_without_a_stand_in_the_step_is_left_out_until_the_budget_is_renewed() -> None:
     budget = Budget(scope="day", hard_tokens=1_000)
     async with spent(budget, calls=(call(cost_usd=0.25),)) as budgets:
-        observer = BudgetedObserver(ScriptedObserver(), instead=None, budgets=budgets)
-        reflector = BudgetedReflector(ScriptedReflector(), instead=None, budgets=budgets)
+        observer = Budgeted(ScriptedObserver(), instead=None, budgets=budgets)
+        reflector = Budgeted(ScriptedReflector(), instead=None, budgets=budgets)
         with pytest.raises(ObservationSkipped) as skipped:
             await observer.observe(OBSERVING)
         with pytest.raises(ObservationSkipped) as skipped_too:
@@ -281,11 +281,11 @@ async def test_facts_wait_too_until_the_budget_is_renewed() -> None:
         now=NOW,
     )
     async with spent(Budget(scope="day", hard_tokens=1_000), calls=(call(),)) as budgets:
-        facts = BudgetedExtractor(ExtractiveFacts(), instead=None, budgets=budgets)
+        facts = Budgeted(ExtractiveFacts(), instead=None, budgets=budgets)
         with pytest.raises(ObservationSkipped, match="the day budget is spent"):
             await facts.extract(request)
     async with spent(Budget(scope="day", hard_tokens=1_000)) as budgets:
-        facts = BudgetedExtractor(ExtractiveFacts(), instead=None, budgets=budgets)
+        facts = Budgeted(ExtractiveFacts(), instead=None, budgets=budgets)
         assert [fact.summary for fact in await facts.extract(request)] == ["I live in Porto."]
 
 

@@ -21,7 +21,7 @@ from remanence.protocols import (
 )
 from remanence.types import Budget, BudgetState, ConversationRef, Draft, FactDraft
 
-Maker = TypeVar("Maker", bound=Observer | Reflector | FactExtractor)
+Maker_co = TypeVar("Maker_co", bound=Observer | Reflector | FactExtractor, covariant=True)
 
 _MAX_WARNINGS: Final = 10_000
 
@@ -101,10 +101,13 @@ class Budgets:
         await self._events.record_budget(ref, state, at=self._clock.now())
 
 
-class _BudgetedMaker(Generic[Maker]):
-    """Chooses a maker while budget is left, then *instead*; without one, the step is skipped."""
+class Budgeted(Generic[Maker_co]):
+    """An observer, reflector or extractor within budgets.
 
-    def __init__(self, maker: Maker, instead: Maker | None, budgets: Budgets) -> None:
+    Works by *maker* while budget is left, then by *instead*; without one, the step is skipped.
+    """
+
+    def __init__(self, maker: Maker_co, instead: Maker_co | None, budgets: Budgets) -> None:
         self._maker = maker
         self._instead = instead
         self._budgets = budgets
@@ -113,7 +116,22 @@ class _BudgetedMaker(Generic[Maker]):
     def name(self) -> str:
         return maker_name(self._maker)
 
-    async def _choose(self, request: ObserveRequest | ReflectRequest | ExtractRequest) -> Maker:
+    @property
+    def max_source_tokens(self) -> int | None:
+        return source_limit(self._maker)
+
+    async def observe(self: "Budgeted[Observer]", request: ObserveRequest) -> Draft:
+        return await (await self._choose(request)).observe(request)
+
+    async def reflect(self: "Budgeted[Reflector]", request: ReflectRequest) -> Draft:
+        return await (await self._choose(request)).reflect(request)
+
+    async def extract(
+        self: "Budgeted[FactExtractor]", request: ExtractRequest
+    ) -> tuple[FactDraft, ...]:
+        return await (await self._choose(request)).extract(request)
+
+    async def _choose(self, request: ObserveRequest | ReflectRequest | ExtractRequest) -> Maker_co:
         spent = await self._budgets.find_exhausted(request.conversation, request.user)
         if spent is None:
             return self._maker
@@ -125,28 +143,3 @@ class _BudgetedMaker(Generic[Maker]):
                 until=self._budgets.renewal(spent.budget),
             )
         return self._instead
-
-
-class BudgetedObserver(_BudgetedMaker[Observer]):
-    """An observer within budgets."""
-
-    @property
-    def max_source_tokens(self) -> int | None:
-        return source_limit(self._maker)
-
-    async def observe(self, request: ObserveRequest) -> Draft:
-        return await (await self._choose(request)).observe(request)
-
-
-class BudgetedReflector(_BudgetedMaker[Reflector]):
-    """A reflector within budgets."""
-
-    async def reflect(self, request: ReflectRequest) -> Draft:
-        return await (await self._choose(request)).reflect(request)
-
-
-class BudgetedExtractor(_BudgetedMaker[FactExtractor]):
-    """An extractor of facts within budgets."""
-
-    async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
-        return await (await self._choose(request)).extract(request)
