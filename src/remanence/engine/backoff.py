@@ -8,7 +8,7 @@ from datetime import timedelta
 from remanence import telemetry
 from remanence.clock import Clock
 from remanence.engine.steps import IDLE, PROGRESS, Step, StepName, wait
-from remanence.errors import ModelError, ObservationRejected, ObservationSkipped
+from remanence.errors import ModelError, ObservationRejected, ObservationSkipped, StoreError
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
     DEFERRED,
@@ -110,7 +110,9 @@ class Backoff:
 
     def is_outage(self, error: Exception) -> bool:
         """Return whether a try may succeed later with the same messages."""
-        return isinstance(error, ObservationSkipped) or self._cause(error)[0] in UNREACHABLE
+        if isinstance(error, ObservationSkipped | StoreError):
+            return True
+        return self._cause(error)[0] in UNREACHABLE
 
     def log(self, state: MemoryState, error: Exception) -> None:
         """Log a failed try to observe a stretch that was given up."""

@@ -181,8 +181,6 @@ class Reconciler:
         state, observer = snapshot.state, self.maker_names["observe"]
         try:
             return await self.segment_writer.observe(snapshot, messages, *others)
-        except StoreError:
-            raise
         except Exception as error:
             why = self.backoff.last_straw(state, messages, error, observer=observer)
             if why is None:
@@ -225,8 +223,6 @@ class Reconciler:
     async def _restore(self, snapshot: Snapshot, stand_in: Segment) -> bool:
         try:
             return await self.segment_writer.observe_again(snapshot, stand_in)
-        except StoreError:
-            raise
         except Exception as error:
             if self.backoff.is_outage(error):
                 raise
