@@ -20,17 +20,15 @@ _TOTALS = [field.name for field in fields(UsageTotal)]  # in the order of these 
 
 def record(connection: Connection, usages: Sequence[Usage]) -> None:
     for usage in usages:
-        tenant = usage.conversation.tenant if usage.conversation else None
-        key, user = None, None
-        if usage.conversation is not None:
+        ref, key, user = usage.conversation, None, None
+        if ref is not None:
             key, user = connection.execute(
-                'SELECT key, "user" FROM conversations WHERE tenant = ? AND id = ?',
-                usage.conversation,
+                'SELECT key, "user" FROM conversations WHERE tenant = ? AND id = ?', ref
             ).fetchone() or (None, None)
         connection.execute(
             f'INSERT INTO model_calls (conversation, tenant, "user", {USAGES.columns}) '  # noqa: S608 - constants
             f"VALUES (?, ?, ?, {USAGES.places})",
-            (key, tenant, usage.user or user, *USAGES.encode(usage)),
+            (key, ref.tenant if ref else None, usage.user or user, *USAGES.encode(usage)),
         )
 
 

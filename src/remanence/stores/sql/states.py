@@ -46,16 +46,12 @@ def page(
     after: ConversationRef | None = None,
     limit: int = 100,
 ) -> tuple[MemoryState, ...]:
-    if tenant is None:
-        rows = connection.execute(
-            _SELECT + "WHERE (tenant, id) > (?, ?) ORDER BY tenant, id LIMIT ?",
-            (*(after or ("", "")), limit),
-        )
-    else:
-        start = after.id if after is not None and after.tenant == tenant else ""
-        rows = connection.execute(
-            _SELECT + "WHERE tenant = ? AND id > ? ORDER BY id LIMIT ?", (tenant, start, limit)
-        )
+    start = after or ConversationRef("", "")
+    where: LiteralString = "WHERE (tenant, id) > (?, ?) "
+    if tenant is not None:
+        start = ConversationRef(tenant, start.id if start.tenant == tenant else "")
+        where = "WHERE tenant = ? AND id > ? "
+    rows = connection.execute(_SELECT + where + "ORDER BY tenant, id LIMIT ?", (*start, limit))
     return tuple(state_from_row(row) for row in rows)
 
 
