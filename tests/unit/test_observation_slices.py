@@ -18,8 +18,7 @@ from remanence.policy.schedule import (
     observation_slice,
     observe_halvings,
     observe_rejections,
-    reflection_limit,
-    reflection_target,
+    plan_reflection,
     retry_delay,
 )
 from remanence.testing.store_contract.samples import observation
@@ -262,14 +261,14 @@ def test_a_reflection_has_the_budget_of_the_generation_that_it_is_of() -> None:
     policy = Policy(reflect_tokens=(1_000, 2_000, 9_000), reflect_ratio=0.5)
     notes = [segment(tokens=9_000, generation=0)]
 
-    assert reflection_target(policy, notes) == 1_500
-    assert reflection_limit(policy, notes) == 2_000
+    assert plan_reflection(policy, notes).target_tokens == 1_500
+    assert plan_reflection(policy, notes).limit_tokens == 2_000
 
 
 def test_notes_below_the_top_generation_are_condensed_unless_the_conversation_ends() -> None:
     policy = Policy(reflect_tokens=(1_000, 8_000), reflect_ratio=0.5)
     notes = [segment(tokens=1_000, generation=1), segment(tokens=1_000, generation=0)]
 
-    assert reflection_target(policy, notes) == 1_000
-    assert reflection_target(policy, notes, final=True) == 2_000
-    assert reflection_target(policy, notes[:1]) == 1_000
+    assert plan_reflection(policy, notes).target_tokens == 1_000
+    assert plan_reflection(policy, notes, final=True).target_tokens == 2_000
+    assert plan_reflection(policy, notes[:1]).target_tokens == 1_000

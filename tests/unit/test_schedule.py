@@ -21,10 +21,8 @@ from remanence.policy.schedule import (
     observation_due,
     observation_slice,
     observation_target,
-    reflection_generation,
-    reflection_limit,
+    plan_reflection,
     reflection_sources,
-    reflection_target,
     reflection_time,
     retry_delay,
     tail_start,
@@ -450,7 +448,7 @@ def test_a_reflection_is_one_generation_above_its_newest_source_up_to_the_top(
     policy = Policy(reflect_scope=scope, reflect_tokens=budgets)  # type: ignore[arg-type]
     found = [segment(n, n, generation=g) for n, g in enumerate(generations, start=1)]
 
-    assert reflection_generation(policy, found) == made
+    assert plan_reflection(policy, found).generation == made
 
 
 @pytest.mark.parametrize(
@@ -487,8 +485,8 @@ def test_a_reflection_is_a_share_of_its_sources_and_leaves_room_in_its_own_budge
 ) -> None:
     found = [segment(1, 1, tokens=tokens, generation=generation)]
 
-    assert reflection_target(policy, found) == target
-    assert reflection_limit(policy, found) == limit
+    assert plan_reflection(policy, found).target_tokens == target
+    assert plan_reflection(policy, found).limit_tokens == limit
 
 
 def test_a_reflection_is_no_longer_than_a_model_can_write() -> None:
@@ -499,11 +497,11 @@ def test_a_reflection_is_no_longer_than_a_model_can_write() -> None:
         observe_max_tokens=4_000,
     )
 
-    assert reflection_target(policy, [segment(1, 1, tokens=9_000)]) == 1_600
+    assert plan_reflection(policy, [segment(1, 1, tokens=9_000)]).target_tokens == 1_600
 
 
 def test_the_target_of_hardly_any_text_is_a_token() -> None:
-    assert reflection_target(Policy(), [segment(1, 1, tokens=1)]) == 1
+    assert plan_reflection(Policy(), [segment(1, 1, tokens=1)]).target_tokens == 1
 
 
 # Failures

@@ -18,9 +18,7 @@ from remanence.pacing import Pacer
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import (
     observation_target,
-    reflection_generation,
-    reflection_limit,
-    reflection_target,
+    plan_reflection,
 )
 from remanence.protocols import (
     CountTokens,
@@ -183,12 +181,12 @@ class SegmentWriter:
     ) -> bool:
         """Make and commit a reflection; false if its sources were replaced meanwhile."""
         state = snapshot.state
-        generation = reflection_generation(self.policy, sources)
+        plan = plan_reflection(self.policy, sources, final=final)
         request = ReflectRequest(
             conversation=state.ref,
             segments=sources,
-            generation=generation,
-            target_tokens=reflection_target(self.policy, sources, final=final),
+            generation=plan.generation,
+            target_tokens=plan.target_tokens,
             count_tokens=self.count_text,
             note_format=self.policy.note_format,
             now=self.clock.now(),
@@ -197,13 +195,13 @@ class SegmentWriter:
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             request, draft = await reflect(self.reflector, request, self.hooks)
         tokens = sum(segment.source_tokens for segment in sources)
-        empty = self._empty(sources[0].first_seq, sources[-1].last_seq, tokens, generation)
+        empty = self._empty(sources[0].first_seq, sources[-1].last_seq, tokens, plan.generation)
         failed = tuple(stretch for source in sources for stretch in source.failed)
         segment = await self._with_notes(
             replace(empty, failed=failed),
             draft,
             texts=tuple(segment.text for segment in request.segments),
-            limit_tokens=reflection_limit(self.policy, sources),
+            limit_tokens=plan.limit_tokens,
         )
         replaced = [segment.id for segment in sources]
         purge = self.policy.superseded == "purge"

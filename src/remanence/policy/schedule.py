@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from remanence.policy.cache_economics import is_cold
 from remanence.policy.policy import Policy
@@ -331,39 +332,32 @@ def _rank(policy: Policy, segment: Segment) -> int:
     return min(segment.generation, 1) if policy.reflect_scope == "kind" else segment.generation
 
 
-def reflection_generation(policy: Policy, sources: Sequence[Segment]) -> int:
-    """Return the generation of a reflection of *sources*."""
-    newest = max(segment.generation for segment in sources)
-    if policy.reflect_scope != "generation":
-        return newest + 1
-    return max(1, min(newest + 1, len(policy.reflect_tokens) - 1))
+class ReflectionPlan(NamedTuple):
+    """The generation of a reflection, its most tokens, and those above which it is due again."""
+
+    generation: int
+    target_tokens: int
+    limit_tokens: int
 
 
-def reflection_target(policy: Policy, sources: Sequence[Segment], *, final: bool = False) -> int:
-    """Return the most tokens that a reflection of *sources* should have.
+def plan_reflection(
+    policy: Policy, sources: Sequence[Segment], *, final: bool = False
+) -> ReflectionPlan:
+    """Plan the reflection of *sources*.
 
     The top generation, and the notes at the end of a conversation (*final*), are condensed no more
     than their budget requires.
     """
     tokens = sum(segment.tokens for segment in sources)
-    budget = _reflection_budget(policy, sources)
-    oldest = min(segment.generation for segment in sources)
-    into_itself = oldest == reflection_generation(policy, sources)
-    if not (final or (policy.reflect_scope == "generation" and into_itself)):
-        tokens = int(tokens * policy.reflect_ratio)
-    return max(1, int(min(tokens, budget * 0.75, policy.max_output_tokens)))
-
-
-def reflection_limit(policy: Policy, sources: Sequence[Segment]) -> int:
-    """Return the token limit of a reflection of *sources*; above it, it would be due again."""
-    tokens = sum(segment.tokens for segment in sources)
-    return min(tokens, _reflection_budget(policy, sources))
-
-
-def _reflection_budget(policy: Policy, sources: Sequence[Segment]) -> int:
-    if policy.reflect_scope != "generation":
-        return policy.reflect_tokens[-1]
-    return policy.reflect_tokens[reflection_generation(policy, sources)]
+    generations = [segment.generation for segment in sources]
+    generation, budgets = max(generations) + 1, policy.reflect_tokens
+    budget, keeps_all = budgets[-1], final
+    if policy.reflect_scope == "generation":
+        generation = max(1, min(generation, len(budgets) - 1))
+        budget, keeps_all = budgets[generation], final or min(generations) == generation
+    share = tokens if keeps_all else int(tokens * policy.reflect_ratio)
+    target = max(1, int(min(share, budget * 0.75, policy.max_output_tokens)))
+    return ReflectionPlan(generation, target, min(tokens, budget))
 
 
 def observation_target(policy: Policy, source_tokens: int) -> int:
