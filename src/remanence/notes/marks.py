@@ -19,8 +19,9 @@ MARKED_PRIORITIES: dict[str, Priority] = {mark: name for name, mark in PRIORITY_
 
 MARK = re.compile(r"(?:!!?|~) ")
 ITEM = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)]) ")
-_TAGS: dict[str, Tag] = {name.lower(): name for name in get_args(Tag)}
-_TAG = re.compile(rf"\[({'|'.join(_TAGS)})\] ", re.IGNORECASE)
+PRIORITIES: dict[str, Priority] = {name.lower(): name for name in get_args(Priority)}
+TAGS: dict[str, Tag] = {name.lower(): name for name in get_args(Tag)}
+_TAG = re.compile(rf"\[({'|'.join(TAGS)})\] ", re.IGNORECASE)
 _DATE_LINE = re.compile(
     r"(?:#+ |\*\*)?(?:date: )?(\d{4}-\d\d-\d\d)(?: \(\w{2,9}\))?:?(?:\*\*)?", re.IGNORECASE
 )
@@ -56,7 +57,7 @@ def without_item_mark(line: str) -> str:
 def take_tag(text: str) -> tuple[Tag | None, str]:
     """Split a leading `[Tag] ` from a text."""
     match = _TAG.match(text)
-    return (_TAGS[match[1].lower()], text[match.end() :]) if match else (None, text)
+    return (TAGS[match[1].lower()], text[match.end() :]) if match else (None, text)
 
 
 def moment(day: str, time: str | None = None) -> datetime | None:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import get_args
 
 from remanence.notes.marks import (
     ESCAPE,
@@ -12,6 +11,7 @@ from remanence.notes.marks import (
     ITEM,
     MARK,
     MARKED_PRIORITIES,
+    PRIORITIES,
     date_of,
     is_date_heading,
     labels_of,
@@ -23,7 +23,6 @@ from remanence.notes.marks import (
 )
 from remanence.types import Note, NoteFormat, Priority, Tag
 
-_PRIORITIES: dict[str, Priority] = {name.lower(): name for name in get_args(Priority)}
 _STAMPED = re.compile(
     r"\[(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d))?\] (?:(critical|important|note)\b:? )?(.*)",
     re.IGNORECASE | re.DOTALL,
@@ -88,13 +87,13 @@ def _parse_marks(text: str, base: Note) -> Note:
 
 def _parse_stamp(entry: str, base: Note) -> Note:
     head, _, rest = entry.partition(" ")
-    if head in get_args(Priority):
-        return _note(base, rest, priority=_PRIORITIES[head.lower()])
+    if head in PRIORITIES.values():
+        return _note(base, rest, priority=PRIORITIES[head.lower()])
     match = _STAMPED.fullmatch(without_item_mark(entry))
     at = moment(match[1], match[2]) if match else None
     if match is None or at is None:
         return replace(base, text=entry)
-    note = _note(base, match[4], priority=_PRIORITIES[match[3].lower()] if match[3] else "NOTE")
+    note = _note(base, match[4], priority=PRIORITIES[match[3].lower()] if match[3] else "NOTE")
     return replace(note, observed_at=at)
 
 

@@ -6,12 +6,11 @@ without a head is all text.
 """
 
 import re
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
+from remanence.notes.marks import PRIORITIES, TAGS
 from remanence.types import Priority, Tag
 
-_PRIORITIES: dict[str, Priority] = {name.lower(): name for name in get_args(Priority)}
-_TAGS: dict[str, Tag] = {name.lower(): name for name in get_args(Tag)}
 _TAG_NAMES = r"decision|preference|fact|issue|next[ _-]?step|outcome"
 
 _LIST = r"#[0-9]{1,12}(?:[-–—]#?[0-9]{1,12}|\s?[-–—,]\s?#[0-9]{1,12}){0,50}"
@@ -101,8 +100,8 @@ def _words(text: str) -> tuple[Priority | None, Tag | None] | None:
     """Return a priority, a tag, or both; None if there is any other word, or two of a kind."""
     plain = re.sub(r"next[ _-]step", "nextstep", text.lower())
     words = re.split(r"[ ,/]+", plain.strip())
-    priorities = [_PRIORITIES[word] for word in words if word in _PRIORITIES]
-    tags = [_TAGS[name] for word in words if (name := word.removesuffix("s")) in _TAGS]
+    priorities = [PRIORITIES[word] for word in words if word in PRIORITIES]
+    tags = [TAGS[name] for word in words if (name := word.removesuffix("s")) in TAGS]
     if len(priorities) + len(tags) != len(words) or len(priorities) > 1 or len(tags) > 1:
         return None
     return next(iter(priorities), None), next(iter(tags), None)
@@ -148,8 +147,8 @@ def _read_head(head: Head, name: str, match: re.Match[str], seqs: range) -> Head
             text = match[0].strip().strip("*_:")
             return head._replace(stamp=Stamp(match[1] or match[3], match[2] or match[4], text))
         case "priority":
-            return head._replace(priority=_PRIORITIES[(match[1] or match[2] or match[3]).lower()])
+            return head._replace(priority=PRIORITIES[(match[1] or match[2] or match[3]).lower()])
         case "tag":
-            return head._replace(tag=_TAGS[re.sub(r"[ _-]", "", match[1] or match[2]).lower()])
+            return head._replace(tag=TAGS[re.sub(r"[ _-]", "", match[1] or match[2]).lower()])
         case _:
             return head._replace(numbers=_numbers(match[2], match[1], seqs))
