@@ -137,13 +137,13 @@ class LocalEngine:
         self._closed = True
         if self._looks is not None:
             self._looks.cancel()
-        if self._working:
+        if workers := {task for task in self._working if not task.done()}:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout_seconds):
                     await self._queue.join()
-            for task in self._working:
+            for task in workers:
                 task.cancel()
-            await asyncio.wait(self._working)
+            await asyncio.wait(workers)
         for calls in (self._waiting, self._watching, self._looking):
             for waiters in calls.values():
                 waiters.close()
