@@ -12,7 +12,6 @@ from remanence.policy.schedule import (
     activation,
     facts_end,
     halve,
-    is_cut,
     is_single_run,
     may_interrupt,
     observation_slice,
@@ -60,7 +59,8 @@ def users(*tokens: int) -> list[Message]:
 
 def sliced(policy: Policy, messages: Sequence[Message], **options: Any) -> int:
     """How many messages the next slice has."""
-    return len(observation_slice(policy, state(last_seq=len(messages)), messages, **options))
+    now = state(last_seq=len(messages))
+    return len(observation_slice(policy, now, messages, **options).messages)
 
 
 # Turns
@@ -125,10 +125,9 @@ def test_a_slice_fits_one_request_with_twenty_tokens_more_for_the_head_of_each_m
 ) -> None:
     messages = users(100, 100, 100)
 
-    assert sliced(ALL, messages, request_tokens=request_tokens) == many
-    chosen = messages[:many]
-    cut = is_cut(ALL, state(last_seq=3), messages, chosen, request_tokens=request_tokens)
-    assert cut is (many < 3)
+    found = observation_slice(ALL, state(last_seq=3), messages, request_tokens=request_tokens)
+
+    assert found == (tuple(messages[:many]), many < 3)
 
 
 RUN = [user(), call("a", "b"), Message.tool("a", "1"), Message.tool("b", "2")]
@@ -144,7 +143,7 @@ RUN = [user(), call("a", "b"), Message.tool("a", "1"), Message.tool("b", "2")]
         (ALL, users(100, 100), 2, 3, True),
         (ALL, numbered([user(), call("a")]), 1, 2, False),
         (ALL, numbered([user(), call("a")]), 1, 3, True),
-        (ALL, numbered([user(), call("a"), user()]), 1, 4, False),
+        (ALL, numbered([user(), call("a"), user()]), 3, 4, True),
         (OLDEST, users(90, 90, 90, 90), 3, 4, False),
         (OLDEST, users(150, 151, 1), 1, 3, True),
         (OLDEST, users(150, 150, 1), 2, 3, True),
@@ -157,7 +156,9 @@ RUN = [user(), call("a", "b"), Message.tool("a", "1"), Message.tool("b", "2")]
 def test_a_slice_is_cut_where_tokens_end_it_before_the_messages_that_the_policy_asks_for(
     policy: Policy, messages: list[Message], many: int, last_seq: int, *, cut: bool
 ) -> None:
-    assert is_cut(policy, state(last_seq=last_seq), messages, messages[:many]) is cut
+    found = observation_slice(policy, state(last_seq=last_seq), messages)
+
+    assert found == (tuple(messages[:many]), cut)
 
 
 # After failures

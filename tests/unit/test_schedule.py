@@ -122,7 +122,7 @@ def test_the_gauge_counts_what_is_unobserved_or_what_no_ready_notes_will_replace
 
 def sliced(policy: Policy, messages: Sequence[Message], *, everything: bool = False) -> list[int]:
     now = state(last_seq=messages[-1].seq if messages else 0)
-    return [m.seq for m in observation_slice(policy, now, messages, everything=everything)]
+    return [m.seq for m in observation_slice(policy, now, messages, everything=everything).messages]
 
 
 BUDGET = Policy(observe_tokens=100, observe_max_tokens=1_000, keep_last=0)
@@ -196,7 +196,7 @@ def test_messages_that_are_not_the_end_of_the_tape_wait_for_results_also_when_al
 
     found = observation_slice(BUDGET, state(last_seq=3), page, everything=True)
 
-    assert [message.seq for message in found] == [1]
+    assert [message.seq for message in found.messages] == [1]
 
 
 @pytest.mark.parametrize(

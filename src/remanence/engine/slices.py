@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from remanence import telemetry
 from remanence.policy.policy import Policy
-from remanence.policy.schedule import is_cut, observation_due, observation_slice
+from remanence.policy.schedule import observation_due, observation_slice
 from remanence.protocols import Store
 from remanence.types import MemoryState, Message
 
@@ -42,10 +42,10 @@ class Slices:
             messages = await self.store.messages(
                 state.ref, after=state.observed_seq, limit=None, max_tokens=max_tokens
             )
-            chosen = observation_slice(
+            chosen, is_cut = observation_slice(
                 self.policy, state, messages, everything=everything, request_tokens=self.limit
             )
-            if chosen and is_cut(self.policy, state, messages, chosen, request_tokens=self.limit):
+            if is_cut:
                 telemetry.slice_cut(state.ref.id, chosen[0].seq, chosen[-1].seq)
             if chosen or not messages or messages[-1].seq >= state.last_seq:
                 return chosen

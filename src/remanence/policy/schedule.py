@@ -99,6 +99,13 @@ def observable_tokens(policy: Policy, state: MemoryState) -> int:
     return state.tail_tokens - ready_tokens
 
 
+class Slice(NamedTuple):
+    """The messages of an observation; `is_cut` where tokens made it shorter than the policy asks."""
+
+    messages: tuple[Message, ...] = ()
+    is_cut: bool = False
+
+
 def observation_slice(
     policy: Policy,
     state: MemoryState,
@@ -106,12 +113,13 @@ def observation_slice(
     *,
     everything: bool = False,
     request_tokens: int | None = None,
-) -> tuple[Message, ...]:
-    """Return the messages for the next observation: the oldest of *messages*, or none yet.
+) -> Slice:
+    """Return the slice for the next observation: the oldest of *messages*, or none yet.
 
-    *messages* follow `observed_seq`. A slice never ends between a tool call and its result, and
-    leaves `keep_last` messages unobserved unless *everything* is set. A slice up to a budget ends
-    with a turn unless that makes it too small. It fits a request of *request_tokens*.
+    *messages* follow `observed_seq`; a limit on tokens may have cut them short. A slice never ends
+    between a tool call and its result, and leaves `keep_last` messages unobserved unless
+    *everything* is set. A slice up to a budget ends with a turn unless that makes it too small. It
+    fits a request of *request_tokens*.
     """
     kept = 0 if everything or policy.observe_slice == "all" else policy.keep_last
     newest = state.last_seq - kept
@@ -133,32 +141,14 @@ def observation_slice(
         if ends_turn(messages, end):
             closing = end, tokens
     if chosen is None:
-        return ()
-    if policy.observe_slice == "budget" and closing and closing[1] >= before * MIN_TURN_SHARE:
-        chosen = closing[0]
-    return tuple(messages[: chosen + 1])
-
-
-def is_cut(
-    policy: Policy,
-    state: MemoryState,
-    messages: Sequence[Message],
-    chosen: Sequence[Message],
-    *,
-    request_tokens: int | None = None,
-) -> bool:
-    """Return whether token limits made the slice *chosen* shorter than the policy asks for.
-
-    *messages* follow `observed_seq`; a limit on tokens may have cut them short.
-    """
-    run = next(groups(messages[len(chosen) :]), ())
-    end = len(chosen) + max(1, len(run))
-    if policy.observe_slice == "budget" or _is_full(policy, end):
-        return False
-    if not run or run[-1].seq == messages[-1].seq < state.last_seq:
-        return messages[-1].seq < state.last_seq
-    tokens = sum(message.tokens for message in (*chosen, *run))
-    return not (_fits(policy, end, tokens) and _is_readable(end, tokens, request_tokens))
+        return Slice()
+    if policy.observe_slice == "budget":
+        if closing and closing[1] >= before * MIN_TURN_SHARE:
+            chosen = closing[0]
+        return Slice(tuple(messages[: chosen + 1]))
+    has_more = counted > chosen + 1 or messages[-1].seq < state.last_seq
+    is_cut = has_more and not _is_full(policy, max(counted, chosen + 2))
+    return Slice(tuple(messages[: chosen + 1]), is_cut)
 
 
 def observe_rejections(state: MemoryState, observer: str) -> int:
