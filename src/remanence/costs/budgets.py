@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from remanence import telemetry
 from remanence.clock import Clock
@@ -19,11 +19,10 @@ from remanence.protocols import (
     Reflector,
     ReflectRequest,
 )
+from remanence.recent import Recent
 from remanence.types import Budget, BudgetState, ConversationRef, Draft, FactDraft
 
 Maker_co = TypeVar("Maker_co", bound=Observer | Reflector | FactExtractor, covariant=True)
-
-_MAX_WARNINGS: Final = 10_000
 
 
 class Budgets:
@@ -39,7 +38,7 @@ class Budgets:
         self._ledger = ledger
         self._events = events
         self._clock = clock
-        self._warned: set[tuple[Budget, str, datetime | None, str]] = set()
+        self._warned: Recent[tuple[Budget, str, datetime | None, str], None] = Recent(10_000)
 
     def __bool__(self) -> bool:
         return bool(self._budgets)
@@ -94,9 +93,7 @@ class Budgets:
         key = (state.budget, subject, state.budget.since(self._clock.now()), state.level)
         if key in self._warned:
             return
-        if len(self._warned) >= _MAX_WARNINGS:
-            self._warned.clear()
-        self._warned.add(key)
+        self._warned[key] = None
         telemetry.budget_reached(state, subject)
         await self._events.record_budget(ref, state, at=self._clock.now())
 
