@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from remanence.errors import ObservationRejected
-from remanence.notes import parse_notes, render_notes
+from remanence.notes import render_notes
 from remanence.notes.redact import redact
 from remanence.observers.llm.draft import write_notes
 from remanence.observers.llm.lines import Origin, format_line, in_order
@@ -138,15 +138,9 @@ def _is_replaced(note: Note, later: Sequence[Note]) -> bool:
 
 
 def _source_notes(request: ReflectRequest) -> Iterator[Note]:
-    """Yield the notes of the segments by message, redacted; parse the text if there are none."""
+    """Yield the notes of the segments by message, redacted."""
     for segment in request.segments:
-        notes = segment.notes or parse_notes(
-            segment.text,
-            request.note_format,
-            first_seq=segment.first_seq,
-            last_seq=segment.last_seq,
-        )
-        for note in sorted(notes, key=lambda note: note.first_seq):
+        for note in sorted(segment.notes, key=lambda note: note.first_seq):
             old = redact(note.supersedes) if note.supersedes else None
             yield replace(note, text=redact(note.text), supersedes=old)
 
