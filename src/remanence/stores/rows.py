@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Any, Generic, LiteralString, TypeVar
+from typing import Any, Generic, LiteralString, TypeVar, get_type_hints
 
 from remanence.errors import StoreError
 from remanence.types import (
@@ -13,6 +13,7 @@ from remanence.types import (
     ConversationRef,
     DroppedLine,
     Event,
+    EventValue,
     Extra,
     Fact,
     FailedStretch,
@@ -25,6 +26,7 @@ from remanence.types import (
     Note,
     OtherPart,
     Part,
+    Scope,
     Segment,
     TextPart,
     ToolCallPart,
@@ -160,34 +162,21 @@ def _decode_texts(text: str) -> tuple[str, ...]:
     return tuple(_decode_json(text))
 
 
-_CODECS: Mapping[str, tuple[Callable[[Any], object], Callable[[Any], Any]]] = {
-    "content": (encode_content, decode_content),
-    "notes": (encode_notes, decode_notes),
-    "dropped": (_encode_dropped, _decode_dropped),
-    "data": (encode_json, _decode_json),
-    "failed": (encode_json, decode_failed),
-    **dict.fromkeys(("lost", "tags", "scopes"), (encode_json, _decode_texts)),
-    **dict.fromkeys(
-        ("observe_failure", "reflect_failure", "facts_failure"), (_encode_failure, _decode_failure)
-    ),
-    **dict.fromkeys(
-        (
-            "at",
-            "created_at",
-            "expires_at",
-            "revoked_at",
-            "last_message_at",
-            "last_observed_at",
-            "last_reflected_at",
-            "lease_until",
-            "look_at",
-            "valid_from",
-            "valid_to",
-        ),
-        (encode_instant, decode_time),
-    ),
+_TEXTS = (encode_json, _decode_texts)
+_TIMES = (encode_instant, decode_time)
+_CODECS: Mapping[object, tuple[Callable[[Any], object], Callable[[Any], Any]]] = {
+    tuple[Part, ...]: (encode_content, decode_content),
+    tuple[Note, ...]: (encode_notes, decode_notes),
+    tuple[DroppedLine, ...]: (_encode_dropped, _decode_dropped),
+    tuple[FailedStretch, ...]: (encode_json, decode_failed),
+    Mapping[str, EventValue]: (encode_json, _decode_json),
+    Failure | None: (_encode_failure, _decode_failure),
+    tuple[str, ...]: _TEXTS,
+    tuple[Scope, ...]: _TEXTS,
+    datetime: _TIMES,
+    datetime | None: _TIMES,
 }
-"""The fields that are not stored as they are, in whatever table: how to encode and decode each."""
+"""How to encode and decode a field of each type that is not stored as it is."""
 
 
 class Rows(Generic[T]):
@@ -200,7 +189,9 @@ class Rows(Generic[T]):
         self._name = name
         self._fields = [column.strip('" ') for column in columns.split(",")]
         self._values = attrgetter(*self._fields)
-        codecs = [(n, *_CODECS[name]) for n, name in enumerate(self._fields) if name in _CODECS]
+        types = get_type_hints(kind)
+        typed = [(place, types[name]) for place, name in enumerate(self._fields)]
+        codecs = [(place, *_CODECS[of]) for place, of in typed if of in _CODECS]
         self._encoders = [(place, encode) for place, encode, _ in codecs]
         self._decoders = [(place, decode) for place, _, decode in codecs]
 
