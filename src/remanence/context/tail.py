@@ -126,15 +126,18 @@ def _shrunk(
 ) -> tuple[tuple[Message, ...], tuple[Omitted, ...]]:
     """Cut the middle of the largest messages until all fit *room*."""
     cap = max(1, fair_share([message.tokens for message in messages], room))
-    shrunk: list[Message] = []
-    omitted: list[Omitted] = []
-    for message in messages:
-        if message.tokens <= cap:
-            shrunk.append(message)
-            continue
-        shrunk.append(_excerpt(message, cap, count))
-        omitted.append(Omitted(first_seq=message.seq, last_seq=message.seq, reason="excerpt"))
-    return tuple(shrunk), tuple(omitted)
+    shrunk = tuple(
+        message if message.tokens <= cap else _excerpt(message, cap, count) for message in messages
+    )
+    return shrunk, _excerpts(shrunk, messages)
+
+
+def _excerpts(shown: Sequence[Message], whole: Sequence[Message]) -> tuple[Omitted, ...]:
+    return tuple(
+        Omitted(first_seq=short.seq, last_seq=short.seq, reason="excerpt")
+        for short, message in zip(shown, whole, strict=True)
+        if short is not message
+    )
 
 
 def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
@@ -195,16 +198,11 @@ def short_results(
         return tuple(messages), ()
     covered = [m for m in messages if m.seq <= covered_seq and m.tool_results]
     old = {message.seq for message in covered[: max(0, len(covered) - keep)]}
-    shown = [
+    shown = tuple(
         _with_short_results(message, count) if message.seq in old else message
         for message in messages
-    ]
-    omitted = tuple(
-        Omitted(first_seq=short.seq, last_seq=short.seq, reason="excerpt")
-        for short, whole in zip(shown, messages, strict=True)
-        if short is not whole
     )
-    return tuple(shown), omitted
+    return shown, _excerpts(shown, messages)
 
 
 def _with_short_results(message: Message, count: Callable[[Message], int]) -> Message:
