@@ -73,8 +73,6 @@ class ModelObserver(ModelWriter):
         return self._max_input_tokens - INSTRUCTION_TOKENS - MAX_KNOWN_TOKENS
 
     async def observe(self, request: ObserveRequest) -> Draft:
-        if not request.messages:
-            return Draft(notes=(), made_by=f"{self._model.name} {OBSERVE_VERSION}", nothing=True)
         task = await asyncio.to_thread(self._task, request)
         return await write_notes(self._model, task)
 
