@@ -75,8 +75,14 @@ class ObserverFactory:
         else:
             key = self.settings.observer_key_variable or self._shared_key(own)
             observer = await self._ask(ModelObserver, chosen, key)
-        if self.policy.enabled and self.policy.observer_mode == "continuation":
-            _check_continuation(observer)
+        continues = self.policy.enabled and self.policy.observer_mode == "continuation"
+        if continues and not (
+            isinstance(observer, ModelObserver) and can_continue(observer.model.name)
+        ):
+            raise InvalidPolicy(
+                "observer_mode='continuation' needs an observer with an anthropic: or openai: "
+                "model: name one, or use 'separate'"
+            )
         if not self.budgets or isinstance(observer, ExtractiveObserver):
             return observer
         return Budgeted(observer, self._stand_in(ExtractiveObserver), self.budgets)
@@ -155,11 +161,3 @@ class ObserverFactory:
             texts = (request.stable, request.prompt)
             tokens = await asyncio.to_thread(lambda: sum(map(self.count, texts)))
             self.compare(usage, tokens)
-
-
-def _check_continuation(observer: Observer) -> None:
-    if not isinstance(observer, ModelObserver) or not can_continue(observer.model.name):
-        raise InvalidPolicy(
-            "observer_mode='continuation' needs an observer with an anthropic: or openai: "
-            "model: name one, or use 'separate'"
-        )

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from remanence.languages.vocabulary import vocabulary_of
+from remanence.notes import one_line
 from remanence.protocols import CountTokens
 from remanence.recall.fusion import by_reciprocal_rank, snippet
 from remanence.types import Hit
@@ -214,7 +215,7 @@ def _passage(hit: Hit, places: Mapping[str, Sequence[int]], weights: Mapping[str
     high = min(len(hit.text), start + PASSAGE_CHARACTERS)
     ends = [joint.end() for joint in _JOINT.finditer(hit.text, end, max(end, high))]
     further = max([end, *ends, *([high] if high == len(hit.text) else [])])
-    return Quote(hit, _line(hit.text[start:further]), _line(hit.text[start:end]), score)
+    return Quote(hit, one_line(hit.text[start:further]), one_line(hit.text[start:end]), score)
 
 
 def _densest(
@@ -255,7 +256,3 @@ def _whole_sentences(text: str, first: int, last: int) -> tuple[int, int]:
     space = text.rfind(" ", last, high) if high < len(text) else -1
     word_end = space if space >= 0 else high
     return start, next((end for end in ends if end - start >= MIN_PASSAGE), word_end)
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
