@@ -23,7 +23,7 @@ from benchmarks.rows import percentile
 from benchmarks.turns import HISTORY_MESSAGES, PAUSE_SECONDS, TurnStep, history, turn_of, turn_texts
 from remanence import Memory, Message, Policy
 from remanence.clock import SystemClock
-from remanence.context.layout import ContextRequest, build_context
+from remanence.context.layout import ContextRequest, Layout
 from remanence.policy.schedule import activation, observation_due
 from remanence.stores.rows import state_from_row
 from remanence.stores.sql import tape
@@ -227,7 +227,7 @@ class Replay:
         lap("wake the loop")
         activation(policy, snapshot, now=request.now)
         lap("is an activation due?")
-        build_context(snapshot, request, policy, count_text=count.text, count_message=count.message)
+        Layout(snapshot, request, policy, count.text, count.message).context()
         lap("lay out the context")
 
 

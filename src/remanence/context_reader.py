@@ -7,7 +7,7 @@ from datetime import datetime
 
 from remanence import telemetry
 from remanence.context.context import Context
-from remanence.context.layout import ContextRequest, build_context, plain_context
+from remanence.context.layout import ContextRequest, Layout, plain_context
 from remanence.engine.activation import activate
 from remanence.errors import RemanenceError, WrongUser
 from remanence.facts.render import facts_text, memories_text, prefix_marker, render_curated
@@ -59,21 +59,14 @@ class ContextReader:
     async def render(self, snapshot: Snapshot, request: ContextRequest) -> Context:
         """Return the context of a snapshot, built in a thread if long; changes nothing."""
         runtime = self.runtime
-
-        def build() -> Context:
-            return build_context(
-                snapshot,
-                request,
-                runtime.policy,
-                count_text=runtime.count_text,
-                count_message=runtime.counter.message,
-            )
-
+        layout = Layout(
+            snapshot, request, runtime.policy, runtime.count_text, runtime.counter.message
+        )
         texts = (request.system, request.identity, request.facts, request.memories)
         characters = sum(map(len, (*texts, *request.knowledge)))
         half = runtime.policy.context_tokens // 2
         is_long = characters > LONG_CONTEXT or snapshot.state.tail_tokens > half
-        return await asyncio.to_thread(build) if is_long else build()
+        return await asyncio.to_thread(layout.context) if is_long else layout.context()
 
     async def current(
         self, request: ContextRequest, *, query: str | None, model: str | None

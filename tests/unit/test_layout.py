@@ -15,7 +15,7 @@ from remanence.context.layout import (
     PREAMBLE,
     RECALL_HEADING,
     ContextRequest,
-    build_context,
+    Layout,
     plain_context,
 )
 from remanence.context.tail import short_results
@@ -81,13 +81,7 @@ def snapshot(
 
 
 def built(shot: Snapshot, policy: Policy = POLICY, **request: Any) -> Context:
-    return build_context(
-        shot,
-        ContextRequest(now=NOW, **request),
-        policy,
-        count_text=len,
-        count_message=count_message,
-    )
+    return Layout(shot, ContextRequest(now=NOW, **request), policy, len, count_message).context()
 
 
 def shown(context: Context) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 import pytest
 from tests.builders import state
 
-from remanence.context.layout import ContextRequest, build_context
+from remanence.context.layout import ContextRequest, Layout
 from remanence.policy.policy import Policy
 from remanence.testing.clock import START
 from remanence.testing.store_contract.samples import observation
@@ -28,12 +28,7 @@ SEGMENTS = (
 def test_the_highest_generation_comes_first(policy: Policy, ids: list[str]) -> None:
     reflected = state(last_seq=10, observed_seq=10, active_seq=10, reflected_seq=6, tail_seq=11)
 
-    context = build_context(
-        Snapshot(state=reflected, segments=SEGMENTS, tail=()),
-        ContextRequest(now=START),
-        policy,
-        count_text=len,
-        count_message=lambda message: 1,
-    )
+    snapshot = Snapshot(state=reflected, segments=SEGMENTS, tail=())
+    context = Layout(snapshot, ContextRequest(now=START), policy, len, lambda _: 1).context()
 
     assert [block.segment_id for block in context.system if block.segment_id] == ids

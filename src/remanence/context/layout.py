@@ -71,22 +71,6 @@ class ContextRequest:
     token_factor: float = 1.0
 
 
-def build_context(
-    snapshot: Snapshot,
-    request: ContextRequest,
-    policy: Policy,
-    *,
-    count_text: CountTokens,
-    count_message: Callable[[Message], int],
-) -> Context:
-    """Build the context of a model call.
-
-    Raises:
-        ContextOverflow: the system text leaves no room for messages.
-    """
-    return _Layout(snapshot, request, policy, count_text, count_message).context()
-
-
 def plain_context(
     messages: Sequence[Message],
     request: ContextRequest,
@@ -115,7 +99,9 @@ def plain_context(
     return Context(system=tuple(base), messages=tuple(messages), omitted=gap, stats=stats)
 
 
-class _Layout(NamedTuple):
+class Layout(NamedTuple):
+    """The parts of the context of a model call."""
+
     snapshot: Snapshot
     request: ContextRequest
     policy: Policy
@@ -123,6 +109,11 @@ class _Layout(NamedTuple):
     count_message: Callable[[Message], int]
 
     def context(self) -> Context:
+        """Build the context.
+
+        Raises:
+            ContextOverflow: the system text leaves no room for messages.
+        """
         request, policy, state = self.request, self.policy, self.snapshot.state
         base = _base_blocks(request, self.count_text)
         facts = _blocks(self.count_text, ("facts", request.facts))
