@@ -80,7 +80,7 @@ def _check(answer: Answer, task: Task) -> LineNotes:
         *(DroppedLine(text=line_text(note), reason="known") for note in known),
         *(DroppedLine(text=line_text(note), reason="reworded") for note in reworded),
     )
-    return LineNotes(arrange(kept, task.note_format), dropped)
+    return LineNotes(arrange(kept, task.request.note_format), dropped)
 
 
 def _key(note: Note) -> tuple[str | None, str, str | None, str]:

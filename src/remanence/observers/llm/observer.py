@@ -100,6 +100,7 @@ class ModelObserver(ModelWriter):
         live = request.live if _shows(request.live, request.messages) else None
         entries = ((m.at, _beginning(m) if live else m.entry) for m in shown)
         return Task(
+            request=request,
             question=Question(
                 purpose="observe",
                 conversation=request.conversation,
@@ -123,10 +124,7 @@ class ModelObserver(ModelWriter):
             pieces=tuple(map(_piece, shown)),
             known=request.known,
             language_rule=self._language_rule,
-            target_tokens=request.target_tokens,
             limits=_limits(request),
-            note_format=request.note_format,
-            count_tokens=request.count_tokens,
             repair=self._repair,
             # All that a model sees of the prompt that it continues.
             shown_text=json.dumps(live.to_anthropic(), ensure_ascii=False) if live else "",

@@ -77,6 +77,7 @@ class ModelReflector(ModelWriter):
         limit_tokens = max(target_tokens, min(int(target_tokens * OVERRUN), source_tokens))
         pieces = tuple(_piece(note, notes[index + 1 :]) for index, note in enumerate(notes))
         return Task(
+            request=replace(request, target_tokens=target_tokens),
             question=Question(
                 purpose="reflect",
                 conversation=request.conversation,
@@ -96,12 +97,8 @@ class ModelReflector(ModelWriter):
             version=REFLECT_VERSION,
             origin=_origin(notes),
             pieces=pieces,
-            known=(),
             language_rule=self._language_rule,
-            target_tokens=target_tokens,
             limits=Limits(ordinary=limit_tokens, lasting=limit_tokens, critical=limit_tokens),
-            note_format=request.note_format,
-            count_tokens=count,
             repair=self._repair,
             keep=lambda made: with_critical(made, notes),
         )

@@ -55,7 +55,7 @@ def _add_lines(
     if not found:
         return _add_values(task, LineNotes(made.notes, dropped), values)
     added = [replace(note, topic=None) for note in found]
-    notes = arrange(tuple(dict.fromkeys([*made.notes, *added])), task.note_format)
+    notes = arrange(tuple(dict.fromkeys([*made.notes, *added])), task.request.note_format)
     return fit(task, LineNotes(notes, dropped), wanted=added)
 
 
@@ -94,7 +94,9 @@ def _add_values(task: Task, made: LineNotes, values: Sequence[str]) -> LineNotes
         return made
     for number in range(min(ADDED_VALUES, len(values)), 0, -1):
         line = values_note(task.pieces, values[:number], like=made.notes[-1])
-        tokens = task.count_tokens(render_notes([*made.notes, line], task.note_format))
+        tokens = task.request.count_tokens(
+            render_notes([*made.notes, line], task.request.note_format)
+        )
         if tokens <= task.limits.ordinary:
             return made._replace(notes=(*made.notes, line))
     return made

@@ -7,8 +7,8 @@ from remanence.observers.llm.lines import LineNotes, Origin, line_text
 from remanence.observers.llm.request import Question
 from remanence.observers.llm.trim import Limits, trim
 from remanence.observers.llm.values import Piece, missing_values, text_of
-from remanence.protocols import CountTokens
-from remanence.types import DroppedLine, Note, NoteFormat
+from remanence.protocols import ObserveRequest, ReflectRequest
+from remanence.types import DroppedLine, Note
 
 ASKED_VALUES = 20
 TOKENS_A_VALUE = 20
@@ -22,16 +22,14 @@ class Task:
     not to be repeated. `keep` restores the notes that must not be lost.
     """
 
+    request: ObserveRequest | ReflectRequest
     question: Question
     version: str
     origin: Origin
     pieces: tuple[Piece, ...]
-    known: tuple[Note, ...]
+    known: tuple[Note, ...] = ()
     language_rule: str
-    target_tokens: int
     limits: Limits
-    note_format: NoteFormat
-    count_tokens: CountTokens
     repair: bool
     shown_text: str = ""
     keep: Callable[[tuple[Note, ...]], tuple[Note, ...]] = tuple
@@ -42,8 +40,8 @@ def fit(task: Task, made: LineNotes, wanted: Collection[Note] = ()) -> LineNotes
     kept, dropped = trim(
         made.notes,
         task.limits,
-        note_format=task.note_format,
-        count=task.count_tokens,
+        note_format=task.request.note_format,
+        count=task.request.count_tokens,
         wanted=wanted,
     )
     over = (
@@ -61,5 +59,5 @@ def values_to_ask_for(task: Task, notes: Sequence[Note]) -> tuple[str, ...]:
         task.pieces,
         text_of((*notes, *task.known)),
         names=task.origin.speakers,
-        limit=max(1, min(ASKED_VALUES, task.target_tokens // TOKENS_A_VALUE)),
+        limit=max(1, min(ASKED_VALUES, task.request.target_tokens // TOKENS_A_VALUE)),
     )
