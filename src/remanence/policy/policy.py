@@ -235,12 +235,12 @@ def request_tokens(model: str) -> int:
 
 
 def _check_generations(policy: Policy) -> None:
-    budgets, scope = policy.reflect_tokens, policy.reflect_scope
-    top = scope == "all" or len(budgets) != 1
-    _require(top, "reflect_tokens", budgets, "name the budget of a generation above")
-    two = scope != "kind" or len(budgets) in (0, 2)
-    remedy = "with reflect_scope='kind' name two, of observations and of reflections"
-    _require(two, "reflect_tokens", budgets, remedy)
+    count, scope = len(policy.reflect_tokens), policy.reflect_scope
+    if scope != "all" and count == 1:
+        raise _impossible(policy, "reflect_tokens", "name the budget of a generation above")
+    if scope == "kind" and count not in (0, 2):
+        remedy = "with reflect_scope='kind' name two, of observations and of reflections"
+        raise _impossible(policy, "reflect_tokens", remedy)
 
 
 def _check_window(policy: Policy) -> None:
@@ -255,38 +255,29 @@ def _check_window(policy: Policy) -> None:
     )
     if room > sum(notes) // 8:
         fitting = tuple(budget * room // sum(notes) for budget in notes)
-        raise InvalidSetting("reflect_tokens", notes, f"{what} it, such as to {fitting}")
+        raise _impossible(policy, "reflect_tokens", f"{what} it, such as to {fitting}")
     fitting = tuple(budget * window // total for budget in notes)
     both = f"both, such as to tail_tokens={tail * window // total} and reflect_tokens={fitting}"
-    raise InvalidSetting("tail_tokens", tail, f"{what} {both}")
+    raise _impossible(policy, "tail_tokens", f"{what} {both}")
 
 
 def _check_budgets(policy: Policy) -> None:
     _check_window(policy)
-    _require(
-        policy.tail_keep_tokens < policy.tail_tokens,
-        "tail_keep_tokens",
-        policy.tail_keep_tokens,
-        f"it must be below tail_tokens={policy.tail_tokens:,}, or activation frees nothing",
-    )
+    if policy.tail_keep_tokens >= policy.tail_tokens:
+        remedy = f"it must be below tail_tokens={policy.tail_tokens:,}, or activation frees nothing"
+        raise _impossible(policy, "tail_keep_tokens", remedy)
+    longest = f"max_output_tokens={policy.max_output_tokens:,} and be cut off"
     most = int(policy.slice_tokens * policy.note_ratio)
-    _require(
-        most <= policy.max_output_tokens,
-        "note_ratio",
-        policy.note_ratio,
-        f"notes of {most:,} tokens would exceed max_output_tokens={policy.max_output_tokens:,} and "
-        "be cut off: lower note_ratio or observe_max_tokens",
-    )
+    if most > policy.max_output_tokens:
+        remedy = f"notes of {most:,} tokens would exceed {longest}: lower note_ratio or "
+        raise _impossible(policy, "note_ratio", f"{remedy}observe_max_tokens")
     target = int(max(policy.reflect_tokens, default=0) * policy.reflect_ratio)
-    _require(
-        target <= policy.max_output_tokens,
-        "reflect_ratio",
-        policy.reflect_ratio,
-        f"a reflection of {target:,} tokens would exceed max_output_tokens="
-        f"{policy.max_output_tokens:,} and be cut off: lower reflect_ratio or reflect_tokens",
-    )
+    if target > policy.max_output_tokens:
+        remedy = (
+            f"a reflection of {target:,} tokens would exceed {longest}: lower reflect_ratio or "
+        )
+        raise _impossible(policy, "reflect_ratio", f"{remedy}reflect_tokens")
 
 
-def _require(condition: bool, name: str, value: object, remedy: str) -> None:  # noqa: FBT001
-    if not condition:
-        raise InvalidSetting(name, value, remedy)
+def _impossible(policy: Policy, name: str, remedy: str) -> InvalidSetting:
+    return InvalidSetting(name, getattr(policy, name), remedy)
