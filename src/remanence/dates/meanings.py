@@ -48,11 +48,16 @@ def some_day(reading: DateReading) -> Period:
 
 
 def some_period(reading: DateReading) -> Period | None:
-    """Last week, next month, this year; None for this week on a Sunday, the last day or the first."""
-    shift = reading.number("shift")
-    if (shift, reading.unit, reading.today.weekday()) == (0, "week", _SUNDAY):
+    """Last week, next month, this year.
+
+    None for this week on a Sunday, the last day or the first, and for the next weekend.
+    """
+    shift, unit = reading.number("shift"), reading.unit
+    if unit == "weekend" and shift > 0:
         return None
-    return periods.shift(reading.today, reading.unit, shift)
+    if unit == "week" and shift == 0 and reading.today.weekday() == _SUNDAY:
+        return None
+    return periods.shift(reading.today, unit, shift)
 
 
 def this_weekend(reading: DateReading) -> Period | None:

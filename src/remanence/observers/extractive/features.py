@@ -46,6 +46,11 @@ def _score(p: Passage, head: str, unread: bool) -> float:  # noqa: FBT001
     return 0.0 if unread else p.scores.get(head, 0.0)
 
 
+def _is_small_talk(p: Passage) -> bool:
+    """Return whether an agent says what is hardly ever worth noting: "I hope this helps"."""
+    return p.speaker == AGENT and bool(p.scores) and p.scores["worth"] < _SMALL_TALK
+
+
 def _dependence(p: Passage) -> float:
     """Return how likely a passage says little without the sentences around it."""
     if not p.scores or p.is_of_people or p.is_output or p.reply_to:
@@ -67,6 +72,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("must not be lost", 1.7, lambda p: _score(p, "vital", p.is_output or p.is_of_people)),
     Feature("worth of output", 2.2, lambda p: _score(p, "output", not p.is_output)),
     Feature("depends on others", 0.2, _dependence),
+    Feature("small talk", 0.0, _is_small_talk),
     Feature("question", 0.6, lambda p: p.is_question),
     Feature("picture", 0.45, lambda p: p.is_caption),
     Feature("tool call", 0.25, lambda p: p.is_call),
@@ -79,6 +85,8 @@ _CODE_DIGITS = 3
 _YEAR_DIGITS = 5
 _RARITY = 0.6
 _PART_OF_RUN = 0.5
+_SMALL_TALK = -4.0
+"""Score for worth below which four of a thousand sentences of an agent are worth noting."""
 _NOT_TAKEN_UP = 0.3
 _SHARE_RANGE = (0.5, 2.5)
 

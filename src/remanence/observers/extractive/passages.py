@@ -13,10 +13,11 @@ from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary
 from remanence.notes import one_line
 from remanence.observers.extractive.event_dates import format_date
 from remanence.observers.extractive.outcomes import Row, rows_of_tools
-from remanence.observers.extractive.passage import ASKS, Passage, Quotation
+from remanence.observers.extractive.passage import AGENT, ASKS, Passage, Quotation
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
 from remanence.observers.extractive.sentence_scores import (
+    is_borrowed,
     is_constraint,
     is_dependent,
     is_filler,
@@ -102,7 +103,7 @@ class _Text:
             if self.is_item(span):
                 if not in_list and before is not None:
                     label = words(self.text[before.start : before.end], vocabulary, opens=True)
-                    lead = tuple(w for w in label if not w.dropped and w.key not in vocabulary.weak)
+                    lead = tuple(word._replace(dropped=False) for word in label)
                 in_list = True
             elif self.opens_line(span):
                 in_list = False
@@ -237,7 +238,8 @@ def _passages_of_text(
         for place, clause in enumerate(spans):
             if caption:
                 clause = Span(clause.start + 1, clause.end - 1)  # noqa: PLW2901
-            inside = tuple(d for d in dates if clause.start <= d.start and d.end <= clause.end)
+            own = dates if not is_borrowed(scores) else ()
+            inside = tuple(d for d in own if clause.start <= d.start and d.end <= clause.end)
             reply_to = None if place else answered
             joints = [joint for joint in whole.joints if clause.start < joint < clause.end]
             parts = tuple(_joined_words(text, clause, joints, inside, at, vocabulary))
@@ -246,7 +248,13 @@ def _passages_of_text(
                 at=at,
                 speaker=speaker,
                 source=text[clause.start : clause.end],
-                words=_shorten(parts, names, vocabulary, whole=rule or lays_down, caption=caption),
+                words=_shorten(
+                    parts,
+                    names,
+                    vocabulary,
+                    whole=rule or lays_down or speaker == AGENT,
+                    caption=caption,
+                ),
                 vocabulary=vocabulary,
                 sentence=number,
                 clause=place,

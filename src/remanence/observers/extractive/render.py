@@ -26,7 +26,9 @@ _LOOSE_ENDS = ",;:-–—、， "
 _TERM_LENGTH = 7
 _ORDINAL = re.compile(r"\d+\.")
 """Number whose period ends no sentence, as the sentence goes on."""
-OPERATORS = frozenset({"=", "==", "!=", "<", ">", "<=", ">=", "->", "*", "×", "→", "&&", "||", "|"})
+OPERATORS = frozenset(
+    {"=", "==", "!=", "<", ">", "<=", ">=", "->", "*", "×", "→", "&", "&&", "||", "|"}
+)
 """Marks kept between two words, without weight of their own."""
 _MINUS = frozenset("-–−")
 _HALVES = frozenset({"am", "a.m", "pm", "p.m"})

@@ -49,9 +49,14 @@ def is_standing(text: str, scores: Scores) -> bool:
     if len(text) > _MAX_STANDING or prose < _PROSE_SHARE * len(text):
         return False
     over = scorer().over
-    return over(scores, "quoted") < 0 and any(
+    return not is_borrowed(scores) and any(
         over(scores, head) >= least for head, least in _STANDING.items()
     )
+
+
+def is_borrowed(scores: Scores) -> bool:
+    """Return whether a sentence is quoted, translated or invented, and not meant by its speaker."""
+    return scorer().over(scores, "quoted") >= 0
 
 
 def is_open(scores: Scores) -> bool:
