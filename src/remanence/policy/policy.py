@@ -269,14 +269,12 @@ def _check_budgets(policy: Policy) -> None:
     longest = f"max_output_tokens={policy.max_output_tokens:,} and be cut off"
     most = int(policy.slice_tokens * policy.note_ratio)
     if most > policy.max_output_tokens:
-        remedy = f"notes of {most:,} tokens would exceed {longest}: lower note_ratio or "
-        raise _impossible(policy, "note_ratio", f"{remedy}observe_max_tokens")
+        what = f"notes of {most:,} tokens would exceed {longest}"
+        raise _impossible(policy, "note_ratio", f"{what}: lower note_ratio or observe_max_tokens")
     target = int(max(policy.reflect_tokens, default=0) * policy.reflect_ratio)
     if target > policy.max_output_tokens:
-        remedy = (
-            f"a reflection of {target:,} tokens would exceed {longest}: lower reflect_ratio or "
-        )
-        raise _impossible(policy, "reflect_ratio", f"{remedy}reflect_tokens")
+        what = f"a reflection of {target:,} tokens would exceed {longest}"
+        raise _impossible(policy, "reflect_ratio", f"{what}: lower reflect_ratio or reflect_tokens")
 
 
 def _impossible(policy: Policy, name: str, remedy: str) -> InvalidSetting:
