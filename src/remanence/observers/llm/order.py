@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from remanence.notes import day_of, one_line
 from remanence.notes.redact import redact
 from remanence.observers.llm.lines import format_line
-from remanence.observers.llm.prompt import Entry, below_days
+from remanence.observers.llm.prompt import Entry, day_heading
 from remanence.types import Note, NoteFormat
 
 MAX_TOPICS = 5
@@ -44,19 +44,20 @@ def note_entries(notes: Sequence[Note]) -> tuple[Entry, ...]:
     headed = _with_few_topics(notes)
     topics = _places(note.topic for note in headed)
     headed.sort(key=lambda note: (_day(note), topics[note.topic], note.first_seq))
-    return tuple(below_days(_with_topics(headed)))
+    return tuple(_with_headings(headed))
 
 
-def _with_topics(notes: Iterable[Note]) -> Iterator[tuple[datetime | None, Entry]]:
+def _with_headings(notes: Iterable[Note]) -> Iterator[Entry]:
     day, topic = "", ""
     for note in notes:
-        today = _day(note) or day
-        if today != day:
+        at = note.observed_at
+        if at is not None and (today := day_heading(at)) != day:
             day, topic = today, ""
+            yield Entry(day, "")
         if (mine := one_line(note.topic or "")) != topic:
             topic = mine
-            yield note.observed_at, Entry(f"## {redact(topic) or NO_TOPIC}", "")
-        yield note.observed_at, Entry("", redact(format_line(note)))
+            yield Entry(f"## {redact(topic) or NO_TOPIC}", "")
+        yield Entry("", redact(format_line(note)))
 
 
 def _with_few_topics(notes: Sequence[Note]) -> list[Note]:

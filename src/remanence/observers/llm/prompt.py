@@ -101,16 +101,6 @@ def below_times(items: Iterable[tuple[datetime | None, Entry]]) -> Iterator[Entr
         yield entry
 
 
-def below_days(items: Iterable[tuple[datetime | None, Entry]]) -> Iterator[Entry]:
-    """Yield the entries with a heading at the start of each day."""
-    day = ""
-    for at, entry in items:
-        if at is not None and (today := day_heading(at)) != day:
-            day = today
-            yield Entry(day, "")
-        yield entry
-
-
 def day_heading(at: datetime) -> str:
     """Return a heading such as `Fri 2026-05-08`."""
     return f"{_WEEKDAYS[at.weekday()]} {at.date().isoformat()}"
