@@ -125,16 +125,19 @@ def observation_slice(
     newest = state.last_seq - kept
     final = everything and bool(messages) and messages[-1].seq == state.last_seq
     ends = [end for end in safe_ends(messages, final=final) if messages[end].seq <= newest]
+    most_tokens = policy.slice_tokens
+    if policy.observe_slice == "budget":
+        most_tokens = min(most_tokens, policy.observe_tokens)
     chosen: int | None = None
     closing: tuple[int, int] | None = None
     before = tokens = counted = 0
     for end in ends:
         tokens += sum(message.tokens for message in messages[counted : end + 1])
         counted = end + 1
-        too_small = before < policy.observe_tokens * MIN_SLICE_SHARE
-        fits = _fits(policy, end + 1, tokens) or (too_small and not _is_full(policy, end + 1))
-        fits = fits and _is_readable(end + 1, tokens, request_tokens)
-        if chosen is not None and not fits:
+        fits = tokens <= most_tokens or before < policy.observe_tokens * MIN_SLICE_SHARE
+        read_tokens = tokens + counted * MESSAGE_HEAD_TOKENS
+        is_readable = request_tokens is None or read_tokens <= request_tokens
+        if chosen is not None and not (fits and is_readable and not _is_full(policy, counted)):
             break
         before = tokens
         chosen = end
@@ -187,23 +190,6 @@ def is_single_run(messages: Sequence[Message]) -> bool:
 
 def _is_full(policy: Policy, messages: int) -> bool:
     return policy.observe_slice == "oldest_n" and messages > policy.observe_slice_messages
-
-
-def _is_readable(messages: int, tokens: int, request_tokens: int | None) -> bool:
-    """Return whether one request has room for so many whole messages."""
-    return request_tokens is None or tokens + messages * MESSAGE_HEAD_TOKENS <= request_tokens
-
-
-def _fits(policy: Policy, messages: int, tokens: int) -> bool:
-    if tokens > policy.slice_tokens:
-        return False
-    match policy.observe_slice:
-        case "budget":
-            return tokens <= policy.observe_tokens
-        case "oldest_n":
-            return not _is_full(policy, messages)
-        case "all":
-            return True
 
 
 def activation(
