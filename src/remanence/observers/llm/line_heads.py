@@ -115,17 +115,15 @@ def _numbers(plain: str | None, braced: str | None, seqs: range) -> tuple[int, .
 
 def _in_any_order(line: str, seqs: range) -> Head:
     """Return a head of another shape; it counts only if it has a source or a time."""
-    head = Head(line)
-    found = True
-    while found:
-        found = False
+    head, before = Head(line), None
+    while head != before:
+        before = head
         for name, pattern in _PATTERNS.items():
             match = pattern.match(head.rest) if not getattr(head, name) else None
-            if match is None or (name == "priority" and _is_prose(head, match)):
-                continue
-            taken = _read_head(head, name, match, seqs)
-            if taken != head:
-                head, found = taken._replace(rest=head.rest[match.end() :]), True
+            if match and not (name == "priority" and _is_prose(head, match)):
+                taken = _read_head(head, name, match, seqs)
+                if taken != head:
+                    head = taken._replace(rest=head.rest[match.end() :])
     match = _SOURCE_AT_END.search(head.rest) if not head.numbers else None
     if match and (numbers := _numbers(match[2], match[1], seqs)):
         head = head._replace(rest=head.rest[: match.start()], numbers=numbers)
