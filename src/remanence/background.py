@@ -105,9 +105,6 @@ class Waiters:
     def __init__(self) -> None:
         self._futures: list[asyncio.Future[None]] = []
 
-    def __bool__(self) -> bool:
-        return any(not future.done() for future in self._futures)
-
     def add(self) -> asyncio.Future[None]:
         """Return a future for one waiting call."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
