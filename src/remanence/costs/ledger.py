@@ -24,7 +24,7 @@ class Ledger:
 
     def __init__(self, store: UsageLog) -> None:
         self._store = store
-        self._queue: asyncio.Queue[Usage | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[Usage] = asyncio.Queue()
         self._closed = False
         self._running: asyncio.Task[None] | None = None
 
@@ -64,35 +64,30 @@ class Ledger:
     async def close(self, *, timeout_seconds: float) -> None:
         """Write the noted calls within the time, and ignore later ones."""
         self._closed = True
-        self._queue.put_nowait(None)
         if self._running is None:
             return
-        await asyncio.wait({self._running}, timeout=timeout_seconds)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_seconds):
+                await self._queue.join()
         self._running.cancel()
         await asyncio.wait({self._running})
         if left := self._drain():
             telemetry.usage_lost(len(left), "the store did not answer before closing")
 
     async def _run(self) -> None:
-        while (usage := await self._queue.get()) is not None:
-            usages = [usage, *self._drain()]
+        while True:
+            usages = [await self._queue.get(), *self._drain()]
             try:
                 await self._write(usages)
             finally:
                 for _ in usages:
                     self._queue.task_done()
-        self._queue.task_done()
 
     def _drain(self) -> list[Usage]:
-        """Take the queued calls, up to one transaction's worth; the end marker stays queued."""
+        """Take the queued calls, up to one transaction's worth."""
         usages: list[Usage] = []
         while len(usages) < _MAX_ROWS and not self._queue.empty():
-            usage = self._queue.get_nowait()
-            if usage is None:
-                self._queue.put_nowait(None)
-                self._queue.task_done()
-                break
-            usages.append(usage)
+            usages.append(self._queue.get_nowait())
         return usages
 
     async def _write(self, usages: Sequence[Usage]) -> None:
