@@ -1,22 +1,17 @@
 """The sentences of messages, as the learned scores read them."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from remanence.observers.extractive.sentences import sentences
 from remanence.observers.learned.features import Line, Role, lines
 from remanence.types import Message, TextPart, ToolResultPart
 
 
-class Spoken(NamedTuple):
-    """A line and the message that it belongs to."""
+def spoken_lines(messages: Sequence[Message]) -> Iterator[tuple[Line, Message]]:
+    """Yield the sentences of messages and of their tool results, each with its message.
 
-    line: Line
-    message: Message
-
-
-def spoken_lines(messages: Sequence[Message]) -> Iterator[Spoken]:
-    """Yield the sentences of messages and of their tool results; a system message has none."""
+    A system message has none.
+    """
     sources: list[Message] = []
 
     def texts() -> Iterator[tuple[Role, list[str]]]:
@@ -27,7 +22,7 @@ def spoken_lines(messages: Sequence[Message]) -> Iterator[Spoken]:
                 yield role, found
 
     for number, line in enumerate(lines(texts())):
-        yield Spoken(line, sources[number])
+        yield line, sources[number]
 
 
 def _parts(message: Message) -> Iterator[tuple[Role, str]]:
