@@ -12,11 +12,9 @@ from remanence.policy.schedule import (
     activation,
     facts_end,
     halve,
-    is_single_run,
     may_interrupt,
     observation_slice,
-    observe_halvings,
-    observe_rejections,
+    observe_failure,
     plan_reflection,
     retry_delay,
 )
@@ -193,10 +191,9 @@ def failure(**changes: Any) -> Failure:
 def test_a_slice_is_halved_for_each_rejection_of_its_observer_and_each_time_it_took_too_long(
     failed: Failure | None, observer: str, rejections: int, halvings: int
 ) -> None:
-    now = state(observe_failure=failed)
+    found = observe_failure(state(observe_failure=failed), observer)
 
-    assert observe_rejections(now, observer) == rejections
-    assert observe_halvings(now, observer) == halvings
+    assert ((found.rejections, found.halvings) if found else (0, 0)) == (rejections, halvings)
 
 
 @pytest.mark.parametrize(("times", "many"), [(0, 9), (1, 4), (2, 2), (3, 1), (4, 1), (60, 1)])
@@ -209,9 +206,6 @@ def test_halving_keeps_a_call_with_its_results_also_where_some_are_missing() -> 
 
     assert [m.seq for m in halve(messages, 0)] == [1, 2, 3, 4]
     assert [m.seq for m in halve(messages, 9)] == [1, 2]
-    assert is_single_run(messages[:2])
-    assert is_single_run(messages[3:])
-    assert not is_single_run(messages[2:])
 
 
 def test_a_short_wait_is_not_lengthened_where_no_provider_asks_for_more() -> None:

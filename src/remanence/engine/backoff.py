@@ -14,12 +14,12 @@ from remanence.policy.schedule import (
     DEFERRED,
     UNREACHABLE,
     is_latched,
-    is_single_run,
-    observe_rejections,
+    observe_failure,
     retry_delay,
 )
 from remanence.protocols import Store
 from remanence.types import FailedStretch, Failure, MemoryState, Message
+from remanence.wire.boundaries import groups
 
 MAX_ERROR = 500
 
@@ -100,8 +100,9 @@ class Backoff:
         A stretch is given up when it is a single run, and the observer failed on it more than
         `max_failures` times, not counting outages.
         """
-        rejections = observe_rejections(state, observer)
-        is_last = rejections >= self.policy.max_failures and is_single_run(messages)
+        failure = observe_failure(state, observer)
+        rejections = failure.rejections if failure else 0
+        is_last = rejections >= self.policy.max_failures and len(list(groups(messages))) == 1
         if self.is_outage(error) or not is_last:
             return None
         reason, message = self._cause(error)

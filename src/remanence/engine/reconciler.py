@@ -31,7 +31,7 @@ from remanence.policy.schedule import (
     may_interrupt,
     may_try,
     observation_due,
-    observe_halvings,
+    observe_failure,
     reflection_sources,
     reflection_time,
     restore_time,
@@ -170,7 +170,8 @@ class Reconciler:
         if stands_in:
             work = partial(self.segment_writer.take_over, state, first)
         else:
-            halved = halve(first, observe_halvings(state, observer))
+            own_failure = observe_failure(state, observer)
+            halved = halve(first, own_failure.halvings if own_failure else 0)
             work = partial(self._observe, snapshot, halved, *others)
         return await self._run_leased("observe", state, work)
 

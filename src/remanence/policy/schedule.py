@@ -154,21 +154,7 @@ def observation_slice(
     return Slice(tuple(messages[: chosen + 1]), is_cut)
 
 
-def observe_rejections(state: MemoryState, observer: str) -> int:
-    """Count the failures in a row of *observer* on the next messages that no outage explains."""
-    failure = _observe_failure(state, observer)
-    return failure.rejections if failure else 0
-
-
-def observe_halvings(state: MemoryState, observer: str) -> int:
-    """Count the halvings of the next slice: half of one that timed out may be done in time."""
-    failure = _observe_failure(state, observer)
-    if failure is None:
-        return 0
-    return failure.rejections + failure.timeouts
-
-
-def _observe_failure(state: MemoryState, observer: str) -> Failure | None:
+def observe_failure(state: MemoryState, observer: str) -> Failure | None:
     """Return the last failure of *observer*; that of another observer does not count."""
     failure = state.observe_failure
     return failure if failure is not None and failure.made_by in ("", observer) else None
@@ -181,11 +167,6 @@ def halve(messages: Sequence[Message], times: int) -> tuple[Message, ...]:
     """
     ends = safe_ends(messages, final=True)
     return tuple(messages[: ends[max(1, len(ends) >> times) - 1] + 1])
-
-
-def is_single_run(messages: Sequence[Message]) -> bool:
-    """Return whether *messages* are a single run, which cannot be cut."""
-    return len(safe_ends(messages, final=True)) == 1
 
 
 def _is_full(policy: Policy, messages: int) -> bool:
@@ -362,7 +343,7 @@ def _is_waiting(failure: Failure, now: datetime) -> bool:
 
 def takes_over(policy: Policy, state: MemoryState, observer: str) -> bool:
     """Return whether the embedded observer works in the place of *observer*, which fails."""
-    failure = _observe_failure(state, observer)
+    failure = observe_failure(state, observer)
     after = policy.fallback_after_failures
     return failure is not None and after is not None and failure.failures >= after
 
@@ -372,7 +353,7 @@ def restore_time(state: MemoryState, *, now: datetime, observer: str) -> datetim
 
     A failed try never stops this for good: the messages have notes, and nobody else asks.
     """
-    failure = _observe_failure(state, observer)
+    failure = observe_failure(state, observer)
     return failure.next_attempt_at if failure is not None and _is_waiting(failure, now) else None
 
 
@@ -397,5 +378,5 @@ def retry_delay(
 
 def later_steps_wait(state: MemoryState, *, now: datetime, observer: str) -> bool:
     """Return whether other steps should wait because the observer's model was unreachable."""
-    failure = _observe_failure(state, observer)
+    failure = observe_failure(state, observer)
     return failure is not None and failure.reason in UNREACHABLE and _is_waiting(failure, now)

@@ -41,6 +41,11 @@ class Failure:
     deferrals: int = 0
 
     @property
+    def halvings(self) -> int:
+        """The halvings of the next slice: half of one that timed out may be done in time."""
+        return self.rejections + self.timeouts
+
+    @property
     def left_out(self) -> int:
         """The times in a row that the step was not tried."""
         return self.skips + self.deferrals
