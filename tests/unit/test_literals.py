@@ -7,7 +7,7 @@ def _lost(sources: list[str], note_text: str, *, limit: int = 50) -> tuple[str, 
     report = LossReport(note_text)
     for text in sources:
         report.add(text)
-    return report.missing_literals(limit=limit)
+    return tuple(literal.text for literal in report.missing()[:limit])
 
 
 @pytest.mark.parametrize(

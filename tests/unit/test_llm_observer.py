@@ -545,7 +545,7 @@ async def test_what_does_not_fit_is_left_to_the_loss_report() -> None:
     assert count_tokens(text) <= 40
     report = LossReport(text)
     report.add(messages[0].full_text)
-    assert len(report.missing_literals(limit=50)) >= 45
+    assert len(report.missing()) >= 45
 
 
 async def test_without_repair_one_call_is_made() -> None:

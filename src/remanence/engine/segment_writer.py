@@ -314,7 +314,7 @@ async def _loss_report(texts: tuple[str, ...], note_text: str) -> tuple[str, ...
             await pacer.pause()
             report.add(part)
     await pacer.pause()
-    return report.missing_literals(limit=LOST_LITERALS)
+    return tuple(literal.text for literal in report.missing()[:LOST_LITERALS])
 
 
 def _known_notes(segments: tuple[Segment, ...]) -> tuple[Note, ...]:

@@ -112,10 +112,6 @@ class LossReport:
                 self._missing[key] = literal
             self._counts[key] += 1
 
-    def missing_literals(self, *, limit: int) -> tuple[str, ...]:
-        """Return the missing literals, the most specific first."""
-        return tuple(literal.text for literal in self.missing()[:limit])
-
     def missing(self) -> tuple[Literal, ...]:
         """Return all missing literals with their kinds, the most specific first."""
         ranked = sorted(
