@@ -619,3 +619,10 @@ def test_relative_dates_in_a_quoted_text_stay_as_they_are() -> None:
     )
 
     assert "seit zwei Tagen" in told
+
+
+def test_a_word_for_today_and_the_slash_of_a_name_stay() -> None:
+    told = _whole(Message.user("Don't let me touch the server tonight. Branches start with ci/."))
+
+    assert "touch the server tonight" in told
+    assert "start with ci/" in told

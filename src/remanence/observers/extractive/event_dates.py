@@ -14,22 +14,20 @@ _WEEKDAY = re.compile(
 _UNITS = {"chinese": "年月日", "japanese": "年月日", "korean": "년월일"}
 _WEEK = {"chinese": "那周", "japanese": "の週", "korean": " 주간"}
 _WEEKEND = {"chinese": "周末", "japanese": "の週末", "korean": " 주말"}
-_TAKES_PARTICLES = ("japanese", "korean")
-_TOPIC_MARKS = ("的", "是", "之", "就是", "算是")
 _AFTER_CONSONANT = {"은": "는", "이": "가", "을": "를", "과": "와", "으로": "로", "이랑": "랑"}
 """Korean particles that depend on the sound before them: after a consonant, after a vowel."""
 
 
 def format_date(mention: DateMention, at: datetime, following: str) -> str:
-    """Return the text of a date in a note from the time *at*, "" if the heading implies it.
+    """Return the text of a date in a note from the time *at*.
 
-    The year is omitted if it is that of *at*. An absolute date stays unchanged, and so does one
-    whose replacement would not fit *following*, the text after it.
+    The year is omitted if it is that of *at*. An absolute date stays unchanged, "today" too, as the
+    heading has its day, and so does a date whose replacement would not fit *following*, the text
+    after it.
     """
-    if not mention.relative or _names_its_day(mention, at):
+    is_of_heading = mention.first == mention.last == at.date()
+    if not mention.relative or is_of_heading or _names_its_day(mention, at):
         return mention.text
-    if mention.first == mention.last == at.date():
-        return mention.text if _has_particle(mention, following) else mention.word
     if mention.grain == "year" and re.search(r"\d|\w+\s+\w+", mention.text) and _counts(mention):
         return f"{mention.text} ({mention.first.year})"
     if _names_its_month(mention):
@@ -73,14 +71,6 @@ def _names_its_day(mention: DateMention, at: datetime) -> bool:
 
 def _counts(mention: DateMention) -> bool:
     return mention.text.lower().split()[0] not in ("last", "next", "this")
-
-
-def _has_particle(mention: DateMention, following: str) -> bool:
-    if mention.language in _TAKES_PARTICLES:
-        return following[:1].isalpha()
-    if mention.language == "chinese":
-        return following.startswith(_TOPIC_MARKS)
-    return following.startswith(("'", "’"))
 
 
 def _render(mention: DateMention, at: datetime) -> str:

@@ -333,9 +333,8 @@ def _words(
         end = closes.end() if closes else date.end
         shown = format_date(date, said_at, text[date.end : clause.end])
         yield Word(
-            before[len(plain) :] + shown + text[date.end : end] if shown else "",
+            before[len(plain) :] + shown + text[date.end : end],
             f"{date.first} {text[at : clause.end][:24]}",
-            dropped=not shown,
             is_date=True,
             glued=plain[-1:].isalnum() and plain == plain.rstrip(),
         )

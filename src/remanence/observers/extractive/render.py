@@ -8,7 +8,7 @@ from typing import NamedTuple
 from remanence.languages.vocabulary import Vocabulary
 
 _EDGES = re.compile(
-    r"^((?:[^\w$€£¥#@~/+`.-]|\.(?![a-z])|(?<=\.)\.)*+[*_]*+)(.*[\w%€£¥°`)+]|)([^\w%€£¥°`)+]*+)$",
+    r"^((?:[^\w$€£¥#@~/+`.-]|\.(?![a-z])|(?<=\.)\.)*+[*_]*+)(.*[\w%€£¥°`)+/]|)([^\w%€£¥°`)+/]*+)$",
     re.DOTALL,
 )
 """Punctuation around a word; the dot of ".env" belongs to the word."""
