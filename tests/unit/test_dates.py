@@ -440,3 +440,8 @@ def test_weekdays_of_every_week_are_no_dates(said: str) -> None:
 )
 def test_a_day_of_one_of_several_weeks_or_years_stays_as_said(said: str) -> None:
     assert resolve_dates(said, MONDAY) == said.replace("May 12", "2023-05-12")
+
+
+def test_a_number_after_a_day_counts_as_its_own_only_after_a_weekday() -> None:
+    assert resolve_dates("Yesterday 5 people came", MONDAY) == "2023-05-07 5 people came"
+    assert resolve_dates("next Friday 19 we sail", MONDAY) == "next Friday 19 we sail"
