@@ -16,7 +16,7 @@ _BOUND = re.compile(
 _MANY = re.compile(r" (?:mornings|afternoons|evenings|nights)\b", re.IGNORECASE)
 _TODAY_IS = re.compile(r"(?:\btoday(?: is|'s|’s) (?:a )?|今天是)$", re.IGNORECASE)
 _NUMBER_AFTER = re.compile(
-    r",? (?:(?:the|den|dem|der|día|dia) \d{1,2}\b|\d{1,2}(?:st|nd|rd|th|\.)"
+    r",? \(?(?:(?:the|den|dem|der|día|dia) \d{1,2}(?!\d)|\d{1,2}(?:st|nd|rd|th|\.)"
     r"|(?:le |el |il )?\d{1,2}(?!\d|[:.]\d| ?(?:[ap]m|uhr|h)\b))",
     re.IGNORECASE,
 )
