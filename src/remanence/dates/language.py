@@ -196,8 +196,7 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
             for slot, values in words.items()
         },
         phrases=(*_dates(lines["dates"]), *_traps(lines.get("traps", ""))),
-        macros=table.get("macros", {})
-        | {macro: _after(each) for macro, each in table.get("after", {}).items()},
+        macros=table.get("macros", {}),
         render=table.get("render", {}),
         months=tuple(each[0] for each in words.get("month", {}).values()),
         seasons=tuple(each[0] for each in words.get("season", {}).values()),
@@ -220,12 +219,6 @@ def _words(text: str) -> list[str]:
 
 def _value(text: str) -> int | str:
     return int(text) if _INTEGER.fullmatch(text) else text
-
-
-def _after(text: str) -> str:
-    """Return a pattern of the places after one of these words; a prefix ends in a hyphen."""
-    words = (word if word.endswith("-") else rf"{word}\s" for word in _words(text))
-    return "(?:" + "|".join(rf"(?<=\b{word})".replace(" ", r"\s") for word in words) + ")"
 
 
 def _dates(lines: str) -> Iterator[Phrase]:
