@@ -238,6 +238,16 @@ def test_a_result_in_json_is_its_fields_and_then_those_of_the_objects_in_it() ->
     )
 
 
+def test_a_result_with_the_mark_of_an_error_keeps_the_message_beside_it() -> None:
+    result = '{"error": true, "message": "disk /dev/sdb1 is full"}'
+    assert _whole(Message.tool("c", result)) == "error true, message disk /dev/sdb1 is full"
+
+
+def test_a_list_of_json_has_neither_what_is_missing_nor_words_of_python() -> None:
+    rows = explain([Message.tool("c", '[null, true, "pump P-7 runs"]')])
+    assert [row.text for row in rows] == ["true", "pump P-7 runs"]
+
+
 def test_json_within_a_line_of_output_is_written_in_plain_words() -> None:
     text = _whole(Message.tool("c", 'Upstream said {"error": {"code": "NO_SEATS"}, "row": 7}'))
     assert text == "Upstream said error: code: NO_SEATS, row: 7"

@@ -19,7 +19,7 @@ MADE_BY = "extractive/1"
 
 
 class ExtractiveObserver:
-    """Keeps the most informative passages per token, in telegraphic wording.
+    """Keeps the most informative passages per token.
 
     A draft without notes is final: nothing is worth a note, or none fits the target, and another
     attempt would return the same.

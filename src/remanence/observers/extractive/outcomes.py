@@ -65,7 +65,7 @@ def _values(value: object) -> Iterator[str]:
 
 
 def _rows(text: str) -> Iterator[str | None]:
-    """Yield the rows of a result, of one that reports an error this alone; None between steps."""
+    """Yield the rows of a result, of one that words an error this alone; None between steps."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -76,7 +76,8 @@ def _rows(text: str) -> Iterator[str | None]:
             yield shorten(_plain(_ORNAMENT.sub(" ", row).strip())) if _has_content(row) else None
         return
     fields = value if isinstance(value, dict) else {}
-    errors = {key: fields[key] for key in ("error", "errors") if fields.get(key)}
+    worded = {key: one for key, one in fields.items() if one and isinstance(one, str | dict | list)}
+    errors = {key: worded[key] for key in ("error", "errors") if key in worded}
     yield from _records(errors or value, "", 0)
 
 
@@ -92,7 +93,7 @@ def _records(value: object, name: str, depth: int) -> Iterator[str]:
     if depth > _MAX_DEPTH:
         return
     if not isinstance(value, dict | list):
-        yield shorten(f"{name} {value}".strip())
+        yield from map(shorten, _values(value))
     elif isinstance(value, list):
         for record in value[:_MAX_RECORDS]:
             yield from _records(record, "", depth + 1)

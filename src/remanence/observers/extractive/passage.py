@@ -29,7 +29,7 @@ class Quotation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A clause of a message: `source` is its original text, `words` its telegraphic wording.
+    """A clause of a message: `source` is its original text, `words` that of a note.
 
     `is_user` marks what the user of an agent says. `is_rule` marks a sentence of the user that is
     one passage, in its own words: a question, a constraint, or one that `is_standing`. This is a
@@ -67,7 +67,7 @@ class Passage:
 
     @property
     def is_outcome(self) -> bool:
-        """A tool's output or a call without a result yet."""
+        """The call of a tool or its output."""
         return self.is_call or self.is_output
 
     @property

@@ -281,7 +281,7 @@ def _shorten(
     whole: bool,
     caption: bool,
 ) -> tuple[Word, ...]:
-    """Return the words as a note has them: a user's word for word, others without light words."""
+    """Return the words as a note has them: all of them, or without address and light words."""
     if whole:
         return tuple(word._replace(dropped=not word.text) for word in parts)
     if caption:

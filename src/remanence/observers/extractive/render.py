@@ -1,4 +1,4 @@
-"""Telegraphic wording: clauses without function words."""
+"""Wording of clauses in notes: whole, or without function words."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
