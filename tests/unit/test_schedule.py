@@ -13,6 +13,7 @@ from remanence.policy.schedule import (
     UNREACHABLE,
     activation,
     facts_end,
+    facts_time,
     is_latched,
     later_steps_wait,
     longest_wait,
@@ -24,8 +25,10 @@ from remanence.policy.schedule import (
     plan_reflection,
     reflection_sources,
     reflection_time,
+    restore_time,
     retry_delay,
     tail_start,
+    takes_over,
 )
 from remanence.testing.store_contract.samples import observation
 from remanence.types import (
@@ -641,3 +644,73 @@ def test_of_many_segments_the_last_is_activated_where_all_are() -> None:
     )
 
     assert activation(LATE.replace(activate="when_observed"), three, now=NOW) == 8
+
+
+# Facts of a conversation that rests, and an observer that is away
+
+
+def resting(**changes: object) -> MemoryState:
+    fields = {"user": "ana", "last_seq": 9, "facts_seq": 8, "last_message_at": NOW, **changes}
+    return state(last_sum_tokens=1_000, observed_sum_tokens=1_000, **fields)
+
+
+def test_facts_are_due_once_a_conversation_has_rested_for_so_long() -> None:
+    policy = Policy(facts_idle_seconds=0.5)
+
+    assert facts_time(policy, resting()) == NOW + timedelta(seconds=0.5)
+
+
+@pytest.mark.parametrize(
+    ("policy", "changes"),
+    [
+        (Policy(enabled=False), {}),
+        (Policy(extract_facts=False), {}),
+        (Policy(facts_idle_seconds=0.0), {}),
+        (Policy(), {"user": None}),
+        (Policy(), {"facts_seq": 9}),
+        (Policy(), {"last_message_at": None}),
+    ],
+)
+def test_no_rest_makes_facts_due_where_none_are_wanted_or_all_are_there(
+    policy: Policy, changes: dict[str, object]
+) -> None:
+    assert facts_time(policy, resting(**changes)) is None
+
+
+def test_the_next_message_begins_the_time_of_facts_where_all_are_there() -> None:
+    policy = Policy(observe_tokens=500)
+
+    assert look_tokens(policy, resting(facts_seq=9)) == 1_000
+    assert look_tokens(policy, resting()) == 1_500
+    assert look_tokens(policy, resting(facts_seq=9, user=None)) == 1_500
+
+
+def test_nothing_is_raw_before_the_first_message_of_a_tail() -> None:
+    policy = Policy(keep_last=2, tail_keep_tokens=0)
+    raw = tape(10, 10, 10, first_seq=4)
+
+    assert tail_start(policy, raw, 3) == 4
+    assert tail_start(policy, raw, 6) == 5
+
+
+@pytest.mark.parametrize(
+    ("failures", "after", "takes"), [(1, 2, False), (2, 2, True), (3, 2, True), (9, None, False)]
+)
+def test_the_embedded_observer_takes_over_after_so_many_failures(
+    failures: int, after: int | None, *, takes: bool
+) -> None:
+    failed = state(observe_failure=failure(failures=failures, made_by="claude"))
+    policy = Policy(fallback_after_failures=after)
+
+    assert takes_over(policy, failed, "claude") is takes
+    assert not takes_over(policy, failed, "gpt")
+    assert not takes_over(policy, state(), "claude")
+
+
+def test_notes_that_stand_in_are_restored_when_the_wait_of_their_maker_is_over() -> None:
+    failed = state(observe_failure=failure(made_by="claude"))
+
+    assert restore_time(failed, now=NOW, observer="claude") == NOW + timedelta(seconds=60)
+    assert restore_time(failed, now=NOW + timedelta(seconds=60), observer="claude") is None
+    assert restore_time(failed, now=NOW, observer="gpt") is None
+    assert restore_time(state(), now=NOW, observer="claude") is None
