@@ -691,6 +691,7 @@ def test_nothing_is_raw_before_the_first_message_of_a_tail() -> None:
 
     assert tail_start(policy, raw, 3) == 4
     assert tail_start(policy, raw, 6) == 5
+    assert tail_start(replace(policy, keep_last=4), raw, 4) == 4
 
 
 @pytest.mark.parametrize(
