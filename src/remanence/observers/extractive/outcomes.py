@@ -69,16 +69,21 @@ def _rows(text: str) -> Iterator[str | None]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        if len(text) > 2 * _MAX_HALF:
-            text = f"{text[:_MAX_HALF]}\n{text[-_MAX_HALF:]}"
-        for line in text.splitlines():
-            row = line.strip()[: 2 * _MAX_CHARS]
-            yield shorten(_plain(_ORNAMENT.sub(" ", row).strip())) if _has_content(row) else None
+        yield from _lines(text)
         return
     fields = value if isinstance(value, dict) else {}
     worded = {key: one for key, one in fields.items() if one and isinstance(one, str | dict | list)}
     errors = {key: worded[key] for key in ("error", "errors") if key in worded}
     yield from _records(errors or value, "", 0)
+
+
+def _lines(text: str) -> Iterator[str | None]:
+    """Yield the lines of an output, None for those without content."""
+    if len(text) > 2 * _MAX_HALF:
+        text = f"{text[:_MAX_HALF]}\n{text[-_MAX_HALF:]}"
+    for line in text.splitlines():
+        row = line.strip()[: 2 * _MAX_CHARS]
+        yield shorten(_plain(_ORNAMENT.sub(" ", row).strip())) if _has_content(row) else None
 
 
 def _has_content(line: str) -> bool:
@@ -88,11 +93,13 @@ def _has_content(line: str) -> bool:
     return not _ORNAMENT.search(line) or any(map(str.isdigit, line))
 
 
-def _records(value: object, name: str, depth: int) -> Iterator[str]:
-    """Yield the rows of a value: the fields of an object, then those of the objects in it."""
+def _records(value: object, name: str, depth: int) -> Iterator[str | None]:
+    """Yield the rows of a value: the fields of an object, then those of the objects and texts in it."""
     if depth > _MAX_DEPTH:
         return
-    if not isinstance(value, dict | list):
+    if isinstance(value, str):
+        yield from _lines(value)
+    elif not isinstance(value, dict | list):
         yield from map(shorten, _values(value))
     elif isinstance(value, list):
         for record in value[:_MAX_RECORDS]:
@@ -112,9 +119,9 @@ def _says_something(value: object) -> bool:
 
 
 def _is_flat(value: object) -> bool:
-    """Return whether a value stands on the row of its object: no object, nor a list with one."""
+    """Return whether a value stands on the row of its object: no object, nor a text of lines."""
     items = value if isinstance(value, list) else [value]
-    return not any(isinstance(item, dict | list) for item in items)
+    return not any(isinstance(item, dict | list) or "\n" in str(item).strip() for item in items)
 
 
 def _field(key: str, value: object) -> str:
