@@ -42,8 +42,12 @@ def _is_addressed(p: Passage) -> bool:
     return _has_any(p, p.vocabulary.second)
 
 
-def _score(p: Passage, head: str, unread: bool) -> float:  # noqa: FBT001
-    return 0.0 if unread else p.scores.get(head, 0.0)
+def _vital(p: Passage) -> float:
+    return 0.0 if p.is_of_people or p.is_output else p.scores.get("vital", 0.0)
+
+
+def _worth_of_output(p: Passage) -> float:
+    return p.scores["output"] if p.is_output else 0.0
 
 
 def _is_small_talk(p: Passage) -> bool:
@@ -69,8 +73,8 @@ class Factor(NamedTuple):
 FEATURES: tuple[Feature, ...] = (
     Feature("laid down by the user", 2.5, lambda p: p.is_rule and not p.is_question),
     Feature("said by the agent", 0.3, lambda p: p.speaker == AGENT),
-    Feature("must not be lost", 1.7, lambda p: _score(p, "vital", p.is_output or p.is_of_people)),
-    Feature("worth of output", 2.2, lambda p: _score(p, "output", not p.is_output)),
+    Feature("must not be lost", 1.7, _vital),
+    Feature("worth of output", 2.2, _worth_of_output),
     Feature("depends on others", 0.2, _dependence),
     Feature("small talk", 0.0, _is_small_talk),
     Feature("question", 0.6, lambda p: p.is_question),
@@ -86,7 +90,7 @@ _YEAR_DIGITS = 5
 _RARITY = 0.6
 _PART_OF_RUN = 0.5
 _SMALL_TALK = -4.0
-"""Score for worth below which four of a thousand sentences of an agent are worth noting."""
+"""Score for worth below which four of a thousand sentences of agents that it was fitted to are worth noting."""
 _NOT_TAKEN_UP = 0.3
 _SHARE_RANGE = (0.5, 2.5)
 
