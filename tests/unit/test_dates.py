@@ -445,3 +445,26 @@ def test_a_day_of_one_of_several_weeks_or_years_stays_as_said(said: str) -> None
 def test_a_number_after_a_day_counts_as_its_own_only_after_a_weekday() -> None:
     assert resolve_dates("Yesterday 5 people came", MONDAY) == "2023-05-07 5 people came"
     assert resolve_dates("next Friday 19 we sail", MONDAY) == "next Friday 19 we sail"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "This weekend we hike.",
+        "Dieses Wochenende fahren wir.",
+        "Ce week-end on part.",
+        "Este fin de semana viajo.",
+        "Questo fine settimana parto.",
+        "Este fim de semana eu viajo.",
+        "Dit weekend gaan we weg.",
+        "В эти выходные я дома.",
+        "Bu hafta sonu gideceğiz.",
+        "这周末在家。",
+        "この週末は家にいる",
+        "이번 주말은 집에 있어",
+    ],
+)
+def test_this_weekend_is_the_one_that_has_begun(said: str) -> None:
+    (found,) = find_dates(said, SUNDAY)
+
+    assert (found.grain, found.first) == ("weekend", date(2023, 5, 13))
