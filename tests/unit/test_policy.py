@@ -25,6 +25,7 @@ DEFAULTS = {
     "observer_mode": "separate",
     "precompute_at": None,
     "note_ratio": 0.2,
+    "min_note_tokens": 600,
     "note_format": "compact",
     "note_language": "conversation",
     "max_output_tokens": 16_000,
@@ -76,6 +77,7 @@ def test_each_setting_has_the_default_that_the_pages_name() -> None:
                 "disabled_messages": 100,
                 "recall_each_turn": False,
                 "token_counter": "cjk",
+                "min_note_tokens": 0,
                 "observe_tokens": 1_000,
                 "observe_slice": "all",
                 "observe_max_tokens": None,
@@ -97,6 +99,7 @@ def test_each_setting_has_the_default_that_the_pages_name() -> None:
         (
             Policy.zora,
             {
+                "min_note_tokens": 0,
                 "recall_each_turn": False,
                 "token_counter": "split",
                 "observe_tokens": 30_000,
@@ -121,6 +124,7 @@ def test_each_setting_has_the_default_that_the_pages_name() -> None:
         (
             Policy.brain,
             {
+                "min_note_tokens": 0,
                 "recall_each_turn": False,
                 "token_counter": "flat",
                 "observe_tokens": 30_000,

@@ -204,12 +204,30 @@ def test_messages_that_are_not_the_end_of_the_tape_wait_for_results_also_when_al
 
 @pytest.mark.parametrize(
     ("source_tokens", "target"),
-    [(10_000, 2_000), (320, 64), (100, 64), (44, 64), (43, 63), (1, 21), (400_000, 16_000)],
+    [(10_000, 2_000), (100, 64), (44, 64), (43, 63), (1, 21), (400_000, 16_000)],
 )
 def test_notes_are_a_share_of_their_source_and_of_a_few_words_all_of_it(
     source_tokens: int, target: int
 ) -> None:
     assert observation_target(Policy(note_ratio=0.2), source_tokens) == target
+
+
+@pytest.mark.parametrize(
+    ("source_tokens", "target"),
+    [(3_010, 602), (2_990, 600), (1_201, 600), (1_000, 500), (320, 160)],
+)
+def test_notes_of_a_short_source_may_take_half_of_it(source_tokens: int, target: int) -> None:
+    policy = Policy(note_ratio=0.2, min_note_tokens=600)
+
+    assert observation_target(policy, source_tokens) == target
+    without = policy.replace(min_note_tokens=0)
+    assert observation_target(without, source_tokens) == max(64, source_tokens // 5)
+
+
+def test_notes_of_a_short_source_take_no_more_than_those_of_a_full_one() -> None:
+    policy = Policy(note_ratio=0.2, min_note_tokens=600, observe_tokens=1_000)
+
+    assert observation_target(policy, 900) == 200
 
 
 # Activation

@@ -67,6 +67,7 @@ def replay_policy(settings: Settings, *, ratio: float | None) -> Policy:
         return policy
     return policy.replace(
         note_ratio=ratio,
+        min_note_tokens=0,
         observe_tokens=RATIO_OBSERVE_TOKENS,
         observe_max_tokens=RATIO_OBSERVE_TOKENS,
         observe_slice="budget",

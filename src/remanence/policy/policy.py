@@ -59,6 +59,8 @@ class Policy:
             which must be for the same model and is then read from its cache.
         precompute_at: the share of `observe_tokens` at which observations are made in advance.
         note_ratio: the most tokens of an observation per token of its source.
+        min_note_tokens: the tokens that notes of a short source may have whatever `note_ratio`
+            says, up to half of their source and to the notes of `observe_tokens`.
         note_format: the format of notes.
         note_language: the language in which a model writes notes and facts, such as `German`;
             `conversation` for that of the messages.
@@ -125,6 +127,7 @@ class Policy:
     observer_mode: Literal["separate", "continuation"] = "separate"
     precompute_at: Share | None = None
     note_ratio: Share = 0.2
+    min_note_tokens: NonNegativeInt = 600
     note_format: NoteFormat = "compact"
     note_language: _Language = "conversation"
     max_output_tokens: PositiveInt = 16_000

@@ -13,6 +13,7 @@ PRESETS: Final[Mapping[Preset, Mapping[str, PolicyValue]]] = {
         "disabled_messages": 100,
         "token_counter": "cjk",
         "note_ratio": 0.2,
+        "min_note_tokens": 0,
         "observe_tokens": 1_000,
         "observe_slice": "all",
         "observe_max_tokens": None,
@@ -34,6 +35,7 @@ PRESETS: Final[Mapping[Preset, Mapping[str, PolicyValue]]] = {
     "zora": {
         "token_counter": "split",
         "note_ratio": 0.2,
+        "min_note_tokens": 0,
         "observe_tokens": 30_000,
         "observe_gauge": "working_window",
         "observe_slice": "oldest_n",
@@ -56,6 +58,7 @@ PRESETS: Final[Mapping[Preset, Mapping[str, PolicyValue]]] = {
     "brain": {
         "token_counter": "flat",
         "note_ratio": 0.2,
+        "min_note_tokens": 0,
         "observe_tokens": 30_000,
         "observe_slice": "all",
         "observe_max_tokens": None,

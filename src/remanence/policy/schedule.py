@@ -40,7 +40,7 @@ MESSAGE_HEAD_TOKENS = 20
 """Tokens of the number, speaker and time of a message in a request, beside its own."""
 
 HEADING_TOKENS = 20
-MIN_NOTE_TOKENS = 64
+MIN_HEADED_TOKENS = 64
 """Notes begin with a heading of day and speaker: fewer tokens leave no room for anything else."""
 
 OPEN_TURN_FACTOR = 1.25
@@ -318,10 +318,12 @@ def plan_reflection(
 
 
 def observation_target(policy: Policy, source_tokens: int) -> int:
-    """Return the most tokens of the notes on a source; short sources may be noted in full."""
+    """Return the most tokens of the notes on a source; a few words may be noted in full."""
     share = source_tokens * policy.note_ratio
-    least = min(source_tokens + HEADING_TOKENS, MIN_NOTE_TOKENS)
-    return int(min(max(share, least), policy.max_output_tokens))
+    usual = policy.observe_tokens * policy.note_ratio
+    short = min(policy.min_note_tokens, usual, source_tokens / 2)
+    least = min(source_tokens + HEADING_TOKENS, MIN_HEADED_TOKENS)
+    return int(min(max(share, short, least), policy.max_output_tokens))
 
 
 def may_try(

@@ -10,6 +10,7 @@ from remanence.observers.extractive.observer import choose
 from remanence.observers.observable import observable
 from remanence.pacing import at_once
 from remanence.policy.policy import Policy
+from remanence.policy.schedule import observation_target
 from remanence.protocols import ObserveRequest
 from remanence.tokens import counter_for
 from remanence.types import ConversationRef, Message
@@ -41,20 +42,21 @@ def explain(messages: Sequence[Message], *, ratio: float | None = None) -> list[
     """Return how the embedded observer chooses among the sentences of messages, in order.
 
     The messages are observed at once, for notes of at most *ratio* tokens per token; by default
-    `Policy.note_ratio`. Messages that are on no tape yet are numbered by their position.
+    as many as by `Policy.default()`. Messages that are on no tape yet are numbered by their position.
     """
     policy = Policy.default()
     count = counter_for(policy.model).text
     placed = [m if m.seq else m.replace(seq=seq) for seq, m in enumerate(messages, start=1)]
     seen = observable(placed)
     tokens = sum(count(message.full_text) for message in seen)
+    target = observation_target(policy, tokens) if ratio is None else int(tokens * ratio)
     choice = at_once(
         choose(
             ObserveRequest(
                 conversation=ConversationRef("explain", "explain"),
                 messages=seen,
                 known=(),
-                target_tokens=int(tokens * (policy.note_ratio if ratio is None else ratio)),
+                target_tokens=target,
                 count_tokens=count,
                 note_format="compact",
                 now=datetime.min.replace(tzinfo=UTC),
