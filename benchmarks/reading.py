@@ -1,10 +1,10 @@
-"""What a reader of notes alone is told of what was decided, what changed and what is open.
+"""What a reader of notes alone is told of decisions, changes, facts, values and open points.
 
 The conversations of `benchmarks/told` were written for this, and their points listed before any
-notes were made of them. Those of `tuning` were looked at while rules were made; to those of
-`untuned` no rule was fitted, nor may one be, so they say what to expect of other conversations. A
-point is told when all its key words stand in the notes of one day. That
-is less than understanding it and more than naming it: `--missing` lists the others for a reader.
+notes were made of them. Those of `tuning` were looked at while rules were made. To the short ones of
+`untuned` and the long ones of `fresh` no rule was fitted, nor may one be, so they say what to
+expect of other conversations. A point is told when all its key words stand in the notes of one day.
+That is less than understanding it and more than naming it: `--missing` lists the others for a reader.
 """
 
 import argparse
@@ -26,22 +26,33 @@ from remanence.testing import FixedClock
 FOLDER = Path(__file__).parent / "told"
 TARGET = 80.0
 """Below it a decision, a change or an open point is missed too often for notes to be trusted."""
-Set: TypeAlias = Literal["tuning", "untuned"]
-SETS: Mapping[Set, str] = {"tuning": "used for tuning", "untuned": "no rule was fitted to"}
+Set: TypeAlias = Literal["tuning", "untuned", "fresh"]
+SETS: Mapping[Set, str] = {
+    "tuning": "used for tuning",
+    "untuned": "short, no rule was fitted to",
+    "fresh": "no rule was fitted to",
+}
 Room: TypeAlias = Literal["at a fifth", "default policy"]
 ROOMS: Mapping[Room, Policy] = {
     "at a fifth": Policy.default(min_note_tokens=0),
     "default policy": Policy.default(),
 }
 """How long the notes may be; those of a short conversation are longer by default."""
-KINDS = {"D": "decided", "C": "changed", "O": "open"}
+KINDS = {
+    "D": "decided",
+    "C": "changed",
+    "O": "open",
+    "P": "facts of people",
+    "V": "values",
+    "E": "errors and refusals",
+}
 
 
 class Point(NamedTuple):
     """What a reader should learn, and the key words that must stand together; "a|b" is either."""
 
     conversation: str
-    kind: Literal["D", "C", "O"]
+    kind: Literal["D", "C", "O", "P", "V", "E"]
     about: str
     told: Sequence[str]
 
@@ -71,7 +82,8 @@ async def _row(name: Set, room: Room) -> Row:
     found = await told_by(ExtractiveObserver(), name, room)
     newest = await told_by(Picking(last_first), name, room)
     chance = await told_by(Picking(shuffled), name, room)
-    kinds = ", ".join(f"{word} {found.share(kind):.0f}" for kind, word in KINDS.items())
+    asked = {point.kind for point in found.points}
+    kinds = ", ".join(f"{KINDS[kind]} {found.share(kind):.0f}" for kind in KINDS if kind in asked)
     return Row(
         what=f"points told by notes of {len(files(name))} conversations, {SETS[name]}, {room}",
         measured=found.share(),
@@ -126,11 +138,11 @@ def _messages(path: Path) -> Sequence[Message]:
 
 
 def day_texts(path: Path) -> Sequence[str]:
-    """What the user said on each day of a conversation as one text."""
+    """What was said on each day of a conversation as one text."""
     days: defaultdict[str, list[str]] = defaultdict(list)
     for message in _messages(path):
-        if message.role == "user" and message.created_at is not None:
-            days[message.created_at.date().isoformat()].append(message.text)
+        if message.created_at is not None:
+            days[message.created_at.date().isoformat()].append(message.full_text)
     return _plain(days.values())
 
 
