@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary
-from remanence.observers.extractive.passage import AGENT, Passage
+from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.render import OPERATORS, Word, terms
 from remanence.observers.extractive.selection import Candidate
 
@@ -46,13 +46,17 @@ def _vital(p: Passage) -> float:
     return 0.0 if p.is_of_people or p.is_output else p.scores.get("vital", 0.0)
 
 
+def _worth_among_people(p: Passage) -> float:
+    return p.scores["worth"] if p.is_of_people else 0.0
+
+
 def _worth_of_output(p: Passage) -> float:
     return p.scores["output"] if p.is_output else 0.0
 
 
 def _is_small_talk(p: Passage) -> bool:
     """Return whether an agent says what is hardly ever worth noting: "I hope this helps"."""
-    return p.speaker == AGENT and bool(p.scores) and p.scores["worth"] < _SMALL_TALK
+    return p.is_of_agent and bool(p.scores) and p.scores["worth"] < _SMALL_TALK
 
 
 def _dependence(p: Passage) -> float:
@@ -72,8 +76,9 @@ class Factor(NamedTuple):
 
 FEATURES: tuple[Feature, ...] = (
     Feature("laid down by the user", 2.5, lambda p: p.is_rule and not p.is_question),
-    Feature("said by the agent", 0.3, lambda p: p.speaker == AGENT),
+    Feature("said by the agent", 0.3, lambda p: p.is_of_agent),
     Feature("must not be lost", 1.7, _vital),
+    Feature("worth in a talk of people", 1.1, _worth_among_people),
     Feature("worth of output", 2.2, _worth_of_output),
     Feature("depends on others", 0.2, _dependence),
     Feature("small talk", 0.0, _is_small_talk),
@@ -114,7 +119,7 @@ def weigh(
     candidates: list[Candidate] = []
     for p, stretch in zip(found, stretches, strict=True):
         weighted = term_values((*p.words, *p.context), p.vocabulary, counts, shares[p.speaker])
-        if p.is_output or (p.is_item and p.speaker == AGENT):
+        if p.is_output or (p.is_item and p.is_of_agent):
             weighted = tuple((term, w * _uptake(term, counts)) for term, w in weighted)
         candidates.append(
             Candidate(

@@ -123,15 +123,16 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     times = local_times(messages)
     local = [m.replace(created_at=times.get(m.seq, m.created_at)) for m in messages]
     texts = yield from _texts(local)
+    is_of_people = _is_of_people(messages)
+    if not is_of_people:
+        yield from _relate(texts)
     names = _call_names(messages)
-    has_agent = any(m.role == "assistant" and m.name is None for m in messages)
     found: list[Passage] = []
     call_arguments: dict[str, str] = {}
     languages: dict[str, Vocabulary] = {}
     for text in texts:
         language = _language(text.text, text.message.speaker, languages)
-        is_user = text.message.role == "user" and (has_agent or text.message.name is None)
-        for p in _passages_of_text(text, names, language, is_user=is_user):
+        for p in _passages_of_text(text, names, language, is_of_people=is_of_people):
             if p is not None:
                 found.append(p)
             yield
@@ -145,14 +146,11 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
 def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
     """Return the readable texts of observable messages, scored."""
     texts: list[_Text] = []
-    said_by_agent: set[str] = set()
     before: Line | None = None
     for message in messages:
         if message.kind == "message" and message.role != "system":
             readable = yield from readable_text(message.text)
-            whole = _Text(
-                message=message, text=readable, before=before, question=_question(texts, message)
-            )
+            whole = _Text(message=message, text=readable, before=before)
             role: Role = "assistant" if message.role == "assistant" else "user"
             last = before
             for span in sentences(readable):
@@ -161,13 +159,28 @@ def _texts(messages: Sequence[Message]) -> Generator[None, None, list[_Text]]:
                 whole.scores.append(scorer().score(last._replace(reply_to=before)))
                 yield
             texts.append(whole)
-            if role == "assistant":
-                said_by_agent.update(whole.text[s.start : s.end] for s in whole.spans)
-            elif not message.name:
-                yield from whole.join_dependent(said_by_agent)
             before = last
         yield
     return texts
+
+
+def _is_of_people(messages: Sequence[Message]) -> bool:
+    """Return whether people talk, without an agent: whoever answers has a name, or nobody does."""
+    answering = [message for message in messages if message.role == "assistant"]
+    return all(message.name for message in answering or messages)
+
+
+def _relate(texts: Sequence[_Text]) -> Iterator[None]:
+    """Give texts the question that they may answer, and join sentences of users; yields in between."""
+    said_by_agent: set[str] = set()
+    for number, text in enumerate(texts):
+        if number:
+            text.question = _question(texts[number - 1], text.message)
+        if text.message.role == "assistant":
+            said_by_agent.update(text.text[s.start : s.end] for s in text.spans)
+        else:
+            yield from text.join_dependent(said_by_agent)
+        yield
 
 
 def _is_afterthought(sentence: str, scores: Scores) -> bool:
@@ -175,15 +188,9 @@ def _is_afterthought(sentence: str, scores: Scores) -> bool:
     return len(sentence.encode()) <= _AFTERTHOUGHT_BYTES and not is_filler(scores)
 
 
-def _question(texts: Sequence[_Text], answer: Message) -> Quotation | None:
-    """Return the question of the same day with which the message before ends, in an agent's chat."""
-    before = texts[-1] if texts else None
-    if (
-        before is None
-        or answer.name
-        or before.message.speaker == answer.speaker
-        or not before.spans
-    ):
+def _question(before: _Text, answer: Message) -> Quotation | None:
+    """Return the question of the same day with which the message before ends."""
+    if before.message.speaker == answer.speaker or not before.spans:
         return None
     last = before.spans[-1]
     text = one_line(before.text[last.start : last.end]).strip(_QUOTES)
@@ -210,10 +217,11 @@ def _own(text: str, around: Vocabulary) -> Vocabulary:
 
 
 def _passages_of_text(
-    whole: _Text, names: frozenset[str], message_vocabulary: Vocabulary, *, is_user: bool
+    whole: _Text, names: frozenset[str], message_vocabulary: Vocabulary, *, is_of_people: bool
 ) -> Generator[Passage | None, None, None]:
     """Yield the passages of a text, None between steps."""
     text, at, speaker = whole.text, whole.message.created_at, whole.message.speaker
+    is_user = whole.message.role == "user" and not is_of_people
     dates = yield from _dates(text, at, Span(0, min(len(text), _DATED_AT_ONCE)))
     scored = zip(whole.spans, whole.scores, whole.leads(message_vocabulary), strict=True)
     opens = True
@@ -252,7 +260,7 @@ def _passages_of_text(
                     parts,
                     names,
                     vocabulary,
-                    whole=rule or lays_down or speaker == AGENT,
+                    whole=rule or lays_down or (speaker == AGENT and not is_of_people),
                     caption=caption,
                 ),
                 vocabulary=vocabulary,
@@ -265,6 +273,7 @@ def _passages_of_text(
                 is_rule=rule,
                 is_standing=standing,
                 is_user=is_user,
+                is_of_people=is_of_people,
                 context=tuple(words(reply_to.text, vocabulary, opens=True)) if reply_to else lead,
                 reply_to=reply_to,
                 dates=inside,
