@@ -99,7 +99,9 @@ class Anthropic:
                 *({"type": "text", "text": text} for text in (reply.text, *reply.more) if text),
                 *(_tool_use(call) for call in reply.calls),
             ],
-            "stop_reason": "tool_use" if reply.calls else self._ENDINGS[reply.ending],
+            "stop_reason": "tool_use"
+            if reply.calls and reply.ending == "complete"
+            else self._ENDINGS[reply.ending],
             "stop_sequence": None,
             "usage": {**self._input_usage(body), "output_tokens": _words(reply.text)},
         }
@@ -218,7 +220,8 @@ class OpenAI:
         return f"data: {json.dumps(self.error(kind, message))}\n\n"
 
     def _reason(self, reply: Reply) -> str:
-        return "tool_calls" if reply.calls else self._ENDINGS[reply.ending]
+        is_call = reply.calls and reply.ending == "complete"
+        return "tool_calls" if is_call else self._ENDINGS[reply.ending]
 
     def _content(self, reply: Reply) -> Body:
         if reply.ending == "refusal":

@@ -9,7 +9,7 @@ from tests.wire.dialects import Body, Call, Reply
 from tests.wire.reach import Wire
 from tests.wire.talking import SMALL, chat_of, conversing, said, texts
 
-from remanence import Conversation, Message, Tool, memory_tools
+from remanence import Conversation, Message, Policy, Tool, memory_tools
 from remanence.chat import Done, TextDelta, ToolCalled, ToolReturned
 from remanence.errors import ModelError
 from remanence.wire.content import ERROR_MARK
@@ -116,6 +116,58 @@ async def test_what_goes_wrong_with_a_tool_is_told_to_the_model(
         wire.server.received[1].body
     )
     assert result.is_error
+
+
+async def test_a_call_that_was_cut_off_is_not_run_but_answered(wire: Wire) -> None:
+    cut_off = Call("a", "gate", {"flight": "LH 454"})
+    wire.server.script(Reply("", ending="length", calls=(cut_off,)), Reply("Again."))
+    ran: list[dict[str, Any]] = []
+
+    async def handler(arguments: dict[str, Any]) -> str:
+        ran.append(arguments)
+        return "B42"
+
+    tool = Tool(name="gate", description="Finds a gate.", parameters=SCHEMA, handler=handler)
+    async with conversing() as conversation:
+        reply = await said(chat_of(conversation, wire, tools=[tool]), wire, "Which gate?")
+
+    assert (reply.text, ran) == ("Again.", [])
+    assert results(wire.server.received[1].body) == [
+        "not run: the answer was cut off at its limit; call the tool again"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("PK\0\0 \udc80", "PK ?"),
+        ({"gate": "B42"}, "the tool has run, but returned a dict and not a text"),
+        ("x" * 2_000, "the tool has run, but its result is too long: 2,000 bytes"),
+    ],
+)
+async def test_a_result_that_no_tape_takes_leaves_those_beside_it(
+    wire: Wire, text: Any, told: str
+) -> None:
+    async def handler(_: dict[str, Any]) -> Any:
+        return text
+
+    odd = Tool(name="odd", description="Reads.", parameters=SCHEMA, handler=handler)
+    calls = (Call("a", "gate", {"flight": "LH 454"}), Call("b", "odd"))
+    wire.server.script(Reply("", calls=calls), Reply("Done."))
+    async with conversing(Policy(max_message_bytes=1_000)) as conversation:
+        await said(chat_of(conversation, wire, tools=[GATE, odd]), wire, "Which gate?")
+
+    assert results(wire.server.received[1].body) == ["B42", told]
+
+
+async def test_an_answer_with_characters_that_no_tape_takes_is_kept_without_them(
+    wire: Wire,
+) -> None:
+    wire.server.script(Reply("Gate\0 B42."))
+    async with conversing() as conversation:
+        reply = await said(chat_of(conversation, wire), wire, "Which gate?")
+
+    assert reply.text == "Gate B42."
 
 
 async def test_calls_of_one_answer_are_answered_together_in_order(wire: Wire) -> None:

@@ -19,7 +19,7 @@ from remanence.chat.events import (
 )
 from remanence.chat.models import ChatAnswer, ChatChain, ChatRequest, ChatSource, open_chat_model
 from remanence.chat.questions import ASK_AGAIN, Question, answer_to, broken_off, newest_question
-from remanence.chat.tool_calls import run_tool
+from remanence.chat.tool_calls import refuse_call, run_tool
 from remanence.context.context import Context
 from remanence.conversation import Conversation, require_conversation
 from remanence.errors import InvalidArgument, InvalidMessage, ModelError
@@ -28,7 +28,8 @@ from remanence.providers.layer import Link, pieces_of
 from remanence.providers.requests import Tokens
 from remanence.providers.shared_limit import PauseReport
 from remanence.tokens import text_tokens
-from remanence.types import Message, Tool, ToolCallPart, Usage
+from remanence.types import Message, Part, TextPart, Tool, ToolCallPart, Usage
+from remanence.wire.message_rules import storable
 
 FIRST_WAIT_SECONDS = 0.5
 MAX_WAIT_SECONDS = 4.0
@@ -182,7 +183,8 @@ class Chat:
                 if not message.tool_calls:
                     yield Done(reply=make_reply(message.text, calls, complete=answer.complete))
                     return
-                async with aclosing(self._run_tools(message.tool_calls, turn)) as events:
+                running = self._run_tools(message.tool_calls, turn, complete=answer.complete)
+                async with aclosing(running) as events:
                     async for event in events:
                         yield event
 
@@ -274,13 +276,20 @@ class Chat:
             )
 
     async def _run_tools(
-        self, calls: Sequence[ToolCallPart], turn: str
+        self, calls: Sequence[ToolCallPart], turn: str, *, complete: bool
     ) -> AsyncGenerator[ChatEvent, None]:
-        """Call the tools in the model's order, and append their results together."""
+        """Call the tools in the model's order, and append their results together.
+
+        Calls of an answer that was cut off are refused: their arguments may be incomplete.
+        """
+        max_bytes = self.conversation.policy.max_message_bytes
         results: list[Message] = []
         for call in calls:
             yield ToolCalled(call_id=call.id, name=call.name, arguments=call.arguments)
-            results.append(await run_tool(call, self._tools))
+            if complete:
+                results.append(await run_tool(call, self._tools, max_bytes=max_bytes))
+            else:
+                results.append(refuse_call(call))
         await self._keep(*results, turn=turn)
         for call, message in zip(calls, results, strict=True):
             result = message.tool_results[0]
@@ -309,7 +318,17 @@ class Chat:
 
 
 def _message_of(answer: ChatAnswer) -> Message:
-    return Message(role="assistant", content=answer.content)
+    return Message(role="assistant", content=tuple(map(_storable, answer.content)))
+
+
+def _storable(part: Part) -> Part:
+    match part:
+        case TextPart():
+            return replace(part, text=storable(part.text))
+        case ToolCallPart():
+            return replace(part, arguments=storable(part.arguments))
+        case _:
+            return part
 
 
 def _is_same(message: Message, kept: Message | None) -> bool:

@@ -1,14 +1,21 @@
 """Running the tool calls of a model."""
 
 import json
+import sys
 from collections.abc import Mapping
 
 from remanence import telemetry
 from remanence.types import Message, Tool, ToolCallPart
+from remanence.wire.message_rules import storable
 
 
-async def run_tool(call: ToolCallPart, tools: Mapping[str, Tool]) -> Message:
-    """Run a tool call and return its result message; a failure is a result too."""
+async def run_tool(
+    call: ToolCallPart, tools: Mapping[str, Tool], *, max_bytes: int = sys.maxsize
+) -> Message:
+    """Run a tool call and return its result message; a failure is a result too.
+
+    A result that is not text or longer than *max_bytes* is one, though the tool has run.
+    """
     tool = tools.get(call.name)
     if tool is None:
         known = ", ".join(sorted(tools)) or "there are none"
@@ -24,8 +31,18 @@ async def run_tool(call: ToolCallPart, tools: Mapping[str, Tool]) -> Message:
     except Exception as error:  # noqa: BLE001 - a handler may raise anything
         telemetry.tool_failed(call.name, type(error).__name__)
         return _error_result(call, f"{type(error).__name__}: {error}")
-    return Message.tool(call.id, text)
+    if not isinstance(text, str):
+        kind = type(text).__name__
+        return _error_result(call, f"the tool has run, but returned a {kind} and not a text")
+    if (size := len(text.encode(errors="replace"))) > max_bytes:
+        return _error_result(call, f"the tool has run, but its result is too long: {size:,} bytes")
+    return Message.tool(call.id, storable(text))
+
+
+def refuse_call(call: ToolCallPart) -> Message:
+    """Return the result of a call whose arguments may be incomplete, without running the tool."""
+    return _error_result(call, "not run: the answer was cut off at its limit; call the tool again")
 
 
 def _error_result(call: ToolCallPart, text: str) -> Message:
-    return Message.tool(call.id, text, is_error=True)
+    return Message.tool(call.id, storable(text), is_error=True)

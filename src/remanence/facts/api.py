@@ -18,6 +18,7 @@ from remanence.facts.merge import merge_facts
 from remanence.notes.redact import redact
 from remanence.protocols import FactVectors, Store
 from remanence.types import Fact, FactChanges, FactDraft, FactType, Owner
+from remanence.wire.message_rules import storable
 
 TRIES = 5
 MAX_SUMMARY_CHARACTERS = 4_000
@@ -160,7 +161,7 @@ class Facts:
 
 
 def _check_summary(summary: str) -> str:
-    text = " ".join(summary.replace("\0", "").encode(errors="replace").decode().split())
+    text = " ".join(storable(summary).split())
     if not text:
         raise InvalidMessage("the fact is empty: pass the text to remember")
     if len(text) > MAX_SUMMARY_CHARACTERS:

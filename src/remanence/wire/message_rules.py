@@ -69,6 +69,11 @@ def check_message(message: Message, *, max_bytes: int) -> int:
     return size
 
 
+def storable(text: str) -> str:
+    """Return *text* as a tape takes it: without NUL, with "?" for lone surrogates."""
+    return text.replace("\0", "").encode(errors="replace").decode()
+
+
 def _check_types(value: Message | Part | Extra) -> None:
     """Check the types of the fields, and of the parts and further fields in them."""
     owner: Any = type(value)  # hashable, unlike what mypy makes of it

@@ -12,6 +12,7 @@ from remanence.observers.draft_check import check_repetition
 from remanence.observers.llm.prompt import Entry, Section, prompt, request_text
 from remanence.protocols import LivePrompt, Model, ModelRequest
 from remanence.types import ConversationRef, Purpose
+from remanence.wire.message_rules import storable
 
 NOTHING = "NOTHING"
 SKIP = "SKIP"
@@ -96,8 +97,7 @@ async def ask_once(model: Model, question: Question) -> Answer:
             begun=question.begun,
         )
     )
-    # Stores cannot write NUL and lone surrogates.
-    text = answer.text.replace("\0", "").encode(errors="replace").decode()
+    text = storable(answer.text)
     text = _THOUGHTS.sub("", text).strip()
     return Answer(text, answer.complete, answer.usage.model or model.name)
 
