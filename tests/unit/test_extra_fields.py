@@ -7,7 +7,7 @@ import pytest
 
 from remanence import Message
 from remanence.errors import InvalidMessage
-from remanence.wire import anthropic, openai
+from remanence.wire import anthropic, openai, responses
 
 ANTHROPIC: dict[str, dict[str, Any]] = {
     "citations": {
@@ -106,6 +106,34 @@ def test_null_fields_are_as_good_as_absent_ones() -> None:
     answer: dict[str, Any] = {"role": "assistant", "content": "Hi.", "annotations": []}
     nulls = dict.fromkeys(("refusal", "audio", "function_call", "tool_calls", "name"))
     assert Message.from_openai({**answer, **nulls}) == Message.assistant("Hi.")
+
+
+def test_what_the_clients_parse_adds_to_an_answer_is_not_sent_back() -> None:
+    function = {"name": "add", "arguments": "{}", "parsed_arguments": {"n": 1}}
+    call = {"id": "c1", "type": "function", "function": function}
+    data = {"role": "assistant", "content": "{}", "parsed": {"n": 1}, "tool_calls": [call]}
+    message = Message.from_openai(data)
+
+    assert "parsed" not in str(openai.render(message.role, message.content))
+
+
+def test_the_items_of_the_clients_parse_are_sent_back_without_its_fields() -> None:
+    text = {"type": "output_text", "text": "{}", "annotations": [], "parsed": {"n": 1}}
+    said = {"type": "message", "id": "m", "role": "assistant", "content": [text]}
+    call = {"type": "function_call", "call_id": "c", "name": "add", "arguments": "{}"}
+    (message,) = responses.parse([said, {**call, "parsed_arguments": {"n": 1}}])
+
+    assert "parsed" not in str(responses.render(message.role, message.content))
+
+
+def test_a_spoken_answer_is_read_and_sent_back_as_its_words() -> None:
+    audio = {"id": "a1", "data": "UklG", "expires_at": 1, "transcript": "At 13:25."}
+    message = Message.from_openai({"role": "assistant", "content": None, "audio": audio})
+
+    assert message.text == "At 13:25."
+    assert openai.render(message.role, message.content) == [
+        {"role": "assistant", "content": "At 13:25."}
+    ]
 
 
 RECORD = {"id": "m1", "created_at": "2026-03-01T09:30:00+01:00"}

@@ -197,6 +197,26 @@ def test_a_name_is_on_one_line_for_every_provider() -> None:
         assert "\\n" not in json.dumps(turn)
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ((), "[the tool failed]"),
+        ((MEDIA["image url"],), "[image: https://x.test/a.png]"),
+    ],
+    ids=["nothing", "an image"],
+)
+def test_a_failure_is_told_to_anthropic_in_words(content: Any, told: str) -> None:
+    result = ToolResultPart(call_id="c1", content=content, is_error=True)
+    messages = [
+        Message.user("Look."),
+        Message.assistant(tool_calls=[ToolCallPart(id="c1", name="look", arguments="{}")]),
+        Message(role="tool", content=(result,)),
+    ]
+    (block,) = rendered("anthropic", messages)[-1]["content"]
+
+    assert (block["content"], block["is_error"]) == (told, True)
+
+
 def test_a_failed_tool_is_told_apart_by_every_provider() -> None:
     calls = [ToolCallPart(id="c1", name="look", arguments="{}")]
     messages = [

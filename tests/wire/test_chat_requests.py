@@ -176,10 +176,12 @@ async def test_a_context_tells_that_a_reflection_is_due() -> None:
 
 
 async def test_calls_of_a_conversation_name_one_cache_without_telling_its_id(
-    wire: Wire,
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{wire.server.url}/v1")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", wire.server.url)
     async with conversing() as conversation:
-        chat = chat_of(conversation, wire)
+        chat = chat_of(conversation, wire, model=wire.name)
         await said(chat, wire, "Hello.")
         await said(chat, wire, "Hello again.")
 

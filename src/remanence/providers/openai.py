@@ -1,9 +1,12 @@
 """OpenAI's Chat Completions, through its own client; also for compatible servers."""
 
 import os
+import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final
+from uuid import uuid4
 
 import httpx2
 import openai
@@ -11,17 +14,21 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.chat.chat_completion_chunk import Choice, ChoiceDeltaToolCall
 
-from remanence.errors import ModelError
+from remanence.errors import InvalidMessage, ModelError
 from remanence.providers.clients import call_client
 from remanence.providers.options import ModelOptions
 from remanence.providers.requests import Ending, Form, ProviderRequest, ProviderResponse, Tokens
 from remanence.providers.spec import ModelSpec, own_key
-from remanence.types import Part, TextPart, ToolCallPart
+from remanence.types import Part
 from remanence.wire.json_value import JsonObject
+from remanence.wire.openai import parse
 
 OLLAMA_URL: Final = "http://localhost:11434/v1"
 NO_KEY: Final = "no-key-needed"
 """The client requires a key, even for a local server without one."""
+
+_OPENAI_MODEL: Final = re.compile(r"(?:.*/)?(?:gpt|chatgpt|o\d)-")
+"""Models that also behind another server only take `max_completion_tokens`; many others ignore it."""
 
 _ENDINGS: Final[dict[str | None, Ending]] = {
     None: "broken_off",
@@ -100,10 +107,13 @@ class OpenAI:
             "model": self._spec.model,
             "extra_body": request.settings,
         }
-        if self._spec.provider == "openai" and request.cache_key is not None:
+        is_own = self._spec.provider == "openai" and self._spec.base_url is None
+        if is_own and request.cache_key is not None:
             arguments["prompt_cache_key"] = request.cache_key
         if request.max_output_tokens is not None:
-            arguments["max_completion_tokens"] = request.max_output_tokens
+            is_own = is_own or bool(_OPENAI_MODEL.match(self._spec.model))
+            limit = "max_completion_tokens" if is_own else "max_tokens"
+            arguments[limit] = request.max_output_tokens
         if request.tools:
             arguments["tools"] = [tool.to_openai() for tool in request.tools]
             if request.conclude:
@@ -116,7 +126,9 @@ class ResponseParts:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
-        self._calls: dict[int, ToolCallPart] = {}
+        self._calls: list[_Call] = []
+        self._places: dict[int | None, int] = {}
+        self._more: JsonObject = {}
         self._ending: Ending = "unreadable"
         self._usage: CompletionUsage | None = None
 
@@ -133,8 +145,7 @@ class ResponseParts:
 
     def response(self) -> ProviderResponse:
         """The whole answer."""
-        calls = [call for _, call in sorted(self._calls.items())]
-        content = _content("".join(self._texts), calls)
+        content = _content("".join(self._texts), self._calls, self._more)
         return ProviderResponse(content=content, ending=self._ending, tokens=_tokens(self._usage))
 
     def _add_choice(self, choice: Choice) -> str:
@@ -147,17 +158,34 @@ class ResponseParts:
             self._ending = "refused"
         for call in choice.delta.tool_calls or ():
             self._add_call(call)
+        for name, value in (choice.delta.model_extra or {}).items():
+            before = self._more.get(name)
+            joins = type(before) is type(value) and isinstance(value, str | list)
+            self._more[name] = before + value if joins else value
         return choice.delta.content or ""
 
     def _add_call(self, piece: ChoiceDeltaToolCall) -> None:
-        call = self._calls.get(piece.index, ToolCallPart(id="", name="", arguments=""))
-        name = piece.function.name if piece.function else None
-        arguments = piece.function.arguments if piece.function else None
-        self._calls[piece.index] = ToolCallPart(
-            id=piece.id or call.id,
-            name=call.name + (name or ""),
-            arguments=call.arguments + (arguments or ""),
-        )
+        """Add a piece of a call; some servers give each call of an answer the same index, or none."""
+        place = self._places.get(piece.index)
+        if place is None or (piece.id and self._calls[place].id not in ("", piece.id)):
+            place = self._places[piece.index] = len(self._calls)
+            self._calls.append(_Call())
+        call = self._calls[place]
+        call.id = piece.id or call.id
+        if piece.function:
+            call.name += piece.function.name or ""
+            call.arguments += piece.function.arguments or ""
+        call.more |= piece.model_extra or {}
+
+
+@dataclass(slots=True, kw_only=True)
+class _Call:
+    """A tool call as read so far, with the fields that the client does not know."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    more: JsonObject = field(default_factory=dict)
 
 
 @contextmanager
@@ -165,7 +193,7 @@ def _reading() -> Iterator[None]:
     """Raise `OpenAIError` where an answer is not of the protocol: the client accepts any JSON."""
     try:
         yield
-    except (AttributeError, LookupError, TypeError) as error:
+    except (AttributeError, InvalidMessage, LookupError, TypeError) as error:
         raise openai.OpenAIError("the answer is not of the protocol") from error
 
 
@@ -184,22 +212,34 @@ def _parse_response(completion: object) -> ProviderResponse:
     if not isinstance(completion, ChatCompletion) or not completion.choices:
         raise openai.OpenAIError("the answer is not a completion")
     choice = completion.choices[0]
+    message = choice.message
     calls = [
-        ToolCallPart(id=call.id, name=call.function.name, arguments=call.function.arguments)
-        for call in choice.message.tool_calls or ()
-        if call.type == "function"
+        _Call(
+            id=call.id or "",
+            name=call.function.name,
+            arguments=call.function.arguments or "",
+            more=call.model_extra or {},
+        )
+        for call in message.tool_calls or ()
+        if call.type != "custom"
     ]
     return ProviderResponse(
-        content=_content(choice.message.content or "", calls),
-        ending="refused"
-        if choice.message.refusal
-        else _ENDINGS.get(choice.finish_reason, "complete"),
+        content=_content(message.content or "", calls, message.model_extra or {}),
+        ending="refused" if message.refusal else _ENDINGS.get(choice.finish_reason, "complete"),
         tokens=_tokens(completion.usage),
     )
 
 
-def _content(text: str, calls: list[ToolCallPart]) -> tuple[Part, ...]:
-    return (*((TextPart(text=text),) if text.strip() else ()), *calls)
+def _content(text: str, calls: Sequence[_Call], more: JsonObject) -> tuple[Part, ...]:
+    """Return the content of an answer; a call without an id, or with that of another, gets one."""
+    message: JsonObject = {**more, "role": "assistant", "content": text if text.strip() else None}
+    given: list[JsonObject] = []
+    for call in calls:
+        is_taken = any(call.id == other["id"] for other in given)
+        id_ = call.id if call.id and not is_taken else f"call_{uuid4().hex}"
+        function = {"name": call.name, "arguments": call.arguments}
+        given.append({**call.more, "id": id_, "type": "function", "function": function})
+    return parse({**message, "tool_calls": given}).content
 
 
 def _tokens(usage: CompletionUsage | None) -> Tokens | None:
@@ -210,6 +250,7 @@ def _tokens(usage: CompletionUsage | None) -> Tokens | None:
         input_tokens=usage.prompt_tokens,
         output_tokens=usage.completion_tokens,
         cache_read_tokens=(details.cached_tokens if details else None) or 0,
+        cache_write_tokens=getattr(details, "cache_write_tokens", None) or 0,
     )
 
 

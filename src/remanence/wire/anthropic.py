@@ -9,6 +9,7 @@ import re
 
 from remanence.errors import InvalidMessage
 from remanence.wire.content import (
+    ERROR_MARK,
     NOTHING_READABLE,
     SYSTEM_MARK,
     Payload,
@@ -32,6 +33,7 @@ from remanence.wire.parts import (
     OtherPart,
     ParsedMessage,
     Part,
+    ResultPart,
     Role,
     TextPart,
     ToolCallPart,
@@ -190,10 +192,16 @@ def _acceptable_name(name: str) -> str:
 
 def _render_result(part: ToolResultPart) -> JsonObject:
     block: JsonObject = {"type": "tool_result", "tool_use_id": _acceptable_name(part.call_id)}
-    if inner := list(filter(None, map(_render_part, part.content))):
-        block["content"] = shortest(inner)
-    if part.is_error:
+    content: tuple[ResultPart, ...] = part.content
+    if part.is_error:  # the API accepts a failure only with texts, and not without one
         block["is_error"] = True
+        texts = (
+            p if isinstance(p, TextPart) else TextPart(text=stand_in(p) or "") for p in content
+        )
+        content = tuple(text for text in texts if text.text.strip())
+        content = content or (TextPart(text=ERROR_MARK),)
+    if inner := list(filter(None, map(_render_part, content))):
+        block["content"] = shortest(inner)
     return block
 
 

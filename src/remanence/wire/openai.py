@@ -44,10 +44,13 @@ MESSAGE_FIELDS = frozenset(
 )
 """The fields of a message that the reference names."""
 
-_INSTEAD_OF_CONTENT = {"audio", "function_call", "tool_calls"}
+_INSTEAD_OF_CONTENT = {"function_call", "tool_calls"}
 
 _RECORD_FIELDS = frozenset({"id", "created_at", "timestamp"})
 """Fields that transcripts add to a message; the API rejects a request with them."""
+
+CLIENT_FIELDS = frozenset({"parsed", "parsed_arguments"})
+"""Fields that `parse()` of OpenAI's client adds to an answer; the API rejects a request with them."""
 
 _NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 """The names that the API accepts; any other is put before the text."""
@@ -92,7 +95,8 @@ def parse(data: object) -> ParsedMessage:
             )
         return ParsedMessage(role, (ToolResultPart(call_id=call_id, content=content),), name)
     if role == "assistant":
-        return ParsedMessage(role, (*_beside(message), *content, *_after(message)), name)
+        spoken = () if content else tuple(_transcript(message.get("audio")))
+        return ParsedMessage(role, (*_beside(message), *content, *spoken, *_after(message)), name)
     return ParsedMessage(role, content, name)
 
 
@@ -119,7 +123,7 @@ def render(role: Role, content: tuple[Part, ...], name: str | None = None) -> li
         message["tool_calls"] = calls
     for part in rest:
         if isinstance(part, OtherPart) and part.dialect == "openai" and part.scope == "message":
-            message.update(part.value)
+            message |= {name: value for name, value in part.value.items() if name != "audio"}
     if message["content"] is None and not message.keys() & _INSTEAD_OF_CONTENT:
         has_fields = role == "assistant" and len(message) > 2
         message["content"] = "" if has_fields else NOTHING_READABLE
@@ -172,9 +176,16 @@ def read_file(fields: JsonObject, names: Mapping[str, str]) -> tuple[FilePart, J
     return FilePart(**known), {key: value for key, value in fields.items() if key not in names}
 
 
+def _transcript(audio: object) -> Iterable[TextPart]:
+    """Yield the words of a spoken answer, which stand for it: its id is only valid for an hour."""
+    match audio:
+        case {"transcript": str(text)} if text:
+            yield TextPart(text=text)
+
+
 def _beside(message: JsonObject) -> Iterable[OtherPart]:
     """Yield the fields of an answer that do not become parts of their own."""
-    known = MESSAGE_FIELDS - {"audio", "function_call"} | _RECORD_FIELDS
+    known = MESSAGE_FIELDS - {"audio", "function_call"} | _RECORD_FIELDS | CLIENT_FIELDS
     rest = {key: value for key, value in message.items() if key not in known}
     rest = {key: value for key, value in rest.items() if value not in (None, "", [], {})}
     if rest:
@@ -195,6 +206,7 @@ def _tool_call(call: object) -> ToolCallPart:
     is_custom = isinstance(fields.get("custom"), dict)
     kind, place = ("custom", "input") if is_custom else ("function", "arguments")
     body = dict(fields[kind]) if isinstance(fields.get(kind), dict) else {}
+    body.pop("parsed_arguments", None)
     id_, name, value = fields.get("id"), body.pop("name", None), body.pop(place, None)
     if not all(isinstance(text, str) and text for text in (id_, name)) or value is None:
         raise InvalidMessage(

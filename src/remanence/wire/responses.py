@@ -23,7 +23,7 @@ from remanence.wire.content import (
     stand_in,
 )
 from remanence.wire.json_value import JsonObject, dumps, json_value
-from remanence.wire.openai import read_file, read_image, read_role, render_file
+from remanence.wire.openai import CLIENT_FIELDS, read_file, read_image, read_role, render_file
 from remanence.wire.parts import (
     Extra,
     FilePart,
@@ -145,6 +145,7 @@ def _part(part: object, item: JsonObject | None = None) -> ResultPart:
 
 
 def _extra(fields: JsonObject, *known: str, item: JsonObject | None = None) -> Extra | None:
+    known = (*known, *CLIENT_FIELDS)
     part = {k: v for k, v in fields.items() if k not in known and v not in ([], {})}
     return read_extra("openai_responses", {}, part=part, item=item or {})
 
@@ -173,7 +174,7 @@ def _result(item: JsonObject) -> ToolResultPart:
 
 
 def _item_extra(item: JsonObject, known: tuple[str, ...]) -> Extra | None:
-    fields = {key: value for key, value in item.items() if key not in known}
+    fields = {k: v for k, v in item.items() if k not in (*known, *CLIENT_FIELDS)}
     return read_extra("openai_responses", {}, part=fields)
 
 

@@ -70,6 +70,10 @@ def _block_problems(place: str, blocks: Sequence[JsonObject]) -> Iterator[str]:
     for number, block in enumerate(blocks, start=1):
         if block.get("type") == "text" and not str(block.get("text") or "").strip():
             yield f"block {number} of {place} is an empty text"
+        if block.get("is_error"):
+            inner = _blocks(block.get("content"))
+            if not inner or any(one.get("type") != "text" for one in inner):
+                yield f"block {number} of {place} is a failed result and not of texts"
 
 
 def _tool_use_problems(
