@@ -18,7 +18,13 @@ from tools.notes_corpus import Sentence
 
 from benchmarks.rows import Row, show
 from remanence import Message, Policy
-from remanence.observers.extractive import features, observer, passages, sentence_scores
+from remanence.observers.extractive import (
+    features,
+    observer,
+    passages,
+    scored_text,
+    sentence_scores,
+)
 from remanence.observers.extractive.observer import Choice, choose
 from remanence.observers.extractive.passage import Passage
 from remanence.observers.extractive.selection import Candidate
@@ -120,12 +126,15 @@ def _figures(units: Sequence[Unit], by_fold: dict[int, Scorer]) -> Figures:
 @contextmanager
 def _scored_by(scorer: Scorer) -> Iterator[None]:
     """Have the observer use a scorer."""
+    readers = (passages, scored_text, sentence_scores)
     usual = passages.scorer
-    passages.scorer = sentence_scores.scorer = lambda: scorer  # type: ignore[assignment]
+    for module in readers:
+        module.scorer = lambda: scorer  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        passages.scorer = sentence_scores.scorer = usual
+        for module in readers:
+            module.scorer = usual  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -1,0 +1,145 @@
+"""The readable text of a message, with its sentences, their scores and what they refer to."""
+
+import re
+from collections.abc import Container, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from remanence.dates import resolve_dates
+from remanence.languages.vocabulary import Vocabulary
+from remanence.notes import one_line
+from remanence.observers.extractive.passage import ASKS, Quotation
+from remanence.observers.extractive.readable import readable_text
+from remanence.observers.extractive.render import Word, words
+from remanence.observers.extractive.sentence_scores import is_dependent, is_filler
+from remanence.observers.extractive.sentences import ITEM, Span, sentences
+from remanence.observers.learned.features import Line, Role
+from remanence.observers.learned.score import Scores, scorer
+from remanence.types import Message
+
+_MAX_LABEL_WORDS = 5
+_AFTERTHOUGHT_BYTES = 16
+"""Size in UTF-8 of a sentence that is hardly one of its own: a word or two, in Chinese five characters."""
+_MAX_JOINED = 240
+"""Characters of sentences that are one passage, as one explains the others."""
+_MAX_QUESTION = 100
+"""Characters of a question that a note quotes."""
+_QUOTES = ' "“”'
+_CAPTION = re.compile(r"\[[^\[\]\n]+\]")
+
+
+@dataclass(slots=True, kw_only=True)
+class ScoredText:
+    """The readable text of a message with its sentences and their scores."""
+
+    message: Message
+    text: str
+    before: Line | None
+    """The last line of the message before."""
+    spans: list[Span] = field(default_factory=list)
+    scores: list[Scores] = field(default_factory=list)
+    joints: list[int] = field(default_factory=list)
+    """Where sentences begin that were joined to the one before."""
+    question: Quotation | None = None
+    """The question that the message may answer."""
+
+    def join_dependent(self, pasted: Container[str]) -> Iterator[None]:
+        """Make one sentence of each and those after it that say little without it; yields in between."""
+        spans, scores = self.spans, self.scores
+        self.spans, self.scores = spans[:1], scores[:1]
+        for span, own in zip(spans[1:], scores[1:], strict=True):
+            first = self.spans[-1]
+            before = self.text[first.start : span.start]
+            is_near = "\n" not in before and span.end - first.start <= _MAX_JOINED
+            says_something = not is_filler(self.scores[-1]) and before.rstrip() not in pasted
+            depends = is_dependent(own) or _is_afterthought(self.text[span.start : span.end], own)
+            if is_near and says_something and depends:
+                best = {head: max(score, own[head]) for head, score in self.scores[-1].items()}
+                self.scores[-1] = {**best, "dependent": self.scores[-1]["dependent"]}
+                self.spans[-1] = Span(first.start, span.end)
+                self.joints.append(span.start)
+            else:
+                self.spans.append(span)
+                self.scores.append(own)
+            yield
+
+    def opens_line(self, span: Span) -> bool:
+        start = span.start - len(ITEM) * self.is_item(span)
+        return self.text[max(0, start - 1) : start] in ("", "\n")
+
+    def is_item(self, span: Span) -> bool:
+        return self.text.startswith(ITEM, max(0, span.start - len(ITEM)))
+
+    def leads(self, vocabulary: Vocabulary) -> Iterator[tuple[Word, ...]]:
+        """Yield for each sentence the words of the label of its list: "can't do: reach hosts"."""
+        before: Span | None = None
+        lead: tuple[Word, ...] = ()
+        in_list = False
+        for span in self.spans:
+            if self.is_item(span):
+                if not in_list and before is not None:
+                    label = words(self.text[before.start : before.end], vocabulary, opens=True)
+                    lead = tuple(word._replace(dropped=False) for word in label)
+                in_list = True
+            elif self.opens_line(span):
+                in_list = False
+            if not in_list:
+                before = span
+            yield lead if in_list and len(lead) <= _MAX_LABEL_WORDS else ()
+
+    def is_quoted(self, span: Span) -> bool:
+        return self.text.startswith(">", self.text.rfind("\n", 0, span.start) + 1)
+
+    def is_caption(self, span: Span) -> bool:
+        return bool(_CAPTION.fullmatch(self.text, span.start, span.end))
+
+
+def score_texts(messages: Sequence[Message]) -> Generator[None, None, list[ScoredText]]:
+    """Return the readable texts of observable messages, scored."""
+    texts: list[ScoredText] = []
+    before: Line | None = None
+    for message in messages:
+        if message.kind == "message" and message.role != "system":
+            readable = yield from readable_text(message.text)
+            whole = ScoredText(message=message, text=readable, before=before)
+            role: Role = "assistant" if message.role == "assistant" else "user"
+            last = before
+            for span in sentences(readable):
+                last = Line(readable[span.start : span.end], role)
+                whole.spans.append(span)
+                whole.scores.append(scorer().score(last._replace(reply_to=before)))
+                yield
+            texts.append(whole)
+            before = last
+        yield
+    return texts
+
+
+def relate(texts: Sequence[ScoredText]) -> Iterator[None]:
+    """Give texts the question that they may answer, and join sentences of users; yields in between."""
+    said_by_agent: set[str] = set()
+    for number, text in enumerate(texts):
+        if number:
+            text.question = _question(texts[number - 1], text.message)
+        if text.message.role == "assistant":
+            said_by_agent.update(text.text[s.start : s.end] for s in text.spans)
+        else:
+            yield from text.join_dependent(said_by_agent)
+        yield
+
+
+def _is_afterthought(sentence: str, scores: Scores) -> bool:
+    """Return whether a sentence of a word or two qualifies the one before: "Mostly."."""
+    return len(sentence.encode()) <= _AFTERTHOUGHT_BYTES and not is_filler(scores)
+
+
+def _question(before: ScoredText, answer: Message) -> Quotation | None:
+    """Return the question of the same day with which the message before ends."""
+    if before.message.speaker == answer.speaker or not before.spans:
+        return None
+    last = before.spans[-1]
+    text = one_line(before.text[last.start : last.end]).strip(_QUOTES)
+    asked_at, at = before.message.created_at, answer.created_at
+    is_long_ago = asked_at is not None and at is not None and at.date() != asked_at.date()
+    if is_long_ago or len(text) > _MAX_QUESTION or not text.endswith(ASKS):
+        return None
+    return Quotation(before.message.seq, resolve_dates(text, asked_at) if asked_at else text)
