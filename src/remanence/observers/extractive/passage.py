@@ -74,7 +74,7 @@ class Passage:
 
     @property
     def is_of_agent(self) -> bool:
-        """What an agent says, or a tool that it calls."""
+        """True for the words of an agent and for its calls of tools."""
         return self.speaker == AGENT and not self.is_of_people
 
     def continues(self, other: "Passage") -> bool:
