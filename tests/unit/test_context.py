@@ -166,14 +166,11 @@ def test_plain_text_shows_calls_and_results_and_names_what_has_no_text() -> None
         "tool: blue",
         "assistant: [calls sql select 1]",
         "tool: 1",
-        (
-            'user: See:\n{"type": "image_url", "image_url": '
-            '{"url": "data:image/png;base64,iVBORw0KGgo="}}\nnée'
-        ),
+        "user: See:\n[image of type image/png]\nnée",
     ]
 
 
-def test_plain_text_keeps_the_letters_of_parts_that_are_shown_as_json() -> None:
+def test_plain_text_keeps_the_letters_in_the_names_of_files() -> None:
     file = Message.from_openai(
         {
             "role": "user",

@@ -36,7 +36,11 @@ from remanence.types import (
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 POLICY = Policy(token_counter="flat", heading="## Notes", show_clock=False)
 SMALL = POLICY.replace(
-    max_context_tokens=1_000, tail_tokens=500, tail_keep_tokens=0, reflect_tokens=(200, 200)
+    max_context_tokens=1_015,  # 1,000 beside what is kept free for the volatile block
+    tail_tokens=500,
+    tail_keep_tokens=0,
+    reflect_tokens=(200, 200),
+    recall_tokens=0,
 )
 
 
@@ -381,11 +385,12 @@ def test_short_results_that_are_not_shown_at_all_are_not_named_as_excerpts() -> 
 
 
 def test_system_text_leaves_an_eighth_of_the_context_for_messages_or_is_refused() -> None:
-    at_most = built(snapshot(tail=tape("x")), SMALL, system="s" * 875)
+    policy = SMALL.replace(max_context_tokens=1_000)
+    at_most = built(snapshot(tail=tape("x")), policy, system="s" * 875)
 
     assert at_most.stats.system_tokens == 875
     with pytest.raises(ContextOverflow) as refused:
-        built(snapshot(tail=tape("x")), SMALL, system="s" * 800, facts="f" * 50, memories="m" * 26)
+        built(snapshot(tail=tape("x")), policy, system="s" * 800, facts="f" * 50, memories="m" * 26)
     assert str(refused.value) == (
         "the system text and knowledge take 876 of the 1,000 tokens of a context: shorten them, "
         "or raise max_context_tokens"
@@ -401,6 +406,19 @@ def test_a_model_that_counts_more_gets_less() -> None:
     assert halved.stats.context_tokens <= 500
     assert halved.omitted
     assert halved.stats.token_factor == 2.0
+
+
+def test_the_cut_of_a_full_tail_depends_on_nothing_of_the_turn() -> None:
+    tail = tape(*[f"m{n} ".ljust(100, "x") for n in range(1, 61)])
+    policy = SMALL.replace(max_context_tokens=4_000, recall_tokens=400)
+
+    plain = built(snapshot(tail=tail), policy)
+    asked = built(
+        snapshot(tail=tail), policy, recall=(quote("m7 m8"),), channel="a group in which many write"
+    )
+
+    assert asked.stats.first_raw_seq == plain.stats.first_raw_seq
+    assert asked.system == plain.system
 
 
 def test_a_tail_that_exceeds_the_room_is_shown_in_short_and_named() -> None:
@@ -566,11 +584,12 @@ def test_a_passage_that_facts_or_memories_or_notes_hold_is_not_recalled_again() 
 
 
 def test_what_is_recalled_takes_its_room_from_messages() -> None:
-    at_most = built(snapshot(tail=tape("x")), SMALL, system="s" * 475, recall=(quote("a"),))
+    policy = SMALL.replace(max_context_tokens=1_000, recall_tokens=400)
+    at_most = built(snapshot(tail=tape("x")), policy, system="s" * 475, recall=(quote("a"),))
 
     assert at_most.stats.system_tokens == 475
     with pytest.raises(ContextOverflow, match="take 876 of the 1,000 tokens"):
-        built(snapshot(tail=tape("x")), SMALL, system="s" * 476, recall=(quote("a"),))
+        built(snapshot(tail=tape("x")), policy, system="s" * 476, recall=(quote("a"),))
 
 
 # Without memory

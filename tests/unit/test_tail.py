@@ -387,5 +387,18 @@ def test_an_excerpt_that_cannot_be_made_small_enough_is_not_tried_again_and_agai
         [Message.user("旅" * 500).replace(seq=1, tokens=9_999)], budget=2, count=count_much
     )
 
-    assert len(counted) == 1
+    assert len(counted) == 2
     assert fitted.messages[0].tokens == 9_999
+
+
+def test_a_result_of_thousands_of_parts_fits_as_well() -> None:
+    parts = tuple(TextPart(text=f"row {n} of the table") for n in range(2_000))
+    result = ToolResultPart(call_id="a", content=parts)
+    message = Message(role="tool", content=(result,)).replace(seq=1, tokens=40_000)
+
+    fitted = fit([message], budget=1_000, count=lambda message: len(message.full_text))
+
+    (shown,) = fitted.messages
+    assert len(shown.full_text) <= 1_000
+    assert "row 0 of" in shown.full_text
+    assert [gap.reason for gap in fitted.omitted] == ["excerpt"]

@@ -1,11 +1,11 @@
 """The context of one model call, and its rendering for each provider."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from remanence.types import Message
+from remanence.wire.content import replace_media
 from remanence.wire.json_value import JsonObject
 from remanence.wire.pairing import pair_tool_calls
 from remanence.wire.turns import (
@@ -198,7 +198,11 @@ class Context:
 
     def to_text(self) -> str:
         """Return the context as plain text, for models that accept one string and for reading."""
-        turns = openai_turns(pair_tool_calls(self.messages), volatile=self.volatile)
+        messages = [
+            message.replace(content=tuple(replace_media(message.content)))
+            for message in pair_tool_calls(self.messages)
+        ]
+        turns = openai_turns(messages, volatile=self.volatile)
         pieces = [block.text for block in self.system]
         pieces += [f"{turn.get('name') or turn['role']}: {_plain(turn)}" for turn in turns]
         return "\n\n".join(pieces)
@@ -234,10 +238,7 @@ def _text(blocks: Sequence[SystemBlock]) -> str:
 def _plain(turn: JsonObject) -> str:
     content = turn.get("content") or ""
     if not isinstance(content, str):
-        content = "\n".join(
-            part["text"] if part.get("type") == "text" else json.dumps(part, ensure_ascii=False)
-            for part in content
-        )
+        content = "\n".join(part["text"] for part in content)
     for call in turn.get("tool_calls") or ():
         body = call[call["type"]]
         content += f"\n[calls {body['name']} {body.get('arguments', body.get('input', ''))}]"

@@ -29,6 +29,9 @@ from remanence.types import Message, Snapshot, label
 TAIL_SHARE = 4
 """At least one part in so many of a context is reserved for raw messages."""
 
+PRESENT_TOKENS = 100
+"""Tokens kept free for the clock, gaps and the channel."""
+
 NOTES_OVERFLOW = 2
 """The multiple of the `reflect_tokens` budgets that notes may take while reflections fail."""
 
@@ -122,6 +125,7 @@ class Layout(NamedTuple):
         volatile_tokens = self.count_text(present)
         reserved = volatile_tokens + (policy.recall_tokens if request.recall else 0)
         budget = self._room(_tokens(base) + _tokens(facts) + reserved)
+        budget -= max(0, self._usual_reserve() - reserved)
         notes, hidden = self._fit_notes(notes, budget)
         tail = self._fit_tail(budget - _tokens(notes))
         stand_in = _blocks(self.count_text, ("stand_in", tail.stand_in))
@@ -153,13 +157,25 @@ class Layout(NamedTuple):
             caching=True,
         )
 
+    @property
+    def _limit(self) -> int:
+        """The tokens of a context, as they are estimated."""
+        return int(self.policy.context_tokens / self.request.token_factor)
+
+    def _usual_reserve(self) -> int:
+        """Return the tokens kept free for the volatile block, however small it is in this turn.
+
+        What is recalled, or the channel, then does not move the place where a full tail is cut.
+        """
+        recalled = min(self.policy.recall_tokens, self._limit // (2 * TAIL_SHARE))
+        return recalled + min(PRESENT_TOKENS, self._limit // (16 * TAIL_SHARE))
+
     def _room(self, fixed: int) -> int:
         """Return the tokens left beside *fixed* ones, at least an eighth of the context."""
-        limit = int(self.policy.context_tokens / self.request.token_factor)
-        room = limit - fixed
-        if room < limit // (2 * TAIL_SHARE):
+        room = self._limit - fixed
+        if room < self._limit // (2 * TAIL_SHARE):
             raise ContextOverflow(
-                f"the system text and knowledge take {fixed:,} of the {limit:,} tokens "
+                f"the system text and knowledge take {fixed:,} of the {self._limit:,} tokens "
                 "of a context: shorten them, or raise max_context_tokens"
             )
         return room

@@ -1,7 +1,7 @@
 """Fitting of a raw tail: old messages and results are abridged, oversize ones lose their middle."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from remanence.types import (
     label,
 )
 from remanence.wire.boundaries import groups
+from remanence.wire.content import read_result_parts
 
 STAND_IN_TOKENS = 2_000
 STAND_IN_CHARACTERS = 160
@@ -141,7 +142,36 @@ def _excerpts(shown: Sequence[Message], whole: Sequence[Message]) -> tuple[Omitt
 
 
 def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
-    """Return the message without the middle of its parts, in about *cap* tokens at most."""
+    """Return the message without the middle of its parts, or of all its texts as one part.
+
+    It has about *cap* tokens at most.
+    """
+    short = _without_middles(message, cap, count)
+    if short.tokens > cap:
+        content = tuple(_join_texts(message.content, message.seq))
+        short = _without_middles(message.replace(content=content), cap, count)
+    return short
+
+
+def _join_texts(content: Sequence[Part], seq: int) -> Iterator[Part]:
+    """Yield the parts with those of each tool result, and those beside calls, as one text."""
+    texts: list[str] = []
+    for part in content:
+        match part:
+            case ToolCallPart():
+                yield part
+            case ToolResultPart():
+                inner = read_result_parts(_join_texts(part.content, seq), part.call_id)
+                yield replace(part, content=inner)
+            case TextPart():
+                texts.append(part.text)
+            case _:
+                texts.append(_left_out(part, seq))
+    if texts:
+        yield TextPart(text="\n".join(texts))
+
+
+def _without_middles(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
     characters = max(40, cap * 3)
     for _ in range(12):
         content = tuple(_short_part(part, characters, message.seq) for part in message.content)
@@ -172,7 +202,11 @@ def _short_inner(
 ) -> TextPart:
     if isinstance(part, TextPart):
         return TextPart(text=_head_and_tail(part.text, characters, seq))
-    return TextPart(text=f"[{type(part).__name__} of message {seq} left out: too large]")
+    return TextPart(text=_left_out(part, seq))
+
+
+def _left_out(part: Part, seq: int) -> str:
+    return f"[{type(part).__name__} of message {seq} left out: too large]"
 
 
 def _head_and_tail(text: str, characters: int, seq: int) -> str:

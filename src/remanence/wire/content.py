@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
@@ -210,6 +210,19 @@ def stand_in(part: Part) -> str | None:
             return part.text
         case _:
             return None
+
+
+def replace_media(content: Iterable[Part]) -> Iterator[Part]:
+    """Yield parts for a reader of text alone: images, files and unknown parts by their stand-ins."""
+    for part in content:
+        match part:
+            case ToolCallPart():
+                yield part
+            case ToolResultPart():
+                inner = read_result_parts(replace_media(part.content), part.call_id)
+                yield replace(part, content=inner)
+            case _ if (text := stand_in(part)) is not None:
+                yield TextPart(text=text)
 
 
 def is_reasoning(part: OtherPart) -> bool:
