@@ -8,7 +8,7 @@ import pytest
 
 from remanence import Fact, Memory, Message, Policy
 from remanence.archive.blocks import BlockStore
-from remanence.errors import InvalidMessage, ModelError, WrongUser
+from remanence.errors import InvalidArgument, InvalidMessage, ModelError, WrongUser
 from remanence.protocols import ExtractRequest
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 from remanence.testing.models import ScriptedModel
@@ -377,6 +377,12 @@ async def test_a_fact_can_replace_another_by_its_id() -> None:
     assert known is not None
     assert known.superseded_by == new.id
     assert left == ()
+
+
+async def test_a_fact_to_be_replaced_that_the_user_has_not_is_named() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        with pytest.raises(InvalidArgument, match="no current fact 'fact_0'"):
+            await memory.facts.save("There is no dog", user="ana", replaces="fact_0")
 
 
 async def test_secrets_that_were_said_do_not_become_facts() -> None:

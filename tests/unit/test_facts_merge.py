@@ -52,6 +52,36 @@ def test_what_says_the_same_is_left_out(old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
+        ("I eat meat.", "I do not eat meat."),
+        ("Ana is not allergic to peanuts", "Ana is allergic to peanuts"),
+        ("Ich esse Fleisch.", "Ich esse kein Fleisch."),
+        ("I should take aspirin in the morning", "I should never take aspirin in the morning"),
+    ],
+)
+def test_what_denies_a_fact_takes_its_place(old: str, new: str) -> None:
+    merged = changes(new, known=known(old))
+
+    assert [fact.summary for fact in merged.facts] == [new]
+    assert set(merged.replaced) == {"k0"}
+
+
+def test_names_in_another_order_say_something_else() -> None:
+    merged = changes("Bob lent Ana money", known=known("Ana lent Bob money"))
+
+    assert [fact.summary for fact in merged.facts] == ["Bob lent Ana money"]
+    assert not merged.replaced
+
+
+def test_a_fact_in_other_words_takes_the_place_of_the_one_that_it_names() -> None:
+    draft = FactDraft(summary="my daughter Mia is nine", replaces="k0")
+    merged = changes(draft, known=known("daughter Mia is nine"))
+
+    assert merged.replaced == {"k0": merged.facts[0].id}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
         ("live in Lisbon", "live in Porto"),
         ("live in Lisbon", "moved to Porto"),
         ("wohne in Berlin", "wohne in Hamburg"),

@@ -12,7 +12,7 @@ from remanence.arguments import (
     require_texts,
 )
 from remanence.clock import Clock
-from remanence.errors import ConversationNotFound, InvalidMessage, StoreError
+from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessage, StoreError
 from remanence.facts.extraction import KNOWN_FACTS
 from remanence.facts.merge import merge_facts
 from remanence.notes.redact import redact
@@ -72,7 +72,7 @@ class Facts:
 
         Raises:
             InvalidMessage: the summary is empty or too long, or the type unknown.
-            InvalidArgument: another value is not of its type.
+            InvalidArgument: another value is not of its type, or the user has no fact *replaces*.
         """
         owner = self._owner(tenant, user)
         require_text(summary=summary)
@@ -89,7 +89,7 @@ class Facts:
             replaces=replaces,
         )
         for _ in range(TRIES):
-            known = await self._store.facts(owner, limit=KNOWN_FACTS)
+            known = await self._known(owner, replaces)
             changes = self._merge(owner, draft, known)
             if not changes.facts:
                 return next(fact for fact in known if not self._merge(owner, draft, [fact]).facts)
@@ -100,6 +100,18 @@ class Facts:
         raise StoreError(
             f"the facts of user {user!r} changed concurrently {TRIES} times: save again"
         )
+
+    async def _known(self, owner: Owner, replaces: str | None) -> Sequence[Fact]:
+        """Return the newest facts, and the one to be replaced."""
+        known = await self._store.facts(owner, limit=KNOWN_FACTS)
+        if replaces is None or any(fact.id == replaces for fact in known):
+            return known
+        old = await self._store.fact(owner, replaces)
+        if old is None or old.valid_to is not None:
+            raise InvalidArgument(
+                f"user {owner.user!r} has no current fact {replaces!r}: list() names them"
+            )
+        return (*known, old)
 
     async def forget(self, fact_id: str, *, user: str, tenant: str = "default") -> bool:
         """Erase a fact and the earlier ones that it superseded; False if there is none.

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from remanence.clock import Clock
-from remanence.languages.vocabulary import find_cues, vocabulary_of
+from remanence.languages.vocabulary import Vocabulary, find_cues, vocabulary_of
 from remanence.observers.extractive.render import Word, terms, words
-from remanence.observers.learned.function_words import language_of
+from remanence.observers.learned.features import tag
+from remanence.observers.learned.function_words import WORD, language_of
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
 
 HOME = "slot:home"
@@ -35,7 +36,7 @@ _MEASURE = re.compile(
 class _Meaning:
     """The terms of a summary: all, those with digits, and those of a single-valued thing.
 
-    `topic` are those that are neither a value nor part of a date, `owned` those after a word such
+    `names` are names in the order of the text. `topic` are those that are neither a value nor part of a date, `owned` those after a word such
     as "my" at the beginning.
     """
 
@@ -43,6 +44,8 @@ class _Meaning:
     bag: frozenset[str]
     topic: frozenset[str]
     owned: frozenset[str]
+    names: tuple[str, ...]
+    is_negative: bool
     numbers: frozenset[str]
     measures: frozenset[str]
     single: frozenset[str]
@@ -102,7 +105,12 @@ class _Board:
         yield from self.added.values()
 
     def repeats(self, draft: FactDraft) -> bool:
-        return any(_same(draft.summary, fact.summary) for fact in self.current())
+        """Return whether a current fact says the same; one that is to be replaced, word for word."""
+        return any(
+            _same(draft.summary, fact.summary)
+            and (draft.replaces != fact.id or _is_verbatim(draft.summary, fact.summary))
+            for fact in self.current()
+        )
 
     def is_outdated(self, fact: Fact) -> bool:
         """Return whether a current fact that was said later has another value of the same thing."""
@@ -125,12 +133,26 @@ class _Board:
 
 
 def _same(one: str, other: str) -> bool:
-    """Return whether two summaries say the same: nearly all words match, and every number."""
+    """Return whether two summaries say the same.
+
+    Nearly all words match, every number, the order of names, and both affirm or both deny.
+    """
+    if _is_verbatim(one, other):
+        return True
     a, b = _meaning(one), _meaning(other)
+    return a.is_negative == b.is_negative and _is_alike(a, b)
+
+
+def _is_verbatim(one: str, other: str) -> bool:
+    return one.casefold() == other.casefold()
+
+
+def _is_alike(a: _Meaning, b: _Meaning) -> bool:
     if a.numbers != b.numbers or a.speaker != b.speaker:
         return False
-    shared = len(a.bag & b.bag) / (len(a.bag | b.bag) or 1)
-    return one.casefold() == other.casefold() or shared >= _ALIKE
+    if [name for name in a.names if name in b.names] != [n for n in b.names if n in a.names]:
+        return False
+    return len(a.bag & b.bag) >= _ALIKE * (len(a.bag | b.bag) or 1)
 
 
 def _replaces(new: Fact, draft: FactDraft, old: Fact) -> bool:
@@ -154,7 +176,8 @@ def _is_other_value(new: Fact, old: Fact) -> bool:
     ):
         return False
     return (
-        (_is_home(new) and _is_home(old) and _differ(mine, theirs))
+        (mine.is_negative != theirs.is_negative and _is_alike(mine, theirs))
+        or (_is_home(new) and _is_home(old) and _differ(mine, theirs))
         or (UPDATE in new.tags and _is_about(mine, theirs))
         or _other_value(mine, theirs)
         or ("event" not in (new.type, old.type) and _other_measure(mine, theirs))
@@ -223,12 +246,21 @@ def _meaning(summary: str) -> _Meaning:
         bag=bag,
         topic=frozenset(term for term in bag - small_terms if not _NO_TOPIC.search(term)),
         owned=owned - single if is_home else owned,
+        names=tuple(word.key for word in content if word.is_name),
+        is_negative=_is_negative(text, said, vocabulary),
         numbers=frozenset(word.key for word in content if _has_digit(word)),
         measures=frozenset(word.key for word in content if _MEASURE.fullmatch(word.key)),
         single=single,
         is_home=is_home,
         asks_topic=bool(cues) and cues[0].use == "preferred",
     )
+
+
+def _is_negative(text: str, said: Sequence[Word], vocabulary: Vocabulary) -> bool:
+    """Return whether a word denies: "not", "ohne", "没有"."""
+    tagged = tag(text, [word.lower() for word in WORD.findall(text)])
+    denies = any("neg" in classes for _, classes in tagged)
+    return denies or any(word.key in vocabulary.denials for word in said)
 
 
 def _small_and_owned(said: Sequence[Word]) -> tuple[frozenset[str], frozenset[str]]:
