@@ -1,11 +1,12 @@
 """Background tasks of an open memory, owned by one task group."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 from remanence import telemetry
-from remanence.errors import Closed
+from remanence.errors import Closed, ModelError
 
 FIRST_PAUSE_SECONDS = 0.1
 MAX_PAUSE_SECONDS = 60.0
@@ -33,7 +34,7 @@ class Background:
         """Cancel the remaining tasks and wait until all have ended."""
         if self._owner is not None:
             self._owner.cancel()
-            await asyncio.wait({self._owner})
+            await wait_for_end(self._owner)
 
     def spawn(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """Run *work* until it returns; after an error, log it, pause and restart."""
@@ -58,6 +59,21 @@ async def _repeat(name: str, work: Callable[[], Awaitable[None]]) -> None:
         except Exception as error:  # noqa: BLE001 - what is due next time must be done all the same
             worked_seconds = loop.time() - began
             await asyncio.sleep(pauses.after(name, error, worked_seconds=worked_seconds))
+
+
+@contextmanager
+def guard_cancellation() -> Iterator[None]:
+    """Raise `ModelError` for a cancellation within the block that was not meant for this task.
+
+    Code of the host may await something that was cancelled elsewhere, such as a shared request.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ModelError("cancelled", "what the call waited for was cancelled") from error
 
 
 async def wait_for_end(task: asyncio.Task[None], *, seconds: float = CANCEL_AGAIN_SECONDS) -> None:

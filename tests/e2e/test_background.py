@@ -14,11 +14,11 @@ from remanence.clock import Clock, SystemClock
 from remanence.conversation import Conversation
 from remanence.errors import Closed, ModelError, StoreUnavailable
 from remanence.opening import assemble
-from remanence.protocols import ModelRequest, Observer, Store
+from remanence.protocols import ModelRequest, Observer, ObserveRequest, Store
 from remanence.runtime import Runtime
 from remanence.stores import open_store
 from remanence.testing import FaultyStore, FixedClock, ScriptedObserver
-from remanence.types import ConversationRef, MemoryState, ToolCallPart
+from remanence.types import ConversationRef, Draft, MemoryState, ToolCallPart
 
 POLICY = Policy(observe_tokens=100, tail_tokens=400, tail_keep_tokens=50, keep_last=1)
 REF = ConversationRef("default", "a")
@@ -81,6 +81,52 @@ async def test_a_scan_that_fails_is_repeated_and_stops_no_other_work(
 
     assert "'scan' failed (StoreUnavailable, 2 in a row): the disk is busy" in caplog.text
     await store.close()
+
+
+def cancelled() -> asyncio.Future[None]:
+    """Something shared that was cancelled elsewhere."""
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.cancel()
+    return future
+
+
+async def test_an_observer_that_waits_for_what_was_cancelled_fails_like_any_other() -> None:
+    class Shared(ScriptedObserver):
+        async def observe(self, request: ObserveRequest) -> Draft:
+            if request.conversation.id == "a":
+                await cancelled()
+            return await super().observe(request)
+
+    settings = Settings(workers=1)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, observer=Shared(), settings=settings
+    ) as memory:
+        for name in ("a", "b"):
+            chat = memory.conversation(name)
+            await chat.append(*messages(12))
+            async with asyncio.timeout(60):
+                await chat.flush()
+        failed, other = [await memory.conversation(name).state() for name in ("a", "b")]
+
+    assert failed.failures == 1
+    assert "cancelled" in str(failed.last_error)
+    assert other.observed_seq > 0
+
+
+async def test_an_embedder_that_waits_for_what_was_cancelled_fails_like_any_other() -> None:
+    async def shared(_: object) -> list[list[float]]:
+        await cancelled()
+        return []
+
+    async with Memory.open("sqlite:///:memory:", policy=POLICY, embedder=shared) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(12))
+        async with asyncio.timeout(60):
+            await chat.flush()
+            await chat.flush()
+            hits = await chat.recall("question")
+
+    assert hits
 
 
 async def test_a_flush_that_is_under_way_when_the_memory_closes_is_told_so() -> None:

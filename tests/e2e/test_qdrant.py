@@ -1,6 +1,6 @@
 """Vectors of facts in Qdrant, in its local mode."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
 
@@ -84,6 +84,33 @@ async def test_vectors_of_others_are_neither_near_nor_forgotten(client: AsyncQdr
     assert await vectors.nearest(ANA, "m", [0.9, 0.1], limit=9) == ("f1", "f2")
     assert await vectors.nearest(EVE, "m", [0.9, 0.1], limit=9) == ()
     assert await vectors.nearest(ANA, "another", [0.9, 0.1], limit=9) == ()
+
+
+async def test_vectors_of_facts_that_could_not_be_put_become_nobody_elses(
+    client: AsyncQdrantClient,
+) -> None:
+    class Reached(QdrantFactVectors):
+        is_up = False
+
+        async def put(
+            self, owner: Owner, model: str, vectors: Mapping[str, Sequence[float]]
+        ) -> None:
+            if not self.is_up:
+                raise ConnectionError("refused")
+            await super().put(owner, model, vectors)
+
+    vectors = Reached(client)
+    async with Memory.open("sqlite:///:memory:", embedder=colours, fact_vectors=vectors) as memory:
+        for name in ("boat", "door", "hat"):
+            await memory.facts.save(f"Ana has a green {name}", user="ana")
+        chat = memory.conversation("a", user="eve")
+        await chat.append(Message.user("My nose is red."), Message.assistant("So it is."))
+        await chat.flush(everything=True)
+        vectors.is_up = True
+        await chat.flush(everything=True)
+        (nearest,) = await chat.recall("infrared", kind="message", limit=1)
+
+    assert nearest.first_seq == 1
 
 
 async def test_without_qdrant_at_hand_words_alone_find_facts(client: AsyncQdrantClient) -> None:

@@ -25,6 +25,12 @@ def test_what_several_searches_rank_high_comes_first() -> None:
     assert found[0].score == 1 / 63 + 1 / 62 + 1 / 61
 
 
+def test_letters_that_grow_without_case_do_not_shift_a_snippet() -> None:
+    filler = "Draußen ist die Straße groß, heißt es. " * 30
+
+    assert "Regenbogen 77" in snippet(f"{filler}Der Code lautet Regenbogen 77. {filler}", "code")
+
+
 def test_one_ranking_keeps_its_order() -> None:
     assert names(fuse([[hit(name) for name in "cab"]])) == "cab"
 

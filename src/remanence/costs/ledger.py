@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from remanence import telemetry
-from remanence.background import Background
+from remanence.background import Background, wait_for_end
 from remanence.costs import with_list_price
 from remanence.protocols import UsageLog
 from remanence.types import ConversationRef, Usage, UsageTotal
@@ -70,7 +70,7 @@ class Ledger:
             async with asyncio.timeout(timeout_seconds):
                 await self._queue.join()
         self._running.cancel()
-        await asyncio.wait({self._running})
+        await wait_for_end(self._running)
         if left := self._drain():
             telemetry.usage_lost(len(left), "the store did not answer before closing")
 

@@ -143,7 +143,8 @@ class LocalEngine:
                     await self._queue.join()
             for task in workers:
                 task.cancel()
-            await asyncio.wait(workers)
+            for task in workers:
+                await wait_for_end(task)
         for calls in (self._waiting, self._watching, self._looking):
             for waiters in calls.values():
                 waiters.close()

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from remanence import telemetry
+from remanence.background import guard_cancellation
 from remanence.clock import Clock
 from remanence.engine.activation import activate
 from remanence.engine.backoff import Backoff, maker_name
@@ -134,7 +135,9 @@ class Reconciler:
         observed_seq = snapshot.state.observed_seq
         await activate(self.store, self.policy, snapshot, observed_seq, at=self.clock.now())
         active = await self._snapshot(ref) or snapshot
-        reflect = partial(self.segment_writer.reflect, active, active.segments, final=True)
+        # Meanwhile another worker may have observed more, which the prompt does not show yet.
+        shown = tuple(s for s in active.segments if s.last_seq <= active.state.active_seq)
+        reflect = partial(self.segment_writer.reflect, active, shown, final=True)
         await self._run_leased("reflect", active.state, reflect)
 
     async def _rest(self, state: MemoryState, until: datetime | None, now: datetime) -> Step:
@@ -279,7 +282,9 @@ class Reconciler:
             try:
                 if await self.leases.is_still_due(state):
                     with step_span(name, state.ref.id), calls_after(state.failure_of(name)):
-                        if not await work():
+                        with guard_cancellation():
+                            is_committed = await work()
+                        if not is_committed:
                             telemetry.step_discarded(name, state.ref.id)
             except StoreError:
                 raise

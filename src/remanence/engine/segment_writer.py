@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from remanence import telemetry
+from remanence.background import guard_cancellation
 from remanence.clock import Clock
 from remanence.engine.hooks import Hooks, observe, prepare, reflect
 from remanence.notes import render_notes
@@ -105,7 +106,8 @@ class SegmentWriter:
         """Return an observation that is not committed yet, or the failure to make it."""
         empty = self.without_notes(messages)
         try:
-            draft, seen = await self._draft(state, messages, known=known)
+            with guard_cancellation():
+                draft, seen = await self._draft(state, messages, known=known)
             return await self._observation(empty, draft, seen)
         except Exception as error:  # noqa: BLE001 - an observer may raise anything
             return error

@@ -55,10 +55,10 @@ class Turns:
         except TimeoutError:
             raise self._timeout_error(ref) from None
         try:
-            await self._take_before(deadline, ref, turn)
             # Once the turn is lost, its appends are refused.
             prolong = partial(self._prolong, ref, turn)
             try:
+                await self._take_before(deadline, ref, turn)  # if cancelled, it may be taken yet
                 async with keep_lease(self.background, ref, self.lease_seconds, prolong):
                     yield turn
             finally:

@@ -59,12 +59,20 @@ def fact_hit(fact: Fact) -> Hit:
     )
 
 
+def fold(text: str) -> str:
+    """Return the text without case and of the same length: "ß" and the like stay, to keep places."""
+    folded = text.casefold()
+    if len(folded) == len(text):
+        return folded
+    return "".join(low if len(low := c.casefold()) == 1 else c for c in text)
+
+
 def snippet(text: str, query: str, *, characters: int = SNIPPET_CHARACTERS) -> str:
     """Return a short text whole, and of a long one the stretch densest in words of the query."""
     flat = " ".join(text.split())
     if len(flat) <= characters:
         return flat
-    places = sorted(_places(flat.casefold(), query.casefold()))
+    places = sorted(_places(fold(flat), fold(query)))
     start = _densest(places, characters * 3 // 4) - characters // 8
     start = max(0, min(start, len(flat) - characters))
     cut = flat[start : start + characters]

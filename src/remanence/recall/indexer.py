@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from remanence import telemetry
-from remanence.background import Background, Waiters, closed_error
+from remanence.background import (
+    Background,
+    Waiters,
+    closed_error,
+    guard_cancellation,
+    wait_for_end,
+)
 from remanence.errors import ModelError, ObservationRejected
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import retry_delay
@@ -47,7 +53,7 @@ class VectorIndexer:
         self._running: asyncio.Task[None] | None = None
         self._closed = False
         self._failures = 0
-        self._made: dict[int, Sequence[float] | None] = {}
+        self._made: dict[VectorItem, Sequence[float] | None] = {}
 
     def start(self, background: Background) -> None:
         """Start the background task."""
@@ -71,7 +77,7 @@ class VectorIndexer:
         self._closed = True
         if self._running is not None:
             self._running.cancel()
-            await asyncio.wait({self._running})
+            await wait_for_end(self._running)
         self._waiting.close()
 
     async def _run(self) -> None:
@@ -94,7 +100,8 @@ class VectorIndexer:
         """Make the missing vectors; return the seconds until the next try after a failure."""
         try:
             while (task := await self._store.next_vector_task(self._embedder.name)) is not None:
-                await self._keep(*await self._vectors(task))
+                with guard_cancellation():
+                    await self._keep(*await self._vectors(task))
                 self._made.clear()
         except Exception as error:  # noqa: BLE001 - an embedder may raise anything
             self._failures += 1
@@ -118,12 +125,12 @@ class VectorIndexer:
 
     async def _vectors(self, task: VectorTask) -> tuple[VectorTask, list[Sequence[float]]]:
         """Return the task without the texts that the embedder refuses, and the others' vectors."""
-        missing = [item for item in task.items if item.key not in self._made]
+        missing = [item for item in task.items if item not in self._made]
         for start in range(0, len(missing), BATCH_TEXTS):
             await self._embed(missing[start : start + BATCH_TEXTS])
-        vectors = {key: vector for key, vector in self._made.items() if vector is not None}
-        items = tuple(item for item in task.items if item.key in vectors)
-        return replace(task, items=items), [vectors[item.key] for item in items]
+        vectors = {item: vector for item, vector in self._made.items() if vector is not None}
+        items = tuple(item for item in task.items if item in vectors)
+        return replace(task, items=items), [vectors[item] for item in items]
 
     async def _embed(self, batch: Sequence[VectorItem]) -> None:
         """Make the vectors of a batch; halve a batch that fails because of one of its texts."""
@@ -135,13 +142,13 @@ class VectorIndexer:
                 raise
             if len(batch) == 1:
                 telemetry.text_not_embedded(self._embedder.name, type(error).__name__, str(error))
-                self._made[batch[0].key] = None
+                self._made[batch[0]] = None
                 return
             half = len(batch) // 2
             await self._embed(batch[:half])
             await self._embed(batch[half:])
             return
-        self._made |= dict(zip((item.key for item in batch), vectors, strict=True))
+        self._made |= dict(zip(batch, vectors, strict=True))
 
     async def _is_refusal(self, error: Exception) -> bool:
         """Return whether the embedder still accepts another text, so that only this one is refused."""

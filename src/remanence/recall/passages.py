@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.notes import one_line
 from remanence.protocols import CountTokens
-from remanence.recall.fusion import by_reciprocal_rank, snippet
+from remanence.recall.fusion import by_reciprocal_rank, fold, snippet
 from remanence.types import Hit
 
 PASSAGE_CHARACTERS: Final = 220
@@ -97,7 +97,7 @@ def telling_words(question: str) -> str:
 def quotes(hits: Sequence[Hit], query: str) -> tuple[Quote, ...]:
     """Return the distinct passages with enough of the words of *query*, best first."""
     terms = tuple(dict.fromkeys(_terms(query)))
-    texts = [hit.text.casefold() for hit in hits]
+    texts = [fold(hit.text) for hit in hits]
     places = [_places(text, terms) for text in texts]
     weights = _weights(hits, places)
     enough = MIN_COVERAGE * sum(weights.values())
@@ -166,12 +166,12 @@ def _terms(query: str) -> Iterator[str]:
             yield _stem(word)
     for left, right in pairwise(words):
         if not _GLUED.search(left + right):
-            yield f"{left.casefold()} {_stem(right)}"
+            yield f"{fold(left)} {_stem(right)}"
 
 
 def _stem(word: str) -> str:
     if not word.islower() or not word.isalpha():
-        return word.casefold()
+        return fold(word)
     return word[: max(_STEM, len(word) - 2)]
 
 

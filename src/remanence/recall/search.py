@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from remanence import telemetry
+from remanence.background import guard_cancellation
 from remanence.policy.policy import Policy
 from remanence.protocols import Embedder, FactVectors, Store
 from remanence.recall.fusion import by_reciprocal_rank, fact_hit, fuse, snippet
@@ -138,7 +139,8 @@ class Search:
         """Return the result of a call; None if it fails or times out: words still find something."""
         try:
             async with asyncio.timeout(self.policy.recall_timeout_seconds):
-                return await call
+                with guard_cancellation():
+                    return await call
         except Exception as error:  # noqa: BLE001 - as above
             telemetry.embedding_failed(type(error).__name__, str(error), 1)
             return None

@@ -69,7 +69,9 @@ def page(
         values.append(encode_json(types))
     rows = connection.execute(_SELECT + conditions + "ORDER BY id LIMIT ?", (*values, limit))
     events = tuple(EVENTS.decode(row) for row in rows)
-    return EventPage(events, events[-1].id if len(events) == limit else last)
+    if len(events) == limit:
+        last = events[-1].id if events else after
+    return EventPage(events, last)
 
 
 def pending(

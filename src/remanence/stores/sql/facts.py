@@ -160,8 +160,19 @@ def forget_owner(connection: Connection, owner: Owner) -> int:
     return len(rows)
 
 
+def _pass_on(connection: Connection, owner_key: int, key: int, fact_id: str) -> None:
+    """Have a fact's successor, if it has one, supersede what the fact had superseded."""
+    connection.execute(
+        "UPDATE facts SET superseded_by = later.id FROM facts AS mine JOIN facts AS later "
+        "ON later.owner = mine.owner AND later.id = mine.superseded_by "
+        "WHERE mine.key = ? AND facts.owner = ? AND facts.superseded_by = ?",
+        (key, owner_key, fact_id),
+    )
+
+
 def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
     for owner_key, key, fact_id in rows:
+        _pass_on(connection, owner_key, key, fact_id)
         _erase(connection, owner_key, [(key,)])
         revived: Sequence[Row] = connection.execute(
             "UPDATE facts SET valid_to = NULL, superseded_by = NULL "

@@ -99,6 +99,7 @@ class EventContract(Handles):
         assert second.last == 3
         assert await store.events("default", after=3, limit=2) == ((), 3)
         assert await store.events("default", after=None, limit=2) == ((), 3)
+        assert await store.events("default", after=1, limit=0) == ((), 1)
 
     async def test_a_filter_skips_the_other_events_and_moves_past_them(self, store: Store) -> None:
         await active(store, [(1, 2)])

@@ -224,6 +224,22 @@ class FactContract(Handles):
         assert await store.facts(ANA, history=True) == (old,)
         assert await store.search_facts(ANA, "Rome", limit=5) == (old,)
 
+    async def test_what_an_erased_fact_had_replaced_stays_replaced_by_its_successor(
+        self, store: Store
+    ) -> None:
+        await tape(store, 1)
+        await store.save_facts(new(fact("f1", "lives in Rome")))
+        await store.save_facts(new(fact("f2", "lives in Oslo", conversation=REF.id), f1="f2"))
+        newest = fact("f3", "lives in Bern")
+        await store.save_facts(new(newest, f2="f3"))
+
+        await store.delete(REF)
+
+        assert await store.facts(ANA) == (newest,)
+        first = await store.fact(ANA, "f1")
+        assert first is not None
+        assert first.superseded_by == "f3"
+
     async def test_work_on_a_deleted_conversation_brings_no_facts(
         self, store: Store, other: Store
     ) -> None:
