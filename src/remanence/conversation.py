@@ -529,6 +529,9 @@ class Conversation:
         When it returns, no byte of their text is left in the database's files. Model calls stay in
         the ledger, under their user, and no longer name it. Returns a receipt, or None if there is
         no such conversation.
+
+        Raises:
+            StoreUnavailable: another process reads the files, which still have the text: call again.
         """
         return await delete_conversation(self._runtime, self.ref, await self.owner())
 

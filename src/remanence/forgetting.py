@@ -42,6 +42,7 @@ async def forget_messages(
         set(fact_ids) - {fact.id for fact in known}
     )
     if unknown:
+        await runtime.store.scrub(if_due=True)
         raise InvalidArgument(
             f"conversation {ref.id!r} and its user have no {min(unknown)!r}: name the ids of "
             "messages, and those of facts as facts=[...]"
@@ -128,9 +129,9 @@ async def delete_conversation(
         await runtime.fact_vectors.forget(owner, mine)
     blocks = runtime.blocks(ref.tenant)
     has_blocks = blocks is not None and await blocks.delete(ref.id)
+    await runtime.store.scrub(if_due=not deleted)
     if not deleted:
         return None
-    await runtime.store.scrub()
     return Receipt(
         erased=True,
         at=runtime.clock.now(),

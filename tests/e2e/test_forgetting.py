@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import apsw
 import pytest
 
 from remanence import Conversation, Hooks, Memory, Message, Policy, Settings
-from remanence.errors import InvalidArgument
+from remanence.errors import InvalidArgument, StoreUnavailable
 from remanence.protocols import ObserveRequest
 from remanence.stores import open_store
 from remanence.testing import check_coverage, check_tiling
@@ -75,6 +76,32 @@ async def test_no_byte_of_a_forgotten_fact_is_left_when_forget_returns(path: Pat
 
         assert traces(path) == []
         assert len(await memory.facts.list(user="ana")) == 30
+
+
+@pytest.mark.parametrize("what", ["a fact", "a conversation"])
+async def test_forgetting_again_erases_what_another_reader_had_kept(path: Path, what: str) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("a", user="ana")
+        if what == "a fact":
+            fact = await memory.facts.save(SECRET, user="ana")
+        else:
+            await chat.append(Message.user(SECRET))
+
+        async def forget() -> object:
+            if what == "a fact":
+                return await memory.facts.forget(fact.id, user="ana")
+            return await chat.delete()
+
+        reader = apsw.Connection(str(path))
+        reader.execute("BEGIN; SELECT count(*) FROM messages").get  # noqa: B018 - a snapshot
+        with pytest.raises(StoreUnavailable, match="forget again"):
+            await forget()
+        reader.close()
+        assert traces(path)
+
+        assert not await forget()
+
+        assert traces(path) == []
 
 
 async def test_copies_that_sqlite_left_on_other_pages_are_gone_too(path: Path) -> None:

@@ -117,6 +117,9 @@ class Facts:
         """Erase a fact and the earlier ones that it superseded; False if there is none.
 
         When it returns, no byte of them is left in the database's files.
+
+        Raises:
+            StoreUnavailable: another process reads the files, which still have the text: call again.
         """
         owner = self._owner(tenant, user)
         require_text(fact_id=fact_id)
@@ -126,8 +129,7 @@ class Facts:
             left = {fact.id for fact in await self._store.facts(owner, history=True)}
             gone = [fact.id for fact in before if fact.id not in left]
             await self._vectors.forget(owner, gone)
-        if erased:
-            await self._store.scrub()
+        await self._store.scrub(if_due=not erased)
         return erased
 
     async def list(

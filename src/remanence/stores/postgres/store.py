@@ -81,10 +81,11 @@ class PostgresStore(SQLStore):
         )
         return (*found, *await self._in_thread(self._write_problems))
 
-    async def scrub(self) -> None:
+    async def scrub(self, *, if_due: bool = False) -> None:
         """Free the space of erased rows; the server overwrites it in its own time."""
         self._require_writable()
-        await self._in_thread(self._vacuum)
+        if not if_due:
+            await self._in_thread(self._vacuum)
 
     async def close(self) -> None:
         if not self._closed:

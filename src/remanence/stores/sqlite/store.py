@@ -118,9 +118,9 @@ class SQLiteStore(SQLStore):
                 return False
         return True
 
-    async def scrub(self) -> None:
+    async def scrub(self, *, if_due: bool = False) -> None:
         self._require_writable()
-        await self._writer.submit(scrub, alone=True)
+        await self._writer.submit(partial(scrub, if_due=if_due), alone=True)
 
     async def check(self) -> tuple[Problem, ...]:
         return await self._run_apart(check)

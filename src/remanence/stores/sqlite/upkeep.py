@@ -66,8 +66,10 @@ class Upkeep:
 
 
 def _chore(connection: Connection) -> bool:
-    """Do a bit of the first chore; false when there is none."""
-    row = connection.execute("SELECT name, subject FROM chores ORDER BY name, subject").fetchone()
+    """Do a bit of the first chore; false when there is none. To scrub is none for idle time."""
+    row = connection.execute(
+        "SELECT name, subject FROM chores WHERE name != 'scrub' ORDER BY name, subject"
+    ).fetchone()
     match row:
         case ("erase", int(conversation)):
             if not remove_some(connection, search.scope(conversation)):
@@ -86,8 +88,10 @@ def _replace(connection: Connection, done: tuple[str, int], due: tuple[str, int]
     connection.execute("INSERT OR IGNORE INTO chores (name, subject) VALUES (?, ?)", due)
 
 
-def scrub(connection: Connection) -> None:
+def scrub(connection: Connection, *, if_due: bool = False) -> None:
     """Leave no byte of erased rows in the files; run it outside of a transaction.
+
+    With *if_due*, only where an earlier call found the files in use.
 
     `secure_delete` overwrites a deleted row with zeros, but not the copies of it that SQLite left in
     the unused part of other pages when it balanced a table, nor the words in the pages of a full-text
@@ -97,6 +101,8 @@ def scrub(connection: Connection) -> None:
     Raises:
         StoreUnavailable: another process kept the write-ahead log in use.
     """
+    if if_due and not connection.execute("SELECT 1 FROM chores WHERE name = 'scrub'").get:
+        return
     connection.execute("BEGIN IMMEDIATE")
     rows: Sequence[Row] = connection.execute(
         "SELECT subject FROM chores WHERE name = 'erase'"
@@ -107,6 +113,7 @@ def scrub(connection: Connection) -> None:
     connection.execute("INSERT INTO text_index (text_index) VALUES ('optimize')")
     connection.execute("INSERT INTO facts_index (facts_index) VALUES ('optimize')")
     connection.execute("DELETE FROM chores")
+    connection.execute("INSERT INTO chores (name, subject) VALUES ('scrub', 0)")
     connection.execute("COMMIT")
     connection.execute("VACUUM")
     is_busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get[0]
@@ -115,3 +122,4 @@ def scrub(connection: Connection) -> None:
             "the text was erased, but the write-ahead log still has it, as another process reads "
             "from it: forget again when that process is done"
         )
+    connection.execute("DELETE FROM chores WHERE name = 'scrub'")
