@@ -452,7 +452,8 @@ class FactStore(Protocol):
         """Write new facts of one owner and end those that they replace, all or none.
 
         For a fact with the words of an existing one, the existing one is returned. None, and
-        nothing written, if a fact to be replaced is no longer current.
+        nothing written, if a fact to be replaced is no longer current, or the owner has another
+        newest fact than `changes.newest`.
         """
 
     async def commit_facts(

@@ -1,5 +1,6 @@
 """Facts: what one conversation leaves behind is known in the next one of the same user."""
 
+import asyncio
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -377,6 +378,16 @@ async def test_a_fact_can_replace_another_by_its_id() -> None:
     assert known is not None
     assert known.superseded_by == new.id
     assert left == ()
+
+
+async def test_facts_saved_at_once_replace_each_other_as_one_after_the_other() -> None:
+    async with Memory.open(IN_MEMORY) as memory:
+        async with asyncio.TaskGroup() as group:
+            for city in ("Berlin", "Porto", "Rome"):
+                group.create_task(memory.facts.save(f"I live in {city}", user="ana"))
+        current = await memory.facts.list(user="ana")
+
+    assert len(current) == 1
 
 
 async def test_a_fact_to_be_replaced_that_the_user_has_not_is_named() -> None:

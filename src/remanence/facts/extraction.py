@@ -91,6 +91,7 @@ class Extraction:
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
             drafts = await self.extractor.extract(request)
+        known = await self.store.facts(owner, limit=KNOWN_FACTS)  # others may have saved meanwhile
         # Comparing with thousands of facts would block the event loop.
         return await asyncio.to_thread(
             merge_facts,

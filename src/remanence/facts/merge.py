@@ -62,7 +62,7 @@ def merge_facts(
     made_by: str,
     clock: Clock,
 ) -> FactChanges:
-    """Return the new facts in *drafts*, and the facts of *known* that they replace.
+    """Return the new facts in *drafts*, and the facts of *known*, newest first, that they replace.
 
     A draft that repeats a fact is dropped, and so is one that was said before the fact that would
     replace it. A draft replaces a fact that it retracts, or that has another value for the same
@@ -89,7 +89,10 @@ def merge_facts(
         )
         if not board.is_outdated(fact):
             board.add(fact, draft)
-    return FactChanges(facts=tuple(board.added.values()), replaced=board.replaced)
+    if not board.added:
+        return FactChanges()
+    newest = known[0].id if known else ""
+    return FactChanges(facts=tuple(board.added.values()), replaced=board.replaced, newest=newest)
 
 
 @dataclass(slots=True)

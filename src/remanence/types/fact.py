@@ -65,10 +65,15 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactChanges:
-    """New facts of one owner; `replaced` maps ids of replaced facts to those of the new ones."""
+    """New facts of one owner; `replaced` maps ids of replaced facts to those of the new ones.
+
+    `newest` is the id of the newest current fact that they were compared with, "" if there was none:
+    a store writes nothing if the owner has another by then. None: it does not matter.
+    """
 
     facts: tuple[Fact, ...] = ()
     replaced: Mapping[str, str] = field(default_factory=dict)
+    newest: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,13 +79,18 @@ def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | Non
 
 
 def _save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
-    """Write new facts, and end those that they replace; None if one of these has ended already.
+    """Write new facts, and end those that they replace.
 
-    Instead of a fact with the same words as an existing one, the existing one is returned.
+    None if one of these has ended already, or the owner has newer facts than they were compared
+    with. Instead of a fact with the same words as an existing one, the existing one is returned.
     """
     for owner in {fact.owner for fact in changes.facts}:
         connection.lock(owner)
     saved: list[Fact] = []
+    if changes.facts and changes.newest is not None:
+        current = of_owner(connection, changes.facts[0].owner, limit=1)
+        if changes.newest != "".join(fact.id for fact in current):
+            return None
     for old_id in changes.replaced:
         known = one(connection, changes.facts[0].owner, old_id)
         if known is None or known.valid_to is not None:

@@ -1,6 +1,7 @@
 """Facts: one owner's, superseded with dates, erased with their conversation."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -102,6 +103,16 @@ class FactContract(Handles):
 
         assert await store.save_facts(new(fact("f3", "lives in Bonn"), f1="f3")) is None
         assert [f.id for f in await store.facts(ANA)] == ["f2"]
+
+    async def test_facts_that_were_not_compared_with_the_newest_are_not_written(
+        self, store: Store
+    ) -> None:
+        first = replace(new(fact("f1", "lives in Rome")), newest="")
+        late = replace(new(fact("f2", "lives in Oslo")), newest="")
+
+        assert await store.save_facts(first) is not None
+        assert await store.save_facts(late) is None
+        assert await store.save_facts(replace(late, newest="f1")) is not None
 
     async def test_one_of_two_rivals_replaces_a_fact(self, store: Store, other: Store) -> None:
         await store.save_facts(new(fact("f1", "lives in Rome")))
