@@ -127,10 +127,13 @@ class Waiters:
         self._futures.append(future)
         return future
 
-    def settle(self) -> None:
-        """Resolve all waiting calls."""
+    def settle(self, error: Exception | None = None) -> None:
+        """Resolve all waiting calls, or raise *error* in them."""
         for future in self._take():
-            future.set_result(None)
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
 
     def close(self) -> None:
         """Raise `Closed` in all waiting calls."""

@@ -411,6 +411,7 @@ class Conversation:
 
         Raises:
             Closed: the memory was closed meanwhile.
+            StoreError: the database failed, such as one that is open for reading only.
         """
         await self._require_ours()
         await self._runtime.engine.settle(self.ref, everything=everything, retry=retry)

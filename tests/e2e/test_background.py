@@ -83,6 +83,17 @@ async def test_a_scan_that_fails_is_repeated_and_stops_no_other_work(
     await store.close()
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+async def test_a_flush_says_why_nothing_could_be_done(tmp_path: Path, workers: int) -> None:
+    url, settings = f"sqlite:///{tmp_path / 'memory.db'}", Settings(workers=workers)
+    async with Memory.open(url, policy=POLICY.replace(enabled=False)) as memory:
+        await memory.conversation("a").append(*messages(12))
+
+    async with Memory.open(url, policy=POLICY, settings=settings, read_only=True) as memory:
+        with pytest.raises(StoreUnavailable, match="read_only=True"):
+            await memory.conversation("a").flush(everything=True)
+
+
 def cancelled() -> asyncio.Future[None]:
     """Something shared that was cancelled elsewhere."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -62,6 +62,8 @@ class LocalEngine:
         self._watching: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._looking: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._leased: set[ConversationRef] = set()
+        self._errors: dict[ConversationRef, Exception] = {}
+        """What stopped the latest look at a conversation, for those who wait for it."""
         self._rescan = asyncio.Event()
         self._next_scan = math.inf
         self._closed = False
@@ -109,6 +111,8 @@ class LocalEngine:
             while (await self._step(ref)).outcome is Outcome.PROGRESS:
                 self._progressed()
             self._everything.discard(ref)
+            if (error := self._errors.pop(ref, None)) is not None:
+                raise error
             return
         await self._wait(self._waiting, ref)
         while ref in self._leased:
@@ -223,14 +227,16 @@ class LocalEngine:
         except Exception as error:  # noqa: BLE001 - one conversation must not stop the others
             telemetry.step_failed("look", ref.id, type(error).__name__, str(error), 1)
             self._scan_within(RETRY_SECONDS)
+            self._errors[ref] = error
             return IDLE
 
     def _follow(self, ref: ConversationRef, step: Step) -> None:
         """Queue the conversation again if there is more to do; else it has settled."""
         again = ref in self._again
         self._again.discard(ref)
+        error = self._errors.pop(ref, None)
         if ref in self._watching and (step.outcome is Outcome.PROGRESS or not again):
-            self._watching.pop(ref).settle()
+            self._watching.pop(ref).settle(error)
         if step.outcome is Outcome.PROGRESS:
             self._progressed()
         if step.outcome is Outcome.PROGRESS or again:
@@ -242,9 +248,10 @@ class LocalEngine:
         else:
             self._leased.discard(ref)
             self._everything.discard(ref)
-        for calls in (self._waiting, self._looking):
-            if ref in calls:
-                calls.pop(ref).settle()
+        if ref in self._waiting:
+            self._waiting.pop(ref).settle(error)
+        if ref in self._looking:  # jobs: what stopped a look is planned anew
+            self._looking.pop(ref).settle()
         if step.until is not None:
             wait = step.until - self._reconciler.clock.now()
             self._scan_within(max(0.0, wait.total_seconds()))
