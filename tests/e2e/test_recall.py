@@ -404,3 +404,29 @@ async def test_of_a_huge_message_the_beginning_and_the_end_are_found() -> None:
 
     assert found == [1, 1]
     assert "omega" in hit.snippet
+
+
+async def test_messages_whose_observations_were_purged_get_vectors_of_a_later_embedder(
+    tmp_path: Path,
+) -> None:
+    async def by_topic(texts: Sequence[str]) -> list[list[float]]:
+        return [[float("ferry" in text or "boat" in text), 0.1] for text in texts]
+
+    url = f"sqlite:///{tmp_path / 'memory.db'}"
+    policy = Policy.default(superseded="purge", reflect_at_end=True)
+    async with Memory.open(url, policy=policy) as memory:
+        chat = memory.conversation("trip", user="ana")
+        for number in range(6):
+            await chat.append(
+                Message.user(f"The ferry number {number} leaves on Friday from gate B{number}."),
+                Message.assistant("Noted."),
+            )
+            await chat.flush(everything=True)
+        await chat.end()
+
+    async with Memory.open(url, policy=policy, embedder=by_topic) as memory:
+        chat = memory.conversation("trip", user="ana")
+        await chat.flush(everything=True)
+        hits = await chat.recall("boat", kind="message", limit=3)
+
+    assert {hit.first_seq % 2 for hit in hits} == {1}

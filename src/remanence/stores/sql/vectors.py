@@ -146,11 +146,13 @@ def _segment_task(connection: Connection, model: str) -> VectorTask | None:
         items += [
             VectorItem(note_rowid(segment_key, place), text) for place, text in enumerate(texts)
         ]
-    if generation == 0:  # each message is observed once, so it gets its vector with that segment
+    # A message gets its vector with its observation, or if that was purged, with a reflection.
+    if generation == 0 or superseded is None:
         rows = connection.execute(
             "SELECT key, content FROM messages "
-            "WHERE conversation = ? AND seq BETWEEN ? AND ? AND kind = 'message'",
-            (conversation, first_seq, last_seq),
+            "WHERE conversation = ? AND seq BETWEEN ? AND ? AND kind = 'message' "
+            "AND NOT EXISTS (SELECT 1 FROM vectors WHERE item = messages.key AND model = ?)",
+            (conversation, first_seq, last_seq, model),
         )
         items += [
             VectorItem(key, searchable_text(decode_content(content))) for key, content in rows
