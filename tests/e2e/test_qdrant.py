@@ -1,5 +1,6 @@
 """Vectors of facts in Qdrant, in its local mode."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
@@ -84,6 +85,29 @@ async def test_vectors_of_others_are_neither_near_nor_forgotten(client: AsyncQdr
     assert await vectors.nearest(ANA, "m", [0.9, 0.1], limit=9) == ("f1", "f2")
     assert await vectors.nearest(EVE, "m", [0.9, 0.1], limit=9) == ()
     assert await vectors.nearest(ANA, "another", [0.9, 0.1], limit=9) == ()
+
+
+async def test_a_fact_that_is_forgotten_while_its_vector_is_made_leaves_none(
+    client: AsyncQdrantClient,
+) -> None:
+    asked, gate = asyncio.Event(), asyncio.Event()
+
+    async def slow(texts: Sequence[str]) -> list[list[float]]:
+        asked.set()
+        await gate.wait()
+        return await colours(texts)
+
+    vectors = QdrantFactVectors(client)
+    async with Memory.open("sqlite:///:memory:", embedder=slow, fact_vectors=vectors) as memory:
+        fact = await memory.facts.save("Ana paints the boat red", user="ana")
+        async with asyncio.timeout(60):
+            await asked.wait()
+        await memory.facts.forget(fact.id, user="ana")
+        gate.set()
+        await memory.conversation("a").flush()
+        left = await points(client)
+
+    assert left == 0
 
 
 async def test_vectors_of_facts_that_could_not_be_put_become_nobody_elses(

@@ -121,6 +121,10 @@ class VectorIndexer:
                 by_owner[item.owner][item.fact_id] = vector
         for owner, owned in by_owner.items():
             await self._fact_vectors.put(owner, task.model, owned)
+            found = [await self._store.fact(owner, fact_id) for fact_id in owned]
+            gone = [fact_id for fact_id, fact in zip(owned, found, strict=True) if fact is None]
+            if gone:  # they were forgotten meanwhile
+                await self._fact_vectors.forget(owner, gone)
         await self._store.save_vectors(replace(task, items=()), ())
 
     async def _vectors(self, task: VectorTask) -> tuple[VectorTask, list[Sequence[float]]]:

@@ -20,15 +20,16 @@ _TOTALS = [field.name for field in fields(UsageTotal)]  # in the order of these 
 
 def record(connection: Connection, usages: Sequence[Usage]) -> None:
     for usage in usages:
-        ref, key, user = usage.conversation, None, None
-        if ref is not None:
-            key, user = connection.execute(
+        ref, key, user = usage.conversation, None, usage.user
+        if ref is not None:  # that of a conversation that was erased meanwhile may be forgotten
+            key, owner = connection.execute(
                 'SELECT key, "user" FROM conversations WHERE tenant = ? AND id = ?', ref
             ).fetchone() or (None, None)
+            user = (usage.user or owner) if key is not None else None
         connection.execute(
             f'INSERT INTO model_calls (conversation, tenant, "user", {USAGES.columns}) '  # noqa: S608 - constants
             f"VALUES (?, ?, ?, {USAGES.places})",
-            (key, ref.tenant if ref else None, usage.user or user, *USAGES.encode(usage)),
+            (key, ref.tenant if ref else None, user, *USAGES.encode(usage)),
         )
 
 

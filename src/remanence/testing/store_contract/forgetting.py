@@ -199,6 +199,17 @@ class ForgettingContract(Handles):
         assert [total.calls for total in await store.usage()] == [1]
         assert await store.check() == ()
 
+    async def test_a_call_that_ends_after_its_user_was_forgotten_names_nobody(
+        self, store: Store
+    ) -> None:
+        await tape(store, 1)
+        await store.forget_user(ANA)
+
+        await store.record_usage([usage()])
+
+        assert await store.usage(user="ana") == ()
+        assert [total.calls for total in await store.usage()] == [1]
+
 
 async def tape_more(store: Store, count: int) -> None:
     """Append some more messages."""
