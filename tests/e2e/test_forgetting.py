@@ -4,17 +4,19 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import apsw
 import pytest
 
 from remanence import Conversation, Hooks, Memory, Message, Policy, Settings
-from remanence.errors import InvalidArgument, StoreUnavailable
-from remanence.protocols import ObserveRequest
+from remanence.engine.forgetting import Forgetting
+from remanence.errors import InvalidArgument, StoreError, StoreUnavailable
+from remanence.protocols import ExtractRequest, ObserveRequest
 from remanence.stores import open_store
-from remanence.testing import check_coverage, check_tiling
+from remanence.testing import FixedClock, check_coverage, check_tiling
 from remanence.testing.store_contract.samples import START
-from remanence.types import Draft, Fact, FactChanges, Note, Owner, ToolCallPart
+from remanence.types import Draft, Fact, FactChanges, FactDraft, Note, Owner, ToolCallPart
 from remanence.types.receipt import chain, digest
 
 WORDS = (b"xylophone", b"quetzalcoatl", b"8814-2207")
@@ -76,6 +78,51 @@ async def test_no_byte_of_a_forgotten_fact_is_left_when_forget_returns(path: Pat
 
         assert traces(path) == []
         assert len(await memory.facts.list(user="ana")) == 30
+
+
+class Sentences:
+    """An extractor that does not say from which message a fact is."""
+
+    name = "sentences"
+
+    async def extract(self, request: ExtractRequest) -> tuple[FactDraft, ...]:
+        return tuple(FactDraft(summary=m.text) for m in request.messages if m.role == "user")
+
+
+async def test_facts_without_a_source_go_with_the_messages_that_were_read_for_them(
+    path: Path,
+) -> None:
+    async with Memory.open(f"sqlite:///{path}", extractor=Sentences()) as memory:
+        chat = memory.conversation("a", user="ana")
+        (message, _) = await chat.append(Message.user(SECRET), Message.assistant("Noted."))
+        await chat.flush(everything=True)
+        assert message.id is not None
+        receipt = await chat.forget(message.id)
+
+        assert len(receipt.facts) == 1
+        assert traces(path) == []
+
+
+async def test_messages_of_a_conversation_that_was_begun_anew_are_left_alone(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("a", user="ana")
+        store = await open_store(f"sqlite:///{path}")
+        gone = await chat.append(Message.user(SECRET))
+        await chat.delete()
+        await chat.append(Message.user("Something else."))
+        forgetting = Forgetting(
+            store=store,
+            segment_writer=Any,  # type: ignore[arg-type]  # it is not reached
+            clock=FixedClock(),
+            count=lambda _: 1,
+            salt="salt",
+        )
+
+        with pytest.raises(StoreError, match="was deleted"):
+            await forgetting.forget(chat.ref, Owner("default", "ana"), gone, set())
+        await store.close()
+
+        assert [message.text for message in await chat.messages()] == ["Something else."]
 
 
 @pytest.mark.parametrize("what", ["a fact", "a conversation"])

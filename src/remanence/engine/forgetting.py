@@ -56,7 +56,7 @@ class Forgetting:
             state = await self.store.state(ref)
             if state is None and owner is not None and not messages:
                 return await self._forget_facts(owner, fact_ids)
-            if state is None:
+            if state is None or not await self._are_there(ref, messages):
                 break
             erasure = await self._plan(state, messages, fact_ids)
             erased = await self.store.forget(state, erasure, at=self.clock.now())
@@ -65,6 +65,14 @@ class Forgetting:
         raise StoreError(
             f"conversation {ref.id!r} was deleted, or changed {TRIES} times, meanwhile: try again"
         )
+
+    async def _are_there(self, ref: ConversationRef, messages: Sequence[Message]) -> bool:
+        """Return whether the tape still has these messages: one begun anew has others."""
+        for message in messages:
+            found = await self.store.messages(ref, after=message.seq - 1, limit=1)
+            if [(now.seq, now.id) for now in found] != [(message.seq, message.id)]:
+                return False
+        return True
 
     async def _forget_facts(self, owner: Owner, fact_ids: AbstractSet[str]) -> Outcome:
         """Forget facts in the name of a conversation that has no messages yet."""

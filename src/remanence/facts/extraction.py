@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from remanence import telemetry
@@ -13,6 +13,7 @@ from remanence.protocols import ExtractRequest, FactExtractor, Store
 from remanence.types import (
     ConversationRef,
     FactChanges,
+    FactDraft,
     MemoryState,
     Message,
     Note,
@@ -90,7 +91,7 @@ class Extraction:
             now=self.clock.now(),
         )
         async with asyncio.timeout(self.policy.observe_timeout_seconds):
-            drafts = await self.extractor.extract(request)
+            drafts = _with_source(await self.extractor.extract(request), messages)
         known = await self.store.facts(owner, limit=KNOWN_FACTS)  # others may have saved meanwhile
         # Comparing with thousands of facts would block the event loop.
         return await asyncio.to_thread(
@@ -102,3 +103,14 @@ class Extraction:
             made_by=self.extractor.name,
             clock=self.clock,
         )
+
+
+def _with_source(drafts: Sequence[FactDraft], messages: Sequence[Message]) -> tuple[FactDraft, ...]:
+    """Return the drafts, those without a source as made from all messages, to go with any of them."""
+    if not messages:
+        return tuple(drafts)
+    first_seq, last_seq = messages[0].seq, messages[-1].seq
+    return tuple(
+        draft if draft.first_seq else replace(draft, first_seq=first_seq, last_seq=last_seq)
+        for draft in drafts
+    )
