@@ -302,6 +302,20 @@ def test_an_answer_that_says_little_alone_quotes_what_it_replies_to() -> None:
     assert (note.first_seq, note.last_seq, note.speaker) == (1, 2, "user")
 
 
+def test_what_follows_a_question_of_the_reply_quotes_no_earlier_one() -> None:
+    notes = _notes(
+        _request(
+            Message.assistant("Shall I tell Fergal that you start at 20:00?"),
+            Message.user(
+                "Yes, tell him. And who's gonna pick her up? I guess Ciarán can, he lives in Ennis."
+            ),
+            ratio=9,
+        )
+    )
+
+    assert "” – I guess" not in " ".join(note.text for note in notes)
+
+
 @pytest.mark.parametrize(
     ("said", "passages"),
     [

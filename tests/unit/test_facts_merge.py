@@ -65,6 +65,26 @@ def test_what_denies_a_fact_takes_its_place(old: str, new: str) -> None:
     assert set(merged.replaced) == {"k0"}
 
 
+@pytest.mark.parametrize(
+    "new",
+    [
+        "The dentist appointment was moved to 5 March at 11:00.",
+        "The team moved to Slack.",
+        "My sister moved to Madrid.",
+        "Die Firma wohnt in einem Altbau.",
+    ],
+)
+def test_what_somebody_or_something_else_moved_to_is_no_home_of_the_user(new: str) -> None:
+    assert not changes(new, known=known("I live in Porto.", "Ich wohne in Kiel.")).replaced
+
+
+@pytest.mark.parametrize(
+    "new", ["Last year I moved to Graz.", "Ana moved to Graz", "已经搬到 Graz"]
+)
+def test_a_move_of_the_user_ends_the_old_home(new: str) -> None:
+    assert changes(new, known=known("I live in Porto.")).replaced
+
+
 def test_names_in_another_order_say_something_else() -> None:
     merged = changes("Bob lent Ana money", known=known("Ana lent Bob money"))
 

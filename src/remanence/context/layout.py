@@ -168,7 +168,8 @@ class Layout(NamedTuple):
         What is recalled, or the channel, then does not move the place where a full tail is cut.
         """
         recalled = min(self.policy.recall_tokens, self._limit // (2 * TAIL_SHARE))
-        return recalled + min(PRESENT_TOKENS, self._limit // (16 * TAIL_SHARE))
+        memories = self.policy.facts_budget if self.policy.facts_place == "volatile" else 0
+        return recalled + memories + min(PRESENT_TOKENS, self._limit // (16 * TAIL_SHARE))
 
     def _room(self, fixed: int) -> int:
         """Return the tokens left beside *fixed* ones, at least an eighth of the context."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from remanence.clock import Clock
-from remanence.languages.vocabulary import Vocabulary, find_cues, vocabulary_of
+from remanence.languages.vocabulary import Cue, Vocabulary, find_cues, vocabulary_of
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.learned.features import tag
 from remanence.observers.learned.function_words import WORD, language_of
@@ -239,7 +239,11 @@ def _meaning(summary: str) -> _Meaning:
     content = [word for word in said if word.key not in small]
     bag = _all_terms(content)
     small_terms, owned = _small_and_owned(said)
-    cues = find_cues(text, "home", "preferred", "single")
+    cues = [
+        cue
+        for cue in find_cues(text, "home", "preferred", "single")
+        if cue.use != "home" or _is_of_person(text, cue, vocabulary, owned)
+    ]
     is_home = any(cue.use == "home" for cue in cues)
     single = frozenset(
         term for cue in cues[:1] for word in cue.phrase.split() for term in terms(word)
@@ -257,6 +261,25 @@ def _meaning(summary: str) -> _Meaning:
         is_home=is_home,
         asks_topic=bool(cues) and cues[0].use == "preferred",
     )
+
+
+def _is_of_person(text: str, cue: Cue, vocabulary: Vocabulary, owned: frozenset[str]) -> bool:
+    """Return whether the user, a name or somebody after "my" lives or moves, and no other thing.
+
+    Where nothing follows the phrase, as in Japanese, the place is before it; in scripts without
+    spaces words are not told apart.
+    """
+    before, after = text[: cue.start], text[cue.start + len(cue.phrase) :]
+    if vocabulary.small or not any(map(str.isalnum, after)):
+        return True
+    said = list(words(before, vocabulary, opens=False))
+    keys = [word.key for word in said]
+    known = language_of(" ".join(keys), keys).words
+    if any("i" in known.get(key.partition("'")[0], ()) for key in keys):
+        return True
+    named = said[:1] if said and said[0].is_name else []  # in German each noun has a capital
+    things = [w for w in said if w.key not in vocabulary.function_words and w not in named]
+    return _all_terms(things) <= owned
 
 
 def _is_negative(text: str, said: Sequence[Word], vocabulary: Vocabulary) -> bool:

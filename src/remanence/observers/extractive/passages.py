@@ -104,7 +104,7 @@ def _passages_of_text(
         asks = text[sentence.start : sentence.end].rstrip("\"'”’) ").endswith(ASKS)
         source = text[sentence.start : sentence.end]
         answered = whole.question if opens and is_dependent(scores) else None
-        opens = opens and is_filler(scores)
+        opens = opens and is_filler(scores) and not asks
         lays_down = is_user and not (quoted or caption)
         standing = (
             lays_down
