@@ -127,6 +127,23 @@ async def test_fields_that_only_the_server_knows_go_back_to_it(
     assert answered["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s"}}
 
 
+async def test_what_openai_wrote_to_its_cache_is_counted(
+    server: ModelServer, ask: ModelRequest
+) -> None:
+    message = {"role": "assistant", "content": "- ok"}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    details = {"cached_tokens": 10, "cache_write_tokens": 80}
+    tokens = {"prompt_tokens": 100, "completion_tokens": 2, "total_tokens": 102}
+    usage = {**tokens, "prompt_tokens_details": details}
+    answer = {**FRAME, "object": "chat.completion", "choices": [choice], "usage": usage}
+    server.script(Raw((json.dumps(answer),)))
+
+    answered = await open_model(f"openai:m@{server.url}/v1").complete(ask)
+
+    assert answered.usage.cache_read_tokens == 10
+    assert answered.usage.cache_write_tokens == 80
+
+
 @pytest.mark.parametrize(
     ("model", "limit"),
     [
