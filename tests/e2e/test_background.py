@@ -94,6 +94,21 @@ async def test_a_flush_says_why_nothing_could_be_done(tmp_path: Path, workers: i
             await memory.conversation("a").flush(everything=True)
 
 
+async def test_flushes_at_once_without_workers_pay_for_one_observation() -> None:
+    observer = ScriptedObserver()
+    settings = Settings(workers=0)
+    async with Memory.open(
+        "sqlite:///:memory:", policy=POLICY, observer=observer, settings=settings
+    ) as memory:
+        chat = memory.conversation("a")
+        await chat.append(*messages(1))
+        async with asyncio.TaskGroup() as group:
+            for _ in range(3):
+                group.create_task(chat.flush(everything=True))
+
+    assert len(observer.requests) == 1
+
+
 def cancelled() -> asyncio.Future[None]:
     """Something shared that was cancelled elsewhere."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 from remanence import telemetry
 from remanence.background import Background, Waiters, closed_error, wait_for_end
@@ -62,6 +63,8 @@ class LocalEngine:
         self._watching: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._looking: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._leased: set[ConversationRef] = set()
+        # One lock per conversation for callers that do the work themselves, as they share a lease.
+        self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
         self._errors: dict[ConversationRef, Exception] = {}
         """What stopped the latest look at a conversation, for those who wait for it."""
         self._rescan = asyncio.Event()
@@ -108,16 +111,23 @@ class LocalEngine:
         if everything:
             self._everything.add(ref)
         if not self._workers:
-            while (await self._step(ref)).outcome is Outcome.PROGRESS:
-                self._progressed()
-            self._everything.discard(ref)
-            if (error := self._errors.pop(ref, None)) is not None:
-                raise error
+            async with self._locks.setdefault(ref, asyncio.Lock()):
+                await self._run_here(ref)
             return
         await self._wait(self._waiting, ref)
         while ref in self._leased:
             await asyncio.sleep(LEASE_POLL_SECONDS)
             await self._wait(self._waiting, ref)
+
+    async def _run_here(self, ref: ConversationRef) -> None:
+        """Do all that is due in the task of the caller."""
+        try:
+            while (await self._step(ref)).outcome is Outcome.PROGRESS:
+                self._progressed()
+        finally:
+            self._everything.discard(ref)
+        if (error := self._errors.pop(ref, None)) is not None:
+            raise error
 
     async def progress(self, ref: ConversationRef) -> None:
         if self._closed:
