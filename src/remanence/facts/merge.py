@@ -36,8 +36,8 @@ _MEASURE = re.compile(
 class _Meaning:
     """The terms of a summary: all, those with digits, and those of a single-valued thing.
 
-    `names` are names in the order of the text. `topic` are those that are neither a value nor part of a date, `owned` those after a word such
-    as "my" at the beginning.
+    `names` are names in the order of the text. `topic` are those that are neither a value nor part
+    of a date, `owned` those after a word such as "my" at the beginning.
     """
 
     speaker: str
