@@ -8,6 +8,8 @@ import pytest
 from remanence.errors import ObservationRejected
 from remanence.facts import ExtractiveFacts, ModelFacts
 from remanence.facts.answers import read_facts
+from remanence.observers.observable import observable
+from remanence.observers.spoken import spoken_lines
 from remanence.protocols import ExtractRequest
 from remanence.testing.models import ScriptedModel, cut_off
 from remanence.types import ConversationRef, Fact, FactDraft, Message, Note
@@ -146,6 +148,16 @@ async def test_a_statement_behind_a_greeting_or_a_filler_is_a_fact(text: str) ->
 )
 async def test_a_preface_does_not_make_a_fact(text: str) -> None:
     assert await extracted(text) == ()
+
+
+async def test_a_secret_parts_no_sentence_and_hides_no_fact_after_it() -> None:
+    (message,) = observable([Message.user("My password is hunter22. I work at Siemens.")])
+
+    assert [line.text for line, _ in spoken_lines([message])] == [
+        "My password is [secret].",
+        "I work at Siemens.",
+    ]
+    assert "I work at Siemens." in {draft.summary for draft in await extracted(message.text)}
 
 
 async def test_a_fact_about_the_home_and_an_update_have_their_tags() -> None:

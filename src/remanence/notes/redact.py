@@ -32,7 +32,8 @@ _NAMED = re.compile(
         (?:[:=]|\bis\b|\bist\b|\bes\b|\best\b)
         \s{0,3}
     )
-    (?:"([^"\s]{4,200})"|'([^'\s]{4,200})'|`([^`\s]{4,200})`|([^\s"'`,;]{4,200}))""",
+    (?:"([^"\s]{4,200})"|'([^'\s]{4,200})'|`([^`\s]{4,200})`
+      |([^\s"'`,;]{3,199}[^\s"'`,;.!?…](?=[.!?…]{1,3}(?:\s|$))|[^\s"'`,;]{4,200}))""",
     re.VERBOSE | re.IGNORECASE,
 )
 _NAMING = ("pass", "pwd", "secret", "token", "credential", "key", "kennwort", "contrase", "mot de")
@@ -50,7 +51,7 @@ _LOGIN = re.compile(
         [^\s/,:]{1,60}
         \s{0,2}(?:[/,:|]|\b(?:and|with|und|mit|et|y)\b)\s{0,2}
     )
-    ([^\s"'`,;]{6,60})""",
+    ([^\s"'`,;]{5,59}[^\s"'`,;.!?…](?=[.!?…]{1,3}(?:\s|$))|[^\s"'`,;]{6,60})""",
     re.VERBOSE | re.IGNORECASE,
 )
 _LOGINS = ("login", "log-in", "credential", "creds", "zugangsdaten", "anmeldedaten", "identifiants")
