@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx2
+import openai
 import pytest
+from openai.types.chat import ChatCompletionUserMessageParam
 from tests.server.conftest import Speaker, served
 from tests.server.process import Service, service
 from tests.wire.dialects import Reply
@@ -161,3 +163,63 @@ async def test_a_turn_in_one_piece_is_ended_with_a_problem(
     assert response.headers["content-type"] == "application/problem+json"
     assert "send it again" in response.json()["detail"]
     assert speaker.broken_off.is_set()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_proxied_request_ends_with_an_error_that_its_client_reads(
+    memory: Memory, answering: ModelServer, *, stream: bool
+) -> None:
+    held, ending = Held(Reply("Gate B42 is open.")), asyncio.Event()
+    answering.script(held)
+    app = create_app(memory, openai_url=answering.url, ending=ending, grace_seconds=0.1)
+    async with served(app) as server, asyncio.timeout(60), asyncio.TaskGroup() as group:
+        client = openai.AsyncOpenAI(
+            base_url=f"{server.http.base_url}/openai/v1", api_key="key", max_retries=0
+        )
+        asked = group.create_task(ask_openai(client, stream=stream))
+        await held.reached.wait()
+        ending.set()
+        error = await asked
+        await client.close()
+
+    if stream:
+        assert error.code == "server_ending"
+        assert str(error) == "the server is ending: send the request again"
+    else:
+        assert isinstance(error, openai.InternalServerError)
+        assert error.status_code == 503
+
+
+async def ask_openai(client: openai.AsyncOpenAI, *, stream: bool) -> openai.APIError:
+    """Return the error in which a request ends."""
+    message: ChatCompletionUserMessageParam = {"role": "user", "content": QUESTION}
+    try:
+        if stream:
+            async for _ in await client.chat.completions.create(
+                model="gpt-5", messages=[message], stream=True
+            ):
+                pass
+        else:
+            await client.chat.completions.create(model="gpt-5", messages=[message])
+    except openai.APIError as error:
+        return error
+    raise AssertionError("the request was answered")
+
+
+async def test_an_answer_that_comes_within_the_grace_period_is_sent_whole(
+    memory: Memory, answering: ModelServer
+) -> None:
+    held, ending = Held(Reply("Gate B42 is open.")), asyncio.Event()
+    answering.script(held)
+    app = create_app(memory, openai_url=answering.url, ending=ending, grace_seconds=50)
+    body = {"model": "gpt-5", "messages": [{"role": "user", "content": QUESTION}]}
+    async with served(app) as server, asyncio.timeout(60), asyncio.TaskGroup() as group:
+        asked = group.create_task(
+            server.http.post("openai/v1/chat/completions", json={**body, "stream": True})
+        )
+        await held.reached.wait()
+        ending.set()
+        held.gate.set()
+
+    assert asked.result().text.endswith("data: [DONE]\n\n")
+    assert "server_ending" not in asked.result().text

@@ -109,6 +109,9 @@ class EndAtPause(asyncio.Event):
     """The end of a server, which comes with the first pause of a stream."""
 
     async def wait(self) -> Literal[True]:
+        task = asyncio.current_task()
+        if task is not None and task.get_name() == "remanence-grace":
+            return await super().wait()  # the grace period of a request is no pause
         self.set()
         return True
 

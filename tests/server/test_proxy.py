@@ -380,6 +380,31 @@ async def test_a_provider_that_cannot_be_reached_is_named(memory: Memory) -> Non
             await client.models.list()
 
 
+async def test_an_unreachable_provider_is_named_in_the_form_of_anthropic(memory: Memory) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    app = create_app(memory, anthropic_url=f"http://127.0.0.1:{port}")
+    async with served(app) as proxy, anthropic_client(proxy) as client:
+        with pytest.raises(anthropic.InternalServerError, match=f"127.0.0.1:{port} did not") as e:
+            await client.models.list()
+    assert isinstance(e.value.body, dict)
+    assert e.value.body["error"]["type"] == "upstream_unreachable"
+
+
+async def test_a_stream_that_breaks_off_ends_with_an_error_that_its_client_reads(
+    proxy: Client, upstream: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    upstream.script("broken off")
+    async with openai_client(proxy) as client:
+        with pytest.raises(openai.APIError, match="did not answer"):
+            async for _ in await client.chat.completions.create(
+                model="gpt-5", messages=[{"role": "user", "content": "Which gate?"}], stream=True
+            ):
+                pass
+    assert "an answer broke off" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
 async def test_the_url_of_a_provider_may_end_with_v1(memory: Memory, upstream: ModelServer) -> None:
     app = create_app(memory, openai_url=f"{upstream.url}/v1/")
     async with served(app) as proxy, openai_client(proxy) as client:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection
+from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from remanence.memory import Memory
 from remanence.server.access import Access, Authenticate
 from remanence.server.audit import Audit
 from remanence.server.chats import Chats
+from remanence.server.grace import GRACE_SECONDS, GracePeriod, RequestGrace
 from remanence.server.middleware import (
     BODY_SECONDS,
     LOCAL_HOSTS,
@@ -28,11 +30,11 @@ from remanence.server.middleware import (
 from remanence.server.problems import OF_ALL, add_components, declare, handle_problems
 from remanence.server.proxy.forwarding import (
     ANTHROPIC,
+    ANTHROPIC_DIALECT,
     OPENAI,
+    OPENAI_DIALECT,
     Forwarder,
     UpstreamKey,
-    api_key,
-    bearer,
 )
 from remanence.server.rate_limit import RateLimit
 from remanence.server.routes import (
@@ -84,6 +86,7 @@ def create_app(
     anthropic_key: UpstreamKey = None,
     recognize: bool = False,
     ending: asyncio.Event | None = None,
+    grace_seconds: float = GRACE_SECONDS,
     keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
     max_body_bytes: int = MAX_BODY_BYTES,
     body_seconds: float = BODY_SECONDS,
@@ -111,6 +114,7 @@ def create_app(
         anthropic_key: the same for Anthropic.
         recognize: whether the proxies know a conversation that has no name by its messages.
         ending: set when the server begins to shut down; open turns then end with an error event, and streams of events end.
+        grace_seconds: the time that other open requests then have, before they end with status 503 or an error event.
         keep_alive_seconds: the silence of a stream after which a comment is sent.
         max_body_bytes: the maximum size of a request body; a larger one gets status 413.
         body_seconds: the timeout for a request body; a slower one gets status 408.
@@ -132,11 +136,11 @@ def create_app(
     )
     app.state.memory = memory
     app.state.chats = Chats(memory, model=model, system=system, identity=identity, tools=tools)
-    app.state.openai = Forwarder(memory, openai_url, bearer, openai_key, recognize=recognize)
-    app.state.anthropic = Forwarder(
-        memory, anthropic_url, api_key, anthropic_key, recognize=recognize
-    )
-    app.state.ending = ending or asyncio.Event()
+    app.state.ending = ending = ending or asyncio.Event()
+    grace = partial(GracePeriod, ending, grace_seconds)
+    forwarder = partial(Forwarder, memory, recognize=recognize, grace=grace)
+    app.state.openai = forwarder(openai_url, OPENAI_DIALECT, openai_key)
+    app.state.anthropic = forwarder(anthropic_url, ANTHROPIC_DIALECT, anthropic_key)
     app.state.keep_alive_seconds = keep_alive_seconds
     app.add_middleware(BodyLimit, max_bytes=max_body_bytes, seconds=body_seconds)
     if requests_per_minute is not None:
@@ -154,6 +158,7 @@ def create_app(
     app.add_middleware(KnownOrigins, origins=allowed_origins)
     if allowed_hosts is not None:
         app.add_middleware(KnownHosts, hosts=allowed_hosts)
+    app.add_middleware(RequestGrace, grace=grace)
     app.add_middleware(RequestLog)
     handle_problems(app)
     app.include_router(health.router, responses=declare(of_all=OF_ALL))

@@ -16,7 +16,7 @@ HOST: Final = "127.0.0.1"
 """By default the server asks for no key, so only this machine can connect."""
 
 REQUEST_SECONDS: Final = 5
-"""Timeout for requests in progress at shutdown; turns end at once."""
+"""Timeout for requests in progress at shutdown, which end by themselves before that."""
 
 HEAD_SECONDS: Final = 20.0
 """Timeout for the head of a request; uvicorn itself has none."""

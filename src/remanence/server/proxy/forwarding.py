@@ -4,20 +4,24 @@ import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import httpx2
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.sse import format_sse_event
 
+from remanence.errors import Closed
 from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import KEY_HEADER, Caller, token_in
 from remanence.server.disconnect import run_while_connected
+from remanence.server.grace import GracePeriod
 from remanence.server.proxy.api import ProxiedAPI
 from remanence.server.proxy.events import EventReader
 from remanence.server.proxy.naming import CONVERSATION, CREDENTIALS, MEMORY, USER
 from remanence.server.proxy.requests import Prepared, Requests, Turn
+from remanence.wire.json_value import JsonObject
 
 _log = logging.getLogger(__name__)
 
@@ -53,14 +57,23 @@ UpstreamKey: TypeAlias = str | Callable[[str], str | None] | None
 """The server's key for a provider, or a function that returns the key of a tenant."""
 
 
-def bearer(key: str) -> Credential:
-    """Return the header of a key for OpenAI."""
-    return "authorization", f"Bearer {key}"
+class Dialect(NamedTuple):
+    """How a provider takes a key, and how its clients read an error of a type with a message."""
+
+    credential: Callable[[str], Credential]
+    error: Callable[[str, str], JsonObject]
 
 
-def api_key(key: str) -> Credential:
-    """Return the header of a key for Anthropic."""
-    return "x-api-key", key
+OPENAI_DIALECT: Final = Dialect(
+    credential=lambda key: ("authorization", f"Bearer {key}"),
+    error=lambda kind, message: {
+        "error": {"message": message, "type": kind, "param": None, "code": kind}
+    },
+)
+ANTHROPIC_DIALECT: Final = Dialect(
+    credential=lambda key: ("x-api-key", key),
+    error=lambda kind, message: {"type": "error", "error": {"type": kind, "message": message}},
+)
 
 
 class Forwarder:
@@ -68,22 +81,23 @@ class Forwarder:
 
     The URL may end with `/v1`, as those of clients do.
 
-    A client's own credential is sent on; *key*, in the header that *credential* makes of it, is for
-    those that send none but ours.
+    A client's own credential is sent on; *key* is for those that send none but ours.
     """
 
     def __init__(
         self,
         memory: Memory,
         url: str,
-        credential: Callable[[str], Credential],
+        dialect: Dialect,
         key: UpstreamKey,
         *,
         recognize: bool,
+        grace: Callable[[], GracePeriod],
     ) -> None:
         self._memory = memory
-        self._credential = credential
+        self._dialect = dialect
         self._key = key
+        self._grace = grace
         self._url = url.rstrip("/").removesuffix("/v1")  # which the paths begin with
         self._requests = Requests(memory, recognize=recognize)
 
@@ -114,19 +128,26 @@ class Forwarder:
         turn = prepared.turn
         try:
             received = await client.send(sent, stream=True)
-            if turn is None or received.status_code != 200:
+            if received.status_code != 200:
                 response: Response = StreamingResponse(_relay(received), received.status_code)
             elif "text/event-stream" in received.headers.get("content-type", ""):
                 response = StreamingResponse(self._relay_events(turn, received))
+            elif turn is None:
+                response = StreamingResponse(_relay(received))
             else:
                 response = Response(await self._whole(turn, received))
         except httpx2.HTTPError as error:
-            return _unreachable(self._url, error)
+            return JSONResponse(self._upstream_error(error), 502)
         return _with_headers(response, received, prepared)
 
     def _own_credential(self, tenant: str | None) -> Credential | None:
         key = self._key(tenant or DEFAULT_TENANT) if callable(self._key) else self._key
-        return self._credential(key) if key else None
+        return self._dialect.credential(key) if key else None
+
+    def _upstream_error(self, error: httpx2.HTTPError) -> JsonObject:
+        """Return the error of a provider that cannot be reached, or whose answer broke off."""
+        message = f"{self._url} did not answer: {type(error).__name__}: {error}"
+        return self._dialect.error("upstream_unreachable", message)
 
     async def _whole(self, turn: Turn, response: httpx2.Response) -> bytes:
         """Return the body of a response without a stream, after its answer was stored."""
@@ -138,24 +159,51 @@ class Forwarder:
                 await self._requests.keep(turn, answer.objects)
         return content
 
-    async def _relay_events(self, turn: Turn, response: httpx2.Response) -> AsyncIterator[bytes]:
-        """Yield a stream as it arrives; its answer is stored before its end is sent.
+    async def _relay_events(
+        self, turn: Turn | None, response: httpx2.Response
+    ) -> AsyncIterator[bytes]:
+        """Yield a stream as it arrives; the answer to a turn is stored before its end is sent.
 
         An answer that breaks off, or has an event that cannot be read, is not stored: the client's
-        next request shows what it made of it.
+        next request shows what it made of it. One that breaks off ends with an event `error`, as
+        does one that is still open at the end of the grace period.
         """
-        answer, reader, is_read = turn.api.answer(), EventReader(), False
-        async with contextlib.aclosing(response):
-            async for piece in response.aiter_raw():
-                if not is_read:
-                    is_read = True
-                    with _failure_logged():
-                        for event in reader.feed(piece):
-                            answer.feed(event)
-                        is_read = bool(answer.objects)
-                        if is_read:
-                            await self._requests.keep(turn, answer.objects)
-                yield piece
+        copy = None if turn is None else _Copy(turn, self._requests)
+        pieces = response.aiter_raw()
+        try:
+            async with self._grace() as grace, contextlib.aclosing(response):
+                while (piece := await grace.wait_for(anext(pieces, None))) is not None:
+                    if copy is not None:
+                        await copy.add(piece)
+                    yield piece
+        except httpx2.HTTPError as error:
+            _log.warning("an answer broke off: %s: %s", type(error).__name__, error)
+            yield _error_event(self._upstream_error(error))
+        except Closed as error:
+            yield _error_event(self._dialect.error("server_ending", str(error)))
+
+
+class _Copy:
+    """The answer to a turn, read from its stream and stored as soon as it is whole."""
+
+    def __init__(self, turn: Turn, requests: Requests) -> None:
+        self._turn = turn
+        self._requests = requests
+        self._answer = turn.api.answer()
+        self._reader = EventReader()
+        self._is_read = False
+
+    async def add(self, piece: bytes) -> None:
+        """Read a piece of the stream; after the end or an error nothing more is read."""
+        if self._is_read:
+            return
+        self._is_read = True
+        with _failure_logged():
+            for event in self._reader.feed(piece):
+                self._answer.feed(event)
+            self._is_read = bool(self._answer.objects)
+            if self._is_read:
+                await self._requests.keep(self._turn, self._answer.objects)
 
 
 async def _relay(response: httpx2.Response) -> AsyncIterator[bytes]:
@@ -204,7 +252,6 @@ def _with_headers(response: Response, received: httpx2.Response, prepared: Prepa
     return response
 
 
-def _unreachable(url: str, error: Exception) -> JSONResponse:
-    message = f"{url} did not answer: {type(error).__name__}: {error}"
-    problem = {"type": "upstream_unreachable", "message": message}
-    return JSONResponse({"type": "error", "error": problem}, 502)
+def _error_event(error: JsonObject) -> bytes:
+    """Return an error as the last event of a stream, which may have broken off within an event."""
+    return b"\n\n" + format_sse_event(event="error", data_str=json.dumps(error))

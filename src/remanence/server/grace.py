@@ -1,0 +1,90 @@
+"""The time that open requests have once the server begins to end."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from remanence.errors import Closed
+from remanence.server.problems import response_to
+
+T = TypeVar("T")
+
+GRACE_SECONDS: Final = 4.0
+
+_ENDING: Final = "the server is ending: send the request again"
+
+
+class GracePeriod:
+    """A limit on waiting, which begins when the event *ending* is set.
+
+    It counts within its own block alone, and for one wait at a time.
+    """
+
+    def __init__(self, ending: asyncio.Event, seconds: float) -> None:
+        self._ending = ending
+        self._seconds = seconds
+        self._deadline: float | None = None
+        self._limit: asyncio.Timeout | None = None
+
+    async def __aenter__(self) -> "GracePeriod":
+        self._watch = asyncio.create_task(self._begin(), name="remanence-grace")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.lift()
+
+    def lift(self) -> None:
+        """End the limit, also for a wait in progress."""
+        self._watch.cancel()
+        self._set(None)
+
+    async def wait_for(self, work: Awaitable[T]) -> T:
+        """Return the result of *work*.
+
+        Raises:
+            Closed: the time is over, and *work* cancelled.
+        """
+        try:
+            async with asyncio.timeout_at(self._deadline) as self._limit:
+                return await work
+        except TimeoutError as error:
+            if self._limit is not None and self._limit.expired():
+                raise Closed(_ENDING) from error
+            raise
+        finally:
+            self._limit = None
+
+    async def _begin(self) -> None:
+        await self._ending.wait()
+        self._set(asyncio.get_running_loop().time() + self._seconds)
+
+    def _set(self, deadline: float | None) -> None:
+        self._deadline = deadline
+        if self._limit is not None:
+            self._limit.reschedule(deadline)
+
+
+class RequestGrace:
+    """Answers requests that have no answer at the end of their grace period with status 503.
+
+    What has begun to be sent ends by itself.
+    """
+
+    def __init__(self, app: ASGIApp, *, grace: Callable[[], GracePeriod]) -> None:
+        self._app = app
+        self._grace = grace
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with self._grace() as grace:
+
+            async def send_without_limit(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    grace.lift()
+                await send(message)
+
+            try:
+                await grace.wait_for(self._app(scope, receive, send_without_limit))
+            except Closed as error:
+                await response_to(error)(scope, receive, send)
