@@ -59,7 +59,10 @@ async def call(
     client: Client, method: str, path: str, headers: dict[str, str], **query: str
 ) -> Any:
     body = BODIES.get(path.rsplit("/", 1)[-1], {}) if method == "POST" else None
-    query = {"user": "ana", "query": "safe", **query}
+    if not path.startswith("/v1/users/"):
+        query = {"user": "ana", **query}
+    if path.endswith("/recall"):
+        query = {"query": "safe", **query}
     return await client.http.request(method, path, json=body, params=query, headers=headers)
 
 

@@ -66,6 +66,28 @@ async def test_a_conversation_is_not_found_before_its_first_message(client: Clie
     assert (after.status_code, after.json()["last_seq"]) == (200, 1)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "remedy"),
+    [
+        ("POST", f"{TRIP}/messages?usr=ana", "'usr': use tenant, user"),
+        ("GET", f"{TRIP}/messages?limt=2", "'limt': use after, format, limit, tenant, user"),
+        ("GET", "/v1/facts?user=ana&q=nuts", "'q': use after, history, limit, query, tenant, user"),
+        ("POST", "/v1/chat?user=ana", "'user': leave it out"),
+    ],
+)
+async def test_a_misspelt_query_parameter_is_refused(
+    client: Client, memory: Memory, method: str, path: str, remedy: str
+) -> None:
+    body: dict[str, Any] = {"messages": [{"role": "user", "content": "My flight is LH 454."}]}
+    if path.startswith("/v1/chat"):
+        body = {"text": "Which gate?"}
+    response = await client.http.request(method, path, json=body if method == "POST" else None)
+
+    assert response.status_code == 422
+    assert response.json()["detail"] == f"unknown query parameter {remedy}"
+    assert await memory.conversations() == ()
+
+
 async def test_messages_are_on_the_tape_when_it_answers(client: Client) -> None:
     response = await client.post(
         f"{TRIP}/messages?user=ana",

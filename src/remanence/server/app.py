@@ -6,7 +6,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.telemetry import TelemetryConfig
 from starlette.types import Receive, Scope, Send
@@ -45,6 +45,7 @@ from remanence.server.routes import (
     health,
     memory as memory_routes,
     proxy,
+    require_known_query,
     users,
 )
 from remanence.server.turn_response import KEEP_ALIVE_SECONDS
@@ -162,8 +163,11 @@ def create_app(
     app.add_middleware(RequestLog)
     handle_problems(app)
     app.include_router(health.router, responses=declare(of_all=OF_ALL))
-    for routes in (conversations, memory_routes, facts, events, users, chat, proxy):
-        app.include_router(routes.router, responses=declare())
+    for routes in (conversations, memory_routes, facts, events, users, chat):
+        app.include_router(
+            routes.router, responses=declare(), dependencies=[Depends(require_known_query)]
+        )
+    app.include_router(proxy.router, responses=declare())
     return app
 
 

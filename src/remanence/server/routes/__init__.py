@@ -4,8 +4,10 @@ import hashlib
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Path, Query, Request
+from fastapi.dependencies.models import Dependant
 
 from remanence.conversation import Conversation
+from remanence.errors import InvalidArgument
 from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import Caller
@@ -35,6 +37,25 @@ def allowed_tenant(request: Request, tenant: str | None) -> str:
     if tenant not in (None, caller.tenant):
         raise HTTPException(403, "this key is for another tenant: leave the tenant out")
     return caller.tenant
+
+
+def require_known_query(request: Request) -> None:
+    """Reject query parameters that the route does not have, such as a misspelt `user`.
+
+    Raises:
+        InvalidArgument: the text names those that it has.
+    """
+    route = request.scope["route"]
+    known = _query_names(route.dependant)
+    for name in request.query_params:
+        if name not in known:
+            choice = f"use {', '.join(sorted(known))}" if known else "leave it out"
+            raise InvalidArgument(f"unknown query parameter {name!r:.80}: {choice}")
+
+
+def _query_names(dependant: Dependant) -> set[str]:
+    names = {field.alias for field in dependant.query_params}
+    return names.union(*map(_query_names, dependant.dependencies))
 
 
 def tenant_in_query(
