@@ -150,3 +150,8 @@ def closed_error() -> Closed:
     return Closed(
         "the memory was closed before this was done: open it again, what is due will be done then"
     )
+
+
+def start_beside(work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+    """Start *work* beside a call, which cancels it at its end."""
+    return asyncio.create_task(work, name=name)

@@ -6,6 +6,7 @@ from typing import Final, TypeVar
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from remanence.background import start_beside
 from remanence.errors import Closed
 from remanence.server.problems import response_to
 
@@ -29,7 +30,7 @@ class GracePeriod:
         self._limit: asyncio.Timeout | None = None
 
     async def __aenter__(self) -> "GracePeriod":
-        self._watch = asyncio.create_task(self._begin(), name="remanence-grace")
+        self._watch = start_beside(self._begin(), name="remanence-grace")
         return self
 
     async def __aexit__(self, *_: object) -> None:

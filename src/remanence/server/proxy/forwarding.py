@@ -58,7 +58,7 @@ UpstreamKey: TypeAlias = str | Callable[[str], str | None] | None
 
 
 class Dialect(NamedTuple):
-    """How a provider takes a key, and how its clients read an error of a type with a message."""
+    """The header in which a provider takes a key, and the form of its errors: type and message."""
 
     credential: Callable[[str], Credential]
     error: Callable[[str, str], JsonObject]
