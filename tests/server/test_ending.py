@@ -190,6 +190,28 @@ async def test_a_proxied_request_ends_with_an_error_that_its_client_reads(
         assert error.status_code == 503
 
 
+@SIGNALS
+async def test_a_proxied_stream_is_ended_before_the_process(
+    tmp_path: Path, answering: ModelServer, number: int
+) -> None:
+    held = Held(Reply("Gate B42 is open."))
+    answering.script(held)
+    body = {"model": "gpt-5", "messages": [{"role": "user", "content": QUESTION}], "stream": True}
+    async with service(tmp_path, "--openai-url", answering.url) as running, asyncio.timeout(50):
+        path = "openai/v1/chat/completions"
+        async with running.http.stream("POST", path, json=body) as response:
+            lines = response.aiter_lines()
+            await anext(lines)
+            running.process.send_signal(number)
+            rest = [line async for line in lines if line]
+        code = await running.process.wait()
+
+    assert rest[-2] == "event: error"
+    assert "the server is ending" in rest[-1]
+    assert code == 0
+    assert "Traceback" not in "".join(running.log)
+
+
 async def ask_openai(client: openai.AsyncOpenAI, *, stream: bool) -> openai.APIError:
     """Return the error in which a request ends."""
     message: ChatCompletionUserMessageParam = {"role": "user", "content": QUESTION}

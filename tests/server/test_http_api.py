@@ -67,16 +67,24 @@ async def test_a_conversation_is_not_found_before_its_first_message(client: Clie
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "remedy"),
+    ("method", "path", "detail"),
     [
-        ("POST", f"{TRIP}/messages?usr=ana", "'usr': use tenant, user"),
-        ("GET", f"{TRIP}/messages?limt=2", "'limt': use after, format, limit, tenant, user"),
-        ("GET", "/v1/facts?user=ana&q=nuts", "'q': use after, history, limit, query, tenant, user"),
-        ("POST", "/v1/chat?user=ana", "'user': leave it out"),
+        ("POST", f"{TRIP}/messages?usr=ana", "#/usr: unknown query parameter: use tenant, user"),
+        (
+            "GET",
+            f"{TRIP}/messages?limt=2",
+            "#/limt: unknown query parameter: use after, format, limit, tenant, user",
+        ),
+        (
+            "GET",
+            "/v1/facts?user=ana&q=nuts",
+            "#/q: unknown query parameter: use after, history, limit, query, tenant, user",
+        ),
+        ("POST", "/v1/chat?user=ana", "#/user: unknown query parameter: leave it out"),
     ],
 )
 async def test_a_misspelt_query_parameter_is_refused(
-    client: Client, memory: Memory, method: str, path: str, remedy: str
+    client: Client, memory: Memory, method: str, path: str, detail: str
 ) -> None:
     body: dict[str, Any] = {"messages": [{"role": "user", "content": "My flight is LH 454."}]}
     if path.startswith("/v1/chat"):
@@ -84,7 +92,7 @@ async def test_a_misspelt_query_parameter_is_refused(
     response = await client.http.request(method, path, json=body if method == "POST" else None)
 
     assert response.status_code == 422
-    assert response.json()["detail"] == f"unknown query parameter {remedy}"
+    assert response.json()["detail"] == detail
     assert await memory.conversations() == ()
 
 

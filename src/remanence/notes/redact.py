@@ -32,8 +32,7 @@ _NAMED = re.compile(
         (?:[:=]|\bis\b|\bist\b|\bes\b|\best\b)
         \s{0,3}
     )
-    (?:"([^"\s]{4,200})"|'([^'\s]{4,200})'|`([^`\s]{4,200})`
-      |([^\s"'`,;]{3,199}[^\s"'`,;.!?…](?=[.!?…]{1,3}(?:\s|$))|[^\s"'`,;]{4,200}))""",
+    (?:"([^"\s]{4,200})"|'([^'\s]{4,200})'|`([^`\s]{4,200})`|([^\s"'`,;]{4,200}))""",
     re.VERBOSE | re.IGNORECASE,
 )
 _NAMING = ("pass", "pwd", "secret", "token", "credential", "key", "kennwort", "contrase", "mot de")
@@ -51,7 +50,7 @@ _LOGIN = re.compile(
         [^\s/,:]{1,60}
         \s{0,2}(?:[/,:|]|\b(?:and|with|und|mit|et|y)\b)\s{0,2}
     )
-    ([^\s"'`,;]{5,59}[^\s"'`,;.!?…](?=[.!?…]{1,3}(?:\s|$))|[^\s"'`,;]{6,60})""",
+    ([^\s"'`,;]{6,60})""",
     re.VERBOSE | re.IGNORECASE,
 )
 _LOGINS = ("login", "log-in", "credential", "creds", "zugangsdaten", "anmeldedaten", "identifiants")
@@ -59,6 +58,9 @@ _AWS_SECRET = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=-])")
 _CHANGES = 14
 """A random text of 40 letters and digits switches between lower case, upper case and digits about
 23 times; words, paths and code identifiers rarely do so ten times."""
+
+_STOPS = ".!?…"
+"""Marks behind a value without quotes, which end its sentence."""
 
 _DIGIT_OR_SYMBOL = re.compile(r"[0-9!@#$%^&*+=?~]")
 
@@ -71,11 +73,11 @@ def redact(text: str) -> str:
 
 def _without_password(match: re.Match[str]) -> str:
     """Redact a value with letters and digits or symbols that is not an address."""
-    value = match[2]
+    value = match[2].rstrip(_STOPS)
     is_address = "://" in value or re.fullmatch(r"[^@]{1,60}@[\w-]{1,60}(?:\.\w{1,60}){1,5}", value)
     if is_address or not (_DIGIT_OR_SYMBOL.search(value) and any(map(str.isalpha, value))):
         return match[0]
-    return match[1] + MARK
+    return match[1] + match[2].replace(value, MARK)
 
 
 def _without_random(match: re.Match[str]) -> str:
@@ -86,7 +88,7 @@ def _without_random(match: re.Match[str]) -> str:
 
 def _without_value(match: re.Match[str]) -> str:
     """Redact a value unless it is a plain word (`password: required`) or a call in code."""
-    value = match[2] or match[3] or match[4] or match[5]
+    value = match[2] or match[3] or match[4] or match[5].rstrip(_STOPS)
     if match[5] and _CALL.match(value):
         return match[0]
     if not _DIGIT_OR_SYMBOL.search(value) or value.startswith((MARK, "$", "%", "{", "(", "<")):

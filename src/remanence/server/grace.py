@@ -13,15 +13,13 @@ from remanence.server.problems import response_to
 T = TypeVar("T")
 
 GRACE_SECONDS: Final = 4.0
+"""Less than uvicorn waits for requests, which it then cancels without an answer."""
 
 _ENDING: Final = "the server is ending: send the request again"
 
 
 class GracePeriod:
-    """A limit on waiting, which begins when the event *ending* is set.
-
-    It counts within its own block alone, and for one wait at a time.
-    """
+    """A context manager for waits that end some seconds after the event *ending* was set."""
 
     def __init__(self, ending: asyncio.Event, seconds: float) -> None:
         self._ending = ending
@@ -42,16 +40,17 @@ class GracePeriod:
         self._set(None)
 
     async def wait_for(self, work: Awaitable[T]) -> T:
-        """Return the result of *work*.
+        """Return the result of *work*; only one wait at a time is possible.
 
         Raises:
             Closed: the time is over, and *work* cancelled.
         """
+        self._limit = limit = asyncio.timeout_at(self._deadline)
         try:
-            async with asyncio.timeout_at(self._deadline) as self._limit:
+            async with limit:
                 return await work
         except TimeoutError as error:
-            if self._limit is not None and self._limit.expired():
+            if limit.expired():
                 raise Closed(_ENDING) from error
             raise
         finally:
@@ -70,7 +69,7 @@ class GracePeriod:
 class RequestGrace:
     """Answers requests that have no answer at the end of their grace period with status 503.
 
-    What has begun to be sent ends by itself.
+    Responses that have begun end by themselves.
     """
 
     def __init__(self, app: ASGIApp, *, grace: Callable[[], GracePeriod]) -> None:

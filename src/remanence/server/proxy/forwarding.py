@@ -137,17 +137,13 @@ class Forwarder:
             else:
                 response = Response(await self._whole(turn, received))
         except httpx2.HTTPError as error:
-            return JSONResponse(self._upstream_error(error), 502)
+            message = f"{self._url} did not answer: {type(error).__name__}: {error}"
+            return JSONResponse(self._dialect.error("upstream_unreachable", message), 502)
         return _with_headers(response, received, prepared)
 
     def _own_credential(self, tenant: str | None) -> Credential | None:
         key = self._key(tenant or DEFAULT_TENANT) if callable(self._key) else self._key
         return self._dialect.credential(key) if key else None
-
-    def _upstream_error(self, error: httpx2.HTTPError) -> JsonObject:
-        """Return the error of a provider that cannot be reached, or whose answer broke off."""
-        message = f"{self._url} did not answer: {type(error).__name__}: {error}"
-        return self._dialect.error("upstream_unreachable", message)
 
     async def _whole(self, turn: Turn, response: httpx2.Response) -> bytes:
         """Return the body of a response without a stream, after its answer was stored."""
@@ -177,8 +173,9 @@ class Forwarder:
                         await copy.add(piece)
                     yield piece
         except httpx2.HTTPError as error:
-            _log.warning("an answer broke off: %s: %s", type(error).__name__, error)
-            yield _error_event(self._upstream_error(error))
+            message = f"the answer of {self._url} broke off: {type(error).__name__}: {error}"
+            _log.warning("%s", message)
+            yield _error_event(self._dialect.error("upstream_disconnected", message))
         except Closed as error:
             yield _error_event(self._dialect.error("server_ending", str(error)))
 

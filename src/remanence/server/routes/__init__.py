@@ -5,9 +5,9 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException, Path, Query, Request
 from fastapi.dependencies.models import Dependant
+from fastapi.exceptions import RequestValidationError
 
 from remanence.conversation import Conversation
-from remanence.errors import InvalidArgument
 from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import Caller
@@ -43,14 +43,17 @@ def require_known_query(request: Request) -> None:
     """Reject query parameters that the route does not have, such as a misspelt `user`.
 
     Raises:
-        InvalidArgument: the text names those that it has.
+        RequestValidationError: the text names those that it has.
     """
-    route = request.scope["route"]
-    known = _query_names(route.dependant)
-    for name in request.query_params:
-        if name not in known:
-            choice = f"use {', '.join(sorted(known))}" if known else "leave it out"
-            raise InvalidArgument(f"unknown query parameter {name!r:.80}: {choice}")
+    known = _query_names(request.scope["route"].dependant)
+    remedy = f"use {', '.join(sorted(known))}" if known else "leave it out"
+    unknown = [
+        {"type": "extra", "loc": ("query", name), "msg": f"unknown query parameter: {remedy}"}
+        for name in request.query_params
+        if name not in known
+    ]
+    if unknown:
+        raise RequestValidationError(unknown)
 
 
 def _query_names(dependant: Dependant) -> set[str]:
