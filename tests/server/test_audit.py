@@ -88,6 +88,19 @@ async def test_reads_exports_and_erasures_are_logged_with_caller_and_subject(
     assert key.token not in str(found)
 
 
+async def test_a_name_with_a_slash_is_logged_as_it_is(
+    memory: Memory, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "remanence.audit")
+    async with served(create_app(memory)) as client:
+        await client.get("/v1/conversations/C1%2F17.2/messages")
+        await client.get("/v1/users/a%2525%2Fb/export")
+
+    read, exported = entries(caplog)
+    assert (read["conversation"], exported["user"]) == ("C1/17.2", "a%25/b")
+    assert exported["action"] == "export"
+
+
 async def test_a_refused_request_is_logged_with_its_status(
     client: Client, memory: Memory, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,12 +4,13 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import pytest
 from tests.server.conftest import POLICY, Client, served
 
-from remanence import Memory
+from remanence import Memory, Message
 from remanence.http.problems import KINDS, URN
 from remanence.server.app import create_app
 from remanence.server.problems import MEDIA_TYPE, declare
@@ -64,6 +65,27 @@ async def test_a_conversation_is_not_found_before_its_first_message(client: Clie
     assert "there is no conversation 'trip'" in before.json()["detail"]
     assert listed.json()["conversations"] == []
     assert (after.status_code, after.json()["last_seq"]) == (200, 1)
+
+
+@pytest.mark.parametrize(
+    "name", ["C1/17.2", "a/messages", "/", " ", "a%2Fb", "100%", "what?#me", "Zoë", "x" * 3_000]
+)
+async def test_a_conversation_and_a_user_may_have_any_printable_name(
+    client: Client, memory: Memory, name: str
+) -> None:
+    await memory.conversation(name, user=name).append(Message.user("I live in Ghent."))
+    path, user = f"/v1/conversations/{quote(name, safe='')}", {"user": name}
+    fact = await client.http.post("/v1/facts", params=user, json={"summary": "Ana lives in Ghent."})
+    [message] = (await client.http.get(f"{path}/messages", params=user)).json()["messages"]
+    exported = await client.http.get(f"/v1/users/{quote(name, safe='')}/export")
+    erased = await client.http.delete(path, params=user)
+    forgotten = await client.http.delete(f"/v1/users/{quote(name, safe='')}")
+
+    assert message["text"] == "I live in Ghent."
+    assert "I live in Ghent." in exported.text
+    assert erased.status_code == forgotten.status_code == 200
+    assert fact.json()["id"] in forgotten.json()["facts"]
+    assert await memory.conversations() == ()
 
 
 @pytest.mark.parametrize(

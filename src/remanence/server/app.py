@@ -27,6 +27,7 @@ from remanence.server.middleware import (
     KnownOrigins,
     RequestLog,
 )
+from remanence.server.paths import with_encoded_names
 from remanence.server.problems import OF_ALL, add_components, declare, handle_problems
 from remanence.server.proxy.forwarding import (
     ANTHROPIC,
@@ -61,8 +62,10 @@ class _Application(FastAPI):
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = super().__call__ if scope["type"] == "http" else self.router
-        await app(scope, receive, send)
+        if scope["type"] == "http":
+            await super().__call__(with_encoded_names(scope), receive, send)
+        else:
+            await self.router(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:  # JSON
         document = super().openapi()

@@ -11,6 +11,7 @@ from remanence.conversation import Conversation
 from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import Caller
+from remanence.server.paths import PathName
 
 
 def open_memory(request: Request) -> Memory:
@@ -90,7 +91,7 @@ User = Annotated[
 def named_conversation(
     memory: OpenMemory,
     tenant: Tenant,
-    id: Annotated[str, Path(description="The name of the conversation.")],  # noqa: A002 - in paths
+    id: Annotated[PathName, Path(description="The name of the conversation.")],  # noqa: A002 - in paths
     user: User = None,
 ) -> Conversation:
     """Return the conversation of a path."""

@@ -13,6 +13,7 @@ from remanence.http.problems import MODEL_FAILED
 from remanence.memory import Memory
 from remanence.server.chats import Chats
 from remanence.server.messages import IdempotencyKey, read_message
+from remanence.server.paths import PathName
 from remanence.server.problems import declare
 from remanence.server.routes import OpenMemory, allowed_tenant, new_conversation_id
 from remanence.server.turn_response import TurnEvent, TurnResponse, stream_of
@@ -40,7 +41,7 @@ async def chat_anew(
 @router.post("/v1/conversations/{id}/chat", response_model=ReplyDocument, responses=_RESPONSES)
 async def chat(
     request: Request,
-    id: str,  # noqa: A002 - the name in the path
+    id: PathName,  # noqa: A002 - the name in the path
     body: ChatBody,
     key: IdempotencyKey = None,
 ) -> TurnResponse:

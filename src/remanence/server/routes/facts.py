@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from remanence.http.documents import FactDocument, FactsDocument, NewFact
+from remanence.server.paths import PathName
 from remanence.server.problems import declare, problem
 from remanence.server.routes import Limit, OpenMemory, Tenant
 
@@ -46,7 +47,7 @@ async def list_facts(
 @router.delete("/v1/facts/{id}", status_code=204, responses=declare("invalid_message", "not_found"))
 async def forget_fact(
     memory: OpenMemory,
-    id: str,  # noqa: A002 - the path's name
+    id: PathName,  # noqa: A002 - the path's name
     tenant: Tenant,
     user: FactsUser,
 ) -> Response:

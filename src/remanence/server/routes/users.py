@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
 from remanence.http.documents import Moment
+from remanence.server.paths import PathName
 from remanence.server.problems import declare
 from remanence.server.routes import OpenMemory, Tenant
 from remanence.types import Hit, HitKind, Receipt
@@ -17,7 +18,7 @@ LINES = "application/x-ndjson"
 
 
 @router.get("/users/{user}/export", responses={200: {"content": {LINES: {}}}}, response_model=None)
-async def export_user(memory: OpenMemory, tenant: Tenant, user: str) -> StreamingResponse:
+async def export_user(memory: OpenMemory, tenant: Tenant, user: PathName) -> StreamingResponse:
     """Return everything kept of a user, a line of JSON each."""
 
     async def lines() -> AsyncIterator[str]:
@@ -28,7 +29,7 @@ async def export_user(memory: OpenMemory, tenant: Tenant, user: str) -> Streamin
 
 
 @router.delete("/users/{user}")
-async def forget_user(memory: OpenMemory, tenant: Tenant, user: str) -> Receipt:
+async def forget_user(memory: OpenMemory, tenant: Tenant, user: PathName) -> Receipt:
     """Erase a user's conversations, facts, notes and blocks, and return a receipt."""
     return await memory.forget_user(user, tenant=tenant)
 

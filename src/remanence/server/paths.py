@@ -1,0 +1,32 @@
+"""Paths whose names may have a slash: `%2F` stays encoded until the route is known."""
+
+from typing import Annotated, Final
+from urllib.parse import unquote
+
+from pydantic import AfterValidator
+from starlette.types import Scope
+
+_KEPT: Final = {"%": "%25", "/": "%2F"}
+"""What a name in a path keeps encoded until `decode_name`."""
+
+
+def decode_name(name: str) -> str:
+    """Return a name of a path as its client wrote it before encoding."""
+    return unquote(name)
+
+
+def with_encoded_names(scope: Scope) -> Scope:
+    """Return the scope of a request with the `%` and `/` of names still encoded in its path."""
+    path: str = scope["path"]
+    raw = (scope.get("raw_path") or b"").decode("latin-1")
+    if unquote(raw) != path:  # a server that sends none, or a host program that changed the path
+        return {**scope, "path": path.replace("%", "%25")}
+    return {**scope, "path": "/".join(map(_partly_decoded, raw.split("/")))}
+
+
+def _partly_decoded(name: str) -> str:
+    return "".join(_KEPT.get(character, character) for character in unquote(name))
+
+
+PathName = Annotated[str, AfterValidator(decode_name)]
+"""A name in a path."""
