@@ -21,6 +21,7 @@ from tests.wire.servers import Fail, Held, ModelServer, Raw, Trouble
 
 from remanence import Memory
 from remanence.errors import InvalidArgument
+from remanence.server.access import by_key
 from remanence.server.app import create_app
 from remanence.server.proxy.naming import conversation_of
 
@@ -259,8 +260,27 @@ async def test_a_request_for_a_title_is_not_of_the_conversation(
 ) -> None:
     await ask(proxy, [user("Which gate?")], "B42.", upstream)
     response = await ask(proxy, [user("Write a title for this chat: gates")], "Gates", upstream)
-    assert response.headers["x-remanence-memory"].startswith("off; ")
+    assert "name a new conversation" in response.headers["x-remanence-memory"]
     assert await all_tapes(memory) == {"trip": ["Which gate?", "B42."]}
+
+
+async def test_a_request_that_tries_a_key_is_not_of_a_conversation(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    upstream.script(Reply("Hi."))
+    async with anthropic_client(proxy) as client:
+        raw = await client.with_options(
+            default_headers={"x-remanence-conversation": "trip"}
+        ).messages.with_raw_response.create(model="m", max_tokens=1, messages=[user("quota")])
+    assert raw.headers["x-remanence-memory"].startswith("off; max_tokens=1 leaves no room")
+    assert await all_tapes(memory) == {}
+
+
+async def test_a_client_of_openai_shows_what_is_wrong_with_its_key(memory: Memory) -> None:
+    app = create_app(memory, auth=by_key(memory.keys))
+    async with served(app) as proxy, openai_client(proxy) as client:
+        with pytest.raises(openai.AuthenticationError, match="no valid key: send one in"):
+            await client.models.list()
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,9 @@ async def test_a_client_of_openai_talks_through_the_proxy(
     upstream.script(Reply("Gate B42."), Reply("At noon."))
     async with served(create_app(memory, openai_url=upstream.url)) as proxy:
         url = f"{proxy.http.base_url}/openai/v1"
-        history = await function("talk")("Which gate?", "And when?", base_url=url)
+        history = await function("talk")(
+            "Which gate?", "And when?", conversation="trip-3", base_url=url
+        )
 
     (state,) = await memory.conversations()
     assert [message["content"] for message in history[1::2]] == ["Gate B42.", "At noon."]

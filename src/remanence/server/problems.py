@@ -20,12 +20,13 @@ METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 
 _SCHEMA: Final[JsonObject] = {
     "type": "object",
-    "required": ["type", "title", "status", "detail"],
+    "required": ["type", "title", "status", "detail", "message"],
     "properties": {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string"},
+        "message": {"type": "string"},
     },
 }
 """A problem may have more members."""
@@ -147,6 +148,7 @@ def _document(status: int, code: str, detail: str, **more: object) -> JsonObject
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
+        "message": detail,  # all that clients of OpenAI show
         **{key: value for key, value in more.items() if value is not None},
     }
 

@@ -102,7 +102,10 @@ class Histories:
             if (index := _overlap(other.end, messages)) is not None:
                 return other, other.last_seq - index
         if used and not branch and not any([await _begins(one.conversation, ids) for one in used]):
-            raise UnknownHistory("it continues no earlier request, like a request for a title")
+            raise UnknownHistory(
+                "it continues no earlier request of its conversation, like a request for a title: "
+                "resend the history, or name a new conversation"
+            )
         return tape, 1
 
     def _ids(self, name: Name) -> Iterator[str]:

@@ -28,6 +28,8 @@ _SIDE_MESSAGES: Final = 3
 """Up to so many messages without tools, beside a conversation, ask for its title or the like."""
 
 _SIDE_TOKENS: Final = 16
+"""Clients that ask for so few tokens try a key or a model."""
+
 _KEPT: Final = 10_000
 
 
@@ -99,8 +101,10 @@ class Requests:
         units = api.read(own)
         messages = [unit.message for unit in units]
         most = body.get("max_tokens")
-        if not messages or (isinstance(most, int) and most <= _SIDE_TOKENS):
-            raise UnknownHistory("it is not a turn of a conversation")
+        if not messages:
+            raise UnknownHistory("it has no messages")
+        if isinstance(most, int) and most <= _SIDE_TOKENS:
+            raise UnknownHistory(f"max_tokens={most} leaves no room for an answer, as in a probe")
         if compacts(headers, messages[-1].text):
             raise UnknownHistory("the client asks for a summary of the conversation")
         # Conversations that begin alike are branches of one name, as an edited history is.
