@@ -75,6 +75,18 @@ async def test_a_job_follows_the_planned_look(store: Store, server: psycopg.Conn
     assert jobs(server) == []
 
 
+async def test_workers_are_told_of_a_planned_look_that_becomes_due(
+    store: Store, server: psycopg.Connection
+) -> None:
+    state = (await store.append(REF, [hello()], user=None)).state
+    assert await store.rest(state, at=SystemClock().now() + timedelta(hours=1), tokens=100)
+    server.execute('LISTEN "procrastinate_queue_v1#remanence"')
+    await store.append(REF, [hello().replace(tokens=100)], user=None)
+
+    assert [*server.notifies(timeout=5, stop_after=1)]
+    assert jobs(server) == [("a", None)]
+
+
 async def test_a_conversation_leaves_no_job(store: Store, server: psycopg.Connection) -> None:
     await store.append(REF, [hello()], user=None)
     await store.delete(REF)
