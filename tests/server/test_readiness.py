@@ -38,6 +38,9 @@ async def test_a_server_whose_memory_works_is_ready(client: Client, memory: Memo
     assert response.json()["status"] == "ready"
     assert response.json()["reasons"] == []
     assert response.headers["cache-control"] == "no-store"
+    for path in ("/healthz", "/readyz"):
+        head = await client.http.head(path)
+        assert (head.status_code, head.content) == (200, b"")
 
 
 async def test_it_is_not_ready_while_the_last_steps_failed_and_ready_after_the_next_that_worked(

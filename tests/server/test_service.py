@@ -108,7 +108,7 @@ async def test_a_method_that_a_path_does_not_take_is_a_problem_with_those_it_doe
     one = await client.post("/healthz")
     several = await client.http.put("/v1/conversations/trip")
 
-    assert (one.status_code, one.headers["allow"]) == (405, "GET")
+    assert (one.status_code, one.headers["allow"]) == (405, "GET, HEAD")
     assert (several.status_code, several.headers["allow"]) == (405, "DELETE, GET")
 
 

@@ -55,7 +55,7 @@ async def list_conversations(
 async def begin_conversation(
     memory: OpenMemory,
     tenant: Tenant,
-    body: NewConversation,
+    body: NewConversation | None = None,
     user: User = None,
     key: IdempotencyKey = None,
 ) -> ConversationDocument:
@@ -63,7 +63,8 @@ async def begin_conversation(
 
     Nothing is stored: it is listed, and found by its id, from its first message on.
     """
-    id_ = new_conversation_id(memory, key) if body.id is None else body.id
+    given = None if body is None else body.id
+    id_ = new_conversation_id(memory, key) if given is None else given
     return ConversationDocument.model_validate(
         await memory.conversation(id_, tenant=tenant, user=user).state()
     )

@@ -34,12 +34,14 @@ class ReadinessDocument(BaseModel):
     reasons: list[ReasonDocument]
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz")
 async def health() -> dict[str, str]:
     """Return 200 while the process responds."""
     return {"status": "ok", "version": version("remanence")}
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses={503: {"model": ReadinessDocument}})
 async def readiness(request: Request, memory: OpenMemory, response: Response) -> ReadinessDocument:
     """Return 200 if the store is readable and background work keeps up, otherwise 503."""
