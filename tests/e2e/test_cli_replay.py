@@ -45,6 +45,15 @@ def test_with_a_ratio_the_whole_transcript_is_observed_within_it(
     assert all(s["tokens"] <= 0.3 * s["source_tokens"] for s in segments)
 
 
+def test_a_replay_shows_its_notes_or_how_to_get_some(cli: Cli, transcript: Path) -> None:
+    noted, raw = cli("replay", transcript, "--ratio", 0.3), cli("replay", transcript)
+    [first, *_] = parsed(cli("replay", transcript, "--ratio", 0.3, "--json", "-"))["segments"]
+
+    assert first["text"].splitlines()[-1] in noted.stdout
+    assert "No notes yet, as all messages fit the raw tail: --ratio 0.2 makes some." in raw.stdout
+    assert "No notes yet" not in noted.stdout
+
+
 def test_the_same_transcript_gives_the_same_notes(cli: Cli, transcript: Path) -> None:
     first = parsed(cli("replay", transcript, "--ratio", 0.3, "--json", "-"))
     second = parsed(cli("replay", transcript, "--ratio", 0.3, "--json", "-"))

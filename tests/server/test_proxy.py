@@ -271,7 +271,9 @@ async def test_a_request_that_tries_a_key_is_not_of_a_conversation(
     async with anthropic_client(proxy) as client:
         raw = await client.with_options(
             default_headers={"x-remanence-conversation": "trip"}
-        ).messages.with_raw_response.create(model="m", max_tokens=1, messages=[user("quota")])
+        ).messages.with_raw_response.create(
+            model="m", max_tokens=1, messages=[{"role": "user", "content": "quota"}]
+        )
     assert raw.headers["x-remanence-memory"].startswith("off; max_tokens=1 leaves no room")
     assert await all_tapes(memory) == {}
 

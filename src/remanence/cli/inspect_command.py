@@ -17,7 +17,6 @@ from remanence.types import BudgetState, ConversationRef, LogEntry, MemoryState,
 
 SHOWN_LOG = 20
 SHOWN_TEXT = 200
-SHOWN_NOTE_LINES = 40
 
 
 async def run(
@@ -120,7 +119,7 @@ async def _show(chat: Conversation, *, version: int | None, flush: bool, as_json
         return
     _print_state(snapshot.state, budgets)
     output.list_segments(snapshot.segments)
-    _print_notes(snapshot.segments)
+    output.list_notes(snapshot.segments, older="--segment ID shows those of one, --json all")
     _print_log(log)
     if version is not None:
         output.heading(f"Context ({context.stats.context_tokens:,} tokens)")
@@ -172,18 +171,6 @@ def _print_state(state: MemoryState, budgets: Sequence[BudgetState]) -> None:
             f"{failure.message}; next try at {failure.next_attempt_at:%Y-%m-%d %H:%M} UTC",
             style="yellow",
         )
-
-
-def _print_notes(segments: Sequence[Segment]) -> None:
-    lines = [line for segment in segments for line in segment.text.splitlines()]
-    if not lines:
-        return
-    left_out = len(lines) - SHOWN_NOTE_LINES
-    output.heading("Notes" if left_out <= 0 else f"Notes (the newest {SHOWN_NOTE_LINES} lines)")
-    for line in lines[-SHOWN_NOTE_LINES:]:
-        output.line(line)
-    if left_out > 0:
-        output.line(f"{left_out:,} older lines: --segment ID shows those of one, --json all")
 
 
 def _print_log(log: Sequence[LogEntry]) -> None:

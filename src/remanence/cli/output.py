@@ -22,6 +22,8 @@ from remanence.types import MemoryState, Segment
 
 T = TypeVar("T")
 
+SHOWN_NOTE_LINES = 40
+
 TEXT_WIDTH = 40
 """The minimum width of a column of long text."""
 
@@ -94,6 +96,19 @@ def list_segments(segments: Sequence[Segment]) -> None:
             "dropped#": lambda segment: len(segment.dropped),
         },
     )
+
+
+def list_notes(segments: Sequence[Segment], *, older: str) -> None:
+    """Print the newest lines of the notes, and where *older* ones are."""
+    lines = [line for segment in segments for line in segment.text.splitlines()]
+    if not lines:
+        return
+    left_out = len(lines) - SHOWN_NOTE_LINES
+    heading("Notes" if left_out <= 0 else f"Notes (the newest {SHOWN_NOTE_LINES} lines)")
+    for text in lines[-SHOWN_NOTE_LINES:]:
+        line(text)
+    if left_out > 0:
+        line(f"{left_out:,} older lines: {older}")
 
 
 def warn(text: str) -> None:

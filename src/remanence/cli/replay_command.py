@@ -64,7 +64,7 @@ async def run(
     if json_target is not None:
         output.write_json(_document(replayed), json_target)
     if json_target != "-":
-        _print_summary(transcript, replayed)
+        _print_summary(transcript, replayed, ratio)
     for name, violations in replayed.violations.items():
         for violation in violations:
             output.warn(f"broken promise: {PROMISES[name]}: {violation}")
@@ -90,7 +90,7 @@ def _document(replayed: ReplayResult) -> dict[str, object]:
     }
 
 
-def _print_summary(transcript: Transcript, replayed: ReplayResult) -> None:
+def _print_summary(transcript: Transcript, replayed: ReplayResult, ratio: float | None) -> None:
     stats = replayed.context.stats
     sessions = f" in {transcript.sessions} sessions" if transcript.sessions > 1 else ""
     output.line(
@@ -103,6 +103,9 @@ def _print_summary(transcript: Transcript, replayed: ReplayResult) -> None:
     output.line()
     output.draw(replayed.state)
     output.list_segments(replayed.segments)
+    output.list_notes(replayed.segments, older="--json OUT writes all")
+    if not replayed.segments and replayed.state.last_error is None and ratio is None:
+        output.line("No notes yet, as all messages fit the raw tail: --ratio 0.2 makes some.")
     if replayed.state.last_error:
         output.line(f"The last step failed: {replayed.state.last_error}", style="yellow")
     output.heading("Checks")
