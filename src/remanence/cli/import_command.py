@@ -84,9 +84,11 @@ async def run(
         rate = imported.messages / imported.seconds if imported.seconds else 0
         output.line(
             f"{quantity(imported.messages, 'message')} on tape, {imported.new:,} new and "
-            f"{imported.messages - imported.new:,} already there ({rate:,.0f} a second); "
-            f"{quantity(imported.observed_tokens, 'token')} observed for ${imported.cost_usd:.2f}"
+            f"{imported.messages - imported.new:,} already there ({rate:,.0f} a second)"
         )
+        if imported.observed_tokens:
+            tokens = quantity(imported.observed_tokens, "token")
+            output.line(f"{tokens} observed for ${imported.cost_usd:.2f}")
     if imported.waiting:
         output.warn(
             f"conversations that wait for another try: {imported.waiting:,} "
