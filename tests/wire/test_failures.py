@@ -106,6 +106,14 @@ async def test_a_refused_connection_is_a_connection_failure(
     assert "secret-word" not in str(caught.value)
 
 
+async def test_a_server_that_fails_is_named_by_its_address(wire: Wire, ask: ModelRequest) -> None:
+    error = await failure_of(wire, ask, Fail(500, "cuda out of memory"))
+
+    assert error.reason == "server"
+    assert f"127.0.0.1:{wire.server.port} (HTTP 500)" in str(error)
+    assert "cuda" not in str(error)  # such texts may repeat what was sent
+
+
 @pytest.mark.parametrize("trouble", ["reset", "broken off"])
 async def test_a_connection_that_breaks_is_a_connection_failure(
     wire: Wire, ask: ModelRequest, trouble: Step

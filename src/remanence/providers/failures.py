@@ -74,7 +74,7 @@ _WORDS: Final = {
 _QUOTED: Final = frozenset({"bad_request", "quota", "too_long", "unknown_model"})
 
 # The address helps only here; user and path are left out, as they may be secret.
-_UNREACHED: Final = frozenset({"connection", "timeout"})
+_WITH_ADDRESS: Final = frozenset({"connection", "server", "timeout"})
 
 # Messages of servers that have no error code for a request that is too long.
 _TOO_LONG: Final = re.compile(
@@ -104,7 +104,7 @@ def to_model_error(
     text = f"{spec.name} {_WORDS[reason]}"
     if reason == "timeout":
         text += f", a call may take {timeout_seconds:g} s"
-    if reason in _UNREACHED and spec.base_url:
+    if reason in _WITH_ADDRESS and spec.base_url:
         url = httpx2.URL(spec.base_url)
         text += f", at {url.scheme}://{url.netloc.decode()}"
     if status is not None:
