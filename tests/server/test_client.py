@@ -315,6 +315,27 @@ async def test_an_answer_in_json_that_is_no_problem_is_an_error_with_its_text() 
             await remote.conversations()
 
 
+async def test_an_answer_of_another_service_is_an_error_that_says_so() -> None:
+    page = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>"
+    async with gateway(page, page) as url, AsyncClient(url) as remote:
+        with pytest.raises(ServiceError, match="/v1/conversations: this is no answer of"):
+            await remote.conversations()
+        with pytest.raises(ServiceError, match="/chat: this is no answer of") as raised:
+            async for _ in remote.conversation("trip").stream("Which gate?"):
+                pass
+
+    assert raised.value.status == 200
+
+
+async def test_a_stream_may_have_events_of_a_later_version() -> None:
+    head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    events = 'event: mood\ndata: {}\n\nevent: text\ndata: {"text": "Gate B42."}\n\n'
+    async with gateway((head + events).encode()) as url, AsyncClient(url) as remote:
+        found = [event async for event in remote.conversation("trip").stream("Which gate?")]
+
+    assert found == [TextDocument(text="Gate B42.")]
+
+
 def stream_of(event_id: int) -> bytes:
     at, data = "2026-05-01T09:30:00Z", '{"data": {}, "conversation": null, "user": null, '
     data += f'"id": {event_id}, "type": "facts", "at": "{at}", "tenant": "default"}}'

@@ -138,7 +138,8 @@ class AsyncConversation:
                 if event.event == "error":
                     problem = _PROBLEM.validate_json(event.data)
                     raise error_of(problem, problem["status"])
-                yield _TURN_EVENTS[event.event].validate_json(event.data)
+                if known := _TURN_EVENTS.get(event.event):  # a newer service may send more
+                    yield known.validate_json(event.data)
 
     async def observations(self, *, after: int = 0, limit: int = 100) -> tuple[Segment, ...]:
         """Return live observations of messages above the seq *after*, oldest first."""

@@ -99,6 +99,7 @@ class Transport:
             if value is not None
         }
         json = None if body is None else body.model_dump(mode="json")
+        url = self._http.base_url.join(path)
         try:
             async with self._http.stream(
                 method, path, params=params, json=json, headers=headers
@@ -107,8 +108,10 @@ class Transport:
                     await response.aread()
                     raise _error(response)
                 yield response
+        except (ValidationError, httpx2.SSEError) as error:
+            text = f"{method} {url}: this is no answer of remanence; see that it runs there"
+            raise ServiceError(text, status=response.status_code) from error
         except httpx2.TransportError as error:
-            url = self._http.base_url.join(path)
             reason = f"{type(error).__name__}: {error}"
             raise ServiceError(f"{method} {url}: {reason}; see that the service runs") from error
 
