@@ -243,6 +243,13 @@ def test_a_result_with_the_mark_of_an_error_keeps_the_message_beside_it() -> Non
     assert _whole(Message.tool("c", result)) == "error true, message disk /dev/sdb1 is full"
 
 
+def test_the_notes_of_a_result_name_its_tool() -> None:
+    named, unnamed = (
+        explain([Message.tool("c", "pump P-7 runs", name=name)]) for name in ("read log", None)
+    )
+    assert (named[0].speaker, unnamed[0].speaker) == ("tool read log", "tool")
+
+
 def test_a_list_of_json_has_neither_what_is_missing_nor_words_of_python() -> None:
     rows = explain([Message.tool("c", '[null, true, "pump P-7 runs"]')])
     assert [row.text for row in rows] == ["true", "pump P-7 runs"]

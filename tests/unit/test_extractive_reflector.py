@@ -73,3 +73,33 @@ async def test_clauses_are_kept_as_they_are() -> None:
 
 async def test_the_same_segments_make_the_same_reflection() -> None:
     assert await _reflected(*_MANY, target=200) == await _reflected(*_MANY, target=200)
+
+
+@pytest.mark.parametrize("speaker", ["tool", "tool read_file"])
+async def test_output_of_a_tool_takes_the_room_that_all_others_leave(speaker: str) -> None:
+    said = [
+        _note(n, f"I would like something quiet near the park, room {n}", speaker="Mina")
+        for n in range(1, 9)
+    ]
+    rows = [_note(1, f"{n}42 ERR_{n} 0x{n}f at lib/a{n}.py:{n}1", speaker=speaker) for n in "123"]
+    answer = _note(9, "Noted", speaker="assistant")
+
+    brief = await _reflected(*said, *rows, answer, target=150)
+    whole = await _reflected(*said, *rows, answer)
+
+    assert speaker not in {note.speaker for note in brief}
+    assert speaker in {note.speaker for note in whole}
+
+
+@pytest.mark.parametrize("name", ["user", "Mina"])
+async def test_what_a_user_states_outlives_small_talk_whatever_the_user_is_called(
+    name: str,
+) -> None:
+    fact = _note(1, "I am allergic to peanuts", speaker=name)
+    talk = [
+        _note(n, f"there was that film yesterday, number {n}, with Tilda", speaker=name)
+        for n in range(2, 30)
+    ]
+    made = await _reflected(fact, *talk, _note(30, "Noted", speaker="assistant"), target=60)
+
+    assert fact.text in [note.text for note in made]

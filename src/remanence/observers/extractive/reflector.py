@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary, vocabulary_of
 from remanence.observers.extractive.features import term_values
-from remanence.observers.extractive.passage import AGENT, USER
+from remanence.observers.extractive.passage import AGENT, TOOL
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.extractive.selection import Candidate, select
 from remanence.observers.learned.features import Line
@@ -23,6 +23,8 @@ _LEARNED = {"worth": 1.2, "personal": 1.35}
 """Factor per unit by which a score is above its cutoff."""
 _MAX_OVER = 3.0
 _QUOTED, _SAID_BY_AGENT = 0.6, 0.8
+_LAST = 1e-6
+"""Factor of a tool's output, which takes what room all others leave."""
 _ALIKE = 0.85
 
 
@@ -137,10 +139,16 @@ def _words_with_dates(text: str, vocabulary: Vocabulary) -> Iterator[Word]:
     yield from words(text[end:], vocabulary, opens=False)
 
 
-def _factor(note: Note, text: str) -> float:
+def _is_output(note: Note) -> bool:
+    return (note.speaker or "").partition(" ")[0] == TOOL
+
+
+def _factor(note: Note, text: str, *, with_agent: bool) -> float:
     """Return the factor of a clause: by the learned scores in a talk with an agent."""
     factor = _PRIORITY[note.priority]
-    if note.speaker not in (AGENT, USER):
+    if _is_output(note):
+        return factor * _LAST
+    if not with_agent:
         return factor
     scores = scorer().score(Line(text, "assistant" if note.speaker == AGENT else "user"))
     for head, weight in _LEARNED.items():
@@ -157,6 +165,7 @@ def _candidates(
     for clause in clauses:
         counts.update({term for word in clause.words for term in terms(word.key)})
         yield
+    with_agent = any(note.speaker == AGENT for note in made)
     days: dict[str, int] = {}
     candidates: list[Candidate] = []
     for clause in clauses:
@@ -166,10 +175,10 @@ def _candidates(
             Candidate(
                 text=clause.text,
                 terms=term_values(clause.words, clause.vocabulary, counts),
-                factor=_factor(note, clause.text),
+                factor=_factor(note, clause.text, with_agent=with_agent),
                 stretch=days.setdefault(day, len(days)),
                 is_standing=note.priority == "CRITICAL",
-                is_output=note.speaker == "tool",
+                is_output=_is_output(note),
             )
         )
         yield
