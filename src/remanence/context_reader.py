@@ -212,7 +212,7 @@ class ContextReader:
         if self.runtime.daily is None:
             return ""
         try:
-            return await self.runtime.daily.curated_text(user=owner.user, tenant=owner.tenant)
+            return await self.runtime.daily.curated_text(owner)
         except RemanenceError as error:
             telemetry.daily_notes_failed(owner.user, str(error))
             return ""

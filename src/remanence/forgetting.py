@@ -69,7 +69,7 @@ async def forget_messages(
     if owner is not None and runtime.daily is not None:  # files of people, which are left alone
         gone = [*(m.text for m in messages), *(f.summary for f in known if f.id in erasure.facts)]
         sought = [text for text in gone if len(text) >= MIN_TRACE]
-        still_in = await runtime.daily.find(sought, user=owner.user, tenant=owner.tenant)
+        still_in = await runtime.daily.find(sought, owner)
     await runtime.store.scrub()
     runtime.engine.signal(ref)
     if runtime.indexer is not None:
@@ -148,7 +148,7 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     salt = secrets.token_hex(16)
     files: list[str] = []
     if runtime.daily is not None:  # first: a consolidation under way still saves facts
-        files += await runtime.daily.forget(user=owner.user, tenant=owner.tenant)
+        files += await runtime.daily.forget(owner)
     await runtime.ledger.settle()
     refs = [ref async for ref in conversations_of(runtime, owner)]
     messages = [place for ref in refs for place in await _read_forgotten(runtime, ref, salt)]

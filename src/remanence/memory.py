@@ -484,7 +484,7 @@ class Memory:
             StoreUnavailable: the file cannot be written.
         """
         require_text(text=text, user=user, tenant=tenant)
-        return await self._require_daily().add(text, user=user, tenant=tenant)
+        return await self._require_daily().add(text, Owner(tenant, user))
 
     async def consolidate(
         self, *, user: str | None = None, tenant: str | None = None
@@ -505,9 +505,9 @@ class Memory:
         daily = self._require_daily()
         await daily.check_layout()
         if user is not None:
-            return (await daily.consolidate(user=user, tenant=tenant or DEFAULT_TENANT),)
-        users = [each for each in await daily.users() if tenant in (None, each[0])]
-        return tuple([await daily.consolidate(user=name, tenant=of) for of, name in users])
+            return (await daily.consolidate(Owner(tenant or DEFAULT_TENANT, user)),)
+        owners = [owner for owner in await daily.owners() if tenant in (None, owner.tenant)]
+        return tuple([await daily.consolidate(owner) for owner in owners])
 
     def _require_daily(self) -> DailyNotes:
         self._runtime.check_open()

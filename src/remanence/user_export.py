@@ -31,7 +31,7 @@ async def export_user(runtime: Runtime, owner: Owner) -> AsyncGenerator[str, Non
     for total in await runtime.ledger.usage(tenant=owner.tenant, user=owner.user):
         yield _line("usage", dataclasses.asdict(total))
     if runtime.daily is not None:
-        for file, text in await runtime.daily.read_all(user=owner.user, tenant=owner.tenant):
+        for file, text in await runtime.daily.read_all(owner):
             yield _line("daily_notes", {"file": file, "text": text})
 
 

@@ -11,9 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from remanence.archive.daily import DailyNotes
+from remanence.archive.daily_notes import DayNotes
 from remanence.policy.policy import Policy
 from remanence.testing import FixedClock, ScriptedReflector
+from remanence.types import Owner
 
+OWNER = Owner("default", "ana")
 NOW = datetime(2027, 2, 1, tzinfo=UTC)
 EVENTS = {"open", "os.mkdir", "os.remove", "os.rename"}
 DIED = 9
@@ -35,8 +38,13 @@ def consolidate(directory: Path) -> None:
         policy=Policy.default(),
         count_text=len,
         clock=FixedClock(NOW),
+        extract=keep_no_fact,
     )
-    asyncio.run(daily.consolidate(user="ana", tenant="default"))
+    asyncio.run(daily.consolidate(OWNER))
+
+
+async def keep_no_fact(_day: DayNotes, _owner: Owner) -> int:
+    return 0
 
 
 def in_child(directory: Path, *, die_before: int | None) -> int:

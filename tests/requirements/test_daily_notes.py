@@ -25,7 +25,7 @@ from remanence.errors import (
 )
 from remanence.protocols import ExtractRequest, ReflectRequest
 from remanence.testing import FixedClock, ScriptedReflector
-from remanence.types import Draft, FactDraft
+from remanence.types import Draft, FactDraft, Owner
 
 MONDAY = datetime(2027, 1, 4, 9, 30, tzinfo=UTC)
 DAY = 86_400
@@ -289,11 +289,11 @@ async def test_more_days_than_the_calendar_has_keep_every_day(tmp_path: Path) ->
 @pytest.mark.req("Z-55")
 async def test_the_facts_of_a_day_are_extracted_before_it_is_archived(tmp_path: Path) -> None:
     folder = tmp_path / "acme" / "ana"
-    asked: list[tuple[list[str], date, str, str]] = []
+    asked: list[tuple[list[str], date, Owner]] = []
 
-    async def extract(day: DayNotes, *, user: str, tenant: str) -> int:
+    async def extract(day: DayNotes, owner: Owner) -> int:
         assert (folder / "2027-01-01.md").exists()
-        asked.append(([note.text for note in day.notes], day.day, user, tenant))
+        asked.append(([note.text for note in day.notes], day.day, owner))
         return 2
 
     daily = DailyNotes(
@@ -308,9 +308,9 @@ async def test_the_facts_of_a_day_are_extracted_before_it_is_archived(tmp_path: 
     folder.mkdir(parents=True)
     (folder / "2027-01-01.md").write_text("- Ana likes oat milk\n")
 
-    done = await daily.consolidate(user="ana", tenant="acme")
+    done = await daily.consolidate(Owner("acme", "ana"))
 
-    assert asked == [(["Ana likes oat milk"], date(2027, 1, 1), "ana", "acme")]
+    assert asked == [(["Ana likes oat milk"], date(2027, 1, 1), ("acme", "ana"))]
     assert (done.facts, done.days) == (2, (date(2027, 1, 1),))
 
 

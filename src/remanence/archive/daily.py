@@ -10,11 +10,10 @@ interrupted anywhere.
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import unquote
 
 from remanence import telemetry
@@ -35,7 +34,7 @@ from remanence.notes.redact import redact
 from remanence.observers.draft_check import check_draft
 from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, Reflector, ReflectRequest
-from remanence.types import ConversationRef, Note, Segment
+from remanence.types import ConversationRef, Note, Owner, Segment
 
 MIN_TARGET_TOKENS = 200
 """Room for a day of a few lines to stay whole, with the headings of its notes."""
@@ -45,15 +44,6 @@ LOOK_SECONDS = 3_600.0
 """The interval at which a running memory looks for old days."""
 
 MEMORY_FILE = "MEMORY.md"
-
-
-class ExtractFacts(Protocol):
-    """Saves the facts of a day's notes for a user, and returns how many are new.
-
-    It may get the same notes again after an interruption.
-    """
-
-    async def __call__(self, day: daily_notes.DayNotes, *, user: str, tenant: str) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +66,9 @@ class Consolidation:
 class DailyNotes:
     """The daily notes of all users below a directory; days before `keep_days` ago are old.
 
+    `extract` saves the facts of a day's notes and returns how many are new; it may get the same
+    notes again after an interruption.
+
     Raises:
         StoreUnavailable: a file cannot be read or written.
     """
@@ -86,17 +79,17 @@ class DailyNotes:
     policy: Policy
     count_text: CountTokens
     clock: Clock
-    extract: ExtractFacts | None = None
+    extract: Callable[[daily_notes.DayNotes, Owner], Awaitable[int]]
 
     def __str__(self) -> str:
         return f"daily notes in {str(self.directory)!r}"
 
     @in_thread
-    def add(self, text: str, *, user: str, tenant: str) -> Path:
+    def add(self, text: str, owner: Owner) -> Path:
         """Append a note to today's file; it is on disk when this returns."""
         if not text.strip():
             raise InvalidMessage("a note is empty: write some text")
-        folder, now = self._folder(user, tenant), self.clock.now()
+        folder, now = self._folder(owner), self.clock.now()
         file = folder / f"{now:%Y-%m-%d}.md"
         make_directory(folder)
         if not file.exists():
@@ -105,38 +98,38 @@ class DailyNotes:
         return file
 
     @in_thread
-    def curated_text(self, *, user: str, tenant: str) -> str:
+    def curated_text(self, owner: Owner) -> str:
         """Return a user's memory file, without our markers and with secrets redacted."""
-        body = _read_memory(self._folder(user, tenant)).body
+        body = _read_memory(self._folder(owner)).body
         return redact(daily_notes.without_markers(_readable(body))).strip()
 
     @in_thread
-    def find(self, texts: Sequence[str], *, user: str, tenant: str) -> tuple[str, ...]:
+    def find(self, texts: Sequence[str], owner: Owner) -> tuple[str, ...]:
         """Return the files of a user, archived ones too, that have one of the texts."""
         sought = [" ".join(text.casefold().split()) for text in texts]
         found = []
-        for file in self._files(user, tenant):
+        for file in self._files(owner):
             content = " ".join((_read(file) or "").casefold().split())
             if any(text in content for text in sought):
                 found.append(str(file))
         return tuple(found)
 
     @in_thread
-    def read_all(self, *, user: str, tenant: str) -> tuple[tuple[str, str], ...]:
+    def read_all(self, owner: Owner) -> tuple[tuple[str, str], ...]:
         """Return the files of a user with their texts."""
-        files = self._files(user, tenant)
+        files = self._files(owner)
         return tuple((str(file), _readable(_read(file) or "")) for file in files)
 
-    async def forget(self, *, user: str, tenant: str) -> tuple[str, ...]:
+    async def forget(self, owner: Owner) -> tuple[str, ...]:
         """Delete all files of a user, and return them, after a consolidation under way."""
-        if (tenant, user) not in await self.users():
+        if owner not in await self.owners():
             return ()
-        with contextlib.closing(await self._lock(self._folder(user, tenant))):
-            return await self._delete(user, tenant)
+        with contextlib.closing(await self._lock(self._folder(owner))):
+            return await self._delete(owner)
 
     @in_thread
-    def _delete(self, user: str, tenant: str) -> tuple[str, ...]:
-        files = self._files(user, tenant)
+    def _delete(self, owner: Owner) -> tuple[str, ...]:
+        files = self._files(owner)
         for file in files:
             file.unlink()
         return tuple(str(file) for file in files)
@@ -148,39 +141,39 @@ class DailyNotes:
             raise InvalidPolicy(
                 f"daily_directory={str(self.directory)!r} holds {days[0]}.md, which has no user: "
                 "move the files of days to a folder of their user, such as "
-                f"{str(self._folder('ana', 'default'))!r}"
+                f"{str(self._folder(Owner('default', 'ana')))!r}"
             )
 
     @in_thread
-    def users(self) -> tuple[tuple[str, str], ...]:
-        """Return the tenants and users that have a folder; other folders are ignored."""
+    def owners(self) -> tuple[Owner, ...]:
+        """Return the users that have a folder; other folders are ignored."""
         folders = sorted(folder for folder in self.directory.glob("*/*") if folder.is_dir())
-        named = [(unquote(folder.parent.name), unquote(folder.name), folder) for folder in folders]
+        named = [(Owner(unquote(f.parent.name), unquote(f.name)), f) for f in folders]
         return tuple(
-            (tenant, user)
-            for tenant, user, folder in named
-            if (safe_name(tenant), safe_name(user)) == (folder.parent.name, folder.name)
+            owner
+            for owner, folder in named
+            if (safe_name(owner.tenant), safe_name(owner.user)) == (folder.parent.name, folder.name)
         )
 
-    async def consolidate(self, *, user: str, tenant: str) -> Consolidation:
+    async def consolidate(self, owner: Owner) -> Consolidation:
         """Summarise a user's old days into the memory file, keep their facts, archive them.
 
         Raises:
             ObservationRejected, ModelError: a summary could not be made; that day stays.
         """
-        folder = self._folder(user, tenant)
+        folder = self._folder(owner)
         signature, days = await self._look(folder)
         facts = 0
         if days:
             with contextlib.closing(await self._lock(folder)):
                 for day in days:
-                    facts += await self._consolidate_day(folder, day, user, tenant)
+                    facts += await self._consolidate_day(folder, day, owner)
         memory_file = folder / MEMORY_FILE
         if signature == "edited":
             telemetry.memory_file_edited(str(memory_file))
         return Consolidation(
-            tenant=tenant,
-            user=user,
+            tenant=owner.tenant,
+            user=owner.user,
             days=days,
             facts=facts,
             signature=signature,
@@ -191,11 +184,11 @@ class DailyNotes:
         """Consolidate old days until cancelled, including those that became old in between runs."""
         while True:
             try:
-                for tenant, user in await self.users():
+                for owner in await self.owners():
                     try:
-                        await self.consolidate(user=user, tenant=tenant)
+                        await self.consolidate(owner)
                     except Exception as error:  # noqa: BLE001 - nor must it stop those of others
-                        telemetry.daily_notes_failed(user, f"{type(error).__name__}: {error}")
+                        telemetry.daily_notes_failed(owner.user, f"{type(error).__name__}: {error}")
                 await self.check_layout()
             except (InvalidPolicy, StoreUnavailable) as error:
                 telemetry.daily_notes_failed("everybody", str(error))
@@ -208,13 +201,13 @@ class DailyNotes:
         first_kept = today - timedelta(days=min(self.keep_days, today.toordinal()) - 1)
         return _read_memory(folder).signature, tuple(_days(folder, before=first_kept))
 
-    async def _consolidate_day(self, folder: Path, day: date, user: str, tenant: str) -> int:
+    async def _consolidate_day(self, folder: Path, day: date, owner: Owner) -> int:
         """Do the missing steps for a day; repeat them if it was written meanwhile."""
         facts = 0
         while found := await self._read_day(folder, day):
             text, is_summarised = found
             if not is_summarised:
-                section, new = await self._summarise(day, text, user, tenant)
+                section, new = await self._summarise(day, text, owner)
                 await self._write_section(folder, section)
                 facts += new
             await self._archive(folder, day, text)
@@ -229,21 +222,20 @@ class DailyNotes:
         summarised = daily_notes.marker(day, daily_notes.fingerprint(text))
         return text, summarised in _read_memory(folder).body
 
-    async def _summarise(self, day: date, text: str, user: str, tenant: str) -> tuple[str, int]:
+    async def _summarise(self, day: date, text: str, owner: Owner) -> tuple[str, int]:
         """Return the section for a day, and the number of its new facts, which are saved."""
         safe_text = await asyncio.to_thread(lambda: redact(_readable(text)))
         source = daily_notes.fingerprint(text)
         notes = daily_notes.notes_of_day(safe_text, day)
-        kept = await self._reflect(notes, safe_text, user, tenant) if notes else ()
+        kept: tuple[Note, ...] = ()
         facts = 0
-        if self.extract is not None and notes:
+        if notes:
+            kept = await self._reflect(notes, safe_text, owner)
             noted = daily_notes.DayNotes(day=day, notes=notes, source=source)
-            facts = await self.extract(noted, user=user, tenant=tenant)
+            facts = await self.extract(noted, owner)
         return daily_notes.summary(day, source, kept, self.policy.note_format), facts
 
-    async def _reflect(
-        self, notes: tuple[Note, ...], text: str, user: str, tenant: str
-    ) -> tuple[Note, ...]:
+    async def _reflect(self, notes: tuple[Note, ...], text: str, owner: Owner) -> tuple[Note, ...]:
         tokens = await asyncio.to_thread(self.count_text, text)
         now = self.clock.now()
         segment = Segment(
@@ -261,7 +253,7 @@ class DailyNotes:
             created_at=now,
         )
         request = ReflectRequest(
-            conversation=ConversationRef(tenant, f"daily notes of {user}"),
+            conversation=ConversationRef(owner.tenant, f"daily notes of {owner.user}"),
             segments=(segment,),
             generation=1,
             target_tokens=max(MIN_TARGET_TOKENS, int(tokens * self.policy.reflect_ratio)),
@@ -301,17 +293,18 @@ class DailyNotes:
             target = archive / f"{day}-{number}.md"
         move(file, target)
 
-    def _folder(self, user: str, tenant: str) -> Path:
-        names = [safe_name(name) for name in (tenant, user) if name]
+    def _folder(self, owner: Owner) -> Path:
+        names = [safe_name(name) for name in owner if name]
         if len(names) < 2 or any("~" in name for name in names):
             raise InvalidMessage(
-                f"user {user!r} of tenant {tenant!r} has no folder: name both, in at most 120 bytes"
+                f"user {owner.user!r} of tenant {owner.tenant!r} has no folder: name both, in at most "
+                "120 bytes"
             )
         return self.directory.joinpath(*names)
 
-    def _files(self, user: str, tenant: str) -> list[Path]:
+    def _files(self, owner: Owner) -> list[Path]:
         """Return the Markdown files of a user, archived ones too."""
-        return sorted(self._folder(user, tenant).rglob("*.md"))
+        return sorted(self._folder(owner).rglob("*.md"))
 
     async def _lock(self, folder: Path) -> Lock:
         """Acquire the right to consolidate or empty a folder; it is released when the process ends."""

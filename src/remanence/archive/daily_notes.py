@@ -70,7 +70,7 @@ def notes_of_day(text: str, day: date) -> tuple[Note, ...]:
 
 def fingerprint(text: str) -> str:
     """Return a short hash that identifies the source text of a summary."""
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return _digest(text)[:16]
 
 
 def marker(day: date, source: str) -> str:

@@ -27,12 +27,11 @@ class DayFacts:
     count_text: CountTokens
     changed: Callable[[], None]
 
-    async def __call__(self, day: DayNotes, *, user: str, tenant: str) -> int:
+    async def __call__(self, day: DayNotes, owner: Owner) -> int:
         """Save the facts and return how many are new."""
         if not self.extraction.policy.extract_facts:
             return 0
-        owner = Owner(tenant, user)
-        source = ConversationRef(tenant, f"daily notes {day.day.isoformat()} {day.source}")
+        source = ConversationRef(owner.tenant, f"daily notes {day.day.isoformat()} {day.source}")
         messages = tuple(self._message(note) for note in day.notes)
         store = self.extraction.store
         for _ in range(TRIES):
@@ -49,7 +48,7 @@ class DayFacts:
                 self.changed()
                 return len(saved)
         raise StoreError(
-            f"the facts of user {user!r} changed {TRIES} times meanwhile: consolidate again"
+            f"the facts of user {owner.user!r} changed {TRIES} times meanwhile: consolidate again"
         )
 
     def _message(self, note: Note) -> Message:
