@@ -582,9 +582,8 @@ def _read_settings(source: Settings | Path | str | None) -> Settings:
         raise InvalidPolicy(
             f"settings={source!r} is not a Settings object: use Settings(...) or a file's path"
         )
-    file = Path(source)
     # Reading files needs pydantic, which is slow to import.
     sources = importlib.import_module("remanence.settings.sources")
-    loaded = sources.load_settings(arguments={}, directory=file.parent, file=file)
+    loaded = sources.load_settings(arguments={}, file=Path(source))
     settings: Settings = loaded.settings
     return settings

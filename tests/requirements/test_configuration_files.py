@@ -13,7 +13,7 @@ from remanence.cli.settings import with_agent
 from remanence.errors import InvalidPolicy
 from remanence.providers.spec import parse_spec
 from remanence.settings import Settings, policy_of
-from remanence.settings.sources import LoadedSettings, load_settings
+from remanence.settings.sources import LoadedSettings, config_file, load_settings
 from remanence.testing import FixedClock, ScriptedObserver, ScriptedReflector
 
 
@@ -24,7 +24,7 @@ def written(directory: Path, name: str, content: object) -> Path:
 
 
 def read(file: Path) -> LoadedSettings:
-    return load_settings(arguments={}, directory=file.parent, file=file)
+    return load_settings(arguments={}, file=file)
 
 
 def lango(directory: Path, **keys: object) -> Policy:
@@ -472,7 +472,7 @@ def test_a_variable_may_name_such_a_file_and_other_variables_win(
     monkeypatch.setenv("REMANENCE_CONFIG", "lango.json")
     monkeypatch.setenv("REMANENCE_POLICY__OBSERVE_TOKENS", "700")
 
-    loaded = load_settings(arguments={}, directory=tmp_path)
+    loaded = load_settings(arguments={}, file=config_file(tmp_path))
 
     assert policy_of(loaded.settings) == Policy.lango(enabled=True, observe_tokens=700)
     assert loaded.origins["policy.enabled"] == "file lango.json: observationalMemory.enabled"

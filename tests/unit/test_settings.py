@@ -9,7 +9,7 @@ import pytest
 from remanence.errors import InvalidPolicy
 from remanence.policy.policy import Policy
 from remanence.settings import Settings, policy_of
-from remanence.settings.sources import LoadedSettings, load_settings
+from remanence.settings.sources import LoadedSettings, config_file, load_settings
 
 SET_BY_DEFAULT = [field for field in dataclasses.fields(Policy) if field.default is not None]
 """TOML has no null, so a file cannot say what the other fields have by default."""
@@ -22,7 +22,7 @@ def no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def load(directory: Path, **arguments: object) -> LoadedSettings:
-    return load_settings(arguments=arguments, directory=directory)
+    return load_settings(arguments=arguments, file=config_file(directory))
 
 
 def refusal(directory: Path, **arguments: object) -> str:
@@ -237,7 +237,7 @@ def test_the_environment_takes_a_zero_where_settings_take_it(
 ) -> None:
     monkeypatch.setenv(f"REMANENCE_{name.upper()}", "0")
 
-    loaded = load_settings(arguments={}, directory=tmp_path)
+    loaded = load_settings(arguments={}, file=config_file(tmp_path))
 
     assert loaded.settings == Settings(**{name: 0})  # type: ignore[arg-type]  # a field by name
 

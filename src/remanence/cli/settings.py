@@ -12,7 +12,7 @@ from remanence.errors import ConversationNotFound, StoreUnavailable
 from remanence.memory import Memory
 from remanence.providers.spec import parse_spec, split_names
 from remanence.settings import Settings
-from remanence.settings.sources import LoadedSettings, load_settings
+from remanence.settings.sources import LoadedSettings, config_file, load_settings
 from remanence.stores import mask_password
 
 Access: TypeAlias = Literal["read", "write", "work"]
@@ -24,7 +24,7 @@ def load(*, url: str | None = None, preset: str | None = None) -> LoadedSettings
     Raises:
         InvalidPolicy: a key or value is wrong, or values contradict one another.
     """
-    return load_settings(arguments={"url": url, "preset": preset}, directory=Path.cwd())
+    return load_settings(arguments={"url": url, "preset": preset}, file=config_file(Path.cwd()))
 
 
 def with_agent(settings: Settings, *models: str) -> Settings:

@@ -55,18 +55,13 @@ class LoadedSettings:
     origins: Mapping[str, str]
 
 
-def load_settings(
-    *, arguments: Mapping[str, object], directory: Path, file: Path | None = None
-) -> LoadedSettings:
-    """Read settings once, at the start.
-
-    *file* replaces the one in *directory*. An argument of None counts as missing.
+def load_settings(*, arguments: Mapping[str, object], file: Path | None) -> LoadedSettings:
+    """Read settings once, at the start; an argument of None counts as missing.
 
     Raises:
         InvalidPolicy: a key is unknown, or its value is impossible; the text names the key as its
             source does, with its value, its source, and what to write.
     """
-    file = file or config_file(directory)
     entries = {} if file is None else dict(_read_file(file))
     entries |= _read_environment()
     entries |= flat_entries({k: v for k, v in arguments.items() if v is not None}, "argument")
