@@ -82,20 +82,21 @@ class BlockStore:
         with self._writing:
             make_directory(self._directory)
             for block in blocks:
-                is_session = block.tier == "session"
-                file = self._session_file(block.session_id)
-                append_line(file if is_session else self._cross_session_file, _encode(block))
+                file = self._cross_session_file
+                if block.tier == "session":
+                    file = self._session_files(block.session_id)[0]
+                append_line(file, _encode(block))
 
     @in_thread
     def load_session(self, session_id: str) -> LoadedBlocks:
         """Load the blocks of a session, also from a file with an unescaped name."""
-        own, foreign = self._session_file(session_id), self._foreign_file(session_id)
+        own, *foreign = self._session_files(session_id)
         loaded = _load(own)
-        if foreign == own:
-            return loaded
-        theirs = _load(foreign)
-        blocks = [block for block in theirs.blocks if block.session_id == session_id]
-        return LoadedBlocks((*blocks, *loaded.blocks), theirs.malformed + loaded.malformed)
+        for file in foreign:
+            theirs = _load(file)
+            blocks = [block for block in theirs.blocks if block.session_id == session_id]
+            loaded = LoadedBlocks((*blocks, *loaded.blocks), theirs.malformed + loaded.malformed)
+        return loaded
 
     @in_thread
     def sessions(self) -> tuple[str, ...]:
@@ -118,21 +119,20 @@ class BlockStore:
             keep_last: how many to keep; by default the store's own setting.
         """
         keep = self._keep_last if keep_last is None else keep_last
-        own, foreign = self._session_file(session_id), self._foreign_file(session_id)
+        pruned = 0
         with self._writing:
-            pruned = _remove_blocks(own, session_id, keep_last=keep)
-            if foreign != own:
-                left = max(0, keep - len(_load(own).blocks))
-                pruned += _remove_blocks(foreign, session_id, keep_last=left)
+            for file in self._session_files(session_id):
+                pruned += _remove_blocks(file, session_id, keep_last=keep)
+                keep = max(0, keep - len(_load(file).blocks))
         return pruned
 
     @in_thread
     def delete(self, session_id: str) -> bool:
         """Delete a session, also from the cross-session blocks; return false if there is none."""
-        files = (self._foreign_file(session_id), self._cross_session_file)
+        own, *others = (*self._session_files(session_id), self._cross_session_file)
         with self._writing:
-            is_removed = remove(self._session_file(session_id))
-            return sum(_remove_blocks(file, session_id) for file in files) > 0 or is_removed
+            is_removed = remove(own)
+            return sum(_remove_blocks(file, session_id) for file in others) > 0 or is_removed
 
     @in_thread
     def forget(
@@ -145,8 +145,7 @@ class BlockStore:
             first, last = block.source_message_range
             return block.id.endswith(endings) or any(first < seq <= last for seq in seqs)
 
-        own, foreign = self._session_file(session_id), self._foreign_file(session_id)
-        files = sorted({own, foreign, self._cross_session_file})
+        files = sorted([*self._session_files(session_id), self._cross_session_file])
         with self._writing:
             return tuple(str(file) for file in files if _remove_blocks(file, session_id, goes))
 
@@ -154,18 +153,17 @@ class BlockStore:
     def _cross_session_file(self) -> Path:
         return self._directory / f"{CROSS_SESSION}.jsonl"
 
-    def _session_file(self, session_id: str) -> Path:
-        return self._directory / f"{safe_name(session_id, taken={CROSS_SESSION})}.jsonl"
+    def _session_files(self, session_id: str) -> list[Path]:
+        """Return a session's own file, and the one with its unescaped name if that is another.
 
-    def _foreign_file(self, session_id: str) -> Path:
-        """Return the file with the session's unescaped name; its own file if that is no file name.
-
-        On a case-insensitive file system it may be another session's: blocks name their session.
+        On a case-insensitive file system the latter may be another session's: blocks name their
+        session.
         """
-        file = self._directory / f"{session_id}.jsonl"
-        is_name = file.parent == self._directory and "\0" not in session_id
-        is_free = file != self._cross_session_file
-        return file if is_name and is_free else self._session_file(session_id)
+        own = self._directory / f"{safe_name(session_id, taken={CROSS_SESSION})}.jsonl"
+        foreign = self._directory / f"{session_id}.jsonl"
+        is_name = foreign.parent == self._directory and "\0" not in session_id
+        is_free = foreign not in (own, self._cross_session_file)
+        return [own, foreign] if is_name and is_free else [own]
 
 
 def _remove_blocks(
