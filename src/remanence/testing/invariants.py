@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from remanence.context.context import BlockKind, Context
 from remanence.types import MemoryState, Segment
-
-JsonObject = dict[str, Any]  # the provider defines its shape
+from remanence.wire.json_value import JsonObject
 
 
 def check_tiling(state: MemoryState, segments: Sequence[Segment]) -> None:
@@ -44,19 +42,13 @@ def check_coverage(context: Context, state: MemoryState, segments: Sequence[Segm
 
 def flatten(context: Context) -> list[str]:
     """Return the Anthropic request, a string per block, without breakpoints and volatile block."""
-    request = context.to_anthropic()
-    pieces = [_bytes("system", block) for block in request.get("system", ())]
-    for turn in request["messages"]:
-        pieces += [_bytes(turn["role"], block) for block in turn["content"]]
+    pieces = [_bytes(role, block) for role, block in _blocks(context)]
     return [piece for piece in pieces if "<memory-context>" not in piece]
 
 
 def cached_prefix(context: Context) -> list[str]:
     """Return the blocks up to the last breakpoint, in the form of `flatten`."""
-    request = context.to_anthropic()
-    blocks = [("system", block) for block in request.get("system", ())]
-    for turn in request["messages"]:
-        blocks += [(turn["role"], block) for block in turn["content"]]
+    blocks = _blocks(context)
     ends = [index for index, (_, block) in enumerate(blocks) if "cache_control" in block]
     return [_bytes(role, block) for role, block in blocks[: ends[-1] + 1]] if ends else []
 
@@ -105,6 +97,15 @@ def _same_tail(earlier: Context, later: Context) -> bool:
 
 def _notes(context: Context) -> list[str]:
     return [block.text for block in context.system if block.kind != "stand_in"]
+
+
+def _blocks(context: Context) -> list[tuple[str, JsonObject]]:
+    """Return the blocks of the Anthropic request, each with its role."""
+    request = context.to_anthropic()
+    blocks = [("system", block) for block in request.get("system", ())]
+    for turn in request["messages"]:
+        blocks += [(turn["role"], block) for block in turn["content"]]
+    return blocks
 
 
 def _bytes(role: str, block: JsonObject) -> str:
