@@ -77,9 +77,7 @@ async def _import(segment_writer: SegmentWriter, ref: ConversationRef, block: Bl
     notes = parse_notes(block.observations, note_format, first_seq=first_seq, last_seq=last_seq)
     draft = Draft(notes=notes, made_by=MADE_BY, nothing=not notes)
     try:
-        committed = await segment_writer.adopt(
-            state, draft, last_seq=last_seq, created_at=block.created_at
-        )
+        committed = await segment_writer.adopt(state, messages, draft, created_at=block.created_at)
     except ObservationRejected as error:
         return str(error)
     return None if committed else "the same messages were being observed: import again"

@@ -155,16 +155,13 @@ class SegmentWriter:
         return await self._commit(state, replace(empty, made_by=observer, failed=(why,)))
 
     async def adopt(
-        self, state: MemoryState, draft: Draft, *, last_seq: int, created_at: datetime
+        self, state: MemoryState, messages: Sequence[Message], draft: Draft, *, created_at: datetime
     ) -> bool:
-        """Commit notes of the messages after `observed_seq` that were made elsewhere at *created_at*.
+        """Commit notes of *messages* that were made elsewhere at *created_at*.
 
         Raises:
             ObservationRejected: they are larger than their source, or unfit otherwise.
         """
-        messages = await self.store.messages(
-            state.ref, after=state.observed_seq, limit=last_seq - state.observed_seq
-        )
         empty = replace(self.without_notes(messages), created_at=created_at)
         seen = await observable_messages(messages)
         return await self._commit(state, await self._observation(empty, draft, seen))
