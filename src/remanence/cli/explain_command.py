@@ -30,15 +30,14 @@ def run(
     as_json: AsJson = False,
 ) -> int:
     """Show which sentences of a transcript are taken for notes, and the features that decide."""
-    if score is None:
-        messages = [entry.message for entry in open_transcript(file).entries()]
-        _show_choice(explain(messages), as_json=as_json)
-        return 0
     heads = scorer().weights.heads
-    if score not in heads:
+    if score is not None and score not in heads:
         output.warn(f"--score: {score!r} is not a score: choose one of {', '.join(heads)}")
         return WRONG_USE
     messages = [entry.message for entry in open_transcript(file).entries()]
+    if score is None:
+        _show_choice(explain(messages), as_json=as_json)
+        return 0
     explanations = [
         scorer().explain(line, head=score, limit=strongest) for line, _ in spoken_lines(messages)
     ]
