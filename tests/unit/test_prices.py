@@ -20,7 +20,7 @@ CALL = usage(
 
 
 def of(**changes: int) -> float:
-    found = price(CALL.model, replace(CALL, **changes))  # type: ignore[arg-type]  # fields by name
+    found = price(replace(CALL, **changes))  # type: ignore[arg-type]  # fields by name
     assert found is not None
     return found
 
@@ -40,7 +40,7 @@ def test_cached_input_is_part_of_the_input_and_is_not_paid_twice() -> None:
     ["ollama:llama3.2", "openai:my-own-model", "function:answer", "scripted-model", ":", ""],
 )
 def test_a_model_that_is_not_listed_has_no_price(model: str) -> None:
-    assert price(model, CALL) is None
+    assert price(replace(CALL, model=model)) is None
 
 
 def test_a_call_with_as_many_tokens_of_output_as_of_input_costs_both() -> None:
@@ -48,7 +48,7 @@ def test_a_call_with_as_many_tokens_of_output_as_of_input_costs_both() -> None:
 
 
 def test_a_call_that_was_not_answered_has_no_price() -> None:
-    assert price(CALL.model, replace(CALL, input_tokens=0)) is None
+    assert price(replace(CALL, input_tokens=0)) is None
 
 
 @pytest.mark.req("L-67")
@@ -57,7 +57,7 @@ def test_a_call_that_was_not_answered_has_no_price() -> None:
     ["anthropic:claude-haiku-4-5", "openai:gpt-5-mini", "google:gemini-2.5-flash"],
 )
 def test_the_models_that_the_docs_name_are_listed(model: str) -> None:
-    found = price(model, CALL)
+    found = price(replace(CALL, model=model))
 
     assert found is not None
     assert found > 0

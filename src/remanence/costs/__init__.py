@@ -19,4 +19,4 @@ def with_list_price(usage: Usage) -> Usage:
         from remanence.costs.prices import price
     except ModuleNotFoundError:
         return usage
-    return replace(usage, cost_usd=price(usage.model, usage))
+    return replace(usage, cost_usd=price(usage))

@@ -13,12 +13,12 @@ LONG_LIFETIME_SECONDS = 3_600.0
 _TOKENS = 1_000
 
 
-def price(model: str, usage: Usage) -> float | None:
+def price(usage: Usage) -> float | None:
     """Return the price of a call of `provider:model` in US dollars; None if not listed.
 
-    *usage* counts cached input as input, too. An unanswered call has no price.
+    An unanswered call has no price.
     """
-    provider, _, name = model.partition(":")
+    provider, _, name = usage.model.partition(":")
     if not (provider and name and (usage.input_tokens or usage.output_tokens)):
         return None
     return _price(

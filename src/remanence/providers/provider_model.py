@@ -102,7 +102,7 @@ class ProviderModel:
         usage = call.usage(outcome, tokens)
         if usage.cost_usd is not None:
             return usage
-        return replace(usage, cost_usd=price(self.name, usage))
+        return replace(usage, cost_usd=price(usage))
 
 
 class ProviderEmbedder:
