@@ -1,7 +1,7 @@
 """The settings of the source designs: a table of keys for each."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from remanence.policy.presets import PRESETS, Preset
@@ -29,7 +29,7 @@ class Dialect:
 
     preset: Preset
     path: tuple[str, ...]
-    keys: Mapping[str, Key] = field(default_factory=dict)
+    keys: Mapping[str, Key]
     hosts: tuple[str, ...] = ()
     agent: str = ""
 
