@@ -16,8 +16,7 @@ from remanence.stores.postgres import PostgresStore
 from remanence.stores.sql import vectors
 from remanence.stores.sql.store import read_method
 from remanence.testing.store_contract import OpenStore
-from remanence.testing.store_contract.facts import ANA, fact, new
-from remanence.testing.store_contract.samples import REF
+from remanence.testing.store_contract.samples import ANA, REF, fact, new
 from remanence.testing.store_contract.vectors import (
     GREEN,
     MODEL,

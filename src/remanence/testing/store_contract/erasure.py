@@ -5,6 +5,7 @@ import pytest
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
+    OTHER,
     REF,
     active,
     at,
@@ -15,9 +16,7 @@ from remanence.testing.store_contract.samples import (
     tape,
     user,
 )
-from remanence.types import ConversationRef, MemoryState
-
-OTHER = ConversationRef("default", "other")
+from remanence.types import MemoryState
 
 
 class ErasureContract(Handles):

@@ -3,14 +3,16 @@
 import asyncio
 
 from remanence.protocols import Store
-from remanence.testing.store_contract.facts import ANA, fact, new
 from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
+    ANA,
     REF,
     active,
     at,
     expect_state,
+    fact,
     failure,
+    new,
     observation,
     reflection,
     tape,

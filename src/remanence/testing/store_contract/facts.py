@@ -9,39 +9,20 @@ from remanence.errors import StoreError
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
+    ANA,
+    BOB,
     REF,
     at,
     expect_state,
+    fact,
     failure,
+    new,
     observe_ranges,
     tape,
 )
-from remanence.types import ConversationRef, Fact, FactChanges, FactsPin, Owner
+from remanence.types import ConversationRef, FactChanges, FactsPin, Owner
 
-ANA = Owner("default", "ana")
-BOB = Owner("default", "bob")
 ANA_ELSEWHERE = Owner("other", "ana")
-
-
-def fact(id_: str, summary: str, owner: Owner = ANA, **changes: object) -> Fact:
-    """Return a valid fact; *changes* are its fields."""
-    fields: dict[str, object] = {
-        "id": id_,
-        "tenant": owner.tenant,
-        "user": owner.user,
-        "summary": summary,
-        "type": "knowledge",
-        "tags": ("a tag", "another"),
-        "created_at": at(5),
-        "valid_from": at(4),
-        "made_by": "contract/1",
-    }
-    return Fact(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
-
-
-def new(*facts: Fact, **replaced: str) -> FactChanges:
-    """Return changes with these facts; *replaced* maps the id of an old fact to a new one's."""
-    return FactChanges(facts=facts, replaced=replaced)
 
 
 class FactContract(Handles):

@@ -6,13 +6,16 @@ from remanence.errors import StoreError
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
+    ANA,
+    OTHER,
     REF,
-    START,
     TOKENS,
     active,
     at,
     expect_state,
+    fact,
     failure,
+    new,
     observation,
     observe_ranges,
     reflection,
@@ -20,21 +23,15 @@ from remanence.testing.store_contract.samples import (
     usage,
 )
 from remanence.types import (
-    ConversationRef,
     Erased,
     Erasure,
-    Fact,
     FactChanges,
     FactsPin,
     MemoryState,
     Message,
-    Owner,
     Segment,
 )
 from remanence.types.receipt import tombstone
-
-ANA = Owner("default", "ana")
-OTHER = ConversationRef("default", "other")
 
 
 async def erasure_of(store: Store, seq: int, **changes: object) -> Erasure:
@@ -54,12 +51,6 @@ async def forget(store: Store, state: MemoryState, erasure: Erasure) -> Erased:
 def remade(first_seq: int, last_seq: int, **changes: object) -> Segment:
     """The segment that takes the place of an observation."""
     return observation(first_seq, last_seq, **{"id": f"new-{first_seq}", "text": "rest", **changes})
-
-
-def fact(id: str, summary: str, **changes: object) -> Fact:  # noqa: A002 - a field
-    """A fact of Ana; *changes* are fields of it."""
-    fields: dict[str, object] = {"type": "knowledge", "created_at": START, "valid_from": START}
-    return Fact(id=id, tenant="default", user="ana", summary=summary, **{**fields, **changes})  # type: ignore[arg-type]  # by name
 
 
 class ForgettingContract(Handles):
@@ -115,8 +106,7 @@ class ForgettingContract(Handles):
         self, store: Store, other: Store
     ) -> None:
         state = await active(store, [(1, 2), (3, 4)])
-        await tape_more(store, 2)
-        before = expect_state(await store.state(REF))
+        before = await tape(store, 2)
         after = (await forget(other, before, await erasure_of(store, 5))).state
 
         late = [
@@ -163,9 +153,8 @@ class ForgettingContract(Handles):
 
     async def test_facts_go_and_those_that_they_superseded_hold_again(self, store: Store) -> None:
         state = await tape(store, 2)
-        await store.save_facts(FactChanges(facts=(fact("a", "lives in Lisbon"),)))
-        new = FactChanges(facts=(fact("b", "lives in Porto"),), replaced={"a": "b"})
-        await store.save_facts(new)
+        await store.save_facts(new(fact("a", "lives in Lisbon")))
+        await store.save_facts(new(fact("b", "lives in Porto"), a="b"))
 
         await forget(store, state, await erasure_of(store, 1, facts=("b",)))
 
@@ -178,17 +167,17 @@ class ForgettingContract(Handles):
     ) -> None:
         state = await tape(store, 2)
         elsewhere = await observe_ranges(store, [(1, 2)], OTHER)
-        await store.save_facts(FactChanges(facts=(fact("a", "lives in Lisbon"),)))
+        await store.save_facts(new(fact("a", "lives in Lisbon")))
 
         await forget(store, state, await erasure_of(store, 1, facts=("a",)))
 
-        changes = FactChanges(facts=(fact("b", "still lives in Lisbon"),))
+        changes = new(fact("b", "still lives in Lisbon"))
         assert await store.commit_facts(elsewhere, changes, facts_seq=2, at=at(91)) is None
 
     async def test_a_forgotten_user_is_gone_and_others_stay(self, store: Store) -> None:
         await active(store, [(1, 2)])
         await store.append(OTHER, [Message.user("hello").replace(tokens=1)], user="ben")
-        await store.save_facts(FactChanges(facts=(fact("a", "lives in Lisbon"),)))
+        await store.save_facts(new(fact("a", "lives in Lisbon")))
         await store.record_usage([usage()])
 
         await store.forget_user(ANA)
@@ -209,9 +198,3 @@ class ForgettingContract(Handles):
 
         assert await store.usage(user="ana") == ()
         assert [total.calls for total in await store.usage()] == [1]
-
-
-async def tape_more(store: Store, count: int) -> None:
-    """Append some more messages."""
-    messages = [Message.user(f"more {number}").replace(tokens=TOKENS) for number in range(count)]
-    await store.append(REF, messages, user="ana")

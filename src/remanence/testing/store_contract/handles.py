@@ -9,6 +9,7 @@ import pytest
 from remanence.errors import Closed
 from remanence.protocols import Store
 from remanence.testing.store_contract.samples import (
+    ANA,
     REF,
     at,
     failure,
@@ -25,7 +26,6 @@ from remanence.types import (
     FactChanges,
     FactsPin,
     MemoryState,
-    Owner,
     VectorTask,
 )
 
@@ -203,20 +203,20 @@ def _every_call(store: Store, state: MemoryState) -> list[Awaitable[object]]:
         store.log(REF),
         store.conversations(),
         store.search(REF, "x", limit=1),
-        store.facts(Owner("default", "ana")),
-        store.fact(Owner("default", "ana"), "x"),
-        store.search_facts(Owner("default", "ana"), "x", limit=1),
+        store.facts(ANA),
+        store.fact(ANA, "x"),
+        store.search_facts(ANA, "x", limit=1),
         store.save_facts(FactChanges()),
         store.commit_facts(state, FactChanges(), facts_seq=0, at=at(0)),
-        store.forget_fact(Owner("default", "ana"), "x"),
-        store.pin_facts(state, Owner("default", "ana"), FactsPin(marker="", text="", at=at(0))),
+        store.forget_fact(ANA, "x"),
+        store.pin_facts(state, ANA, FactsPin(marker="", text="", at=at(0))),
         store.next_vector_task("model"),
         store.save_vectors(VectorTask(model="m", subject="fact", cursor=0, items=()), []),
         store.nearest(REF, "model", (1.0,), limit=1),
-        store.nearest_facts(Owner("default", "ana"), "model", (1.0,), limit=1),
+        store.nearest_facts(ANA, "model", (1.0,), limit=1),
         store.forget(state, Erasure(tombstones=()), at=at(0)),
         store.delete(REF),
-        store.forget_user(Owner("default", "ana")),
+        store.forget_user(ANA),
         store.scrub(),
         store.record_usage([usage()]),
         store.usage(),

@@ -6,15 +6,21 @@ from datetime import UTC, datetime, timedelta
 from remanence.protocols import Store
 from remanence.types import (
     ConversationRef,
+    Fact,
+    FactChanges,
     Failure,
     MemoryState,
     Message,
     Note,
+    Owner,
     Segment,
     Usage,
 )
 
 REF = ConversationRef("default", "chat")
+OTHER = ConversationRef("default", "other")
+ANA = Owner("default", "ana")
+BOB = Owner("default", "bob")
 START = datetime(2024, 5, 17, 9, 30, tzinfo=UTC)
 TOKENS = 10  # per message
 
@@ -72,6 +78,27 @@ def failure(step: str = "observe", **changes: object) -> Failure:
         "last_seq": 4,
     }
     return Failure(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
+
+
+def fact(id_: str, summary: str, owner: Owner = ANA, **changes: object) -> Fact:
+    """Return a valid fact; *changes* are its fields."""
+    fields: dict[str, object] = {
+        "id": id_,
+        "tenant": owner.tenant,
+        "user": owner.user,
+        "summary": summary,
+        "type": "knowledge",
+        "tags": ("a tag", "another"),
+        "created_at": at(5),
+        "valid_from": at(4),
+        "made_by": "contract/1",
+    }
+    return Fact(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
+
+
+def new(*facts: Fact, **replaced: str) -> FactChanges:
+    """Return changes with these facts; *replaced* maps the id of an old fact to a new one's."""
+    return FactChanges(facts=facts, replaced=replaced)
 
 
 def usage(**changes: object) -> Usage:

@@ -5,6 +5,7 @@ import pytest
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
+    ANA,
     REF,
     at,
     expect_state,
@@ -193,8 +194,8 @@ class SearchContract(Handles):
             await store.append(ConversationRef(tenant, id_), [user("umbrella")], user=owner)
         await store.delete(ConversationRef("default", "chat 7"))
 
-        hits = await store.search(Owner("default", "ana"), "umbrella", limit=2 * count)
-        (best,) = await store.search(Owner("default", "ana"), "umbrella 133", limit=1)
+        hits = await store.search(ANA, "umbrella", limit=2 * count)
+        (best,) = await store.search(ANA, "umbrella 133", limit=1)
 
         assert sorted((hit.conversation, hit.text) for hit in hits) == sorted(
             (f"chat {number}", f"umbrella {number}") for number in range(count) if number != 7

@@ -1,19 +1,22 @@
 """Vectors: each note, observed message and fact gets one, which is deleted with it."""
 
 from remanence.protocols import Store
-from remanence.testing.store_contract.facts import ANA, BOB, fact, new
 from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
+    ANA,
+    BOB,
     REF,
     active,
     at,
     expect_state,
+    fact,
+    new,
     observation,
     observe_ranges,
     reflection,
     user,
 )
-from remanence.types import ConversationRef, Note, Owner, RecallFilter
+from remanence.types import ConversationRef, Note, RecallFilter
 
 MODEL = "contract"
 RED, GREEN, BLUE = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -105,11 +108,11 @@ class VectorContract(Handles):
             await colours(store, name, ref=ConversationRef(tenant, id_))
         await embed_all(store)
 
-        hits = await store.nearest(Owner("default", "ana"), MODEL, GREEN, limit=9)
+        hits = await store.nearest(ANA, MODEL, GREEN, limit=9)
 
         assert [hit.conversation for hit in hits] == ["b", "b", "a", "a"]
         assert {hit.text for hit in hits[:2]} == {"note green", "message green"}
-        assert await store.nearest(Owner("default", "bob"), MODEL, GREEN, limit=9) == ()
+        assert await store.nearest(BOB, MODEL, GREEN, limit=9) == ()
 
     async def test_replaced_notes_have_no_vectors(self, store: Store) -> None:
         state = await active(store, [(1, 2)])
