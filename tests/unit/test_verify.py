@@ -7,31 +7,36 @@ import pytest
 from tests.builders import numbered, state
 
 from remanence import Message, Policy
-from remanence.cli.verify import tail_problems, tiling_problem
+from remanence.cli.verify import tail_problems, verify
+from remanence.context.context import Context, ContextStats
 from remanence.testing.store_contract.samples import observation, reflection
 from remanence.types import MemoryState, Segment
 
 OBSERVED = state(observed_seq=8, reflected_seq=4, last_seq=9)
+STATS = ContextStats(
+    system_tokens=0, working_tokens=1, history_tokens=9, first_raw_seq=9, last_seq=9
+)
+CONTEXT = Context(system=(), messages=(Message.user("Hello."),), omitted=(), stats=STATS)
 TILES = (reflection(1, 4), observation(5, 6), observation(7, 8))
 
 
 @pytest.mark.parametrize(
-    ("segments", "problem"),
+    ("segments", "problems"),
     [
-        (TILES, None),
-        (TILES[:2], "segments end at 6, and observed_seq is 8"),
-        ((TILES[0], TILES[2]), "there is a gap between 5 and segment 'g0-7-8' at 7"),
+        (TILES, []),
+        (TILES[:2], ["segments end at 6, and observed_seq is 8"]),
+        ((TILES[0], TILES[2]), ["there is a gap between 5 and segment 'g0-7-8' at 7"]),
         (
             (observation(1, 4), *TILES[1:]),
-            "segment 'g0-1-4' of generation 0 ends at 4, and reflected_seq is 4",
+            ["segment 'g0-1-4' of generation 0 ends at 4, and reflected_seq is 4"],
         ),
-        ((*TILES, observation(9, 8)), "segment 'g0-9-8' ends at 8, before its begin"),
+        ((*TILES, observation(9, 8)), ["segment 'g0-9-8' ends at 8, before its begin"]),
     ],
 )
 def test_segments_that_do_not_tile_the_observed_messages_are_named(
-    segments: Sequence[Segment], problem: str | None
+    segments: Sequence[Segment], problems: list[str]
 ) -> None:
-    assert tiling_problem(OBSERVED, segments) == problem
+    assert verify(Policy(), OBSERVED, segments, (), CONTEXT)["tiling"] == problems
 
 
 def tail_state(tokens: int, **changes: Any) -> MemoryState:  # fields by name

@@ -6,7 +6,7 @@ from remanence.cli.quantity import quantity
 from remanence.context.context import Context
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import OPEN_TURN_FACTOR
-from remanence.stores.transitions import Span, coverage_fault
+from remanence.stores.transitions import coverage_fault
 from remanence.types import MemoryState, Message, Segment
 from remanence.wire.boundaries import groups, is_turn_open
 from remanence.wire.validate import anthropic_problems, openai_problems
@@ -27,18 +27,15 @@ def verify(
     context: Context,
 ) -> Mapping[str, Sequence[str]]:
     """Return the violations of each promise by the live *segments*, the *tail* and a *context*."""
+    fault = coverage_fault(
+        segments, reflected_seq=state.reflected_seq, observed_seq=state.observed_seq
+    )
     return {
-        "tiling": [*filter(None, [tiling_problem(state, segments)])],
+        "tiling": [fault] if fault else [],
         "anthropic": anthropic_problems(context.to_anthropic()),
         "openai": openai_problems(context.to_openai()),
         "tail": [*tail_problems(policy, state, tail, segments)],
     }
-
-
-def tiling_problem(state: MemoryState, segments: Sequence[Segment]) -> str | None:
-    """Return where reflections do not tile (0, reflected], or observations (reflected, observed]."""
-    spans = [Span(s.id, s.generation, s.first_seq, s.last_seq) for s in segments]
-    return coverage_fault(spans, reflected_seq=state.reflected_seq, observed_seq=state.observed_seq)
 
 
 def tail_problems(

@@ -180,8 +180,8 @@ def after_forgetting(
 ) -> MemoryState:
     """Return the state after messages were forgotten: no cursor moves, and the notes still tile."""
     gone = set(erasure.segments)
-    remade = (Span(s.id, s.generation, s.first_seq, s.last_seq) for s in erasure.remade)
-    spans = [*(span for span in live if span.id not in gone), *remade]
+    spans: list[Span | Segment] = [span for span in live if span.id not in gone]
+    spans += erasure.remade
     fault = coverage_fault(
         sorted(spans, key=lambda span: span.first_seq),
         reflected_seq=current.reflected_seq,
@@ -208,7 +208,9 @@ def describe(segment: Segment, source: str) -> str:
     )
 
 
-def coverage_fault(live: Sequence[Span], *, reflected_seq: int, observed_seq: int) -> str | None:
+def coverage_fault(
+    live: Sequence[Span | Segment], *, reflected_seq: int, observed_seq: int
+) -> str | None:
     """Return the first fault of the live segments, in tape order; None if they tile it."""
     following = 1
     for span in live:
