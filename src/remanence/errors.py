@@ -3,6 +3,7 @@
 RemanenceError
 ├── InvalidMessage            a message that is not allowed on a tape (also a ValueError)
 │   └── MalformedTranscript   a transcript line that is not a message
+├── WrongUser                 the conversation belongs to another user
 ├── DuplicateMessage          an id that is taken by another message
 ├── InvalidPolicy             settings that contradict one another (also a ValueError)
 │   └── InvalidSetting        one setting with an impossible value

@@ -26,6 +26,8 @@ _UNSAFE = re.compile(r"[^a-z0-9_-]")
 _DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)")
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+UNFINISHED = ".new"
+"""End of the name of a file that `write_whole` has not finished."""
 
 
 def in_thread(
@@ -100,7 +102,7 @@ def append_line(path: Path, line: bytes) -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Replace a file by *content* atomically, on the disk when this returns."""
-    temporary = path.with_name(f"{path.name}.new")
+    temporary = path.with_name(path.name + UNFINISHED)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, FILE_MODE)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -135,6 +137,9 @@ class Lock:
         except OSError:
             os.close(descriptor)
             return False
+        if not _is_file_at(self._path, descriptor):  # its owner deleted it
+            os.close(descriptor)
+            return False
         self._descriptor = descriptor
         return True
 
@@ -143,6 +148,13 @@ class Lock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _is_file_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def remove(path: Path) -> bool:

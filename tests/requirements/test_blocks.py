@@ -133,6 +133,7 @@ async def test_pruning_keeps_the_newest_blocks_and_counts_the_others(
         b"3",
         b'{"id": "obs_9"}',
         b"\xff\xfe",
+        b"[" * 200_000,
         json.dumps({"id": "x", "sourceMessageRange": [1, "2"]}).encode(),
     ],
 )

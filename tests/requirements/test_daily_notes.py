@@ -46,10 +46,10 @@ async def opened(
         yield memory
 
 
-async def write_days(memory: Memory, clock: FixedClock, count: int) -> None:
+async def write_days(memory: Memory, clock: FixedClock, count: int, *, user: str = "ana") -> None:
     for number in range(count):
-        await memory.note(f"Flight LH {450 + number} is booked for Ana.", user="ana")
-        await memory.note(f"The deploy of release {number} went well.", user="ana")
+        await memory.note(f"Flight LH {450 + number} is booked for Ana.", user=user)
+        await memory.note(f"The deploy of release {number} went well.", user=user)
         clock.advance(DAY)
 
 
@@ -385,6 +385,25 @@ async def test_a_summary_under_way_brings_nothing_of_a_forgotten_user_back(tmp_p
 
     assert facts == ()
     assert list((tmp_path / "default" / "ana").rglob("*.md")) == []
+
+
+async def test_nothing_is_left_of_a_forgotten_user_but_what_others_put_there(
+    tmp_path: Path,
+) -> None:
+    clock = FixedClock(MONDAY)
+    async with opened(tmp_path, clock) as memory:
+        for user in ("ana", "bo"):
+            await write_days(memory, clock, 3, user=user)
+            await memory.consolidate(user=user)
+        (tmp_path / "default" / "ana" / "MEMORY.md.new").write_text("Ana keeps bees.")
+        (tmp_path / "default" / "bo" / "photo.jpg").write_bytes(b"jpg")
+        for user in ("ana", "bo"):
+            await memory.forget_user(user)
+        done = await memory.consolidate()
+
+    assert names(tmp_path / "default") == ["bo"]
+    assert names(tmp_path / "default" / "bo") == ["photo.jpg"]
+    assert [each.user for each in done] == ["bo"]
 
 
 async def test_secrets_of_a_day_do_not_reach_the_summary(tmp_path: Path) -> None:

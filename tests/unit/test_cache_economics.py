@@ -167,14 +167,20 @@ async def test_ready_notes_are_used_when_the_cache_is_cold_or_the_model_changed(
 
 
 def test_the_command_line_shows_the_break_even(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("REMANENCE_POLICY__CACHE_TTL_SECONDS", "3600")
+    assert main(["config", "cache", "--model", "claude-sonnet-5-5", "--json"]) == 0
+    for_an_hour = json.loads(capsys.readouterr().out)
+    monkeypatch.delenv("REMANENCE_POLICY__CACHE_TTL_SECONDS")
     assert main(["config", "cache", "--model", "claude-sonnet-5-5", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert main(["config", "cache", "--model", "claude-sonnet-5-5"]) == 0
     told = capsys.readouterr().out
     assert main(["config", "cache", "--model", "nobody-1"]) == 1
 
+    assert for_an_hour["lifetime_seconds"] == 3_600
+    assert for_an_hour["prices"]["write"] > shown["prices"]["write"]
     assert shown["break_even"]["warm"]["calls"] > 1
     assert shown["break_even"]["cold"]["calls"] == 0
     assert "even after" in told

@@ -243,7 +243,7 @@ def _decode(line: bytes) -> Block | None:
         fields = {name: data[key] for name, key in _KEYS.items()}
         first, last = fields["source_message_range"]
         created_at = datetime.fromisoformat(fields["created_at"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     texts = (fields["id"], fields["session_id"], fields["observations"])
     counts = (first, last, fields["estimated_tokens"])

@@ -21,11 +21,13 @@ from remanence.archive import daily_notes
 from remanence.clock import Clock
 from remanence.errors import InvalidMessage, InvalidPolicy, StoreUnavailable
 from remanence.files import (
+    UNFINISHED,
     Lock,
     append_line,
     in_thread,
     make_directory,
     move,
+    remove,
     safe_name,
     write_whole,
 )
@@ -44,6 +46,7 @@ LOOK_SECONDS = 3_600.0
 """The interval at which a running memory looks for old days."""
 
 MEMORY_FILE = "MEMORY.md"
+LOCK_FILE = ".lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,18 +124,33 @@ class DailyNotes:
         return tuple((str(file), _readable(_read(file) or "")) for file in files)
 
     async def forget(self, owner: Owner) -> tuple[str, ...]:
-        """Delete all files of a user, and return them, after a consolidation under way."""
+        """Delete all files of a user, and return them, after a consolidation under way.
+
+        The folders go too, as they have the user's name, unless somebody put something else there.
+        """
         if owner not in await self.owners():
             return ()
         with contextlib.closing(await self._lock(self._folder(owner))):
-            return await self._delete(owner)
+            files = await self._delete(owner)
+        await self._delete_folders(owner)
+        return files
 
     @in_thread
     def _delete(self, owner: Owner) -> tuple[str, ...]:
         files = self._files(owner)
         for file in files:
             file.unlink()
+        for unfinished in self._folder(owner).rglob(f"*.md{UNFINISHED}"):
+            unfinished.unlink()
         return tuple(str(file) for file in files)
+
+    @in_thread
+    def _delete_folders(self, owner: Owner) -> None:
+        folder = self._folder(owner)
+        remove(folder / LOCK_FILE)
+        for emptied in (folder / "archive", folder, folder.parent):
+            with contextlib.suppress(OSError):  # it is not empty, or there is none
+                emptied.rmdir()
 
     @in_thread
     def check_layout(self) -> None:
@@ -308,7 +326,7 @@ class DailyNotes:
 
     async def _lock(self, folder: Path) -> Lock:
         """Acquire the right to consolidate or empty a folder; it is released when the process ends."""
-        lock = Lock(folder / ".lock")
+        lock = Lock(folder / LOCK_FILE)
         while not await self._take(lock):  # noqa: ASYNC110 - another process sends no signal
             await asyncio.sleep(WAIT_SECONDS)
         return lock

@@ -65,7 +65,9 @@ def config_cache(
         from remanence.costs.prices import cache_prices
     except ImportError as error:
         raise MissingExtra("models", "genai-prices") from error
-    prices, facts = cache_prices(name, at=SystemClock().now()), look_up(name)
+    facts, ttl = look_up(name), policy.cache_ttl_seconds
+    lifetime = facts.cache_lifetime_seconds if ttl is None else ttl
+    prices = cache_prices(name, at=SystemClock().now(), lifetime_seconds=lifetime)
     if prices is None:
         raise ModelError(
             "unknown_model", f"the price list has no {name!r}: name a model of it with --model"
@@ -81,7 +83,6 @@ def config_cache(
         )
         for state in ("warm", "cold")
     }
-    lifetime = policy.cache_ttl_seconds or facts.cache_lifetime_seconds
     if as_json:
         output.write_json(
             {

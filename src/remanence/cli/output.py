@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
@@ -151,7 +152,7 @@ def progress(description: str, total: int | None) -> Iterator[Bar]:
     """Show a progress bar if stderr is a terminal; without *total* it only shows that work goes on."""
     terminal = Console(stderr=True, highlight=False)
     with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
-        task = bar.add_task(description, total=total)
+        task = bar.add_task(escape(description), total=total)
         yield Bar(
             lambda count: bar.advance(task, count),
             lambda text: bar.update(task, description=text),

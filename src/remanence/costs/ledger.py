@@ -71,8 +71,8 @@ class Ledger:
                 await self._queue.join()
         self._running.cancel()
         await wait_for_end(self._running)
-        if left := self._drain():
-            telemetry.usage_lost(len(left), "the store did not answer before closing")
+        if left := self._queue.qsize():
+            telemetry.usage_lost(left, "the store did not answer before closing")
 
     async def _run(self) -> None:
         while True:
