@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
+from remanence.observers.extractive.passage import TOOL
 from remanence.observers.extractive.readable import blocks
 from remanence.types import Message, ToolCallPart
 
@@ -23,9 +24,13 @@ _MARKS = re.compile(r'\\?[{}\[\]"]')
 
 
 class Row(NamedTuple):
-    """A row of the call of a tool or of its result; `about` is the arguments of the call."""
+    """A row of the call of a tool or of its result; `about` is the arguments of the call.
+
+    A user may paste a result, too.
+    """
 
     text: str
+    speaker: str
     about: str = ""
     is_call: bool = False
 
@@ -37,13 +42,15 @@ def rows_of_tools(message: Message, asked: dict[str, str]) -> Iterator[Row | Non
     """
     for call in message.tool_calls:
         asked[call.id] = _arguments(call)
-        yield Row(f"{call.name} {asked[call.id]}".strip(), is_call=True)
+        yield Row(f"{call.name} {asked[call.id]}".strip(), message.speaker, is_call=True)
     pasted = blocks(message.text) if message.role == "user" else ()
     for block in pasted:
-        yield from (Row(row) if row else None for row in _rows(block))
+        yield from (Row(row, message.speaker) if row else None for row in _rows(block))
+    is_named = message.role == TOOL and message.speaker != TOOL
+    tool = f"{TOOL} {message.speaker}" if is_named else TOOL
     for result in message.tool_results:
         about = asked.get(result.call_id, "")
-        yield from (Row(row, about) if row else None for row in _rows(result.text))
+        yield from (Row(row, tool, about) if row else None for row in _rows(result.text))
 
 
 def _arguments(call: ToolCallPart) -> str:

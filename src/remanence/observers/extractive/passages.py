@@ -12,7 +12,7 @@ from remanence.dates.local_time import local_times
 from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
 from remanence.observers.extractive.event_dates import format_date
 from remanence.observers.extractive.outcomes import Row, rows_of_tools
-from remanence.observers.extractive.passage import AGENT, ASKS, TOOL, Passage
+from remanence.observers.extractive.passage import AGENT, ASKS, Passage
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
 from remanence.observers.extractive.scored_text import ScoredText, relate, score_texts
 from remanence.observers.extractive.sentence_scores import (
@@ -249,8 +249,6 @@ def _passages_of_tools(
         yield None
     by_score = sorted((scores["output"] for scores in found.values() if scores), reverse=True)
     least = by_score[_MAX_ROWS] if len(by_score) > _MAX_ROWS else -math.inf
-    is_named_tool = message.role == TOOL and message.speaker != TOOL
-    speaker = f"{TOOL} {message.speaker}" if is_named_tool else message.speaker
     previous = ""
     for number, (row, scores) in enumerate(found.items()):
         if scores and scores["output"] <= least:
@@ -262,7 +260,7 @@ def _passages_of_tools(
         yield Passage(
             seq=message.seq,
             at=message.created_at,
-            speaker=speaker,
+            speaker=row.speaker,
             source=row.text,
             words=parts,
             context=tuple(word for word in about if word.key not in own)[:_MAX_ABOUT],
