@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from remanence import telemetry
 from remanence.background import Background, Waiters, closed_error, wait_for_end
 from remanence.engine.reconciler import Reconciler
-from remanence.engine.steps import IDLE, Outcome, Step
+from remanence.engine.steps import Outcome, Step
 from remanence.policy.schedule import longest_wait
 from remanence.telemetry.spans import Cause, caused_by, current_cause
 from remanence.types import ConversationRef
@@ -65,8 +65,6 @@ class LocalEngine:
         self._leased: set[ConversationRef] = set()
         # One lock per conversation for callers that do the work themselves, as they share a lease.
         self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
-        self._errors: dict[ConversationRef, Exception] = {}
-        """What stopped the latest look at a conversation, for those who wait for it."""
         self._rescan = asyncio.Event()
         self._next_scan = math.inf
         self._closed = False
@@ -122,12 +120,12 @@ class LocalEngine:
     async def _run_here(self, ref: ConversationRef) -> None:
         """Do all that is due in the task of the caller."""
         try:
-            while (await self._step(ref)).outcome is Outcome.PROGRESS:
+            while (step := await self._step(ref)).outcome is Outcome.PROGRESS:
                 self._progressed()
         finally:
             self._everything.discard(ref)
-        if (error := self._errors.pop(ref, None)) is not None:
-            raise error
+        if step.error is not None:
+            raise step.error
 
     async def progress(self, ref: ConversationRef) -> None:
         if self._closed:
@@ -237,16 +235,14 @@ class LocalEngine:
         except Exception as error:  # noqa: BLE001 - one conversation must not stop the others
             telemetry.step_failed("look", ref.id, type(error).__name__, str(error), 1)
             self._scan_within(RETRY_SECONDS)
-            self._errors[ref] = error
-            return IDLE
+            return Step(Outcome.IDLE, error=error)
 
     def _follow(self, ref: ConversationRef, step: Step) -> None:
         """Queue the conversation again if there is more to do; else it has settled."""
         again = ref in self._again
         self._again.discard(ref)
-        error = self._errors.pop(ref, None)
         if ref in self._watching and (step.outcome is Outcome.PROGRESS or not again):
-            self._watching.pop(ref).settle(error)
+            self._watching.pop(ref).settle(step.error)
         if step.outcome is Outcome.PROGRESS:
             self._progressed()
         if step.outcome is Outcome.PROGRESS or again:
@@ -259,7 +255,7 @@ class LocalEngine:
             self._leased.discard(ref)
             self._everything.discard(ref)
         if ref in self._waiting:
-            self._waiting.pop(ref).settle(error)
+            self._waiting.pop(ref).settle(step.error)
         if ref in self._looking:  # jobs: what stopped a look is planned anew
             self._looking.pop(ref).settle()
         if step.until is not None:

@@ -16,10 +16,14 @@ class Outcome(Enum):
 
 
 class Step(NamedTuple):
-    """The outcome of a step; of one that is due later, the time of the next look."""
+    """The outcome of a step; of one that is due later, the time of the next look.
+
+    `error` is what stopped a look, outside of the steps.
+    """
 
     outcome: Outcome
     until: datetime | None = None
+    error: Exception | None = None
 
 
 IDLE = Step(Outcome.IDLE)
