@@ -129,7 +129,10 @@ class Waiters:
 
     def settle(self, error: Exception | None = None) -> None:
         """Resolve all waiting calls, or raise *error* in them."""
-        for future in self._take():
+        futures, self._futures = self._futures, []
+        for future in futures:
+            if future.done():
+                continue
             if error is None:
                 future.set_result(None)
             else:
@@ -137,12 +140,7 @@ class Waiters:
 
     def close(self) -> None:
         """Raise `Closed` in all waiting calls."""
-        for future in self._take():
-            future.set_exception(closed_error())
-
-    def _take(self) -> list[asyncio.Future[None]]:
-        futures, self._futures = self._futures, []
-        return [future for future in futures if not future.done()]
+        self.settle(closed_error())
 
 
 def closed_error() -> Closed:
