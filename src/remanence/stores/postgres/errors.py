@@ -15,20 +15,15 @@ RETRIED = (
 """Errors after which the same transaction may succeed."""
 
 
-def translate_error(error: Exception, database: str) -> Exception:
-    """Return this package's error for one of PostgreSQL; other errors are returned unchanged."""
+def translate_error(error: psycopg.Error | UnicodeEncodeError, database: str) -> StoreError:
+    """Return this package's error for one of PostgreSQL."""
     if isinstance(error, UnicodeEncodeError):
-        answer = StoreError(
+        return StoreError(
             f"text is not Unicode ({error.reason}): decode it with errors='replace' first"
         )
-    elif not isinstance(error, psycopg.Error):
-        return error
-    elif remedy := find_remedy(error):
-        answer = StoreUnavailable(f"{database}: {reason(error)}: {remedy}")
-    else:
-        answer = StoreError(f"{database} refused: {reason(error)}")
-    answer.__cause__ = error
-    return answer
+    if remedy := find_remedy(error):
+        return StoreUnavailable(f"{database}: {reason(error)}: {remedy}")
+    return StoreError(f"{database} refused: {reason(error)}")
 
 
 def reason(error: psycopg.Error) -> str:
