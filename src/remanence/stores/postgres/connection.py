@@ -1,7 +1,7 @@
 """A connection to PostgreSQL that runs the statements of all backends."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, LiteralString
 
@@ -24,28 +24,13 @@ _LOCK_STATE: LiteralString = (
 """A lock of the row, not of the name, as some statements change states without `lock`."""
 
 
-class Cursor:
-    """The rows of a statement, all of them fetched."""
-
-    def __init__(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        self._rows = iter(rows)
+class Cursor(psycopg.Cursor[tuple[Any, ...]]):
+    """The rows of a statement."""
 
     @property
     def get(self) -> Any:  # a column's type is the database's
         row = self.fetchone()
         return row[0] if row is not None and len(row) == 1 else row
-
-    def fetchone(self) -> tuple[Any, ...] | None:
-        return next(self._rows, None)
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        return list(self._rows)
-
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return self._rows
-
-    def close(self) -> None:
-        self._rows = iter(())
 
 
 class Connection:
@@ -56,9 +41,9 @@ class Connection:
         self._changes = 0
 
     def execute(self, statement: LiteralString, values: Sequence[object] = ()) -> Cursor:
-        cursor = self._connection.execute(_translate(statement), values)
+        cursor = Cursor(self._connection).execute(_translate(statement), values)
         self._changes = max(0, cursor.rowcount)
-        return Cursor(cursor.fetchall() if cursor.description else ())
+        return cursor
 
     def changes(self) -> int:
         return self._changes
