@@ -283,11 +283,10 @@ class Conversation:
 
     async def diagnostics(self) -> Diagnostics:
         """Return the memory in a few numbers: state, size and version of its notes."""
-        await self._require_ours()
-        state = await self._store.state(self.ref)
+        state = await self.state()
         segments = await self._store.segments(self.ref, live=False)
         observations = [segment for segment in segments if segment.generation == 0]
-        seq = state.observed_seq if state else 0
+        seq = state.observed_seq
         newest = await self._store.messages(self.ref, after=seq - 1, limit=1) if seq else ()
         notes = None
         if live := [segment for segment in segments if segment.live]:
@@ -299,7 +298,7 @@ class Conversation:
                 text_length=len(LOG_SEPARATOR.join(texts)),
             )
         return Diagnostics(
-            memory_state=state,
+            memory_state=state if state.key else None,
             observed_message_id=newest[0].id if newest else None,
             observation_log=notes,
             observation_count=len(observations),
@@ -508,12 +507,11 @@ class Conversation:
             StoreUnavailable: another process kept a file in use; what was named is erased from the
                 memory, and its bytes by the next call.
         """
-        await self._require_ours()
+        owner = await self.owner()
         require_texts(message_ids=message_ids, facts=facts)
         if query is None:
             if not (message_ids or facts):
                 raise InvalidArgument("nothing is named: give ids of messages, facts= or query=")
-            owner = await self.owner()
             return await forget_messages(self._runtime, self.ref, owner, message_ids, facts)
         require_text(query=query)
         if message_ids or facts or not query.strip():
@@ -522,7 +520,7 @@ class Conversation:
             )
         hits = await self.recall(query, limit=CANDIDATES)
         found = {hit.source_id for hit in hits if hit.kind != "note"}
-        return await find_mentions(self._runtime, self.ref, await self.owner(), query, found)
+        return await find_mentions(self._runtime, self.ref, owner, query, found)
 
     async def delete(self) -> Receipt | None:
         """Erase messages, notes, log, facts and exported blocks, also of work in progress.
