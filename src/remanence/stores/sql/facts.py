@@ -79,11 +79,6 @@ def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | Non
 
 
 def _save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
-    """Write new facts, and end those that they replace.
-
-    None if one of these has ended already, or the owner has newer facts than they were compared
-    with. Instead of a fact with the same words as an existing one, the existing one is returned.
-    """
     for owner in {fact.owner for fact in changes.facts}:
         connection.lock(owner)
     saved: list[Fact] = []

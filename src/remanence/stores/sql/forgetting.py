@@ -8,7 +8,7 @@ from remanence.stores import transitions
 from remanence.stores.rows import encode_content
 from remanence.stores.sql import facts, segments, states, tape, vectors
 from remanence.stores.sql.connection import Connection
-from remanence.types import Erased, Erasure, Failure, MemoryState, Message, Owner
+from remanence.types import Erased, Erasure, Failure, MemoryState, Message
 
 _ERROR_TEXTS = "an error text that was forgotten"
 
@@ -16,7 +16,6 @@ _ERROR_TEXTS = "an error text that was forgotten"
 def forget(
     connection: Connection, state: MemoryState, erasure: Erasure, *, at: datetime
 ) -> Erased | None:
-    """Erase messages, segments and facts; None if the memory changed since *state* was read."""
     current = states.current(connection, state)
     if current is None or current.lock_version != state.lock_version:
         return None
@@ -30,8 +29,8 @@ def forget(
     after = _with_sums(connection, after)
     for segment in erasure.remade:
         segments.add(connection, after, segment)
-    if after.user is not None:
-        facts.erase(connection, Owner(after.ref.tenant, after.user), erasure.facts)
+    if after.owner is not None:
+        facts.erase(connection, after.owner, erasure.facts)
     connection.execute(  # texts of errors may quote a message
         "UPDATE journal SET detail = ? WHERE conversation = ? "
         "AND (kind IN ('failed', 'skipped', 'retried') OR detail LIKE '% failed: %')",

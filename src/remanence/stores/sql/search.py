@@ -97,7 +97,6 @@ def find(
     limit: int,
     only: RecallFilter = EVERYTHING,
 ) -> tuple[Hit, ...]:
-    """Return live notes and messages with a word of the query, best first."""
     rows: Sequence[Row] = connection.execute(
         "SELECT key, indexed_seq FROM conversations JOIN states ON conversation = key "  # noqa: S608 - a constant
         f"WHERE {condition_of(of)}",

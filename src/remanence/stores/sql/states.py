@@ -102,11 +102,6 @@ def outcomes(connection: Connection, *, since: datetime, limit: int) -> tuple[Lo
 def lease(
     connection: Connection, state: MemoryState, *, owner: str, now: datetime, until: datetime
 ) -> bool:
-    """Take or prolong the lease, unless another owner holds it.
-
-    An end beyond *until* comes from a clock that is ahead: it is moved to *until*, so that the lease
-    of a dead owner expires in time; a live owner prolongs it as usual.
-    """
     end = encode_instant(until)
     connection.execute(
         "UPDATE states SET lease_owner = ?, lease_until = ? WHERE conversation = ? "
@@ -115,7 +110,7 @@ def lease(
     )
     if connection.changes() == 1:
         return True
-    connection.execute(
+    connection.execute(  # so that the lease of a dead owner expires in time; a live one prolongs it
         "UPDATE states SET lease_until = ? WHERE conversation = ? AND lease_until > ?",
         (end, state.key, end),
     )
