@@ -120,8 +120,7 @@ def commit(
     return after
 
 
-def forget(connection: Connection, owner: Owner, fact_id: str) -> int:
-    """Erase a fact and the earlier ones that it superseded, and return their number."""
+def forget(connection: Connection, owner: Owner, fact_id: str, *, at: datetime) -> bool:
     connection.lock(owner)
     key = _key(connection, owner)
     rows: Sequence[Row] = connection.execute(
@@ -132,7 +131,10 @@ def forget(connection: Connection, owner: Owner, fact_id: str) -> int:
         (key, fact_id, key),
     ).fetchall()
     _erase(connection, key, rows)
-    return len(rows)
+    if rows:
+        data = {"facts": len(rows)}
+        events.add(connection, "forgotten", at, data, about=owner.tenant, user=owner.user)
+    return bool(rows)
 
 
 def erase_of_conversation(connection: Connection, ref: ConversationRef) -> None:

@@ -149,17 +149,7 @@ class SQLStore(ABC):
         return deleted
 
     async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
-        now = self._clock.now()
-
-        def forget(connection: Connection) -> bool:
-            facts = facts_sql.forget(connection, owner, fact_id)
-            if facts:
-                data = {"facts": facts}
-                events_sql.add(
-                    connection, "forgotten", now, data, about=owner.tenant, user=owner.user
-                )
-            return facts > 0
-
+        forget = partial(facts_sql.forget, owner=owner, fact_id=fact_id, at=self._clock.now())
         return await self._write(forget)
 
     state = read_method(states.by_ref)
