@@ -68,7 +68,7 @@ def test_open_calls_at_the_end_can_be_left_open_with_the_volatile_text_before_th
         sent = openai_turns(turns, volatile="now")
         assert [turn["role"] for turn in sent] == ["user", "assistant", *["tool"] * answered]
         assert "now" in str(sent[0])
-        blocks = anthropic_turns(turns, volatile="now", cache_control={}, marked=())
+        blocks = anthropic_turns(turns, volatile="now", marked=())
         assert "now" in str(blocks[0])
         assert [turn["role"] for turn in blocks] == ["user", "assistant", *["user"] * answered]
 
@@ -91,10 +91,10 @@ def test_what_results_show_beside_text_follows_the_last_of_them_for_openai() -> 
 def test_system_text_in_the_middle_keeps_its_role_or_is_marked() -> None:
     messages = [USER, ANSWER, Message(role="system", content=(TextPart(text="Be brief."),)), USER]
     assert openai_turns(messages, volatile="")[2] == {"role": "system", "content": "Be brief."}
-    marked = anthropic_turns(messages, volatile="", cache_control={}, marked=())
+    marked = anthropic_turns(messages, volatile="", marked=())
     assert [turn["role"] for turn in marked] == ["user", "assistant", "user"]
     assert [block["text"] for block in marked[2]["content"]] == [SYSTEM_MARK, "Be brief.", "Hello."]
-    kept = anthropic_turns(messages, volatile="", cache_control={}, marked=(), system_role=True)
+    kept = anthropic_turns(messages, volatile="", marked=(), system_role=True)
     assert [turn["role"] for turn in kept] == ["user", "assistant", "system", "user"]
     assert kept[2]["content"] == [{"type": "text", "text": "Be brief."}]
 
@@ -110,7 +110,7 @@ def test_a_second_result_of_a_call_in_one_message_is_text() -> None:
     turns = pair_tool_calls([USER, call("a"), Message(role="tool", content=twice)])
     assert [result.text for result in turns[2].tool_results] == ["1"]
     assert turns[2].text == "[late result of tool call a]\n2"
-    sent = anthropic_turns(turns, volatile="", cache_control={}, marked=())
+    sent = anthropic_turns(turns, volatile="", marked=())
     assert not anthropic_problems({"messages": sent})
     assert not openai_problems({"messages": openai_turns(turns, volatile="")})
 
@@ -118,19 +118,19 @@ def test_a_second_result_of_a_call_in_one_message_is_text() -> None:
 def test_results_come_before_all_else_of_a_turn_for_anthropic() -> None:
     first = Message(role="user", content=(TextPart(text="See:"), *Message.tool("a", "1").content))
     turns = pair_tool_calls([USER, call("a", "b"), first, Message.tool("b", "2"), USER])
-    sent = anthropic_turns(turns, volatile="", cache_control={}, marked=())
+    sent = anthropic_turns(turns, volatile="", marked=())
     assert [block["type"] for block in sent[2]["content"]] == ["tool_result"] * 2 + ["text"] * 2
     assert not anthropic_problems({"messages": sent})
 
 
 def test_a_request_that_begins_with_an_answer_gets_a_lead_in() -> None:
-    turns = anthropic_turns([ANSWER], volatile="", cache_control={}, marked=())
+    turns = anthropic_turns([ANSWER], volatile="", marked=())
     assert turns[0] == {"role": "user", "content": [{"type": "text", "text": LEAD_IN}]}
 
 
 def test_volatile_text_follows_the_newest_tool_results() -> None:
     messages = [USER, call("a"), Message.tool("a", "1")]
-    newest = anthropic_turns(messages, volatile="now", cache_control={}, marked=(2,))[-1]["content"]
+    newest = anthropic_turns(messages, volatile="now", marked=(2,))[-1]["content"]
     assert [block["type"] for block in newest] == ["tool_result", "text"]
     assert openai_turns(messages, volatile="now")[-1]["role"] == "user"
 
@@ -138,7 +138,7 @@ def test_volatile_text_follows_the_newest_tool_results() -> None:
 @pytest.mark.parametrize("name", ["Ana", "Ana María", "민수"])
 def test_a_speakers_name_reaches_both_providers(name: str) -> None:
     messages = [Message.user("Hello.", name=name)]
-    anthropic = anthropic_turns(messages, volatile="", cache_control={}, marked=())
+    anthropic = anthropic_turns(messages, volatile="", marked=())
     assert anthropic[0]["content"][0]["text"] == f"{name}: Hello."
     openai = openai_turns(messages, volatile="")[0]
     assert openai.get("name") == name or openai["content"] == f"{name}: Hello."
@@ -162,7 +162,7 @@ MESSAGES = st.lists(
 @given(messages=MESSAGES)
 def test_any_order_of_calls_and_results_makes_valid_requests(messages: list[Message]) -> None:
     unique = _with_unique_calls(messages)
-    turns = anthropic_turns(pair_tool_calls(unique), volatile="", cache_control={}, marked=())
+    turns = anthropic_turns(pair_tool_calls(unique), volatile="", marked=())
     assert anthropic_problems({"messages": turns}) == ()
     assert openai_problems({"messages": openai_turns(pair_tool_calls(unique), volatile="")}) == ()
 

@@ -102,7 +102,7 @@ TYPES: dict[Dialect, TypeAdapter[Any]] = {
 def rendered(dialect: Dialect, messages: list[Message]) -> list[dict[str, Any]]:
     turns = pair_tool_calls(messages)
     render: dict[Dialect, Callable[[], list[dict[str, Any]]]] = {
-        "anthropic": lambda: anthropic_turns(turns, volatile="", cache_control={}, marked=()),
+        "anthropic": lambda: anthropic_turns(turns, volatile="", marked=()),
         "openai": lambda: openai_turns(turns, volatile=""),
         "openai_responses": lambda: responses_items(turns, volatile=""),
         "gemini": lambda: gemini_contents(turns, volatile=""),

@@ -88,7 +88,7 @@ def test_text_of_a_volatile_block_neither_begins_nor_ends_one(text: str, shown: 
 def test_each_dialect_that_alternates_puts_the_volatile_block_into_the_same_turn(
     messages: list[Message], roles: list[str]
 ) -> None:
-    anthropic = anthropic_turns(messages, volatile="now", cache_control={}, marked=())
+    anthropic = anthropic_turns(messages, volatile="now", marked=())
     gemini = gemini_contents(messages, volatile="now")
 
     assert [shown_role(turn) for turn in anthropic] == roles
@@ -250,7 +250,7 @@ def test_a_mark_of_anthropic_is_on_the_last_block_that_allows_it() -> None:
     read = Message.from_anthropic({"role": "user", "content": [document]})
     messages = [Message(role="user", content=(IMAGE,)), answer, read, call("a"), RESULT]
 
-    turns = anthropic_turns(messages, volatile="", cache_control=control, marked=range(5))
+    turns = anthropic_turns(messages, volatile="", marked=range(5))
 
     marked = [
         [block["type"] for block in turn["content"] if block.get("cache_control") == control]

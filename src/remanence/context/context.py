@@ -9,6 +9,7 @@ from remanence.wire.content import replace_media
 from remanence.wire.json_value import JsonObject
 from remanence.wire.pairing import pair_tool_calls
 from remanence.wire.turns import (
+    CACHE_CONTROL,
     OPENAI_BREAKPOINT,
     anthropic_turns,
     breakpoints,
@@ -30,7 +31,6 @@ OmittedReason: TypeAlias = Literal[
     "disabled",
     "forgotten",
 ]
-CACHE_CONTROL: JsonObject = {"type": "ephemeral"}
 MAX_BREAKPOINTS = 4
 MAX_OPENAI_BREAKPOINTS = 3
 """A request may write four breakpoints; the implicit one is the fourth."""
@@ -138,11 +138,7 @@ class Context:
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         marked = breakpoints(messages, volatile=bool(self.volatile)) if self.caching else ()
         turns = anthropic_turns(
-            messages,
-            volatile=self.volatile,
-            cache_control=CACHE_CONTROL,
-            marked=marked,
-            system_role=system_role,
+            messages, volatile=self.volatile, marked=marked, system_role=system_role
         )
         if not self.system:
             return {"messages": turns}

@@ -1,7 +1,7 @@
 """Prompts in the forms of the adapters: of a context, and of a system text with a question."""
 
 import hashlib
-from typing import Final, assert_never
+from typing import assert_never
 
 from remanence.catalog import look_up
 from remanence.protocols import LivePrompt, ModelRequest
@@ -9,9 +9,7 @@ from remanence.providers.requests import Form
 from remanence.providers.spec import ModelSpec
 from remanence.types import ConversationRef
 from remanence.wire.json_value import JsonObject
-from remanence.wire.turns import OPENAI_BREAKPOINT
-
-CACHE_CONTROL: Final[JsonObject] = {"type": "ephemeral"}
+from remanence.wire.turns import CACHE_CONTROL, OPENAI_BREAKPOINT
 
 
 def render_context(context: LivePrompt, form: Form, spec: ModelSpec) -> JsonObject:

@@ -13,6 +13,7 @@ from remanence.wire.pairing import NO_RESULT
 LEAD_IN = "[The conversation goes on from the notes above.]"
 VOLATILE_TAG = "memory-context"
 MARKED_TYPES = frozenset({"text", "image", "document", "tool_use", "tool_result"})
+CACHE_CONTROL: JsonObject = {"type": "ephemeral"}
 OPENAI_BREAKPOINT: JsonObject = {"mode": "explicit"}
 LOOK_BACK_BLOCKS = 20
 """Blocks that Anthropic's cache looks back from a breakpoint for an earlier one."""
@@ -111,7 +112,6 @@ def anthropic_turns(
     messages: Sequence[Message],
     *,
     volatile: str,
-    cache_control: JsonObject,
     marked: Collection[int],
     system_role: bool = False,
 ) -> list[JsonObject]:
@@ -124,7 +124,7 @@ def anthropic_turns(
         if index in marked:
             allowed = [b for turn in turns for b in turn["content"] if b["type"] in MARKED_TYPES]
             for block in allowed[-1:]:
-                block["cache_control"] = cache_control
+                block["cache_control"] = CACHE_CONTROL
         rendered.append(turns)
     if volatile:
         block = {"type": "text", "text": volatile_block(volatile)}

@@ -11,6 +11,7 @@ from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, read_e
 from remanence.types import Message
 from remanence.wire import anthropic
 from remanence.wire.json_value import JsonObject
+from remanence.wire.turns import CACHE_CONTROL
 from remanence.wire.validate import MAX_CACHE_BREAKPOINTS
 
 _TEXTS: Final = {"text_delta": "text", "input_json_delta": "partial_json"}
@@ -69,7 +70,7 @@ class AnthropicMessages(ProxiedAPI):
             return {**body, "messages": list(tail)}
         block: JsonObject = {"type": "text", "text": notes}
         if _breakpoints([body.get("system"), body.get("tools"), *tail]) < MAX_CACHE_BREAKPOINTS:
-            block["cache_control"] = {"type": "ephemeral"}
+            block["cache_control"] = CACHE_CONTROL
         return {**body, "messages": [{"role": "user", "content": [block]}, *tail]}
 
 
