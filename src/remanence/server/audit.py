@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from urllib.parse import unquote
 
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -9,7 +10,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from remanence.clock import Clock
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import Caller, scope_of
-from remanence.server.paths import decode_name
 from remanence.telemetry.logs import audit_logger
 from remanence.telemetry.requests import Request
 
@@ -56,7 +56,7 @@ def _about(scope: Scope) -> dict[str, Any]:  # values of JSON
     """Return who asks for what, as far as the request got."""
     caller: Caller | None = scope.get("state", {}).get("caller")
     query = HTTPConnection(scope).query_params
-    names = {key: decode_name(name) for key, name in scope.get("path_params", {}).items()}
+    names = {key: unquote(name) for key, name in scope.get("path_params", {}).items()}
     is_conversation = "/conversations/" in scope["path"]
     return {
         "caller": caller.name if caller else None,

@@ -7,12 +7,10 @@ from pydantic import AfterValidator
 from starlette.types import Scope
 
 _KEPT: Final = {"%": "%25", "/": "%2F"}
-"""What a name in a path keeps encoded until `decode_name`."""
+"""Characters of a name in a path that are decoded once its route is known."""
 
-
-def decode_name(name: str) -> str:
-    """Return a name of a path as its client wrote it before encoding."""
-    return unquote(name)
+PathName = Annotated[str, AfterValidator(unquote)]
+"""A name in a path."""
 
 
 def with_encoded_names(scope: Scope) -> Scope:
@@ -26,7 +24,3 @@ def with_encoded_names(scope: Scope) -> Scope:
 
 def _partly_decoded(name: str) -> str:
     return "".join(_KEPT.get(character, character) for character in unquote(name))
-
-
-PathName = Annotated[str, AfterValidator(decode_name)]
-"""A name in a path."""
