@@ -184,8 +184,6 @@ class ToolResultDocument(BaseModel):
 class UsageDocument(BaseModel):
     """Usage of model calls; input includes tokens read from and written to the cache."""
 
-    model_config = ConfigDict(from_attributes=True)
-
     model: str
     input_tokens: int
     output_tokens: int

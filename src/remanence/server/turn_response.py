@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import aclosing
+from dataclasses import asdict
 from typing import Any, Final, TypeAlias, assert_never
 from urllib.parse import quote
 
@@ -21,7 +22,6 @@ from remanence.http.documents import (
     TextDocument,
     ToolCallDocument,
     ToolResultDocument,
-    UsageDocument,
 )
 from remanence.server.disconnect import wait_for_disconnect
 from remanence.server.problems import document, response_to
@@ -156,13 +156,7 @@ class TurnResponse(Response):
                 assert_never(piece)
 
     def _done_event(self, reply: Reply) -> dict[str, object]:
-        return ReplyDocument(
-            conversation=self._conversation_id,
-            text=reply.text,
-            complete=reply.complete,
-            usage=UsageDocument.model_validate(reply.usage),
-            calls=[UsageDocument.model_validate(call) for call in reply.calls],
-        ).model_dump()
+        return ReplyDocument(conversation=self._conversation_id, **asdict(reply)).model_dump()
 
 
 async def _run(events: AsyncGenerator[TurnEvent, None], pieces: asyncio.Queue[Piece]) -> None:
