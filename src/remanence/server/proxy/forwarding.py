@@ -128,14 +128,13 @@ class Forwarder:
         turn = prepared.turn
         try:
             received = await client.send(sent, stream=True)
-            if received.status_code != 200:
-                response: Response = StreamingResponse(_relay(received), received.status_code)
-            elif "text/event-stream" in received.headers.get("content-type", ""):
-                response = StreamingResponse(self._relay_events(turn, received))
-            elif turn is None:
-                response = StreamingResponse(_relay(received))
-            else:
+            is_ok = received.status_code == 200
+            if is_ok and "text/event-stream" in received.headers.get("content-type", ""):
+                response: Response = StreamingResponse(self._relay_events(turn, received))
+            elif is_ok and turn is not None:
                 response = Response(await self._whole(turn, received))
+            else:
+                response = StreamingResponse(_relay(received), received.status_code)
         except httpx2.HTTPError as error:
             message = f"{self._url} did not answer: {type(error).__name__}: {error}"
             return JSONResponse(self._dialect.error("upstream_unreachable", message), 502)
