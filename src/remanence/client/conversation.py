@@ -1,5 +1,6 @@
 """A conversation of a service."""
 
+import json
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Final, TypeAlias, TypeVar
@@ -40,7 +41,6 @@ _TURN_EVENTS: Final[dict[str, TypeAdapter[TurnEvent]]] = {
     "memory": TypeAdapter(Event),
     "done": TypeAdapter(ReplyDocument),
 }
-_PROBLEM: Final = TypeAdapter(JsonObject)
 
 
 class AsyncConversation:
@@ -136,7 +136,7 @@ class AsyncConversation:
         async with self._transport.stream("POST", f"{self._path}/chat", {}, body) as response:
             async for event in EventSource(response):
                 if event.event == "error":
-                    problem = _PROBLEM.validate_json(event.data)
+                    problem = json.loads(event.data)
                     raise error_of(problem, problem["status"])
                 if known := _TURN_EVENTS.get(event.event):  # a newer service may send more
                     yield known.validate_json(event.data)
