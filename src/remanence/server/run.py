@@ -45,15 +45,10 @@ class PatientProtocol(H11Protocol):
         """Start the timer at the first byte of a head; idle connections have their own timeout."""
         if self.conn.their_state is h11.IDLE:
             if self._waiting is None:
-                self._waiting = self.loop.call_later(self.head_seconds, self._give_up)
+                self._waiting = self.loop.call_later(self.head_seconds, self.transport.close)
         elif self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
-
-    def _give_up(self) -> None:
-        self._waiting = None
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
-            self.transport.close()
 
 
 async def serve(
