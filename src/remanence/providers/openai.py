@@ -108,7 +108,7 @@ class OpenAI:
             "extra_body": request.settings,
         }
         is_own = self._spec.provider == "openai" and self._spec.base_url is None
-        if is_own and request.cache_key is not None:
+        if is_own:
             arguments["prompt_cache_key"] = request.cache_key
         if request.max_output_tokens is not None:
             is_own = is_own or bool(_OPENAI_MODEL.match(self._spec.model))

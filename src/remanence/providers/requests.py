@@ -25,9 +25,9 @@ class ProviderRequest:
     prompt: JsonObject
     max_output_tokens: int | None
     estimate: Callable[[], int]
+    cache_key: str
     tools: tuple[Tool, ...] = ()
     conclude: bool = False
-    cache_key: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 

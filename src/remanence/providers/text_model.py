@@ -65,18 +65,17 @@ class TextModel(Layer[ModelRequest, ModelAnswer]):
             prompt=render_question(request, model.form, model.spec),
             max_output_tokens=request.max_output_tokens,
             estimate=lambda: text_tokens(request.stable) + text_tokens(request.prompt),
-            cache_key=self._cache_key(request),
+            cache_key=_cache_key(request),
             settings=self._settings,
         )
 
-    def _cache_key(self, request: ModelRequest) -> str | None:
-        """Return the key of a chat if the request goes on from its prompt, else of the stable text."""
-        if request.live is not None and request.conversation is not None:
-            return cache_key(request.conversation)
-        if self._model.spec.base_url is not None:
-            return None
-        digest = hashlib.sha256(request.stable.encode(errors="replace")).hexdigest()
-        return f"remanence-{digest[:16]}"
+
+def _cache_key(request: ModelRequest) -> str:
+    """Return the key of a chat if the request goes on from its prompt, else of the stable text."""
+    if request.live is not None and request.conversation is not None:
+        return cache_key(request.conversation)
+    digest = hashlib.sha256(request.stable.encode(errors="replace")).hexdigest()
+    return f"remanence-{digest[:16]}"
 
 
 def repeatable_settings(spec: ModelSpec, form: Form) -> JsonObject:
