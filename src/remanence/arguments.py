@@ -43,7 +43,7 @@ def require_choices(known: Collection[str], **values: Sequence[str]) -> None:
 def require_http_url(**values: str) -> None:
     """Raise `InvalidArgument` for the first value that is not a URL of HTTP."""
     for name, value in values.items():
-        if not _is_http_url(value):
+        if not is_http_url(value):
             raise _impossible(name, value, "use a URL that begins with https:// or http://")
 
 
@@ -98,7 +98,8 @@ def require_async(**values: object) -> None:
             raise _impossible(name, value, "write async def, as it is awaited")
 
 
-def _is_http_url(value: str) -> bool:
+def is_http_url(value: str) -> bool:
+    """Return whether a text is a URL of HTTP with a host."""
     try:
         parts = urlsplit(value)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

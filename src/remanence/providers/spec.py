@@ -5,8 +5,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
+from remanence.arguments import is_http_url
 from remanence.errors import ModelError
 
 
@@ -103,17 +103,9 @@ def parse_spec(text: str) -> ModelSpec:
     base_url = urls[0] if urls else ""
     provider, _, model = name.partition(":")
     is_list = "," in name or " " in base_url  # of names of which one has no provider
-    if not provider or not model or is_list or (urls and not _is_url(base_url)):
+    if not provider or not model or is_list or (urls and not is_http_url(base_url)):
         raise ModelError("unknown_model", f"model {name!r} is not a name: write {_FORMS}")
     provider = provider.lower()
     return ModelSpec(
         provider=_OTHER_NAMES.get(provider, provider), model=model, base_url=base_url or None
     )
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
