@@ -3,7 +3,7 @@
 import base64
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from remanence.errors import InvalidMessage
@@ -18,9 +18,7 @@ _TYPES: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
 class ClientObject(Protocol):
     """A Pydantic model, as all objects of the providers' clients are."""
 
-    @property
-    def model_dump(self) -> Callable[..., Any]:  # Pydantic's method
-        ...
+    def model_dump(self, *args: Any, **options: Any) -> Any: ...  # as Pydantic's
 
 
 MAX_BITS = 4_096
