@@ -25,8 +25,6 @@ OF_AN_ADDRESS: Final = 10
 _KEPT_CALLERS: Final = 10_000
 
 _OPEN: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
-_READS: Final = re.compile(r".*/(context|recall)", re.DOTALL)  # a name may have a line break
-_ERASES: Final = re.compile(r".*/forget|/v1/users/.*", re.DOTALL)
 _PROXIES: Final = ("/openai/", "/anthropic/")
 _BEARER: Final = re.compile(r"bearer +", re.IGNORECASE)
 
@@ -144,8 +142,9 @@ def scope_of(method: str, path: str) -> Scope:
     """Return the scope that a request needs."""
     if path == "/metrics":
         return "metrics"
-    if method == "DELETE" or _ERASES.fullmatch(path):
+    if method == "DELETE" or path.endswith("/forget") or path.startswith("/v1/users/"):
         return "erase"
     if path.startswith(_PROXIES):
         return "write"
-    return "read" if method in ("GET", "HEAD") or _READS.fullmatch(path) else "write"
+    is_read = method in ("GET", "HEAD") or path.endswith(("/context", "/recall"))
+    return "read" if is_read else "write"
