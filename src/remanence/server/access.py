@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from starlette.datastructures import Headers
@@ -129,7 +128,7 @@ class Access:
             detail = f"this request needs a key with the scope {needed!r}: use one that has it"
             await problem(403, "not_allowed", detail)(scope, receive, send)
             return
-        scope["state"]["authenticate"] = partial(self._authenticate, HTTPConnection(scope))
+        scope["state"]["authenticate"] = self._authenticate
         await self._app(scope, receive, send)
 
 

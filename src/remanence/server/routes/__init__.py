@@ -10,7 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from remanence.conversation import Conversation
 from remanence.memory import Memory
 from remanence.runtime import DEFAULT_TENANT
-from remanence.server.access import Caller
+from remanence.server.access import Authenticate, Caller
 from remanence.server.paths import PathName
 
 
@@ -22,8 +22,8 @@ def open_memory(request: Request) -> Memory:
 
 async def is_still_allowed(request: Request) -> bool:
     """Return whether the caller of a long response could make its request now."""
-    authenticate = getattr(request.state, "authenticate", None)
-    return authenticate is None or await authenticate() == request.state.caller
+    authenticate: Authenticate | None = getattr(request.state, "authenticate", None)
+    return authenticate is None or await authenticate(request) == request.state.caller
 
 
 def allowed_tenant(request: Request, tenant: str | None) -> str:
