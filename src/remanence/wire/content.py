@@ -1,7 +1,6 @@
 """Content that the dialects share: parts, their unknown fields, payloads, and stand-ins."""
 
 import base64
-import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
@@ -165,7 +164,7 @@ class Payload(NamedTuple):
         """The payload as UTF-8 text, None if it is not text."""
         try:
             return base64.b64decode(self.data).decode()
-        except (binascii.Error, ValueError):
+        except ValueError:
             return None
 
 
