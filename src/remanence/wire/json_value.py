@@ -112,6 +112,15 @@ def loads(text: str) -> Any:  # any JSON
     return value
 
 
+def read_object(text: str | bytes) -> JsonObject | None:
+    """Return the JSON object that *text* is; None for any other text."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def _key(key: object, what: str) -> str:
     if not isinstance(key, str):
         raise InvalidMessage(f"{what} has the key {quote(key)}: JSON keys are strings")

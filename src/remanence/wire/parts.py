@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
+from remanence.wire.json_value import read_object
+
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: frozenset[str] = frozenset(get_args(Role))
 Dialect: TypeAlias = Literal["openai", "anthropic", "openai_responses", "gemini"]
@@ -109,12 +111,7 @@ class OtherPart:
     @property
     def type(self) -> str:
         """The part's type in its dialect, empty if it has none."""
-        try:
-            value = json.loads(self.raw)
-        except (ValueError, RecursionError):
-            return ""
-        if not isinstance(value, dict):
-            return ""
+        value = read_object(self.raw) or {}
         if self.dialect == "gemini":
             return "thinking" if value.get("thought") else next(iter(value), "")
         kind = value.get("type")

@@ -1,9 +1,9 @@
 """Server-sent events, read from the pieces of a stream as they arrive."""
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any
+
+from remanence.wire.json_value import JsonObject, read_object
 
 _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 MAX_EVENT_BYTES = 16 * 1024 * 1024
@@ -15,7 +15,7 @@ class EventReader:
     def __init__(self) -> None:
         self._rest = bytearray()
 
-    def feed(self, piece: bytes) -> Iterator[dict[str, Any]]:
+    def feed(self, piece: bytes) -> Iterator[JsonObject]:
         """Yield the events that *piece* completes.
 
         Raises:
@@ -33,10 +33,6 @@ class EventReader:
             raise ValueError(f"an event has more than {MAX_EVENT_BYTES:,} bytes")
 
 
-def _event(block: bytes) -> dict[str, Any] | None:
+def _event(block: bytes) -> JsonObject | None:
     data = [line[5:].strip() for line in block.splitlines() if line.startswith(b"data:")]
-    try:
-        event = json.loads(b"\n".join(data)) if data else None
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) else None
+    return read_object(b"\n".join(data))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from remanence.wire.json_value import JsonObject
+from remanence.wire.json_value import JsonObject, read_object
 
 CONVERSATION: Final = "x-remanence-conversation"
 USER: Final = "x-remanence-user"
@@ -65,11 +65,8 @@ def compacts(headers: Mapping[str, str], newest: str) -> bool:
     """
     if _CLAUDE_CODE_HEADER in headers:
         return newest.startswith(_COMPACTION)
-    try:
-        turn = json.loads(headers.get(_CODEX_TURN_HEADER, "{}"))
-    except ValueError:
-        return False
-    return isinstance(turn, dict) and "compact" in str(turn.get("request_kind"))
+    turn = read_object(headers.get(_CODEX_TURN_HEADER, "")) or {}
+    return "compact" in str(turn.get("request_kind"))
 
 
 def _in_headers(headers: Mapping[str, str]) -> str | None:

@@ -15,7 +15,7 @@ from remanence.server.proxy.api import ProxiedAPI, Unit, with_text
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory, chain
 from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
 from remanence.types import ConversationRef, Message
-from remanence.wire.json_value import JsonObject
+from remanence.wire.json_value import JsonObject, read_object
 from remanence.wire.turns import volatile_block
 
 _log = logging.getLogger(__name__)
@@ -93,7 +93,8 @@ class Requests:
     async def _with_memory(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
     ) -> Prepared:
-        body = _json_object(content)
+        if (body := read_object(content)) is None:
+            raise InvalidMessage("the body is not a JSON object")
         conversation = conversation_of(headers, body)
         if conversation is None and not self._recognize:
             raise UnknownHistory("the request names no conversation")
@@ -169,16 +170,6 @@ class Requests:
             text = volatile_block(context.volatile) if is_last and context.volatile else ""
         self._volatile[ref] = (seq, text)
         return text
-
-
-def _json_object(content: bytes) -> JsonObject:
-    try:
-        body = json.loads(content)
-    except (ValueError, RecursionError):
-        body = None
-    if not isinstance(body, dict):
-        raise InvalidMessage("the body is not a JSON object")
-    return body
 
 
 def _is_spoken(message: Message) -> bool:
