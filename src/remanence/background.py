@@ -121,6 +121,10 @@ class Waiters:
     def __init__(self) -> None:
         self._futures: list[asyncio.Future[None]] = []
 
+    def __bool__(self) -> bool:
+        """Return whether a call waits: one that was cancelled does not."""
+        return not all(future.done() for future in self._futures)
+
     def add(self) -> asyncio.Future[None]:
         """Return a future for one waiting call."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -11,7 +11,7 @@ from remanence.errors import InvalidPolicy
 from remanence.facts import ExtractiveFacts, ModelFacts
 from remanence.observers.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.observers.llm import ModelObserver, ModelReflector
-from remanence.observers.llm.writer import ModelWriter
+from remanence.observers.llm.writer import ModelUser
 from remanence.pacing import compute_in_slices
 from remanence.policy.policy import Policy
 from remanence.protocols import (
@@ -108,10 +108,13 @@ class ObserverFactory:
         if chosen is None or not self._reflects:
             return ExtractiveFacts(self.compute)
         if isinstance(chosen, FactExtractor):
-            return chosen
-        facts = await self._ask(ModelFacts, chosen, self._shared_key(source))
+            extractor = self._meter(chosen)
+        else:
+            extractor = await self._ask(ModelFacts, chosen, self._shared_key(source))
+        if not self.budgets or isinstance(extractor, ExtractiveFacts):
+            return extractor
         # Without budget facts wait: those of another extractor would bear this one's name.
-        return Budgeted(facts, None, self.budgets) if self.budgets else facts
+        return Budgeted(extractor, None, self.budgets)
 
     @property
     def _reflects(self) -> bool:
@@ -122,10 +125,8 @@ class ObserverFactory:
         return None if own else self.settings.model_key_variable
 
     def _meter(self, writer: T) -> T:
-        """Return an observer or reflector of the caller, with its model metered if it has one."""
-        return (
-            writer.asking(self._wrap(writer.model)) if isinstance(writer, ModelWriter) else writer
-        )
+        """Return an observer, reflector or extractor of the caller, its model metered if it has one."""
+        return writer.asking(self._wrap(writer.model)) if isinstance(writer, ModelUser) else writer
 
     def _stand_in(self, embedded: Callable[[Compute], T]) -> T | None:
         return embedded(self.compute) if self.settings.over_budget == "extractive" else None

@@ -35,14 +35,19 @@ def messages(turns: int) -> list[Message]:
 
 @asynccontextmanager
 async def running(
-    store: Store, observer: Observer, *, workers: int = 2, clock: Clock | None = None
+    store: Store,
+    observer: Observer,
+    *,
+    workers: int = 2,
+    clock: Clock | None = None,
+    policy: Policy = POLICY,
 ) -> AsyncIterator[Runtime]:
     """A memory at work on a store of the test's own."""
     async with Background() as background:
         runtime = await assemble(
             store,
             settings=Settings(workers=workers),
-            policy=POLICY,
+            policy=policy,
             clock=clock or SystemClock(),
             background=background,
             observer=observer,
@@ -423,6 +428,26 @@ async def test_an_observation_waits_for_the_end_of_the_turn() -> None:
     assert 600 < state.unobserved_tokens <= interim.unobserved_tokens < 750
     assert waited == 0
     assert {request.messages[-1].role for request in observer.requests} == {"assistant"}
+
+
+async def test_a_flush_that_was_given_up_leaves_the_turn_to_its_end() -> None:
+    observer = ScriptedObserver()
+    store = await open_store("sqlite:///:memory:")
+    policy = POLICY.replace(observe_tokens=600, tail_tokens=1_000, keep_last=0)
+    async with running(store, observer, policy=policy) as runtime:
+        chat = Conversation(runtime, REF, None, None)
+        await chat.append(*messages(8), Message.user(f"And what of this? {WORDS}"))
+        await at_rest(chat)
+        flushing = asyncio.ensure_future(runtime.engine.settle(REF))
+        await asyncio.sleep(0)
+        flushing.cancel()
+        await asyncio.wait([flushing])
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(observer.called.wait(), 0.3)
+        await chat.flush()
+
+    assert observer.requests
+    await store.close()
 
 
 async def test_a_long_backlog_is_observed_in_the_middle_of_a_turn() -> None:

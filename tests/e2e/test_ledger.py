@@ -10,6 +10,7 @@ from remanence.background import Background
 from remanence.conversation import Conversation
 from remanence.costs.ledger import Ledger
 from remanence.errors import ModelError, StoreUnavailable
+from remanence.facts import ModelFacts
 from remanence.observers.llm import ModelObserver
 from remanence.stores import open_store
 from remanence.testing import FixedClock
@@ -61,6 +62,16 @@ async def test_the_calls_of_an_observer_that_brings_its_model_are_counted() -> N
         await told(chat)
 
         assert [total.calls for total in await chat.usage()] == [1]
+
+
+async def test_the_calls_of_an_extractor_that_brings_its_model_are_counted() -> None:
+    extractor = ModelFacts(ScriptedModel(['[{"summary": "Ana lives in Lisbon.", "source": [1]}]']))
+    async with Memory.open(IN_MEMORY, policy=POLICY, extractor=extractor) as memory:
+        chat = memory.conversation("trip", user="ana")
+        await chat.append(Message.user("I live in Lisbon."), Message.assistant("Noted."))
+        await chat.end()
+
+        assert [(total.purpose, total.calls) for total in await chat.usage()] == [("facts", 1)]
 
 
 async def test_the_calls_of_a_function_are_counted_with_estimated_tokens() -> None:

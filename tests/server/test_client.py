@@ -327,13 +327,14 @@ async def test_an_answer_of_another_service_is_an_error_that_says_so() -> None:
     assert raised.value.status == 200
 
 
-async def test_a_stream_may_have_events_of_a_later_version() -> None:
+async def test_a_stream_may_have_large_events_and_those_of_a_later_version() -> None:
     head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
-    events = 'event: mood\ndata: {}\n\nevent: text\ndata: {"text": "Gate B42."}\n\n'
+    said = "Gate B42. " * 200_000
+    events = f'event: mood\ndata: {{}}\n\nevent: text\ndata: {{"text": "{said}"}}\n\n'
     async with gateway((head + events).encode()) as url, AsyncClient(url) as remote:
         found = [event async for event in remote.conversation("trip").stream("Which gate?")]
 
-    assert found == [TextDocument(text="Gate B42.")]
+    assert found == [TextDocument(text=said)]
 
 
 def stream_of(event_id: int) -> bytes:

@@ -274,7 +274,13 @@ async def test_a_request_that_tries_a_key_is_not_of_a_conversation(
         ).messages.with_raw_response.create(
             model="m", max_tokens=1, messages=[{"role": "user", "content": "quota"}]
         )
+    body = {"model": "m", "max_completion_tokens": 16, "messages": [user("quota")]}
+    upstream.script(Reply("Hi."))
+    newer = await proxy.http.post(
+        "/openai/v1/chat/completions", json=body, headers={"x-remanence-conversation": "trip"}
+    )
     assert raw.headers["x-remanence-memory"].startswith("off; max_tokens=1 leaves no room")
+    assert "max_completion_tokens=16 leaves no room" in newer.headers["x-remanence-memory"]
     assert await all_tapes(memory) == {}
 
 

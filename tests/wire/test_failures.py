@@ -83,6 +83,13 @@ async def test_the_pause_that_a_provider_asks_for_is_told_in_seconds(
     assert (error.reason, error.retry_after_seconds) == ("rate_limit", 7)
 
 
+@pytest.mark.parametrize("pause", ["1000000000000", "Fri, 31 Dec 9999 23:59:59 GMT"])
+async def test_the_longest_pause_is_a_week(wire: Wire, ask: ModelRequest, pause: str) -> None:
+    error = await failure_of(wire, ask, Fail(429, headers={"retry-after": pause}))
+
+    assert error.retry_after_seconds == 7 * 86_400
+
+
 async def test_the_pause_may_be_given_as_a_date(wire: Wire, ask: ModelRequest) -> None:
     hence = format_datetime(SystemClock().now() + timedelta(hours=1), usegmt=True)
 

@@ -134,7 +134,7 @@ class AsyncConversation:
         """
         body = self._turn(message, format=format, channel=channel, identity=identity, stream=True)
         async with self._transport.stream("POST", f"{self._path}/chat", {}, body) as response:
-            async for event in EventSource(response):
+            async for event in EventSource(response, max_event_size=None):
                 if event.event == "error":
                     problem = json.loads(event.data)
                     raise error_of(problem, problem["status"])

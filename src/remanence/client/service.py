@@ -191,7 +191,7 @@ class AsyncClient:
                 async with self._transport.stream(
                     "GET", "/v1/events", {**query, "after": after}
                 ) as response:
-                    async for event in EventSource(response):
+                    async for event in EventSource(response, max_event_size=None):
                         is_connected, after = True, int(event.id)
                         if event.data:
                             yield EVENT.validate_json(event.data)

@@ -228,9 +228,11 @@ class LocalEngine:
 
     async def _step(self, ref: ConversationRef) -> Step:
         try:
-            waited_for = ref in self._waiting or ref in self._watching or not self._workers
+            is_waited_for = any(calls.get(ref) for calls in (self._waiting, self._watching))
             return await self._reconciler.step(
-                ref, everything=ref in self._everything, eager=waited_for
+                ref,
+                everything=ref in self._everything,
+                eager=is_waited_for or not self._workers,
             )
         except Exception as error:  # noqa: BLE001 - one conversation must not stop the others
             telemetry.step_failed("look", ref.id, type(error).__name__, str(error), 1)

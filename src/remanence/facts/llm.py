@@ -18,6 +18,7 @@ from remanence.observers.llm.prompt import (
 )
 from remanence.observers.llm.request import NOTHING, Question, ask_once, is_word
 from remanence.observers.llm.transcript import transcript
+from remanence.observers.llm.writer import ModelUser
 from remanence.protocols import ExtractRequest, Model
 from remanence.tokens import text_tokens
 from remanence.types import FactDraft
@@ -31,13 +32,13 @@ _NUMBER = re.compile(r"\d+")
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b")
 
 
-class ModelFacts:
+class ModelFacts(ModelUser):
     """Extracts facts with a language model; drops those with a number that the source lacks."""
 
     def __init__(
         self, model: Model, *, language: str = "conversation", max_output_tokens: int = 4_096
     ) -> None:
-        self._model = model
+        super().__init__(model)
         self._language_rule = language_rule(language)
         self._max_output_tokens = max_output_tokens
 

@@ -164,16 +164,20 @@ def _retry_after(error: Exception) -> float | None:
     """Return the pause that a provider asks for, given as seconds or as a date."""
     seconds: object = getattr(error, "retry_after", None)
     if isinstance(seconds, int | float):
-        return float(seconds)
+        return _capped(seconds)
     response = getattr(error, "response", None)
     text = response.headers.get("retry-after") if response is not None else None
     if text is None:
         return None
     try:
-        return min(max(0.0, float(text)), MAX_PAUSE_SECONDS)
+        return _capped(float(text))
     except ValueError:
         pass
     try:
-        return max(0.0, (parsedate_to_datetime(text) - SystemClock().now()).total_seconds())
+        return _capped((parsedate_to_datetime(text) - SystemClock().now()).total_seconds())
     except (TypeError, ValueError):
         return None
+
+
+def _capped(seconds: float) -> float:
+    return min(max(0.0, seconds), MAX_PAUSE_SECONDS)

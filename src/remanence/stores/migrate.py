@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from functools import cache
-from importlib import resources
+from importlib import metadata, resources
 from typing import NamedTuple
 
 from remanence.errors import NewerSchema
@@ -24,6 +24,14 @@ def load(package: str) -> tuple[Migration, ...]:
         Migration(int(file.name[:4]), file.name[5:].removesuffix(".sql"), file.read_text("utf-8"))
         for file in files
     )
+
+
+def installed_version() -> str:
+    """Return the version of this package."""
+    try:
+        return metadata.version("remanence")
+    except metadata.PackageNotFoundError:  # a checkout that is only on the path
+        return "unknown"
 
 
 def due(

@@ -22,7 +22,25 @@ MIN_SAMPLE_CHARACTERS = 400
 _MAX_WORD_CHARACTERS = 16
 
 
-class ModelWriter:
+class ModelUser:
+    """Something that asks a model."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    def asking(self, model: Model) -> Self:
+        """Return a copy that asks another model."""
+        other = copy.copy(self)
+        other._model = model
+        return other
+
+    @property
+    def model(self) -> Model:
+        """The model that is asked."""
+        return self._model
+
+
+class ModelWriter(ModelUser):
     """A model with the language and the limits of its notes."""
 
     def __init__(
@@ -43,27 +61,16 @@ class ModelWriter:
                 f"max_input_tokens={max_input_tokens:,} leaves no room beside the instructions: "
                 f"use {MIN_INPUT_TOKENS:,} or more"
             )
-        self._model = model
+        super().__init__(model)
         self._language_rule = language_rule(language)
         self._repair = repair
         self._max_output_tokens = max_output_tokens
         self._max_input_tokens = max_input_tokens
 
-    def asking(self, model: Model) -> Self:
-        """Return a copy that asks another model."""
-        other = copy.copy(self)
-        other._model = model
-        return other
-
     @property
     def name(self) -> str:
         """The name of the model."""
         return self._model.name
-
-    @property
-    def model(self) -> Model:
-        """The model that writes the notes."""
-        return self._model
 
 
 def output_limit(target_tokens: int, most_tokens: int) -> int:

@@ -27,6 +27,7 @@ _NOTES: Final = ("facts", "heading", "reflection", "observation", "stand_in")
 _SIDE_MESSAGES: Final = 3
 """Up to so many messages without tools, beside a conversation, ask for its title or the like."""
 
+_OUTPUT_LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _SIDE_TOKENS: Final = 16
 """Clients that ask for so few tokens try a key or a model."""
 
@@ -101,11 +102,11 @@ class Requests:
         prompts, own = api.split(body)
         units = api.read(own)
         messages = [unit.message for unit in units]
-        most = body.get("max_tokens")
         if not messages:
             raise UnknownHistory("it has no messages")
-        if isinstance(most, int) and most <= _SIDE_TOKENS:
-            raise UnknownHistory(f"max_tokens={most} leaves no room for an answer, as in a probe")
+        for field in _OUTPUT_LIMITS:
+            if isinstance(most := body.get(field), int) and most <= _SIDE_TOKENS:
+                raise UnknownHistory(f"{field}={most} leaves no room for an answer, as in a probe")
         if compacts(headers, messages[-1].text):
             raise UnknownHistory("the client asks for a summary of the conversation")
         # Conversations that begin alike are branches of one name, as an edited history is.

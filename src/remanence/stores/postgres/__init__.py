@@ -1,7 +1,6 @@
 """The store in a PostgreSQL database."""
 
 import importlib
-from importlib import metadata
 
 import psycopg
 from psycopg_pool import ConnectionPool
@@ -88,7 +87,7 @@ def _migrate(connection: psycopg.Connection, name: str, clock: Clock) -> None:
         connection.execute(
             "INSERT INTO schema_migrations (number, name, applied_at, version) "
             "VALUES (%s, %s, %s, %s)",
-            (step.number, step.name, encode_instant(clock.now()), metadata.version("remanence")),
+            (step.number, step.name, encode_instant(clock.now()), migrate.installed_version()),
         )
 
 

@@ -142,7 +142,7 @@ def _segment_task(connection: Connection, model: str) -> VectorTask | None:
     segment_key, conversation, generation, first_seq, last_seq, superseded, text, notes = row
     items: list[VectorItem] = []
     if superseded is None:
-        texts = [note.text for note in decode_notes(notes)] or [text]
+        texts = [note.text for note in decode_notes(notes)][:MAX_NOTES] or [text]
         items += [
             VectorItem(note_rowid(segment_key, place), text) for place, text in enumerate(texts)
         ]

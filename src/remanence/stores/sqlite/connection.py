@@ -5,7 +5,6 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Literal, TypeAlias
 from urllib.parse import quote
@@ -186,10 +185,6 @@ def _refuse_old(connection: Connection, path: str) -> None:
 def _migrate(connection: Connection, path: str, clock: Clock) -> None:
     if not _due(connection, path):
         return
-    try:
-        version = metadata.version("remanence")
-    except metadata.PackageNotFoundError:  # a checkout that is only on the path
-        version = "unknown"
     # Checked again under the lock: another process may have migrated meanwhile.
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -198,7 +193,7 @@ def _migrate(connection: Connection, path: str, clock: Clock) -> None:
             connection.execute(
                 "INSERT INTO schema_migrations (number, name, applied_at, version) "
                 "VALUES (?, ?, ?, ?)",
-                (step.number, step.name, encode_instant(clock.now()), version),
+                (step.number, step.name, encode_instant(clock.now()), migrate.installed_version()),
             )
         connection.pragma("application_id", APPLICATION_ID)
         connection.execute("COMMIT")
