@@ -1,7 +1,7 @@
 """Extract the words that a pattern requires, so that most patterns need not be tried."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 LETTERS = r"0-9A-Za-z_\u00c0-\u024f\u0400-\u04ff"
 """Letters of the scripts with spaces; another script may follow directly, as particles do."""
@@ -13,7 +13,6 @@ _OPAQUE = "\0"
 """A placeholder for parts of a pattern that are neither plain words nor slots."""
 
 _ESCAPE_OR_CLASS = re.compile(r"\\.|\[[^\]]*\]")
-_CHOICE = re.compile(r"\((?:\?:|\?P<\w+>)([^\W\d_]+(?:\|[^\W\d_]+)*)\)(?![?*])")
 _GROUP = re.compile(r"\((\?(?:[=!]|<[=!])|)(?:\?:|\?P<\w+>)?([^()]*)\)[?*]?")
 _SLOT = re.compile(r"\{([a-z_]+)\}(?![?*])")
 _SPACED_WORD = re.compile(r"(?<![\w\0?{-])[^\W\d_]{2,}(?![\w\0?*}-])")
@@ -27,13 +26,17 @@ def keywords(
 
     `pattern` has its macros expanded and has no alternatives outside groups.
     """
-    plain = _ESCAPE_OR_CLASS.sub(_OPAQUE, pattern)
-    outside = plain
+    outside = _ESCAPE_OR_CLASS.sub(_OPAQUE, pattern)
     while _GROUP.search(outside):
         outside = _GROUP.sub(_without_group, outside)
-    if "|" in outside:
-        return ()
-    return tuple(_sets(plain, outside, slots, spaced=spaced))
+    needed = [
+        slot_words(slots.get(slot, ()), spaced=spaced)
+        for slot in _SLOT.findall(outside)
+        if slot.split("_")[0] in _WORD_SLOTS
+    ]
+    word = _SPACED_WORD if spaced else _UNSPACED_WORD
+    literals = word.findall(_SLOT.sub(_OPAQUE, outside))
+    return (*needed, *(frozenset({literal}) for literal in literals))
 
 
 def slot_words(phrases: Iterable[str], *, spaced: bool) -> frozenset[str]:
@@ -49,27 +52,3 @@ def _without_group(group: re.Match[str]) -> str:
     if looks_around:
         return " "
     return (" " if inside.startswith(" ") else _OPAQUE) + (" " if inside.endswith(" ") else _OPAQUE)
-
-
-def _sets(
-    plain: str, outside: str, slots: Mapping[str, Iterable[str]], *, spaced: bool
-) -> Iterator[frozenset[str]]:
-    for slot in _SLOT.findall(outside):
-        if slot.split("_")[0] in _WORD_SLOTS:
-            yield slot_words(slots.get(slot, ()), spaced=spaced)
-    word = _SPACED_WORD if spaced else _UNSPACED_WORD
-    for literal in word.findall(_SLOT.sub(_OPAQUE, outside)):
-        yield frozenset({literal})
-    for choice in _CHOICE.finditer(plain):
-        if _is_separate(plain, choice):
-            yield frozenset(choice[1].split("|"))
-
-
-def _is_separate(pattern: str, choice: re.Match[str]) -> bool:
-    """Return whether the choice is neither inside another group nor part of a word."""
-    before, after = pattern[: choice.start()], pattern[choice.end() :]
-    return (
-        before.count("(") == before.count(")")
-        and before[-1:] in {"", " "}
-        and after[:1] in {"", " "}
-    )
