@@ -20,7 +20,7 @@ _WORD_BEFORE = re.compile(r"([^\W\d_]+)[., (（]*(?:(?:le|den|the|el) )?$", re.I
 
 # An unclosed fence extends to the end.
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
-_GLUED = re.compile(r"[!-~]*")
+_GAP = re.compile(r"[^!-~]")
 _ADDRESS = re.compile(r"://|[@\\]|^(?:www\.|~?/|\.{1,2}/)|/.*/|/.*\.\w+$", re.DOTALL)
 _MAX_TOKEN_CHARACTERS = 300
 
@@ -156,15 +156,10 @@ def _in_prose(text: str, candidates: Iterable[_Candidate]) -> Iterator[_Candidat
 
 def _in_address(text: str, start: int, end: int) -> bool:
     """Return whether `start..end` is part of a URL, an e-mail address or a path."""
-    ahead = text[max(0, start - _MAX_TOKEN_CHARACTERS) : start][::-1]
-    before, after = _glue(ahead)[::-1], _glue(text[end : end + _MAX_TOKEN_CHARACTERS])
+    before = _GAP.split(text[max(0, start - _MAX_TOKEN_CHARACTERS) : start])[-1]
+    after = _GAP.split(text[end : end + _MAX_TOKEN_CHARACTERS], maxsplit=1)[0]
     token = f"{before}_{after}".lstrip("([{<\"'")
     return _ADDRESS.search(token) is not None
-
-
-def _glue(text: str) -> str:
-    match = _GLUED.match(text)
-    return match[0] if match else ""
 
 
 def _without_overlap(candidates: Iterable[_Candidate]) -> Iterator[DateMention]:
