@@ -178,9 +178,8 @@ def languages() -> tuple[Language, ...]:
 
 @cache
 def language_of(name: str) -> Language:
-    """Return the language of this name, English if there is none."""
-    by_name = {language.name: language for language in languages()}
-    return by_name.get(name, by_name["english"])
+    """Return the language of this name."""
+    return next(language for language in languages() if language.name == name)
 
 
 def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a TOML file

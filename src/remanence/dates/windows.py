@@ -21,10 +21,11 @@ Windows = list[tuple[int, int]]
 def windows_to_read(text: str) -> Iterator[tuple[Language, Windows]]:
     """Yield the languages of possible dates in `text`, each with the windows to search."""
     yield from _near_words(text)
-    for language in _without_spaces(in_ascii=text.isascii()):
-        if language.may_be(text) and (first := language.trigger.search(text)):
-            found = language.trigger.finditer(text, first.start())
-            yield language, _windows(trigger.start() for trigger in found)
+    for language in languages():
+        if not language.triggers and language.may_be(text):
+            found = _windows(trigger.start() for trigger in language.trigger.finditer(text))
+            if found:
+                yield language, found
 
 
 def is_foreign(language: Language, words: frozenset[str]) -> bool:
@@ -53,13 +54,6 @@ def _near_words(text: str) -> Iterator[tuple[Language, Windows]]:
 @cache
 def _with_spaces() -> tuple[Language, ...]:
     return tuple(language for language in languages() if language.triggers)
-
-
-@cache
-def _without_spaces(*, in_ascii: bool) -> tuple[Language, ...]:
-    """Return the languages without spaces; in ASCII only those that need no characters of theirs."""
-    unspaced = (language for language in languages() if not language.triggers)
-    return tuple(each for each in unspaced if not (in_ascii and each.needs.pattern))
 
 
 @cache
