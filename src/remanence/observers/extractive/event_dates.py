@@ -37,9 +37,10 @@ def format_date(mention: DateMention, at: datetime, following: str) -> str:
     if mention.lasting:
         since = "since " if mention.language == "english" else ""
         return f"{mention.text} ({since}{shown})"
-    if mention.language == "japanese" and mention.grain in ("week", "weekend"):
+    is_week = mention.grain in ("week", "weekend")  # which a day never replaces
+    if mention.language == "japanese" and is_week:
         return f"{mention.text}（{shown}）"
-    if mention.language == "korean" and not _may_replace(mention, shown, following):
+    if mention.language == "korean" and (is_week or not _fits(mention.text, shown, following)):
         return f"{mention.text}({shown})"
     return shown
 
@@ -109,11 +110,6 @@ def _with_units(mention: DateMention, at: datetime, units: str) -> str:
     weekday = _WEEKDAY.search(mention.text)
     parts = [shown, weekday[0] if weekday else "", mention.word]
     return space.join(part for part in parts if part)
-
-
-def _may_replace(mention: DateMention, shown: str, following: str) -> bool:
-    """Return whether *shown* may replace a Korean mention; a day never replaces a week."""
-    return mention.grain not in ("week", "weekend") and _fits(mention.text, shown, following)
 
 
 def _fits(text: str, shown: str, following: str) -> bool:
