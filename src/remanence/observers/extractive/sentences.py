@@ -122,8 +122,7 @@ def _is_small(text: str) -> bool:
 def clauses(text: str, sentence: Span) -> Iterator[Span]:
     """Yield the clauses of a sentence; one shorter than `_MIN_CLAUSE` is not split off."""
     start = sentence.start
-    joints = _CLAUSE.finditer(text, start, sentence.end) if _has_room(sentence) else ()
-    for match in joints:
+    for match in _CLAUSE.finditer(text, start, sentence.end):
         if match.start() - start < _MIN_CLAUSE or sentence.end - match.end() < _MIN_CLAUSE:
             continue
         if _belong(text, start, match):
@@ -131,11 +130,6 @@ def clauses(text: str, sentence: Span) -> Iterator[Span]:
         yield from _trim(text, start, match.end())
         start = match.end()
     yield from _trim(text, start, sentence.end)
-
-
-def _has_room(sentence: Span) -> bool:
-    """Return whether a sentence is long enough for two clauses."""
-    return sentence.end - sentence.start >= 2 * _MIN_CLAUSE
 
 
 def _belong(text: str, start: int, joint: re.Match[str]) -> bool:
