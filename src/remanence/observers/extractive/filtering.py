@@ -3,7 +3,7 @@
 from collections.abc import Generator, Sequence
 
 from remanence.observers.extractive.passage import Passage
-from remanence.observers.extractive.render import Word, content_words, terms
+from remanence.observers.extractive.render import Word, terms
 from remanence.types import Note
 
 _BARE = 2
@@ -38,15 +38,20 @@ def drop_uninformative(
 
 
 def _is_known(p: Passage, bags: Sequence[frozenset[str]]) -> bool:
-    own = {term for word in content_words(p.words, p.vocabulary) for term in terms(word.key)}
+    own = {term for word in _content_words(p) for term in terms(word.key)}
     return len(own) >= _ENOUGH_TO_COMPARE and any(own <= bag for bag in bags)
+
+
+def _content_words(p: Passage) -> list[Word]:
+    """Return the words of a passage that are neither dropped nor slight."""
+    return [w for w in p.words if not (w.dropped or w.key in p.vocabulary.slight)]
 
 
 def _is_informative(p: Passage) -> bool:
     """Return whether a passage has enough words of its own."""
     if p.is_outcome:
         return len(p.words) > 1 or any(not c.isalpha() for c in p.source)
-    own = [w for w in p.words if w.is_date or not (w.dropped or w.key in p.vocabulary.slight)]
+    own = _content_words(p)
     if p.is_rule:
         return bool(own)
     is_slight = p.is_question and not any(_is_value(w) for w in own)

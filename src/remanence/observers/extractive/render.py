@@ -145,11 +145,6 @@ def _without_last(text: str, opening: str) -> str:
     return text[:place] + text[place + 1 :] if begins else text
 
 
-def content_words(parts: Sequence[Word], vocabulary: Vocabulary) -> list[Word]:
-    """Return the content words: neither dropped nor slight."""
-    return [w for w in parts if not (w.dropped or w.key in vocabulary.slight)]
-
-
 def drop_light_words(parts: Sequence[Word], vocabulary: Vocabulary) -> tuple[Word, ...]:
     """Return the words with light ones dropped, except before a value: "at 5pm", "to Greta"."""
     kept = list(parts)
