@@ -43,7 +43,7 @@ class Passage:
     source: str
     words: tuple[Word, ...]
     vocabulary: Vocabulary
-    sentence: int
+    sentence: int = 0
     clause: int = 0
     context: tuple[Word, ...] = ()
     reply_to: Quotation | None = None

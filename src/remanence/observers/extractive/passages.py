@@ -29,7 +29,6 @@ from remanence.observers.learned.features import Line
 from remanence.observers.learned.score import Scores, scorer
 from remanence.types import Message
 
-_AFTER_TEXT = 10_000
 _MAX_ABOUT = 10
 _MAX_ROWS = 24
 """Rows of a tool's results from which notes are chosen."""
@@ -78,7 +77,7 @@ def _language(text: str, speaker: str, languages: dict[str, Vocabulary]) -> Voca
     own = vocabulary_of(text)
     if len(text) > _BRIEF_CHARS:
         languages[speaker] = own
-    elif own == NO_VOCABULARY or not own.small:
+    elif not own.small:
         return languages.get(speaker, own)
     return own
 
@@ -101,8 +100,8 @@ def _passages_of_text(
         if sentence.end > _DATED_AT_ONCE:
             dates = yield from _dates(text, at, sentence)
         caption, quoted = whole.is_caption(sentence), whole.is_quoted(sentence)
-        asks = text[sentence.start : sentence.end].rstrip("\"'”’) ").endswith(ASKS)
         source = text[sentence.start : sentence.end]
+        asks = source.rstrip("\"'”’) ").endswith(ASKS)
         answered = whole.question if opens and is_dependent(scores) else None
         opens = opens and is_filler(scores) and not asks
         lays_down = is_user and not (quoted or caption)
@@ -250,7 +249,7 @@ def _passages_of_tools(
     by_score = sorted((scores["output"] for scores in found.values() if scores), reverse=True)
     least = by_score[_MAX_ROWS] if len(by_score) > _MAX_ROWS else -math.inf
     previous = ""
-    for number, (row, scores) in enumerate(found.items()):
+    for row, scores in found.items():
         if scores and scores["output"] <= least:
             continue
         parts = tuple(words(row.text, NO_VOCABULARY, opens=False))
@@ -265,7 +264,6 @@ def _passages_of_tools(
             words=parts,
             context=tuple(word for word in about if word.key not in own)[:_MAX_ABOUT],
             vocabulary=NO_VOCABULARY,
-            sentence=_AFTER_TEXT + number,
             is_output=not row.is_call,
             is_call=row.is_call,
             scores=scores,
