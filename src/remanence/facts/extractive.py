@@ -1,13 +1,13 @@
 """The embedded extractor: keeps the sentences of users that the learned scores take for facts."""
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from datetime import UTC, datetime
 
 from remanence.dates import find_dates, resolve_dates
 from remanence.facts.merge import HOME, UPDATE
 from remanence.notes.redact import redact
-from remanence.observers.learned.score import scorer
+from remanence.observers.learned.score import Scores, scorer
 from remanence.observers.learned.statements import CHANGES, STATED, statement_scores
 from remanence.observers.spoken import spoken_lines
 from remanence.pacing import compute_in_slices
@@ -29,10 +29,7 @@ _REASONS: dict[str, tuple[FactType, str]] = {
 }
 """Type and tag of a fact by the highest of these scores, each above its cutoff."""
 _MAX_CHARACTERS = 300
-_SPEAKERS_OF_THEMSELVES = frozenset({"user", ""})
 _QUESTION = re.compile(r"[?？؟]\s*$")
-
-Scores = Mapping[str, float]
 
 
 class ExtractiveFacts:
@@ -74,7 +71,7 @@ def _draft(text: str, source: Message, scores: Scores, *, updates: bool) -> Fact
     if (fact_type, tags) == ("profile", ()) and _has_date(text, source.created_at):
         fact_type = "event"
     name = source.speaker
-    named = "" if name.casefold() in _SPEAKERS_OF_THEMSELVES else f"{name}: "
+    named = "" if name.casefold() == "user" else f"{name}: "
     said = resolve_dates(text, source.created_at) if source.created_at else text
     return FactDraft(
         summary=redact(f"{named}{' '.join(said.split())}"),
