@@ -31,7 +31,7 @@ Meaning = Callable[[DateReading], Period | None]
 class Phrase(NamedTuple):
     """A pattern, its meaning, the slots whose values it implies, and a sentence that has it.
 
-    `{name}` in a pattern is a slot or a macro of its language; a space matches short white space.
+    `{name}` in a pattern is a slot of its language; a space matches short white space.
     A phrase without a meaning is a trap: it looks like a date but is not.
     """
 
@@ -51,7 +51,6 @@ class Language:
         name: The name of its file.
         slots: Values of words; a suffix after `_` in the name only distinguishes variants.
         phrases: Dates and traps. The rendering keeps the group `word`.
-        macros: Parts of patterns, by name.
         render: Formats of a rendered date, by grain.
         months: Names of the months for the rendering, if it has any.
         seasons: Names of the seasons for the rendering, from spring on.
@@ -70,7 +69,6 @@ class Language:
     name: str
     slots: Mapping[str, Mapping[str, int | str]]
     phrases: tuple[Phrase, ...]
-    macros: Mapping[str, str]
     render: Mapping[str, str]
     months: tuple[str, ...]
     seasons: tuple[str, ...]
@@ -126,21 +124,15 @@ class PhrasePattern:
     @cached_property
     def keywords(self) -> tuple[frozenset[str], ...]:
         """Sets of words, of each of which every matching text has at least one."""
-        return keywords(self._text, self.language.slots, spaced=bool(self.language.triggers))
+        language = self.language
+        return keywords(self.phrase.pattern, language.slots, spaced=bool(language.triggers))
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
-        body = _NAME.sub(lambda name: self._slot(name[1]), self._text.replace(" ", _SPACE))
+        pattern = self.phrase.pattern.replace(" ", _SPACE)
+        body = _NAME.sub(lambda name: self._slot(name[1]), pattern)
         language = self.language
         return re.compile(f"{language.left}(?:{body})(?:{language.right})", re.IGNORECASE)
-
-    @cached_property
-    def _text(self) -> str:
-        """The pattern with its macros expanded."""
-        text, macros = self.phrase.pattern, self.language.macros
-        while any(name in macros for name in _NAME.findall(text)):
-            text = _NAME.sub(lambda name: macros.get(name[1], name[0]), text)
-        return text
 
     def _slot(self, name: str) -> str:
         """Return a group (named in dates) of the slot's digits, if any, and its words, longest first."""
@@ -187,7 +179,8 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
         slot: {_value(value): _words(text) for value, text in values.items()}
         for slot, values in table.get("words", {}).items()
     }
-    lines = table["phrases"]
+    macros = table.get("macros", {})
+    lines = {kind: _expand(text, macros) for kind, text in table["phrases"].items()}
     return Language(
         name=name,
         slots={
@@ -195,7 +188,6 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
             for slot, values in words.items()
         },
         phrases=(*_dates(lines["dates"]), *_traps(lines.get("traps", ""))),
-        macros=table.get("macros", {}),
         render=table.get("render", {}),
         months=tuple(each[0] for each in words.get("month", {}).values()),
         seasons=tuple(each[0] for each in words.get("season", {}).values()),
@@ -210,6 +202,13 @@ def _language(name: str, table: Mapping[str, Any]) -> Language:  # values of a T
         left=table.get("left", _BEFORE_WORD),
         right=table.get("right", _AFTER_WORD),
     )
+
+
+def _expand(text: str, macros: Mapping[str, str]) -> str:
+    """Replace the `{name}` of each macro, which may have others in it."""
+    while any(name in macros for name in _NAME.findall(text)):
+        text = _NAME.sub(lambda name: macros.get(name[1], name[0]), text)
+    return text
 
 
 def _words(text: str) -> list[str]:
