@@ -14,7 +14,7 @@ _WEEKDAY = re.compile(
 _UNITS = {"chinese": "年月日", "japanese": "年月日", "korean": "년월일"}
 _WEEK = {"chinese": "那周", "japanese": "の週", "korean": " 주간"}
 _WEEKEND = {"chinese": "周末", "japanese": "の週末", "korean": " 주말"}
-_AFTER_CONSONANT = {"은": "는", "이": "가", "을": "를", "과": "와", "으로": "로", "이랑": "랑"}
+_PARTICLES = ("은", "는", "이", "가", "을", "를", "과", "와", "으로", "로", "이랑", "랑")
 """Korean particles that depend on the sound before them: after a consonant, after a vowel."""
 
 
@@ -114,10 +114,7 @@ def _with_units(mention: DateMention, at: datetime, units: str) -> str:
 
 def _fits(text: str, shown: str, following: str) -> bool:
     """Return whether a Korean particle that follows *text* may follow *shown* too."""
-    particle = re.match(r"[가-힣]*", following)
-    depends = particle is not None and any(
-        particle[0].startswith(form) for forms in _AFTER_CONSONANT.items() for form in forms
-    )
+    depends = following.startswith(_PARTICLES)
     return not depends or _ends_in_consonant(text) == _ends_in_consonant(shown)
 
 
