@@ -57,9 +57,7 @@ def fair_share(sizes: Iterable[int], room: int) -> int:
 
 def _is_between(text: str, place: int) -> bool:
     """Return whether a cut at *place* is between two words."""
-    before, after = text[place - 1 : place], text[place : place + 1]
-    if not before or not after or before.isspace() or after.isspace():
-        return True
-    return all(
-        character >= _UNSPACED and not character.isnumeric() for character in (before, after)
+    beside = text[place - 1 : place + 1]
+    return any(map(str.isspace, beside)) or all(
+        character >= _UNSPACED and not character.isnumeric() for character in beside
     )
