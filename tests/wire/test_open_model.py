@@ -11,7 +11,7 @@ from remanence.errors import ModelError
 from remanence.protocols import ModelRequest
 from remanence.providers import ModelOptions, open_model
 from remanence.testing import FixedClock
-from remanence.tokens import text_tokens
+from remanence.tokens import count_tokens
 
 
 async def test_a_function_is_a_model_whose_tokens_are_estimated(ask: ModelRequest) -> None:
@@ -23,8 +23,8 @@ async def test_a_function_is_a_model_whose_tokens_are_estimated(ask: ModelReques
     answer = await open_model(shout, clock=clock).complete(ask)
 
     assert (answer.text, answer.complete) == ("USER: MY FLIGHT IS LH 454", True)
-    assert answer.usage.input_tokens == text_tokens(ask.stable) + text_tokens(ask.prompt)
-    assert answer.usage.output_tokens == text_tokens(answer.text)
+    assert answer.usage.input_tokens == count_tokens(ask.stable) + count_tokens(ask.prompt)
+    assert answer.usage.output_tokens == count_tokens(answer.text)
     assert (answer.usage.cost_usd, answer.usage.at) == (None, clock.now())
 
 

@@ -27,7 +27,7 @@ from remanence.providers import MeteredModel, ModelOptions, RetryingModel
 from remanence.providers.layer import Link, pieces_of
 from remanence.providers.requests import Tokens
 from remanence.providers.shared_limit import PauseReport
-from remanence.tokens import text_tokens
+from remanence.tokens import count_tokens
 from remanence.types import Message, Part, TextPart, Tool, ToolCallPart, Usage
 from remanence.wire.message_rules import storable
 
@@ -112,7 +112,7 @@ class Chat:
         self._identity = identity
         self._channel = channel
         self._tools = {tool.name: tool for tool in tools}
-        self._tools_tokens = sum(text_tokens(json.dumps(tool.to_openai())) for tool in tools)
+        self._tools_tokens = sum(count_tokens(json.dumps(tool.to_openai())) for tool in tools)
         self._max_rounds = max_rounds
         self._prefix: tuple[object, ...] | None = None
         self._question = ""

@@ -20,7 +20,7 @@ from remanence.observers.llm.request import NOTHING, Question, ask_once, is_word
 from remanence.observers.llm.transcript import transcript
 from remanence.observers.llm.writer import ModelUser
 from remanence.protocols import ExtractRequest, Model
-from remanence.tokens import text_tokens
+from remanence.tokens import count_tokens
 from remanence.types import FactDraft
 
 EXTRACT_VERSION = "extract/2"
@@ -92,7 +92,7 @@ def _source_sections(request: ExtractRequest) -> Iterator[Section]:
     if not messages:
         return
     shown = transcript(
-        messages, message_tokens=MESSAGE_TOKENS, room_tokens=ROOM_TOKENS, count=text_tokens
+        messages, message_tokens=MESSAGE_TOKENS, room_tokens=ROOM_TOKENS, count=count_tokens
     )
     yield Section("messages", tuple(below_times((item.at, item.entry) for item in shown)))
 

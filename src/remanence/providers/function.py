@@ -10,7 +10,7 @@ from remanence.protocols import ModelAnswer, ModelRequest
 from remanence.providers.meter import Call, UnusableAnswer
 from remanence.providers.redact import MESSAGE_LENGTH, without_keys
 from remanence.providers.requests import Tokens
-from remanence.tokens import text_tokens
+from remanence.tokens import count_tokens
 
 MAX_ANSWER_CHARACTERS = 8_000_000
 """Today's models write at most half a million."""
@@ -37,8 +37,8 @@ class FunctionModel:
     async def complete(self, request: ModelRequest) -> ModelAnswer:
         call = Call(self.name, request, self._clock)
         text = await self._call(request)
-        stable, prompt = text_tokens(request.stable), text_tokens(request.prompt)
-        tokens = Tokens(input_tokens=stable + prompt, output_tokens=text_tokens(text))
+        stable, prompt = count_tokens(request.stable), count_tokens(request.prompt)
+        tokens = Tokens(input_tokens=stable + prompt, output_tokens=count_tokens(text))
         if not text.strip():
             failure = ModelError("empty", f"{self.name} returned no text")
             raise UnusableAnswer(failure, call.usage("empty", tokens, estimated=True))

@@ -8,7 +8,7 @@ from datetime import datetime
 from remanence.clock import Clock
 from remanence.protocols import Model, ModelAnswer, ModelRequest
 from remanence.providers.layer import Pieces, Wrapper, pieces_of
-from remanence.tokens import text_tokens
+from remanence.tokens import count_tokens
 from remanence.types import Usage
 
 
@@ -86,7 +86,7 @@ class LimitedModel(Wrapper[ModelRequest, ModelAnswer]):
         self._limits = limits
 
     async def pieces(self, request: ModelRequest, *, streaming: bool) -> Pieces[ModelAnswer]:
-        expected = text_tokens(request.stable) + text_tokens(request.prompt)
+        expected = count_tokens(request.stable) + count_tokens(request.prompt)
         expected += request.max_output_tokens
         async with (
             self._limits.slot(expected),

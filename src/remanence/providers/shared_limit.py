@@ -12,7 +12,7 @@ from remanence.policy.schedule import DEFERRED, MAX_ASKED_SECONDS
 from remanence.protocols import CallLimits, Model, ModelAnswer, ModelRequest
 from remanence.providers.layer import AnswerT, Link, Pieces, RequestT, Wrapper, pieces_of
 from remanence.stores.optional import write_if_possible
-from remanence.tokens import text_tokens
+from remanence.tokens import count_tokens
 from remanence.types import CallPermit
 
 _PAUSES: Final = frozenset({"overloaded", "rate_limit"})
@@ -37,7 +37,7 @@ class SharedLimit:
         if self.calls_per_minute is not None:
             share = 1 / self.calls_per_minute
         if self.input_tokens_per_minute is not None:
-            tokens = await asyncio.to_thread(text_tokens, request.stable + request.prompt)
+            tokens = await asyncio.to_thread(count_tokens, request.stable + request.prompt)
             share = max(share, tokens / self.input_tokens_per_minute)
         permit = await self.calls.take_call(
             model, share=share, begun=request.begun, waited=has_waited(), now=now

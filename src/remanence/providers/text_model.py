@@ -17,7 +17,7 @@ from remanence.providers.prompts import cache_key, render_question, takes_breakp
 from remanence.providers.provider_model import ProviderModel
 from remanence.providers.requests import Form, ProviderAnswer, ProviderRequest
 from remanence.providers.spec import ModelSpec, can_continue
-from remanence.tokens import text_tokens
+from remanence.tokens import count_tokens
 from remanence.types import TextPart, Usage
 from remanence.wire.json_value import JsonObject
 
@@ -64,7 +64,7 @@ class TextModel(Layer[ModelRequest, ModelAnswer]):
             origin=request,
             prompt=render_question(request, model.form, model.spec),
             max_output_tokens=request.max_output_tokens,
-            estimate=lambda: text_tokens(request.stable) + text_tokens(request.prompt),
+            estimate=lambda: count_tokens(request.stable) + count_tokens(request.prompt),
             cache_key=_cache_key(request),
             settings=self._settings,
         )

@@ -1,6 +1,6 @@
 """Token counts: estimates per tokenizer family, exact if a vocabulary is installed."""
 
-from remanence.tokens.choice import count_tokens, counter_for, text_tokens
+from remanence.tokens.choice import count_tokens, counter_for
 from remanence.tokens.counter import TokenCounter
 
-__all__ = ["TokenCounter", "count_tokens", "counter_for", "text_tokens"]
+__all__ = ["TokenCounter", "count_tokens", "counter_for"]

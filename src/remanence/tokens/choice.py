@@ -39,11 +39,6 @@ def count_tokens(
     return counter.message(text_or_message)
 
 
-def text_tokens(text: str, *, model: str = DEFAULT_MODEL) -> int:
-    """Count the tokens of `text` for `model`."""
-    return counter_for(model).text(text)
-
-
 def counter_for(model: str) -> TokenCounter:
     """Return the best available counter for `model`, the provider's name of a model.
 
