@@ -164,20 +164,20 @@ def _retry_after(error: Exception) -> float | None:
     """Return the pause that a provider asks for, given as seconds or as a date."""
     seconds: object = getattr(error, "retry_after", None)
     if isinstance(seconds, int | float):
-        return _capped(seconds)
+        return _at_most_a_week(seconds)
     response = getattr(error, "response", None)
     text = response.headers.get("retry-after") if response is not None else None
     if text is None:
         return None
     try:
-        return _capped(float(text))
+        return _at_most_a_week(float(text))
     except ValueError:
         pass
     try:
-        return _capped((parsedate_to_datetime(text) - SystemClock().now()).total_seconds())
+        return _at_most_a_week((parsedate_to_datetime(text) - SystemClock().now()).total_seconds())
     except (TypeError, ValueError):
         return None
 
 
-def _capped(seconds: float) -> float:
+def _at_most_a_week(seconds: float) -> float:
     return min(max(0.0, seconds), MAX_PAUSE_SECONDS)
