@@ -17,9 +17,13 @@ from remanence.policy.schedule import activation, observation_due
 from remanence.runtime import Runtime
 from remanence.stores.optional import write_if_possible
 from remanence.types import ConversationRef, FactsPin, MemoryState, Owner, Snapshot
+from remanence.wire.boundaries import has_orphans
 
 STAND_IN_SOURCE_TOKENS = 8_000
 """Tokens before an overfull tail that are read for its excerpt."""
+
+EARLIER_MESSAGES = 50
+"""Messages that are read at a time to find the calls of results."""
 
 SHOWN_FACTS = 1_000
 RECALLED = 5
@@ -54,7 +58,22 @@ class ContextReader:
         if snapshot is None:
             return Snapshot(state=self._empty_state(), segments=(), tail=())
         self._require_user(snapshot.state)
-        return snapshot
+        return await self._with_calls(snapshot)
+
+    async def _with_calls(self, snapshot: Snapshot) -> Snapshot:
+        """Return the snapshot with the calls of all results in its tail, however long they are."""
+        tail, first_seq = snapshot.tail, snapshot.state.tail_seq
+        while (
+            tail
+            and tail[0].seq > first_seq
+            and (tail[0].tool_results or tail[0].tool_calls)
+            and has_orphans(tail)
+        ):
+            after = max(first_seq, tail[0].seq - EARLIER_MESSAGES) - 1
+            limit = tail[0].seq - 1 - after
+            earlier = await self.runtime.store.messages(self.ref, after=after, limit=limit)
+            tail = (*earlier, *tail)
+        return replace(snapshot, tail=tail)
 
     async def render(self, snapshot: Snapshot, request: ContextRequest) -> Context:
         """Return the context of a snapshot, built in a thread if long; changes nothing."""

@@ -1,11 +1,17 @@
 """Long texts are counted, looked through and cut beside the event loop."""
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+import pytest
+
 from remanence import Memory, Message, Policy
+from remanence.types import ToolCallPart
+from remanence.wire.boundaries import has_orphans
+from remanence.wire.validate import anthropic_problems, openai_problems
 
 LONG = 30_000
 """Characters that are counted in a thread."""
@@ -49,6 +55,26 @@ async def test_a_tail_that_exceeds_the_window_is_cut_beside_the_loop() -> None:
 
     assert [gap.reason for gap in context.omitted] == ["excerpt"]
     assert max(lengths, default=0) < LONG
+
+
+@pytest.mark.parametrize("calls", [1, 2, 60])
+async def test_a_result_has_its_call_before_it_however_long_that_is(calls: int) -> None:
+    text = json.dumps({"path": "a.py", "content": "def f(x): return x\n" * (9_000 // calls)})
+    policy = Policy.default(max_context_tokens=8_000, tail_tokens=2_000, reflect_tokens=(500, 900))
+    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+        chat = memory.conversation("chat")
+        await chat.append(Message.user("Write it."))
+        for number in range(calls):  # as some hosts do: one call a message
+            call = ToolCallPart(id=f"c{number}", name="write_file", arguments=text)
+            await chat.append(Message(role="assistant", content=(call,)))
+        await chat.append(*(Message.tool(f"c{number}", "Written.") for number in range(calls)))
+        context = await chat.context(system="You help.")
+
+    assert anthropic_problems(context.to_anthropic()) == ()
+    assert openai_problems(context.to_openai()) == ()
+    assert context.stats.context_tokens <= 8_000
+    assert sum(len(message.tool_results) for message in context.messages) == calls
+    assert not has_orphans(context.messages)
 
 
 async def test_long_knowledge_is_counted_beside_the_loop() -> None:

@@ -391,6 +391,24 @@ def test_an_excerpt_that_cannot_be_made_small_enough_is_not_tried_again_and_agai
     assert fitted.messages[0].tokens == 9_999
 
 
+def test_of_too_many_results_the_last_ones_keep_their_beginnings() -> None:
+    results = tuple(
+        ToolResultPart(call_id=f"c{n}", content=(TextPart(text=f"result {n} " * 90),))
+        for n in range(300)
+    )
+    message = Message(role="tool", content=results).replace(seq=1, tokens=60_000)
+
+    fitted = fit([message], budget=12_000, count=lambda message: len(message.full_text))
+
+    (short,) = fitted.messages
+    texts = [result.text for result in short.tool_results]
+    shown = texts.index(next(text for text in texts if text != "[…]"))
+    assert [result.call_id for result in short.tool_results] == [f"c{n}" for n in range(300)]
+    assert 0 < shown < 300
+    assert all("left out …]" in text for text in texts[shown:])
+    assert 9_900 < short.tokens <= 10_000
+
+
 def test_a_result_of_thousands_of_parts_fits_as_well() -> None:
     parts = tuple(TextPart(text=f"row {n} of the table") for n in range(2_000))
     result = ToolResultPart(call_id="a", content=parts)

@@ -1,6 +1,7 @@
 """Fitting of a raw tail: old messages and results are abridged, oversize ones lose their middle."""
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -144,13 +145,40 @@ def _excerpts(shown: Sequence[Message], whole: Sequence[Message]) -> tuple[Omitt
 def _excerpt(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
     """Return the message without the middle of its parts, or of all its texts as one part.
 
-    It has about *cap* tokens at most.
+    It has about *cap* tokens at most; where that is no room for the beginnings of its many calls or
+    results, those of the first ones are left out, too.
     """
     short = _without_middles(message, cap, count)
     if short.tokens > cap:
         content = tuple(_join_texts(message.content, message.seq))
         short = _without_middles(message.replace(content=content), cap, count)
+    if short.tokens > cap and len(short.content) > 1:
+        short = _without_first_texts(short, cap, count)
     return short
+
+
+def _without_first_texts(message: Message, cap: int, count: Callable[[Message], int]) -> Message:
+    """Return the message without the texts of as many of its first parts as make it fit."""
+    parts = message.content
+
+    def without(number: int) -> Message:
+        content = (*map(_without_text, parts[:number]), *parts[number:])
+        short = message.replace(content=content)
+        return short.replace(tokens=count(short))
+
+    numbers = range(len(parts))
+    return without(bisect_left(numbers, -cap, key=lambda number: -without(number).tokens))
+
+
+def _without_text(part: Part) -> Part:
+    left_out = TextPart(text="[…]")
+    match part:
+        case ToolCallPart():
+            return replace(part, arguments="{}")
+        case ToolResultPart():
+            return replace(part, content=(left_out,))
+        case _:
+            return left_out
 
 
 def _join_texts(content: Sequence[Part], seq: int) -> Iterator[Part]:

@@ -36,6 +36,16 @@ def groups(messages: Sequence[Message]) -> Iterator[tuple[Message, ...]]:
         yield tuple(run)
 
 
+def has_orphans(messages: Sequence[Message]) -> bool:
+    """Return whether a result has no call before it in *messages*."""
+    called: set[str] = set()
+    for message in messages:
+        if any(result.call_id not in called for result in message.tool_results):
+            return True
+        called.update(call.id for call in message.tool_calls)
+    return False
+
+
 def is_settled(run: Sequence[Message]) -> bool:
     """Return whether each call of a run has its result."""
     answered = {result.call_id for message in run for result in message.tool_results}
