@@ -26,7 +26,7 @@ from remanence.testing import FixedClock
 from remanence.testing.clock import START
 from remanence.types import Scope
 
-OPEN = {"/healthz", "/readyz", "/openapi.json"}
+OPEN = {"/", "/healthz", "/readyz", "/openapi.json"}
 WHOLE_TENANT = {"/v1/conversations", "/v1/events"}
 """They show a tenant's client the conversations of all its users."""
 

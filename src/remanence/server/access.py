@@ -23,7 +23,7 @@ OF_AN_ADDRESS: Final = 10
 """Failed attempts of an address for each one with the same credentials."""
 _KEPT_CALLERS: Final = 10_000
 
-_OPEN: Final = frozenset({"/healthz", "/readyz", "/openapi.json"})
+_OPEN: Final = frozenset({"/", "/healthz", "/readyz", "/openapi.json"})
 _PROXIES: Final = ("/openai/", "/anthropic/")
 _BEARER: Final = re.compile(r"bearer +", re.IGNORECASE)
 
@@ -95,7 +95,7 @@ class _Strangers:
 class Access:
     """Rejects requests of unknown callers, and those that a caller may not make.
 
-    Health and the OpenAPI document are open to all. Credentials with which an address failed more
+    The dashboard, health and the OpenAPI document are open to all. Credentials with which an address failed more
     than *per_minute* times a minute are refused unread, and so are new ones of an address that failed
     ten times as often.
     """

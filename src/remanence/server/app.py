@@ -41,6 +41,7 @@ from remanence.server.rate_limit import RateLimit
 from remanence.server.routes import (
     chat,
     conversations,
+    dashboard,
     events,
     facts,
     health,
@@ -165,6 +166,7 @@ def create_app(
     app.add_middleware(RequestGrace, grace=grace)
     app.add_middleware(RequestLog)
     handle_problems(app)
+    app.include_router(dashboard.router)
     app.include_router(health.router, responses=declare(of_all=OF_ALL))
     for routes in (conversations, memory_routes, facts, events, users, chat):
         app.include_router(
