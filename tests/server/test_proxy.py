@@ -15,7 +15,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
-from tests.server.conftest import Client, served
+from tests.server.conftest import POLICY, Client, served
 from tests.wire.dialects import Call, Reply
 from tests.wire.servers import Fail, Held, ModelServer, Raw, Trouble
 
@@ -24,6 +24,7 @@ from remanence.errors import InvalidArgument
 from remanence.server.access import by_key
 from remanence.server.app import create_app
 from remanence.server.proxy.naming import conversation_of
+from remanence.testing.models import ScriptedModel
 
 NAMED = {"x-remanence-conversation": "trip"}
 TOOLS: list[Any] = [{"name": "find", "input_schema": {"type": "object"}}]
@@ -132,6 +133,27 @@ async def test_anthropic_gets_notes_and_the_clients_own_blocks(
     assert len(own) == len(sent["messages"]) - 2, "the user's newest carries what was recalled"
     assert len(sent["messages"]) < 30
     assert len(await only_tape(memory)) == len(history)
+
+
+async def test_a_request_to_anthropic_begins_with_the_user_where_nothing_was_noted(
+    upstream: ModelServer,
+) -> None:
+    model = ScriptedModel([], otherwise="NOTHING")
+    policy = POLICY.replace(keep_last=1, recall_each_turn=False)
+    history: list[dict[str, Any]] = []
+    async with (
+        Memory.open("sqlite:///:memory:", policy=policy, model=model) as memory,
+        served(create_app(memory, anthropic_url=upstream.url)) as proxy,
+        anthropic_client(proxy) as client,
+    ):
+        for number in range(4):
+            history.append({"role": "user", "content": LONG.format(number) * 12})
+            upstream.script(Reply(LONG.format(number) * 12))
+            history.append(await ask_messages(client, history))
+            await observe_all(memory)
+    sent = [received.body["messages"] for received in upstream.received]
+    assert len(sent[-1]) < 6, "old messages are left out"
+    assert {messages[0]["role"] for messages in sent} == {"user"}
 
 
 async def test_responses_get_notes_and_the_clients_own_items(

@@ -11,7 +11,7 @@ from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, read_e
 from remanence.types import Message
 from remanence.wire import anthropic
 from remanence.wire.json_value import JsonObject
-from remanence.wire.turns import CACHE_CONTROL
+from remanence.wire.turns import CACHE_CONTROL, LEAD_IN
 from remanence.wire.validate import MAX_CACHE_BREAKPOINTS
 
 _TEXTS: Final = {"text_delta": "text", "input_json_delta": "partial_json"}
@@ -67,7 +67,9 @@ class AnthropicMessages(ProxiedAPI):
 
     def rewrite(self, body: JsonObject, notes: str, tail: Sequence[JsonObject]) -> JsonObject:
         if not notes:
-            return {**body, "messages": list(tail)}
+            is_headless = bool(tail) and tail[0].get("role") != "user"
+            lead_in = [{"role": "user", "content": LEAD_IN}] if is_headless else []
+            return {**body, "messages": [*lead_in, *tail]}
         block: JsonObject = {"type": "text", "text": notes}
         if _breakpoints([body.get("system"), body.get("tools"), *tail]) < MAX_CACHE_BREAKPOINTS:
             block["cache_control"] = CACHE_CONTROL
