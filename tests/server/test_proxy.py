@@ -258,6 +258,31 @@ async def test_a_history_without_its_beginning_continues_the_tape(
     }
 
 
+@pytest.mark.parametrize("place", ["beginning", "first message", "middle"])
+async def test_what_a_client_put_beside_an_old_history_reaches_the_provider(
+    proxy: Client, upstream: ModelServer, memory: Memory, place: str
+) -> None:
+    """Such as a summary of its own: the tape goes on, and its notes cannot tell it."""
+    history: list[dict[str, Any]] = []
+    for number in range(12):
+        history.append(user(LONG.format(number) * 2))
+        await ask(proxy, history, "Noted.", upstream)
+        history.append(assistant("Noted."))
+        await observe_all(memory)
+    own = user("Summary: Ana asked for piers.")
+    replaced = {"beginning": slice(0, -14), "first message": slice(0, 1), "middle": slice(4, 4)}
+    history[replaced[place]] = [own]
+
+    await ask(proxy, [*history, user("And now?")], "Pier 3.", upstream)
+
+    sent = upstream.received[-1].body["messages"]
+    assert sent.count(own) == 1
+    assert sent[0]["role"] == "system"
+    shown = sent[sent.index(own) + 1 : -1]
+    assert shown == history[-len(shown) :], "then the newest, as the client sent them"
+    assert len(await only_tape(memory)) == 26
+
+
 async def test_an_answer_that_the_client_shortened_is_the_same_answer(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

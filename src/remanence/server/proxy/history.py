@@ -42,10 +42,15 @@ class UnknownHistory(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The tape of a history: the message at an index of the request has the seq index + *shift*."""
+    """The tape of a history: the message at an index of the request has the seq index + *shift*.
+
+    At the indices *unlike*, the tape has another message, as where a client put a summary in place
+    of the beginning.
+    """
 
     conversation: Conversation
     shift: int
+    unlike: frozenset[int] = frozenset()
 
 
 class _Tape(NamedTuple):
@@ -76,17 +81,17 @@ class Histories:
             RemanenceError: a message cannot be stored, or the store failed.
         """
         async with self._locks[hash(name) % _LOCKS]:
-            tape, shift = await self._place(name, messages, branch=branch)
+            tape, shift, unlike = await self._place(name, messages, branch=branch)
             done = tape.last_seq - shift + 1
             new = zip(messages[done:], chain(messages[done:], tape.last_id), strict=True)
             await tape.conversation.append(*(message.replace(id=id_) for message, id_ in new))
             self._newest[name] = tape.conversation.id
-        return Stored(conversation=tape.conversation, shift=shift)
+        return Stored(conversation=tape.conversation, shift=shift, unlike=unlike)
 
     async def _place(
         self, name: Name, messages: Sequence[Message], *, branch: bool
-    ) -> tuple[_Tape, int]:
-        """Return the tape that the history continues, or an empty one, and the shift."""
+    ) -> tuple[_Tape, int, frozenset[int]]:
+        """Return the tape that the history continues, or an empty one, and the place on it."""
         ids = {id_: index for index, id_ in enumerate(chain(messages))}
         used = []
         for id_ in self._ids(name):
@@ -94,19 +99,21 @@ class Histories:
             if not tape.end:
                 break
             if ids.get(tape.last_id) == tape.last_seq - 1:
-                return tape, 1
+                return tape, 1, frozenset()
             used.append(tape)
         else:
             raise UnknownHistory(f"the conversation has {_MAX_BRANCHES:,} branches already")
         for other in used:
             if (index := _overlap(other.end, messages)) is not None:
-                return other, other.last_seq - index
+                shift = other.last_seq - index
+                unlike = await _unlike(other.conversation, messages[: index + 1], shift)
+                return other, shift, unlike
         if used and not branch and not any([await _begins(one.conversation, ids) for one in used]):
             raise UnknownHistory(
                 "it continues no earlier request of its conversation, like a request for a title: "
                 "resend the history, or name a new conversation"
             )
-        return tape, 1
+        return tape, 1, frozenset()
 
     def _ids(self, name: Name) -> Iterator[str]:
         """Yield the id of the tape that was used last, of the named one, then of its branches."""
@@ -126,6 +133,20 @@ async def _read(conversation: Conversation) -> _Tape:
 
 async def _begins(conversation: Conversation, ids: Collection[str]) -> bool:
     return any(message.id in ids for message in await conversation.messages(limit=1))
+
+
+async def _unlike(
+    conversation: Conversation, messages: Sequence[Message], shift: int
+) -> frozenset[int]:
+    """Return the indices of the messages that are not those of the tape; forgotten ones are."""
+    after = max(0, shift - 1)
+    stored = await conversation.messages(after=after, limit=shift + len(messages) - 1 - after)
+    same = {
+        message.seq - shift
+        for message in stored
+        if message.kind == "forgotten" or _is_same(message, messages[message.seq - shift])
+    }
+    return frozenset(range(len(messages))) - same
 
 
 def _overlap(end: Sequence[Message], messages: Sequence[Message]) -> int | None:

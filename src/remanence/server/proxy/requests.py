@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from remanence.server.proxy.api import ProxiedAPI, Unit, with_text
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory, chain
 from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
 from remanence.types import ConversationRef, Message
+from remanence.wire.boundaries import groups
 from remanence.wire.json_value import JsonObject, read_object
 from remanence.wire.turns import volatile_block
 
@@ -115,7 +116,7 @@ class Requests:
         stored = await self._histories.absorb(name, messages, branch=not is_side)
         newest = max((at for at, m in enumerate(messages) if _is_spoken(m)), default=None)
         context = await stored.conversation.context(
-            system=_overhead(body, prompts),
+            system=_overhead(body, [*prompts, *(messages[at].full_text for at in stored.unlike)]),
             recall=None if newest is None else messages[newest].text,
             model=f"{api.provider}:{body.get('model')}",
         )
@@ -136,6 +137,8 @@ class Requests:
     ) -> JsonObject | None:
         """Return the request with notes, the client's own newest messages, and what was recalled.
 
+        Older messages that the tape has not, and the notes cannot tell, are kept before those.
+
         None if there is nothing to change.
 
         Raises:
@@ -147,9 +150,11 @@ class Requests:
             return None
         if context.stats.last_seq != stored.shift + len(units) - 1:
             raise UnknownHistory("another request of this conversation was faster")
-        _check_pairs(context.messages)
+        first = context.stats.first_raw_seq - stored.shift
+        own = [unit for run in _unlike_runs(units[: max(0, first)], stored.unlike) for unit in run]
+        _check_pairs([*(unit.message for unit in own), *context.messages])
         cut = [gap for gap in context.omitted if gap.reason == "excerpt"]
-        tail: list[JsonObject] = []
+        tail = [one for unit in own for one in unit.objects]
         for message in context.messages:
             index = message.seq - stored.shift
             is_cut = any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
@@ -177,7 +182,17 @@ def _is_spoken(message: Message) -> bool:
     return message.role == "user" and bool(message.text.strip())
 
 
-def _overhead(body: JsonObject, prompts: Sequence[JsonObject]) -> str:
+def _unlike_runs(units: Sequence[Unit], unlike: Collection[int]) -> Iterator[Sequence[Unit]]:
+    """Yield the runs of calls and results, or single messages, with one that the tape has not."""
+    begin = 0
+    for run in groups([unit.message for unit in units]):
+        end = begin + len(run)
+        if any(index in unlike for index in range(begin, end)):
+            yield units[begin:end]
+        begin = end
+
+
+def _overhead(body: JsonObject, prompts: Sequence[object]) -> str:
     """Return the text of all that takes room beside the conversation."""
     parts = [body.get("system"), body.get("instructions"), body.get("tools"), *prompts]
     return "\n".join(json.dumps(part, ensure_ascii=False) for part in parts if part)
