@@ -103,12 +103,14 @@ async def test_fields_that_only_the_server_knows_go_back_to_it(
     server: ModelServer, *, streamed: bool
 ) -> None:
     signed = call(ROME, id="a", index=0, extra_content={"google": {"thought_signature": "s"}})
+    rest = {"index": 0, "function": {"arguments": ""}, "extra_content": None}
     answers = (
         (
             stream(
                 {"reasoning_content": "Which "},
                 {"reasoning_content": "city?"},
-                {"tool_calls": [signed]},
+                {"reasoning_content": None, "tool_calls": [signed]},  # as DeepSeek and vLLM write
+                {"reasoning_content": None, "tool_calls": [rest]},
                 finish="tool_calls",
             ),
             stream({"content": "Sun."}),

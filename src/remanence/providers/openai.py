@@ -20,6 +20,7 @@ from remanence.providers.options import ModelOptions
 from remanence.providers.requests import Ending, Form, ProviderRequest, ProviderResponse, Tokens
 from remanence.providers.spec import ModelSpec, own_key
 from remanence.types import Part
+from remanence.wire.content import present
 from remanence.wire.json_value import JsonObject
 from remanence.wire.openai import parse
 
@@ -158,7 +159,7 @@ class ResponseParts:
             self._ending = "refused"
         for call in choice.delta.tool_calls or ():
             self._add_call(call)
-        for name, value in (choice.delta.model_extra or {}).items():
+        for name, value in present(choice.delta.model_extra or {}).items():  # null adds nothing
             before = self._more.get(name)
             joins = type(before) is type(value) and isinstance(value, str | list)
             self._more[name] = before + value if joins else value
@@ -175,7 +176,7 @@ class ResponseParts:
         if piece.function:
             call.name += piece.function.name or ""
             call.arguments += piece.function.arguments or ""
-        call.more |= piece.model_extra or {}
+        call.more |= present(piece.model_extra or {})
 
 
 @dataclass(slots=True, kw_only=True)
