@@ -143,12 +143,16 @@ async def test_a_call_that_was_cut_off_is_not_run_but_answered(wire: Wire) -> No
         ("PK\0\0 \udc80", "PK ?"),
         ({"gate": "B42"}, "the tool has run, but returned a dict and not a text"),
         ("x" * 2_000, "the tool has run, but its result is too long: 2,000 bytes"),
+        ("x" * 990, "the tool has run, but its result is too long: 990 bytes"),
+        (OSError("x" * 2_000), "OSError: its text is too long: 2,000 bytes"),
     ],
 )
 async def test_a_result_that_no_tape_takes_leaves_those_beside_it(
     wire: Wire, text: Any, told: str
 ) -> None:
     async def handler(_: dict[str, Any]) -> Any:
+        if isinstance(text, Exception):
+            raise text
         return text
 
     odd = Tool(name="odd", description="Reads.", parameters=SCHEMA, handler=handler)

@@ -1,12 +1,16 @@
 """Running the tool calls of a model."""
 
-import json
 import sys
 from collections.abc import Mapping
+from typing import Final
 
 from remanence import telemetry
 from remanence.types import Message, Tool, ToolCallPart
+from remanence.wire.json_value import loads
 from remanence.wire.message_rules import storable
+
+BESIDE_BYTES: Final = 100
+"""Bytes of a result's message beside its text and the id of its call: its own id, and words of ours."""
 
 
 async def run_tool(
@@ -14,27 +18,32 @@ async def run_tool(
 ) -> Message:
     """Run a tool call and return its result message; a failure is a result too.
 
-    A result that is not text or longer than *max_bytes* is one, though the tool has run.
+    A result that is not text or longer than *max_bytes* is one, though the tool has run. An error
+    whose text is longer is told without it.
     """
+    max_bytes -= _size_in_bytes(call.id) + BESIDE_BYTES
     tool = tools.get(call.name)
     if tool is None:
         known = ", ".join(sorted(tools)) or "there are none"
         return _error_result(call, f"there is no tool {call.name!r}; known tools: {known}")
     try:
-        arguments = json.loads(call.arguments or "{}")
+        arguments = loads(call.arguments or "{}")
     except ValueError as error:
         return _error_result(call, f"the arguments are not JSON: {error}")
     if not isinstance(arguments, dict):
-        return _error_result(call, f"the arguments are {call.arguments!r}: pass a JSON object")
+        return _error_result(call, f"the arguments are {call.arguments!r:.200}: pass a JSON object")
     try:
         text = await tool.handler(arguments)
     except Exception as error:  # noqa: BLE001 - a handler may raise anything
         telemetry.tool_failed(call.name, type(error).__name__)
-        return _error_result(call, f"{type(error).__name__}: {error}")
+        kind, said = type(error).__name__, str(error)
+        if (size := _size_in_bytes(said)) > max_bytes:
+            said = f"its text is too long: {size:,} bytes"
+        return _error_result(call, f"{kind}: {said}")
     if not isinstance(text, str):
         kind = type(text).__name__
         return _error_result(call, f"the tool has run, but returned a {kind} and not a text")
-    if (size := len(text.encode(errors="replace"))) > max_bytes:
+    if (size := _size_in_bytes(text)) > max_bytes:
         return _error_result(call, f"the tool has run, but its result is too long: {size:,} bytes")
     return Message.tool(call.id, storable(text))
 
@@ -42,6 +51,10 @@ async def run_tool(
 def refuse_call(call: ToolCallPart) -> Message:
     """Return the result of a call whose arguments may be incomplete, without running the tool."""
     return _error_result(call, "not run: the answer was cut off at its limit; call the tool again")
+
+
+def _size_in_bytes(text: str) -> int:
+    return len(text.encode(errors="replace"))
 
 
 def _error_result(call: ToolCallPart, text: str) -> Message:
