@@ -338,6 +338,24 @@ async def test_a_client_of_openai_shows_what_is_wrong_with_its_key(memory: Memor
             await client.models.list()
 
 
+@pytest.mark.parametrize("content", ["", " \n", None])
+async def test_an_empty_answer_does_not_end_the_memory(
+    proxy: Client, upstream: ModelServer, memory: Memory, content: str | None
+) -> None:
+    empty = {"role": "assistant", "content": content}
+    history: list[dict[str, Any]] = [user("Which gate?"), empty]
+    for number in range(12):
+        history.append(user(LONG.format(number) * 2))
+        response = await ask(proxy, history, "Noted.", upstream)
+        assert response.headers["x-remanence-memory"] == "on"
+        history.append(assistant("Noted."))
+        sent = upstream.received[-1].body["messages"]
+        assert (empty in sent) == (user("Which gate?") in sent), "as the client sent them"
+        await observe_all(memory)
+    assert sent[0]["role"] == "system"
+    assert await only_tape(memory) == [one["content"] for one in history if one is not empty]
+
+
 @pytest.mark.parametrize(
     ("headers", "text"),
     [

@@ -69,6 +69,11 @@ def check_message(message: Message, *, max_bytes: int) -> int:
     return size
 
 
+def is_empty(message: Message) -> bool:
+    """Return whether a message has nothing but space."""
+    return all(isinstance(part, TextPart) and not part.text.strip() for part in message.content)
+
+
 def storable(text: str) -> str:
     """Return *text* as a tape takes it: without NUL, with "?" for lone surrogates."""
     return text.replace("\0", "").encode(errors="replace").decode()
@@ -128,7 +133,7 @@ def _check_roles(message: Message) -> None:
     for name, value, known in (("role", message.role, ROLES), ("kind", message.kind, _KINDS)):
         if value not in known:
             raise InvalidMessage(f"{name} {value!r:.80} is unknown: use one of {sorted(known)}")
-    if not any(not isinstance(p, TextPart) or p.text.strip() for p in message.content):
+    if is_empty(message):
         raise InvalidMessage(
             f"the {message.role} message is empty: append a message with text, a tool call, "
             "a tool result, an image or a file"

@@ -1,11 +1,14 @@
 """The parts of a provider's API that a proxy has to know."""
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from remanence.errors import InvalidMessage
 from remanence.types import Message
 from remanence.wire.json_value import JsonObject
+from remanence.wire.message_rules import is_empty
+
+_EMPTY: Final = Message(role="system", content=())
 
 
 class Unit(NamedTuple):
@@ -65,19 +68,28 @@ def list_of_objects(value: object) -> list[JsonObject]:
 
 
 def read_each(objects: Sequence[JsonObject], read: Callable[[JsonObject], Message]) -> list[Unit]:
-    """Read each object as a message; a prompt without content stays beside the message after it."""
-    units: list[Unit] = []
+    """Read each object as a message; an empty prompt may lack a content that could be read."""
+    return [Unit(_EMPTY if _is_empty_prompt(one) else read(one), (one,)) for one in objects]
+
+
+def _is_empty_prompt(one: JsonObject) -> bool:
+    return one.get("role") in ("system", "developer") and not one.get("content")
+
+
+def without_empty(units: Sequence[Unit]) -> list[Unit]:
+    """Return units without empty messages, which no tape takes, beside the message after each."""
+    whole: list[Unit] = []
     empty: list[JsonObject] = []
-    for one in objects:
-        if one.get("role") in ("system", "developer") and not one.get("content"):
-            empty.append(one)
+    for message, objects in units:
+        if is_empty(message):
+            empty += objects
         else:
-            units.append(Unit(read(one), (*empty, one)))
+            whole.append(Unit(message, (*empty, *objects)))
             empty = []
-    if empty and units:
-        message, before = units.pop()
-        units.append(Unit(message, (*before, *empty)))
-    return units
+    if empty and whole:
+        message, before = whole.pop()
+        whole.append(Unit(message, (*before, *empty)))
+    return whole
 
 
 def with_text(message: JsonObject, text: str, kind: str) -> JsonObject:

@@ -11,7 +11,7 @@ from remanence.context.context import Context
 from remanence.errors import InvalidMessage, RemanenceError
 from remanence.memory import Memory
 from remanence.recent import Recent
-from remanence.server.proxy.api import ProxiedAPI, Unit, with_text
+from remanence.server.proxy.api import ProxiedAPI, Unit, with_text, without_empty
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory, chain
 from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
 from remanence.types import ConversationRef, Message
@@ -89,7 +89,7 @@ class Requests:
         Raises:
             RemanenceError: it cannot be stored; the client's next request has it again.
         """
-        units = turn.api.read([*turn.own, *answer])
+        units = without_empty(turn.api.read([*turn.own, *answer]))
         await self._histories.absorb(turn.name, [unit.message for unit in units])
 
     async def _with_memory(
@@ -101,7 +101,7 @@ class Requests:
         if conversation is None and not self._recognize:
             raise UnknownHistory("the request names no conversation")
         prompts, own = api.split(body)
-        units = api.read(own)
+        units = without_empty(api.read(own))
         messages = [unit.message for unit in units]
         if not messages:
             raise UnknownHistory("it has no messages")
