@@ -339,6 +339,12 @@ def test_a_window_is_never_filled_more_and_that_of_no_model_as_it_is() -> None:
     assert compared((1_000, 2_000)).window_factor("other") == 1.0
 
 
+def test_the_largest_factor_of_a_chain_of_models_counts() -> None:
+    calibrator = compared((1_000, 1_500))
+
+    assert calibrator.window_factor("other > m") == calibrator.window_factor("m") > 1.0
+
+
 @pytest.mark.parametrize(("estimate", "counts"), [(499, False), (500, True)])
 def test_a_request_that_is_mostly_frame_is_not_compared(estimate: int, *, counts: bool) -> None:
     assert bool(compared((estimate, 2_000)).factors) is counts

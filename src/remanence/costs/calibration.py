@@ -47,6 +47,8 @@ class Calibrator:
     def window_factor(self, model: str | None) -> float:
         """Return the factor for a context of *model* before it is compared with the window.
 
-        At least 1.0: a model that counted fewer tokens so far does not get a fuller window.
+        At least 1.0: a model that counted fewer tokens so far does not get a fuller window. Of a
+        chain of models the largest one: any of them may be asked.
         """
-        return max(1.0, self._in_use.get(model, 1.0)) if model else 1.0
+        links = model.split(" > ") if model else ()
+        return max((1.0, *(self._in_use.get(link, 1.0) for link in links)))
