@@ -414,6 +414,16 @@ async def test_the_agreed_word_says_that_nothing_is_worth_noting(answer: str) ->
     assert draft.notes == ()
 
 
+async def test_a_note_that_speaks_of_a_tag_of_thoughts_ends_no_answer() -> None:
+    lines = "{#1} Why does <think> appear?\n{#2} By <think>so</think>.\n<THINK>Enough?"
+    draft = await _observe(_said("Why does <think> appear?", "By <think>so</think>."), [lines])
+
+    assert [note.text for note in draft.notes] == [
+        "Why does <think> appear?",
+        "By <think>so</think>.",
+    ]
+
+
 async def test_where_values_stand_nothing_is_believed_only_after_asking_for_them() -> None:
     believed = ScriptedModel(["NOTHING", "SKIP"])
     doubted = ScriptedModel(["NOTHING", "{#1} Ana: ticket is QF-7781"])

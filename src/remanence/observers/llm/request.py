@@ -20,7 +20,10 @@ LONG_CHARACTERS = 1_000
 MIN_COMPRESSED = 0.04
 """Answers that compress below this ratio repeat one phrase."""
 
-_THOUGHTS = re.compile(r"<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHTS = re.compile(
+    r"^\s*<(think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE | re.MULTILINE
+)
+"""Thoughts begin a line; within one, a note speaks of such a tag."""
 _WORD = re.compile(r"[\W_]*(\w+)[\W_]*")
 _NO_WORD = re.compile(r"^\W+")
 _REFUSAL_CHARACTERS = 800
