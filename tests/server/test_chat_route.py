@@ -100,6 +100,22 @@ async def test_a_turn_that_failed_is_answered_when_it_is_sent_again_under_its_ke
     assert await kept(memory) == ["Which gate?", "Gate B42."]
 
 
+async def test_a_failed_turn_that_the_next_one_answered_is_not_asked_again(
+    client: Client, speaker: Speaker
+) -> None:
+    speaker.script += [ModelError("overloaded", "come back later"), "B42 and 14C.", "Window."]
+    path, first = "/v1/conversations/trip/chat", {"idempotency-key": "k-1"}
+    body = {"text": "Which gate?"}
+    await client.http.post(path, json=body, headers=first)
+    await client.post(path, text="And which seat?")
+    await client.post(path, text="Window or aisle?")
+
+    again = await client.http.post(path, json=body, headers=first)
+
+    assert again.json()["text"] == "B42 and 14C."
+    assert len(speaker.requests) == 3
+
+
 async def test_a_conversation_that_begins_twice_under_one_key_is_one(
     client: Client, memory: Memory, speaker: Speaker
 ) -> None:

@@ -47,11 +47,11 @@ async def newest_question(conversation: Conversation, last_seq: int) -> Question
 
 
 async def answer_to(conversation: Conversation, question: Message) -> Message | None:
-    """Return the last final answer before the next question."""
+    """Return the last final answer before the next question; questions in a row share theirs."""
     answer, after = None, question.seq
     while page := await conversation.messages(after=after, limit=PAGE):
         for message in page:
-            if _is_question(message):
+            if answer is not None and _is_question(message):
                 return answer
             if _is_final(message):
                 answer = message
