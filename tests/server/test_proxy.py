@@ -156,6 +156,28 @@ async def test_a_request_to_anthropic_begins_with_the_user_where_nothing_was_not
     assert {messages[0]["role"] for messages in sent} == {"user"}
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_that_the_client_began_is_on_the_tape_whole(
+    proxy: Client, upstream: ModelServer, memory: Memory, *, stream: bool
+) -> None:
+    history: list[dict[str, Any]] = []
+    begun = assistant('{"pier":')
+    for number in range(12):
+        history.append(user(LONG.format(number) * 2))
+        upstream.script(Reply(f" {number}}}"))
+        response = await proxy.http.post(
+            "anthropic/v1/messages",
+            json={"model": "m", "max_tokens": 99, "messages": [*history, begun], "stream": stream},
+            headers=NAMED,
+        )
+        assert response.headers["x-remanence-memory"] == "on"
+        assert upstream.received[-1].body["messages"][-1] == begun
+        history.append(assistant(f'{{"pier": {number}}}'))
+        await observe_all(memory)
+    assert len(upstream.received[-1].body["messages"]) < 20
+    assert await only_tape(memory) == [message["content"] for message in history]
+
+
 async def test_responses_get_notes_and_the_clients_own_items(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

@@ -53,6 +53,10 @@ class ProxiedAPI(Protocol):
             InvalidMessage: an object is not of this API.
         """
 
+    def join(self, units: list[Unit]) -> list[Unit]:
+        """Return the units with the last one as the end of the one before, if clients resend that."""
+        return units
+
     def render(self, message: Message) -> list[JsonObject]:
         """Write a message that the client no longer has, or a part of one."""
 

@@ -45,11 +45,12 @@ class Stored:
     """The tape of a history: the message at an index of the request has the seq index + *shift*.
 
     At the indices *unlike*, the tape has another message, as where a client put a summary in place
-    of the beginning.
+    of the beginning. It has the first *length* messages, and not an answer that the client began.
     """
 
     conversation: Conversation
     shift: int
+    length: int
     unlike: frozenset[int] = frozenset()
 
 
@@ -72,9 +73,11 @@ class Histories:
         self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
 
     async def absorb(
-        self, name: Name, messages: Sequence[Message], *, branch: bool = True
+        self, name: Name, messages: Sequence[Message], *, branch: bool = True, whole: bool = True
     ) -> Stored:
         """Append the messages that the tape does not have, and return where the history is.
+
+        If it is not *whole*, an answer at its end waits until the model has ended it.
 
         Raises:
             UnknownHistory: it begins like no tape, and *branch* allows no new one then.
@@ -83,10 +86,15 @@ class Histories:
         async with self._locks[hash(name) % _LOCKS]:
             tape, shift, unlike = await self._place(name, messages, branch=branch)
             done = tape.last_seq - shift + 1
-            new = zip(messages[done:], chain(messages[done:], tape.last_id), strict=True)
+            end = len(messages)
+            while not whole and end > done and messages[end - 1].role == "assistant":
+                end -= 1
+            new = zip(messages[done:end], chain(messages[done:end], tape.last_id), strict=True)
             await tape.conversation.append(*(message.replace(id=id_) for message, id_ in new))
             self._newest[name] = tape.conversation.id
-        return Stored(conversation=tape.conversation, shift=shift, unlike=unlike)
+        return Stored(
+            conversation=tape.conversation, shift=shift, length=max(done, end), unlike=unlike
+        )
 
     async def _place(
         self, name: Name, messages: Sequence[Message], *, branch: bool

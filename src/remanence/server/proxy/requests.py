@@ -37,12 +37,16 @@ _KEPT: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The conversation up to now, to which the answer will belong; *tape* is the id that keeps it."""
+    """The conversation up to now, to which the answer will belong; *tape* is the id that keeps it.
+
+    With *begun*, the answer goes on with the last message, which the tape does not have yet.
+    """
 
     api: ProxiedAPI
     name: Name
     own: Sequence[JsonObject]
     tape: str
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +94,8 @@ class Requests:
             RemanenceError: it cannot be stored; the client's next request has it again.
         """
         units = without_empty(turn.api.read([*turn.own, *answer]))
+        if turn.begun:
+            units = turn.api.join(units)
         await self._histories.absorb(turn.name, [unit.message for unit in units])
 
     async def _with_memory(
@@ -113,7 +119,9 @@ class Requests:
         # Conversations that begin alike are branches of one name, as an edited history is.
         name = name_of(headers, conversation or f"begins-{next(chain(messages))}", tenant)
         is_side = not body.get("tools") and len(messages) <= _SIDE_MESSAGES
-        stored = await self._histories.absorb(name, messages, branch=not is_side)
+        stored = await self._histories.absorb(name, messages, branch=not is_side, whole=False)
+        if not stored.length:
+            raise UnknownHistory("it has only an answer that the client began")
         newest = max((at for at, m in enumerate(messages) if _is_spoken(m)), default=None)
         context = await stored.conversation.context(
             system=_overhead(body, [*prompts, *(messages[at].full_text for at in stored.unlike)]),
@@ -123,7 +131,13 @@ class Requests:
         rewritten = self._rewrite(api, body, units, stored, context, newest)
         return Prepared(
             content=content if rewritten is None else json.dumps(rewritten).encode(),
-            turn=Turn(api=api, name=name, own=own, tape=stored.conversation.id),
+            turn=Turn(
+                api=api,
+                name=name,
+                own=own,
+                tape=stored.conversation.id,
+                begun=stored.length < len(units),
+            ),
         )
 
     def _rewrite(
@@ -148,7 +162,7 @@ class Requests:
         volatile = self._volatile_text(stored, context, newest)
         if not notes and not volatile and not context.omitted:
             return None
-        if context.stats.last_seq != stored.shift + len(units) - 1:
+        if context.stats.last_seq != stored.shift + stored.length - 1:
             raise UnknownHistory("another request of this conversation was faster")
         first = context.stats.first_raw_seq - stored.shift
         own = [unit for run in _unlike_runs(units[: max(0, first)], stored.unlike) for unit in run]
@@ -163,6 +177,7 @@ class Requests:
                 at = max(i for i, one in enumerate(shown) if one.get("role") == "user")
                 shown[at] = with_text(shown[at], volatile, api.text_type)
             tail += shown
+        tail += [one for unit in units[stored.length :] for one in unit.objects]
         return api.rewrite(body, notes, tail)
 
     def _volatile_text(self, stored: Stored, context: Context, newest: int | None) -> str:
