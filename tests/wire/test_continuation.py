@@ -1,6 +1,7 @@
 """`observer_mode="continuation"`: the observer goes on from the live prompt and reads its cache."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -8,7 +9,7 @@ import pytest
 from tests.wire.dialects import Reply
 from tests.wire.reach import MODELS, Wire
 
-from remanence import Context, Hooks, Memory, Message, Policy
+from remanence import Context, Hooks, Memory, Message, Policy, Settings
 from remanence.errors import InvalidPolicy
 from remanence.protocols import ObserveRequest
 from remanence.providers import ModelSource
@@ -165,3 +166,24 @@ async def test_a_repair_asks_by_itself(wire: Wire) -> None:
     assert SYSTEM.strip() not in repair
     assert "missing values" in repair
     assert "observe-continued/2" in observations[0].made_by
+
+
+async def test_a_prompt_of_a_deleted_conversation_is_not_sent_for_the_next_of_its_name(
+    wire: Wire, tmp_path: Path
+) -> None:
+    url, clock, settings = f"sqlite:///{tmp_path}/memory.db", FixedClock(), Settings(workers=0)
+    same = [Message.user(said(number)) for number in range(4)]
+    async with (
+        Memory.open(url, settings=settings, policy=POLICY, model=wire.spec, clock=clock) as ours,
+        Memory.open(url, settings=settings, clock=clock) as other,
+    ):
+        await ours.conversation("bay").append(*same, Message.user("The vault code is K7Q-2201."))
+        await ours.conversation("bay").context(system=SYSTEM)
+        await other.conversation("bay").delete()
+        await other.conversation("bay").append(*same, Message.user("Good."), Message.user("Go on."))
+        wire.server.script(Reply(NOTE), Reply("SKIP"))
+        await ours.conversation("bay").flush()
+
+    sent = json.dumps([received.body for received in wire.server.received])
+    assert said(0) in sent
+    assert "K7Q-2201" not in sent

@@ -13,16 +13,19 @@ class LivePrompts:
     """Caches the newest prompts of this process."""
 
     def __init__(self) -> None:
-        self._prompts: Recent[ConversationRef, tuple[int, LivePrompt]] = Recent(MAX_PROMPTS)
+        self._prompts: Recent[ConversationRef, tuple[int, int, LivePrompt]] = Recent(MAX_PROMPTS)
 
     def keep(self, state: MemoryState, prompt: LivePrompt) -> None:
         """Store the newest prompt of a conversation, made from *state*."""
-        self._prompts[state.ref] = state.erasures, prompt
+        self._prompts[state.ref] = state.key, state.erasures, prompt
 
     def newest(self, state: MemoryState) -> LivePrompt | None:
-        """Return the newest prompt, if it is cached and nothing of it was forgotten since."""
-        erasures, prompt = self._prompts.get(state.ref, (-1, None))
-        return prompt if erasures == state.erasures else None
+        """Return the newest prompt, if it is cached and nothing of it was forgotten since.
+
+        A conversation that another process deleted, and that was begun anew, has another key.
+        """
+        key, erasures, prompt = self._prompts.get(state.ref, (0, 0, None))
+        return prompt if (key, erasures) == (state.key, state.erasures) else None
 
     def forget(self, ref: ConversationRef) -> None:
         """Remove the prompt of a deleted conversation."""
