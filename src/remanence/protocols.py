@@ -656,7 +656,8 @@ class Store(
     async def scrub(self, *, if_due: bool = False) -> None:
         """Remove the bytes of erased rows from all files; none is left when it returns.
 
-        With *if_due*, only if an earlier call found a file in use. Writes wait meanwhile: it may rewrite the whole database.
+        With *if_due*, only after an erasure that was not followed by it, or if an earlier call found a
+        file in use. Writes wait meanwhile: it may rewrite the whole database.
 
         Raises:
             StoreUnavailable: another process kept a file in use; call it again later.

@@ -151,6 +151,30 @@ async def test_forgetting_again_erases_what_another_reader_had_kept(path: Path, 
         assert traces(path) == []
 
 
+@pytest.mark.parametrize("what", ["a fact", "a conversation"])
+async def test_forgetting_again_finishes_what_a_crash_had_interrupted(
+    path: Path, what: str
+) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("a", user="ana")
+        store = await open_store(f"sqlite:///{path}")
+        if what == "a fact":
+            fact = await memory.facts.save(SECRET, user="ana")
+            await store.forget_fact(fact.owner, fact.id)  # all that was done before the crash
+        else:
+            await chat.append(Message.user(SECRET))
+            await store.delete(chat.ref)
+        await store.close()
+        assert traces(path)
+
+        if what == "a fact":
+            assert not await memory.facts.forget(fact.id, user="ana")
+        else:
+            assert await chat.delete() is None
+
+        assert traces(path) == []
+
+
 async def test_copies_that_sqlite_left_on_other_pages_are_gone_too(path: Path) -> None:
     random = Random(1)
     owner = Owner("default", "ana")

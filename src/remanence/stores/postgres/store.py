@@ -190,3 +190,6 @@ class PostgresStore(SQLStore):
 
     def _remove_words(self, connection: SQLConnection, conversation: int) -> None:
         connection.execute("DELETE FROM text_index WHERE scope = ?", (search.scope(conversation),))
+
+    def _plan_scrub(self, connection: SQLConnection) -> None:
+        """Plan nothing: the server does it by itself."""

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
+from datetime import datetime
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
@@ -24,7 +25,16 @@ from remanence.stores.sql import (
     vectors,
 )
 from remanence.stores.sql.connection import Connection
-from remanence.types import Appended, ConversationRef, Message, Owner, Snapshot
+from remanence.types import (
+    Appended,
+    ConversationRef,
+    Erased,
+    Erasure,
+    MemoryState,
+    Message,
+    Owner,
+    Snapshot,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -78,6 +88,10 @@ class SQLStore(ABC):
     def _remove_words(self, connection: Connection, conversation: int) -> None:
         """Remove the words of a deleted conversation from the index, or plan to."""
 
+    @abstractmethod
+    def _plan_scrub(self, connection: Connection) -> None:
+        """Keep with an erasure that its bytes are left, so that an interrupted one is finished."""
+
     async def append(
         self,
         ref: ConversationRef,
@@ -118,6 +132,7 @@ class SQLStore(ABC):
             if deleted is not None:
                 data = {"conversations": 1}
                 events_sql.add(connection, "forgotten", now, data, about=ref, user=deleted.user)
+                self._plan_scrub(connection)
             return deleted is not None
 
         return await self._write(delete)
@@ -137,6 +152,7 @@ class SQLStore(ABC):
             if refs or facts:
                 data = {"conversations": len(refs), "facts": facts}
                 events_sql.add(connection, "forgotten", now, data, about=owner.tenant)
+            self._plan_scrub(connection)
 
         await self._write(forget)
 
@@ -148,14 +164,29 @@ class SQLStore(ABC):
             events_sql.forget_conversation(connection, ref)
         return deleted
 
+    async def forget(self, state: MemoryState, erasure: Erasure, *, at: datetime) -> Erased | None:
+        def forget(connection: Connection) -> Erased | None:
+            erased = forgetting.forget(connection, state, erasure, at=at)
+            if erased is not None:
+                self._plan_scrub(connection)
+            return erased
+
+        return await self._write(forget)
+
     async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
-        forget = partial(facts_sql.forget, owner=owner, fact_id=fact_id, at=self._clock.now())
+        now = self._clock.now()
+
+        def forget(connection: Connection) -> bool:
+            erased = facts_sql.forget(connection, owner, fact_id, at=now)
+            if erased:
+                self._plan_scrub(connection)
+            return erased
+
         return await self._write(forget)
 
     state = read_method(states.by_ref)
     messages = read_method(tape.messages)
     conversations = read_method(states.page)
-    forget = write_method(forgetting.forget)
 
     segments = read_method(segments_sql.of_ref)
     segment = read_method(segments_sql.one)

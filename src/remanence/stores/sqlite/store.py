@@ -19,7 +19,7 @@ from remanence.stores.sqlite import fts, unindexed
 from remanence.stores.sqlite.backup import back_up
 from remanence.stores.sqlite.check import check
 from remanence.stores.sqlite.connection import MEMORY, Database, Durability
-from remanence.stores.sqlite.upkeep import Upkeep, scrub
+from remanence.stores.sqlite.upkeep import Upkeep, plan_scrub, scrub
 from remanence.stores.sqlite.worker import Work, Worker
 from remanence.types import ConversationRef, Hit, Owner, Problem, RecallFilter, TableSize
 
@@ -167,3 +167,6 @@ class SQLiteStore(SQLStore):
 
     def _remove_words(self, connection: Connection, conversation: int) -> None:
         self._upkeep.note_deletion(connection, conversation)
+
+    def _plan_scrub(self, connection: Connection) -> None:
+        plan_scrub(connection)

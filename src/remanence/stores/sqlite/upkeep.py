@@ -88,10 +88,15 @@ def _replace(connection: Connection, done: tuple[str, int], due: tuple[str, int]
     connection.execute("INSERT OR IGNORE INTO chores (name, subject) VALUES (?, ?)", due)
 
 
+def plan_scrub(connection: sql_connection.Connection) -> None:
+    """Have the next `scrub` leave no byte of what this transaction erases."""
+    connection.execute("INSERT OR IGNORE INTO chores (name, subject) VALUES ('scrub', 0)")
+
+
 def scrub(connection: Connection, *, if_due: bool = False) -> None:
     """Leave no byte of erased rows in the files; run it outside of a transaction.
 
-    With *if_due*, only where an earlier call found the files in use.
+    With *if_due*, only where an erasure was interrupted, or an earlier call found the files in use.
 
     `secure_delete` overwrites a deleted row with zeros, but not the copies of it that SQLite left in
     the unused part of other pages when it balanced a table, nor the words in the pages of a full-text
@@ -113,7 +118,7 @@ def scrub(connection: Connection, *, if_due: bool = False) -> None:
     connection.execute("INSERT INTO text_index (text_index) VALUES ('optimize')")
     connection.execute("INSERT INTO facts_index (facts_index) VALUES ('optimize')")
     connection.execute("DELETE FROM chores")
-    connection.execute("INSERT INTO chores (name, subject) VALUES ('scrub', 0)")
+    plan_scrub(connection)
     connection.execute("COMMIT")
     connection.execute("VACUUM")
     is_busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").get[0]
