@@ -1,5 +1,6 @@
 """Blocks of observations as JSON Lines, and a conversation's notes exported and imported."""
 
+import asyncio
 import json
 import stat
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.requirements.samples import TINY
 
-from remanence import Memory, Message, Settings
+from remanence import Memory, Message, Policy, Settings
 from remanence.archive.blocks import Block, BlockStore
 from remanence.conversation import Conversation
 from remanence.errors import StoreUnavailable
@@ -273,6 +274,23 @@ async def test_a_conversation_that_ends_keeps_its_newest_notes_as_blocks(tmp_pat
     assert [b.source_message_range[1] for b in blocks] == [s.last_seq for s in live[-2:]]
     assert len(theirs) == 2
     assert left == ["chat.jsonl"]
+
+
+async def test_conversations_that_are_deleted_at_once_leave_no_block(tmp_path: Path) -> None:
+    settings = Settings(url="sqlite:///:memory:", blocks_directory=str(tmp_path / "blocks"))
+    async with Memory.open(settings=settings, policy=Policy.zora()) as memory:
+        chats = [memory.conversation(f"chat-{number}") for number in range(12)]
+        for chat in chats:
+            await chat.append(Message.user("My flight LH 454 leaves on Friday at 13:25."))
+            await chat.end()
+        across = tmp_path / "blocks" / "cross-session.jsonl"
+        assert len(across.read_bytes().splitlines()) == len(chats)
+
+        async with asyncio.TaskGroup() as group:
+            for chat in chats:
+                group.create_task(chat.delete())
+
+    assert across.read_bytes() == b""
 
 
 @pytest.mark.req("X-27", "Z-26")

@@ -24,6 +24,9 @@ DIRECTORY = "~/.zora/memory/observations"
 KEEP_LAST = 200
 CROSS_SESSION = "cross-session"
 
+_WRITING: dict[str, threading.Lock] = {}
+"""The locks of the directories that this process has written to."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
@@ -70,8 +73,9 @@ class BlockStore:
     def __init__(self, directory: str | Path = DIRECTORY, *, keep_last: int = KEEP_LAST) -> None:
         self._directory = Path(directory).expanduser()
         self._keep_last = keep_last
-        # Otherwise a prune could write a file back without blocks appended meanwhile.
-        self._writing = threading.Lock()
+        # Otherwise a file could be written back without blocks that another task appended meanwhile,
+        # or with blocks that it deleted. Several stores may be of one directory.
+        self._writing = _WRITING.setdefault(str(self._directory.absolute()), threading.Lock())
 
     def __str__(self) -> str:
         return f"blocks in {str(self._directory)!r}"
