@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import Final
 
 from remanence import telemetry
-from remanence.archive.blocks import BlockStore
+from remanence.archive.blocks import BlockStore, Tier
 from remanence.archive.exchange import ImportReport, export_segments, import_blocks
 from remanence.arguments import (
     require_count,
@@ -434,7 +434,7 @@ class Conversation:
             await self.export_blocks(blocks)
             if self._runtime.policy.reflect_at_end:
                 reflections = await self.reflections()
-                await export_segments(blocks, self.id, reflections, tier="cross-session")
+                await self._export(blocks, reflections, tier="cross-session")
             await blocks.prune(self.id)
         return await self.state()
 
@@ -445,7 +445,7 @@ class Conversation:
             StoreUnavailable: a file cannot be written.
         """
         require_one_of(BlockStore, store=store)
-        return await export_segments(store, self.id, await self._segments())
+        return await self._export(store, await self._segments())
 
     async def import_blocks(self, store: BlockStore) -> ImportReport:
         """Make observations of the blocks of this conversation whose messages are on the tape.
@@ -564,6 +564,11 @@ class Conversation:
                 await asyncio.sleep(0)
                 pacer = Pacer()
         return counted
+
+    async def _export(
+        self, blocks: BlockStore, segments: tuple[Segment, ...], *, tier: Tier = "session"
+    ) -> int:
+        return await export_segments(blocks, segments, source=self._store, ref=self.ref, tier=tier)
 
     async def _segments(self, after: int = 0, limit: int | None = None) -> tuple[Segment, ...]:
         """Return the live segments that begin above *after*."""

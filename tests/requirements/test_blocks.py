@@ -3,7 +3,7 @@
 import asyncio
 import json
 import stat
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -291,6 +291,42 @@ async def test_conversations_that_are_deleted_at_once_leave_no_block(tmp_path: P
                 group.create_task(chat.delete())
 
     assert across.read_bytes() == b""
+
+
+class Overtaken(BlockStore):
+    """Appends blocks after *erase* has ended."""
+
+    def __init__(self, directory: Path, erase: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(directory)
+        self._erase = erase
+
+    async def append(self, *blocks: Block) -> None:
+        await self._erase()
+        await super().append(*blocks)
+
+
+@pytest.mark.parametrize("what", ["a message", "the conversation", "the user"])
+async def test_notes_that_are_erased_while_they_are_exported_leave_no_block(
+    tmp_path: Path, what: str
+) -> None:
+    settings = Settings(url="sqlite:///:memory:", blocks_directory=str(tmp_path / "blocks"))
+    async with Memory.open(settings=settings) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user("My flight LH 454 leaves on Friday at 13:25.", id="m1"))
+        await chat.append(Message.assistant("The hotel is the Linde."))
+        await chat.flush(everything=True)
+
+        async def erase() -> None:
+            if what == "a message":
+                await chat.forget("m1")
+            elif what == "the conversation":
+                await chat.delete()
+            else:
+                await memory.forget_user("ana")
+
+        await chat.export_blocks(Overtaken(tmp_path / "blocks", erase))
+
+    assert not any(b"LH 454" in file.read_bytes() for file in files(tmp_path))
 
 
 @pytest.mark.req("X-27", "Z-26")

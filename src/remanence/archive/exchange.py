@@ -6,6 +6,7 @@ from remanence.archive.blocks import Block, BlockStore, Tier, block_of, live_blo
 from remanence.engine.segment_writer import SegmentWriter
 from remanence.errors import ObservationRejected
 from remanence.notes import parse_notes
+from remanence.protocols import Segments
 from remanence.types import ConversationRef, Draft, Segment
 from remanence.wire.boundaries import safe_ends
 
@@ -22,14 +23,28 @@ class ImportReport:
 
 
 async def export_segments(
-    store: BlockStore, session_id: str, segments: tuple[Segment, ...], *, tier: Tier = "session"
+    store: BlockStore,
+    segments: tuple[Segment, ...],
+    *,
+    source: Segments,
+    ref: ConversationRef,
+    tier: Tier = "session",
 ) -> int:
-    """Append the segments that are not in *store* yet, and return how many those were."""
-    loading = store.load_session(session_id) if tier == "session" else store.load_cross_session()
+    """Append the segments that are not in *store* yet, and return how many those were.
+
+    Those that were erased from *source* meanwhile are removed again.
+    """
+    loading = store.load_session(ref.id) if tier == "session" else store.load_cross_session()
     exported_ids = {block.id for block in (await loading).blocks}
-    blocks = [block_of(session_id, segment, tier=tier) for segment in segments]
+    blocks = [block_of(ref.id, segment, tier=tier) for segment in segments]
     new = [block for block in blocks if block.id not in exported_ids]
     await store.append(*new)
+    left = {segment.id for segment in await source.segments(ref, live=False)}
+    erased = [segment.id for segment in segments if segment.id not in left]
+    if erased and not left:  # the conversation was deleted
+        await store.delete(ref.id)
+    elif erased:
+        await store.forget(ref.id, set(), erased)
     return len(new)
 
 
