@@ -13,6 +13,7 @@ from tests.postgres import new_database
 from remanence import Memory, Message, Policy
 from remanence.memory import Opening
 from remanence.stores.copy import TABLES
+from remanence.types import Fact
 
 pytestmark = pytest.mark.postgres
 
@@ -96,6 +97,38 @@ async def test_a_memory_moves_to_postgresql_and_back(
         assert await remembered(target) == seen
 
     await fill(database)  # new rows have new keys
+
+
+async def test_new_rows_of_a_copy_get_vectors_where_the_newest_were_erased(
+    cli: Cli, database: str, tmp_path: Path
+) -> None:
+    here, back = f"sqlite:///{tmp_path}/here.db", f"sqlite:///{tmp_path}/back.db"
+    async with open_memory(here) as memory:
+        for name in ("old", "older"):
+            await say(memory, name, "I moved to Lisbon in spring.")
+        await memory.facts.forget((await memory.facts.list(user="ana"))[0].id, user="ana")
+        await memory.conversation("older", user="ana").delete()
+
+    for source, target in ((here, database), (database, back)):
+        result = await asyncio.to_thread(cli, "copy", source, target)
+        assert result.returncode == 0, result.stderr
+    for url in (database, back):
+        async with open_memory(url) as memory:
+            fact = await say(memory, "new", "The ferry to Porto leaves at noon.")
+            hits = await memory.conversation("new", user="ana").recall("unlike", kind="message")
+            facts = await memory.facts.search("unlike", user="ana")
+
+        assert [hit.text for hit in hits] == ["The ferry to Porto leaves at noon."]
+        assert fact in facts
+
+
+async def say(memory: Memory, name: str, text: str) -> Fact:
+    """Have a message noted and a fact kept, each with its vectors, and return the fact."""
+    chat = memory.conversation(name, user="ana")
+    await chat.append(Message.user(text))
+    fact = await memory.facts.save(f"Ana said: {text}", user="ana")
+    await chat.flush(everything=True)
+    return fact
 
 
 async def test_a_database_that_is_not_empty_is_not_copied_to(

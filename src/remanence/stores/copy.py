@@ -151,9 +151,14 @@ def _places(count: int) -> LiteralString:
 
 
 def _continue_keys(connection: Connection) -> None:
+    """Have new rows follow the copied ones, and erased ones whose vectors the cursors count as made."""
+    cursors = connection.execute(
+        "SELECT subject || 's', max(cursor) FROM vector_cursors GROUP BY 1"
+    )
+    after: dict[str, int] = dict(cursors.fetchall())
     for table in TABLES:
         if table.key == "key":
-            connection.continue_keys(table.name)
+            connection.continue_keys(table.name, after=after.get(table.name, 0))
 
 
 def _conversations(connection: Connection) -> Sequence[Row]:

@@ -57,10 +57,11 @@ class Connection:
         if is_conversation:  # another writer may have begun it meanwhile
             self.execute(_LOCK_STATE, name)
 
-    def continue_keys(self, table: LiteralString) -> None:
+    def continue_keys(self, table: LiteralString, *, after: int) -> None:
         self.execute(
-            f"SELECT setval(pg_get_serial_sequence(?, 'key'), max(key)) FROM {table}",  # noqa: S608 - a constant
-            (table,),
+            f"SELECT setval(pg_get_serial_sequence(?, 'key'), nullif(greatest(?, max(key)), 0)) "  # noqa: S608 - a constant
+            f"FROM {table}",
+            (table, after),
         )
 
     def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:

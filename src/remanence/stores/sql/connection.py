@@ -35,8 +35,8 @@ class Connection(Protocol):
     def lock(self, name: ConversationRef | Owner) -> None:
         """Wait for other writers of a conversation, or of a user's facts, until the transaction ends."""
 
-    def continue_keys(self, table: LiteralString) -> None:
-        """Let the keys of new rows come after those of rows that were given theirs."""
+    def continue_keys(self, table: LiteralString, *, after: int) -> None:
+        """Let the keys of new rows come after *after*, and after those of rows that were given theirs."""
         ...
 
     def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:

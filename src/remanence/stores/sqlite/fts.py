@@ -19,8 +19,12 @@ class Connection(apsw.Connection):
     def lock(self, name: ConversationRef | Owner) -> None:
         """Nothing to wait for: the writer of a file is alone in its transaction."""
 
-    def continue_keys(self, table: LiteralString) -> None:
-        """Nothing to do: a new key is greater than all others."""
+    def continue_keys(self, table: LiteralString, *, after: int) -> None:
+        """A new key is greater than those of all rows, and here than *after*, too."""
+        if after:
+            select = f"SELECT ?, max(?, coalesce(max(key), 0)) FROM {table}"  # noqa: S608 - a constant
+            self.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+            self.execute(f"INSERT INTO sqlite_sequence (name, seq) {select}", (table, after))
 
     def add_words(self, index: WordIndex, key: int, scope: str, text: str) -> None:
         self.execute(
