@@ -22,7 +22,7 @@ from psycopg_pool import ConnectionPool
 from tests.postgres import WAIT_SECONDS, new_database, until, url_of
 
 from remanence import Memory, Message, Settings
-from remanence.errors import StoreUnavailable
+from remanence.errors import InvalidMessage, StoreUnavailable
 from remanence.stores import open_store
 from remanence.stores.postgres import PostgresStore
 from remanence.testing import FixedClock
@@ -345,6 +345,21 @@ async def old_server() -> AsyncIterator[int]:
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server:
         yield server.sockets[0].getsockname()[1]
+
+
+@pytest.mark.postgres
+async def test_a_name_that_is_too_long_for_an_index_is_not_taken_for_an_outage(
+    migrated: str,
+) -> None:
+    name = secrets.token_hex(5_000)
+    async with Memory.open(migrated, settings=Settings(workers=0)) as memory:
+        for chat in (memory.conversation(name), memory.conversation("chat", user=name)):
+            with pytest.raises(InvalidMessage, match="use at most 2,000 bytes"):
+                await chat.append(Message.user("Hello."))
+        with pytest.raises(InvalidMessage, match="use at most 2,000 bytes"):
+            await memory.conversation("chat").append(Message.user("Hello.", id=name))
+
+        assert await memory.conversations() == ()
 
 
 async def test_an_old_server_is_named_with_its_version(doctor: Doctor) -> None:

@@ -4,7 +4,7 @@ import psycopg
 from psycopg import errors
 from psycopg_pool import PoolTimeout
 
-from remanence.errors import StoreError, StoreUnavailable
+from remanence.errors import InvalidMessage, RemanenceError, StoreError, StoreUnavailable
 
 RETRIED = (
     errors.SerializationFailure,
@@ -15,11 +15,15 @@ RETRIED = (
 """Errors after which the same transaction may succeed."""
 
 
-def translate_error(error: psycopg.Error | UnicodeEncodeError, database: str) -> StoreError:
+def translate_error(error: psycopg.Error | UnicodeEncodeError, database: str) -> RemanenceError:
     """Return this package's error for one of PostgreSQL."""
     if isinstance(error, UnicodeEncodeError):
         return StoreError(
             f"text is not Unicode ({error.reason}): decode it with errors='replace' first"
+        )
+    if isinstance(error, errors.ProgramLimitExceeded):  # of a row of an index
+        return InvalidMessage(
+            f"a name or an id is too long for {database} ({reason(error)}): use at most 2,000 bytes"
         )
     if remedy := find_remedy(error):
         return StoreUnavailable(f"{database}: {reason(error)}: {remedy}")
