@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence, Set as AbstractSet
 from remanence.engine.forgetting import Forgetting, with_superseded
 from remanence.errors import InvalidArgument
 from remanence.runtime import Runtime
-from remanence.types import ConversationRef, ForgottenMessage, Message, Owner, Receipt
+from remanence.types import ConversationRef, Fact, ForgottenMessage, Message, Owner, Receipt
 from remanence.types.receipt import chain, digest
 
 PAGE = 500
@@ -63,7 +63,7 @@ async def forget_messages(
         await runtime.fact_vectors.forget(owner, erasure.facts)
     files: tuple[str, ...] = ()
     if (blocks := runtime.blocks(ref.tenant)) is not None:
-        seqs = {message.seq for message in messages}
+        seqs = {message.seq for message in named}  # forgotten ones too: a file may have failed then
         files = await blocks.forget(ref.id, seqs, erasure.segments)
     still_in: tuple[str, ...] = ()
     if owner is not None and runtime.daily is not None:  # files of people, which are left alone
@@ -155,12 +155,11 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     facts = await runtime.store.facts(owner, history=True)
     for ref in refs:
         runtime.live_prompts.forget(ref)
+    files += await _forget_outside(
+        runtime, owner, refs, facts
+    )  # first: if it fails, all is repeated
     await runtime.store.forget_user(owner)
-    if runtime.fact_vectors is not None:
-        await runtime.fact_vectors.forget(owner, [fact.id for fact in facts])
-    if (blocks := runtime.blocks(owner.tenant)) is not None:
-        for ref in refs:
-            files += [ref.id] if await blocks.delete(ref.id) else []
+    files += await _forget_outside(runtime, owner, refs, facts)  # what was being written meanwhile
     await runtime.store.scrub()
     return Receipt(
         erased=True,
@@ -168,9 +167,19 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
         conversations=tuple(ref.id for ref in refs),
         messages=tuple(messages),
         facts=tuple(fact.id for fact in facts),
-        files=tuple(files),
+        files=tuple(dict.fromkeys(files)),
         salt=salt,
     )
+
+
+async def _forget_outside(
+    runtime: Runtime, owner: Owner, refs: Sequence[ConversationRef], facts: Sequence[Fact]
+) -> list[str]:
+    """Erase what is kept of a user outside of the database; return the blocks that were there."""
+    if runtime.fact_vectors is not None:
+        await runtime.fact_vectors.forget(owner, [fact.id for fact in facts])
+    blocks = runtime.blocks(owner.tenant)
+    return [ref.id for ref in refs if blocks is not None and await blocks.delete(ref.id)]
 
 
 async def conversations_of(runtime: Runtime, owner: Owner) -> AsyncIterator[ConversationRef]:

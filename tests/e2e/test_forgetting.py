@@ -16,7 +16,7 @@ from remanence.protocols import ExtractRequest, ObserveRequest
 from remanence.stores import open_store
 from remanence.testing import FixedClock, check_coverage, check_tiling
 from remanence.testing.store_contract.samples import START
-from remanence.types import Draft, Fact, FactChanges, FactDraft, Note, Owner, ToolCallPart
+from remanence.types import Draft, Fact, FactChanges, FactDraft, Note, Owner, Receipt, ToolCallPart
 from remanence.types.receipt import chain, digest
 
 WORDS = (b"xylophone", b"quetzalcoatl", b"8814-2207")
@@ -443,6 +443,33 @@ async def test_blocks_are_rewritten_and_daily_notes_of_people_are_named(
         assert receipt.files
         assert set(receipt.files) <= set(map(str, files))
         assert receipt.still_in == (str(day),)
+
+
+@pytest.mark.parametrize("what", ["a message", "a user"])
+async def test_blocks_that_could_not_be_written_go_when_it_is_forgotten_again(
+    tmp_path: Path, what: str
+) -> None:
+    settings = Settings(url="sqlite:///:memory:", blocks_directory=str(tmp_path))
+    async with Memory.open(settings=settings, policy=Policy.zora()) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user(SECRET, id="secret"))
+        await chat.end()
+        across = tmp_path / "cross-session.jsonl"
+        in_the_way = across.with_name(f"{across.name}.new")
+        in_the_way.mkdir()
+
+        async def forget() -> Receipt:
+            if what == "a message":
+                return await chat.forget("secret")
+            return await memory.forget_user("ana")
+
+        with pytest.raises(StoreUnavailable, match="cannot be read or written"):
+            await forget()
+        assert b"Quetzalcoatl" in across.read_bytes()
+        in_the_way.rmdir()
+        await forget()
+
+    assert across.read_bytes() == b""
 
 
 async def test_a_forgotten_user_leaves_no_byte(path: Path, tmp_path: Path) -> None:
