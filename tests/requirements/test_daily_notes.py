@@ -425,6 +425,23 @@ async def test_a_user_without_a_folder_is_refused(tmp_path: Path, user: str) -> 
             await memory.note("hello", user=user)
 
 
+async def test_a_user_without_a_folder_has_contexts_and_can_be_exported_and_forgotten(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    user = "x" * 500
+    async with opened(tmp_path, FixedClock(MONDAY)) as memory:
+        chat = memory.conversation("chat", user=user)
+        await chat.append(Message.user("The gate is B42.", id="gate"))
+        await chat.context()
+        receipt = await chat.forget("gate")
+        exported = [json.loads(line)["line"] async for line in memory.export_user(user)]
+
+    assert receipt.message_ids == ("gate",)
+    assert receipt.still_in == ()
+    assert exported == ["user", "conversation", "message"]
+    assert "has no folder" not in caplog.text
+
+
 async def test_daily_notes_need_a_directory() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         with pytest.raises(InvalidPolicy, match="daily_directory"):

@@ -103,7 +103,8 @@ class DailyNotes:
     @in_thread
     def curated_text(self, owner: Owner) -> str:
         """Return a user's memory file, without our markers and with secrets redacted."""
-        body = _read_memory(self._folder(owner)).body
+        folder = self._folder_of(owner)
+        body = "" if folder is None else _read_memory(folder).body
         return redact(daily_notes.without_markers(_readable(body))).strip()
 
     @in_thread
@@ -312,17 +313,25 @@ class DailyNotes:
         move(file, target)
 
     def _folder(self, owner: Owner) -> Path:
-        names = [safe_name(name) for name in owner if name]
-        if len(names) < 2 or any("~" in name for name in names):
+        folder = self._folder_of(owner)
+        if folder is None:
             raise InvalidMessage(
                 f"user {owner.user!r} of tenant {owner.tenant!r} has no folder: name both, in at most "
                 "120 bytes"
             )
+        return folder
+
+    def _folder_of(self, owner: Owner) -> Path | None:
+        """Return the folder of a user; None where a name is too long for one, or empty."""
+        names = [safe_name(name) for name in owner if name]
+        if len(names) < 2 or any("~" in name for name in names):
+            return None
         return self.directory.joinpath(*names)
 
     def _files(self, owner: Owner) -> list[Path]:
         """Return the Markdown files of a user, archived ones too."""
-        return sorted(self._folder(owner).rglob("*.md"))
+        folder = self._folder_of(owner)
+        return [] if folder is None else sorted(folder.rglob("*.md"))
 
     async def _lock(self, folder: Path) -> Lock:
         """Acquire the right to consolidate or empty a folder; it is released when the process ends."""
