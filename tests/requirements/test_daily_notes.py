@@ -442,6 +442,13 @@ async def test_a_user_without_a_folder_has_contexts_and_can_be_exported_and_forg
     assert "has no folder" not in caplog.text
 
 
+async def test_half_a_character_of_a_note_is_a_question_mark_as_in_a_fact(tmp_path: Path) -> None:
+    async with opened(tmp_path, FixedClock(MONDAY)) as memory:
+        day = await memory.note("Thanks \ud83d, see you.", user="ana")
+
+    assert day.read_text() == "# 2027-01-04\n- 09:30 Thanks ?, see you.\n"
+
+
 async def test_daily_notes_need_a_directory() -> None:
     async with Memory.open("sqlite:///:memory:") as memory:
         with pytest.raises(InvalidPolicy, match="daily_directory"):

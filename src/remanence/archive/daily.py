@@ -37,6 +37,7 @@ from remanence.observers.draft_check import check_draft
 from remanence.policy.policy import Policy
 from remanence.protocols import CountTokens, Reflector, ReflectRequest
 from remanence.types import ConversationRef, Note, Owner, Segment
+from remanence.wire.message_rules import storable
 
 MIN_TARGET_TOKENS = 200
 """Room for a day of a few lines to stay whole, with the headings of its notes."""
@@ -90,6 +91,7 @@ class DailyNotes:
     @in_thread
     def add(self, text: str, owner: Owner) -> Path:
         """Append a note to today's file; it is on disk when this returns."""
+        text = storable(text)
         if not text.strip():
             raise InvalidMessage("a note is empty: write some text")
         folder, now = self._folder(owner), self.clock.now()
@@ -97,7 +99,7 @@ class DailyNotes:
         make_directory(folder)
         if not file.exists():
             append_line(file, f"# {now:%Y-%m-%d}".encode())
-        append_line(file, daily_notes.entry(text, now).encode("utf-8", "surrogateescape"))
+        append_line(file, daily_notes.entry(text, now).encode())
         return file
 
     @in_thread
