@@ -133,13 +133,13 @@ def _cursor(connection: Connection, model: str, subject: str) -> int:
 
 def _segment_task(connection: Connection, model: str) -> VectorTask | None:
     row = connection.execute(
-        "SELECT key, conversation, generation, first_seq, last_seq, superseded, text, notes "
+        "SELECT key, conversation, first_seq, last_seq, superseded, text, notes "
         "FROM segments WHERE key > ? ORDER BY key LIMIT 1",
         (_cursor(connection, model, "segment"),),
     ).fetchone()
     if row is None:
         return None
-    segment_key, conversation, generation, first_seq, last_seq, superseded, text, notes = row
+    segment_key, conversation, first_seq, last_seq, superseded, text, notes = row
     items: list[VectorItem] = []
     if superseded is None:
         texts = [note.text for note in decode_notes(notes)][:MAX_NOTES] or [text]
@@ -147,17 +147,39 @@ def _segment_task(connection: Connection, model: str) -> VectorTask | None:
             VectorItem(note_rowid(segment_key, place), text) for place, text in enumerate(texts)
         ]
     # A message gets its vector with its observation, or if that was purged, with a reflection.
-    if generation == 0 or superseded is None:
+    for first, last in _not_covered(connection, segment_key, conversation, first_seq, last_seq):
         rows = connection.execute(
             "SELECT key, content FROM messages "
             "WHERE conversation = ? AND seq BETWEEN ? AND ? AND kind = 'message' "
             "AND NOT EXISTS (SELECT 1 FROM vectors WHERE item = messages.key AND model = ?)",
-            (conversation, first_seq, last_seq, model),
+            (conversation, first, last, model),
         )
         items += [
             VectorItem(key, searchable_text(decode_content(content))) for key, content in rows
         ]
     return VectorTask(model=model, subject="segment", cursor=segment_key, items=_cut(items))
+
+
+def _not_covered(
+    connection: Connection, segment_key: int, conversation: int, first_seq: int, last_seq: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of a segment that no earlier one covers.
+
+    Where one does, its messages had their turn: those without a vector lost it by retention, or were
+    refused by the embedder.
+    """
+    earlier = connection.execute(
+        "SELECT first_seq, last_seq FROM segments "
+        "WHERE conversation = ? AND key < ? AND last_seq >= ? AND first_seq <= ? ORDER BY first_seq",
+        (conversation, segment_key, first_seq, last_seq),
+    )
+    start = first_seq
+    for first, last in earlier.fetchall():
+        if first > start:
+            yield start, first - 1
+        start = max(start, last + 1)
+    if start <= last_seq:
+        yield start, last_seq
 
 
 def _facts_task(connection: Connection, model: str) -> VectorTask | None:

@@ -17,7 +17,7 @@ from remanence.testing.store_contract.samples import (
     user,
 )
 from remanence.testing.store_contract.vectors import MODEL, RED, embed_all
-from remanence.types import Keep, MemoryState, Pruned, Retention
+from remanence.types import Keep, MemoryState, Note, Pruned, Retention
 
 SUPERSEDED = Retention(superseded=Keep(days=30))
 
@@ -137,6 +137,18 @@ class RetentionContract(Handles):
             ("note", 1),
         ]
         assert await store.next_vector_task(MODEL) is None
+
+    async def test_a_reflection_brings_no_vectors_back(self, store: Store) -> None:
+        state = await embed_messages(store)
+        state = expect_state(await store.activate(state, active_seq=6, tail_seq=7, at=START))
+        rules = Retention(vectors=Keep(days=30))
+        assert (await store.prune([state], rules, at=after(99), limit=100)).vectors == 6
+
+        note = Note(text="note blue", first_seq=1, last_seq=6)
+        condensed = reflection(1, 6, notes=(note,))
+        expect_state(await store.commit_reflection(state, condensed, ["g0-1-6"]))
+
+        assert await embed_all(store) == ["note blue"]
 
     async def test_the_newest_vectors_of_messages_are_kept_by_their_number(
         self, store: Store
