@@ -305,6 +305,24 @@ async def test_what_a_client_put_beside_an_old_history_reaches_the_provider(
     assert len(await only_tape(memory)) == 26
 
 
+async def test_a_history_without_its_beginning_brings_no_forgotten_message_back(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history = [user("Hello."), assistant("Hi."), user("My code is 8814."), assistant("Noted.")]
+    await ask(proxy, [*history, user("Which gate?")], "B42.", upstream)
+    (state,) = await memory.conversations()
+    chat = memory.conversation(state.ref.id, tenant=state.ref.tenant)
+    (secret,) = await chat.messages(after=2, limit=1)
+    assert secret.id is not None
+    await chat.forget(secret.id)
+
+    resent = [*history[2:], user("Which gate?"), assistant("B42."), user("And the seat?")]
+    await ask(proxy, resent, "14C.", upstream)
+
+    said = ["Hello.", "Hi.", "[forgotten]", "Noted.", "Which gate?", "B42.", "And the seat?"]
+    assert await all_tapes(memory) == {"trip": [*said, "14C."]}
+
+
 async def test_an_answer_that_the_client_shortened_is_the_same_answer(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

@@ -161,16 +161,22 @@ def _overlap(end: Sequence[Message], messages: Sequence[Message]) -> int | None:
     """Return the index of the message that ends the tape, in a history that lost its beginning."""
     for index in range(len(messages) - 1, _LEAST_OVERLAP - 2, -1):
         count = min(len(end), index + 1)
-        resent = messages[index + 1 - count : index + 1]
-        if count >= _LEAST_OVERLAP and all(map(_is_same, end[-count:], resent)):
+        stored, resent = end[-count:], messages[index + 1 - count : index + 1]
+        known = sum(message.kind != "forgotten" for message in stored)
+        if known >= _LEAST_OVERLAP and all(map(_is_same, stored, resent)):
             return index
     return None
 
 
 def _is_same(stored: Message, resent: Message) -> bool:
-    """Compare two messages; an answer may come back with more or less text than was streamed."""
+    """Compare two messages; an answer may come back with more or less text than was streamed.
+
+    A forgotten message is that of its role, so that its text does not come back on another tape.
+    """
     if key_of(stored) == key_of(resent):
         return True
+    if stored.kind == "forgotten":
+        return stored.role == resent.role
     if not stored.role == resent.role == "assistant" or stored.tool_calls:
         return False
     first, second = stored.text.strip(), resent.text.strip()
