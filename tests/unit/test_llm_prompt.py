@@ -194,6 +194,10 @@ def test_the_same_data_have_the_same_fence_in_each_request() -> None:
             "[secret]\nok",
         ),
         ("-----BEGIN PRIVATE KEY-----\nMIIE cut off", "[secret]"),
+        ("**Password:** `hunter2Zq9`", "**Password:** `[secret]`"),
+        ("**API key**: a1b2c3d4", "**API key**: [secret]"),
+        (r'{"body": "{\"token\": \"a1b2c3d4\"}"}', r'{"body": "{\"token\": \"[secret]\"}"}'),
+        ("**PIN:** 4821, **OTP**: 482 913", "**PIN:** [secret], **OTP**: [secret]"),
     ],
 )
 def test_secrets_are_taken_out(text: str, rest: str) -> None:
@@ -204,6 +208,8 @@ def test_secrets_are_taken_out(text: str, rest: str) -> None:
     "text",
     [
         "password: required",
+        "**Password:** required",
+        r"C:\secret\is\1234",
         "def login(token: str) -> None",
         "the token is valid",
         "The password is wrong!",

@@ -28,9 +28,9 @@ _NAMED = re.compile(
     r"""(
         (?:\b|_)(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credential|api[ _-]?key
           |(?:access|auth|secret|private)[ _-]?key|passwort|kennwort|contraseña|mot\ de\ passe)
-        ["'`]?\s{0,3}
+        (?:\\{0,3}["'`])?\*{0,2}\s{0,3}
         (?:[:=]|\bis\b|\bist\b|\bes\b|\best\b)
-        \s{0,3}
+        \*{0,2}\s{0,3}(?:\\{1,3}(?=["']))?
     )
     (?:"([^"\s]{4,200})"|'([^'\s]{4,200})'|`([^`\s]{4,200})`|([^\s"'`,;]{4,200}))""",
     re.VERBOSE | re.IGNORECASE,
@@ -88,7 +88,7 @@ def _without_random(match: re.Match[str]) -> str:
 
 def _without_value(match: re.Match[str]) -> str:
     """Redact a value unless it is a plain word (`password: required`) or a call in code."""
-    value = match[2] or match[3] or match[4] or match[5].rstrip(_STOPS)
+    value = (match[2] or match[3] or match[4] or match[5].rstrip(_STOPS)).rstrip("\\")
     if match[5] and _CALL.match(value):
         return match[0]
     if not _DIGIT_OR_SYMBOL.search(value) or value.startswith((MARK, "$", "%", "{", "(", "<")):
