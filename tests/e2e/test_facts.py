@@ -407,9 +407,12 @@ async def test_secrets_that_were_said_do_not_become_facts() -> None:
 
 async def test_secrets_are_not_kept() -> None:
     async with Memory.open(IN_MEMORY) as memory:
-        fact = await memory.facts.save(f"The key is sk-{'a1B2' * 8}", user="ana")
+        fact = await memory.facts.save(
+            f"The key is sk-{'a1B2' * 8}", user="ana", tags=["key", "password: hunter2"]
+        )
 
     assert fact.summary == "The key is [secret]"
+    assert fact.tags == ("key", "password: [secret]")
 
 
 @pytest.mark.parametrize("summary", ["", "  \n", "x" * 5_000])

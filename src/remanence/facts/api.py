@@ -84,7 +84,7 @@ class Facts:
         draft = FactDraft(
             summary=_check_summary(summary),
             type=type,
-            tags=tuple(tags),
+            tags=tuple(redact(storable(tag)) for tag in tags),
             valid_from=valid_from,
             replaces=replaces,
         )
