@@ -190,4 +190,18 @@ async def test_the_stream_ends_when_its_key_is_revoked(memory: Memory) -> None:
         await talk(memory)
         rest = [block async for block in blocks]
 
-    assert all(block == {"": "keep-alive"} or "event" in block for block in rest)
+    assert all(block == {"": "keep-alive"} for block in rest)
+
+
+async def test_no_event_is_sent_once_the_key_is_revoked(memory: Memory) -> None:
+    key = await memory.keys.create("app")
+    async with (
+        served(create_app(memory, auth=by_key(memory.keys))) as client,
+        following(client, {"x-remanence-key": key.token}) as (_, blocks),
+    ):
+        assert await anext(blocks) == {"id": "0"}
+        await memory.keys.revoke(key.key.id)
+        await talk(memory)
+        rest = [block async for block in blocks]
+
+    assert rest == []

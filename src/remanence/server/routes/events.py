@@ -75,11 +75,12 @@ async def _stream(
                 async with asyncio.timeout(min(POLL_SECONDS, keep_alive_seconds)):
                     await ending.wait()
         try:
-            if loop.time() >= next_beat:
-                if not await is_still_allowed(request):
-                    return
+            is_beat = loop.time() >= next_beat
+            page = await read(after=page.last)
+            if (is_beat or page.events) and not await is_still_allowed(request):
+                return
+            if is_beat:
                 yield KEEP_ALIVE
                 next_beat = loop.time() + keep_alive_seconds
-            page = await read(after=page.last)
         except RemanenceError:
             return
