@@ -293,6 +293,21 @@ async def test_conversations_that_are_deleted_at_once_leave_no_block(tmp_path: P
     assert across.read_bytes() == b""
 
 
+async def test_a_conversation_that_ends_several_times_at_once_is_exported_once(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(url="sqlite:///:memory:", blocks_directory=str(tmp_path))
+    async with Memory.open(settings=settings) as memory:
+        chat = memory.conversation("chat")
+        await chat.append(Message.user("My flight LH 454 leaves on Friday at 13:25."))
+        await chat.flush(everything=True)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(6):
+                group.create_task(chat.end())
+
+    assert len((tmp_path / "chat.jsonl").read_bytes().splitlines()) == 1
+
+
 class Overtaken(BlockStore):
     """Appends blocks after *erase* has ended."""
 
@@ -300,9 +315,9 @@ class Overtaken(BlockStore):
         super().__init__(directory)
         self._erase = erase
 
-    async def append(self, *blocks: Block) -> None:
+    async def append_new(self, *blocks: Block) -> int:
         await self._erase()
-        await super().append(*blocks)
+        return await super().append_new(*blocks)
 
 
 @pytest.mark.parametrize("what", ["a message", "the conversation", "the user"])

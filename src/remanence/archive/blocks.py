@@ -84,12 +84,17 @@ class BlockStore:
     def append(self, *blocks: Block) -> None:
         """Append blocks to their files; they are on disk when this returns."""
         with self._writing:
-            make_directory(self._directory)
-            for block in blocks:
-                file = self._cross_session_file
-                if block.tier == "session":
-                    file = self._session_files(block.session_id)[0]
-                append_line(file, _encode(block))
+            self._append(blocks)
+
+    @in_thread
+    def append_new(self, *blocks: Block) -> int:
+        """Append the blocks whose ids are not in their files yet, and return their number."""
+        with self._writing:
+            files = {file for block in blocks for file in self._files_of(block)}
+            known = {block.id for file in files for block in _load(file).blocks}
+            new = [block for block in blocks if block.id not in known]
+            self._append(new)
+        return len(new)
 
     @in_thread
     def load_session(self, session_id: str) -> LoadedBlocks:
@@ -152,6 +157,17 @@ class BlockStore:
         files = sorted([*self._session_files(session_id), self._cross_session_file])
         with self._writing:
             return tuple(str(file) for file in files if _remove_blocks(file, session_id, goes))
+
+    def _append(self, blocks: Sequence[Block]) -> None:
+        make_directory(self._directory)
+        for block in blocks:
+            append_line(self._files_of(block)[0], _encode(block))
+
+    def _files_of(self, block: Block) -> list[Path]:
+        """Return the file that a block is appended to, and others that may have it."""
+        if block.tier == "session":
+            return self._session_files(block.session_id)
+        return [self._cross_session_file]
 
     @property
     def _cross_session_file(self) -> Path:

@@ -34,18 +34,14 @@ async def export_segments(
 
     Those that were erased from *source* meanwhile are removed again.
     """
-    loading = store.load_session(ref.id) if tier == "session" else store.load_cross_session()
-    exported_ids = {block.id for block in (await loading).blocks}
-    blocks = [block_of(ref.id, segment, tier=tier) for segment in segments]
-    new = [block for block in blocks if block.id not in exported_ids]
-    await store.append(*new)
+    exported = await store.append_new(*(block_of(ref.id, each, tier=tier) for each in segments))
     left = {segment.id for segment in await source.segments(ref, live=False)}
     erased = [segment.id for segment in segments if segment.id not in left]
     if erased and not left:  # the conversation was deleted
         await store.delete(ref.id)
     elif erased:
         await store.forget(ref.id, set(), erased)
-    return len(new)
+    return exported
 
 
 async def import_blocks(
