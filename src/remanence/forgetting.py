@@ -155,11 +155,10 @@ async def forget_user(runtime: Runtime, owner: Owner) -> Receipt:
     facts = await runtime.store.facts(owner, history=True)
     for ref in refs:
         runtime.live_prompts.forget(ref)
-    files += await _forget_outside(
-        runtime, owner, refs, facts
-    )  # first: if it fails, all is repeated
+    # Before and after: if a file cannot be written, all is repeated, and it may grow meanwhile.
+    files += await _forget_outside(runtime, owner, refs, facts)
     await runtime.store.forget_user(owner)
-    files += await _forget_outside(runtime, owner, refs, facts)  # what was being written meanwhile
+    files += await _forget_outside(runtime, owner, refs, facts)
     await runtime.store.scrub()
     return Receipt(
         erased=True,

@@ -152,7 +152,7 @@ async def _unlike(
     same = {
         message.seq - shift
         for message in stored
-        if message.kind == "forgotten" or _is_same(message, messages[message.seq - shift])
+        if _is_same(message, messages[message.seq - shift])
     }
     return frozenset(range(len(messages))) - same
 
