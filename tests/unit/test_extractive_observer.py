@@ -459,6 +459,20 @@ def test_each_day_has_its_own_lines() -> None:
     assert [note.observed_at.day for note in notes if note.observed_at] == [2, 3]
 
 
+def test_people_who_talk_past_midnight_say_today_of_the_new_day() -> None:
+    late = datetime(2026, 3, 2, 23, 55, tzinfo=UTC)
+    talk = (
+        Message.user("The landlord of Turku sold the kiln.", name="Ana"),
+        Message.assistant("Oh no, the kiln of Turku!", name="Bo"),
+        Message.user("My interview in Bath is today.", name="Ana"),
+    )
+    times = (late + timedelta(minutes=4 * n) for n in range(len(talk)))
+    notes = _notes(
+        _request(*(m.replace(created_at=at) for m, at in zip(talk, times, strict=True)), ratio=9)
+    )
+    assert [n.observed_at and n.observed_at.day for n in notes if "today" in n.text] == [3]
+
+
 def test_what_is_pasted_stays_the_words_of_who_said_it_first() -> None:
     said = "The 41 tests of sync/writer.py need the Turku fixture before 14 March."
     told = [Message.assistant(f"{said} Hall {n} has {n} looms and a kiln.") for n in range(4)]

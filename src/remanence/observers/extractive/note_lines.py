@@ -3,7 +3,7 @@
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from itertools import pairwise
 
 from remanence.dates import iso_date
@@ -49,9 +49,9 @@ class Lines:
     def notes(self, chosen: Sequence[int]) -> Generator[None, None, tuple[Note, ...]]:
         """Return notes of the passages with these indices, in order; a talk of people by speaker.
 
-        Yields in between.
+        A note holds one day, which its "today" is. Yields in between.
         """
-        groups: dict[tuple[int, str, int], list[int]] = {}
+        groups: dict[tuple[int, date | None, str, int], list[int]] = {}
         turn, speaker = 0, ""
         for index in chosen:
             p, stretch = self._found[index], self._numbers[index]
@@ -59,7 +59,8 @@ class Lines:
                 turn += 1
             speaker = p.speaker
             at = 0 if p.is_of_people else turn
-            groups.setdefault((stretch, p.speaker, at), []).append(index)
+            day = p.at.date() if p.at else None
+            groups.setdefault((stretch, day, p.speaker, at), []).append(index)
         notes: list[Note] = []
         for group in groups.values():
             made = tuple(group)
