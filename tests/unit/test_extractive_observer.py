@@ -401,6 +401,14 @@ def test_what_leads_a_list_says_what_its_items_are() -> None:
     assert text.count("What I can't do: Reach hosts beyond gate B42") == 1
 
 
+def test_what_follows_a_list_does_not_read_as_one_of_its_items() -> None:
+    rules = "Never do:\n- push to the main branch\n- delete rows of table 7\n\n"
+    notes = _notes(
+        _request(Message.user(f"{rules}Deploy with make release from gate B42."), ratio=9)
+    )
+    assert [note.text.partition(" ")[0] for note in notes] == ["Never", "Deploy"]
+
+
 def test_what_a_change_should_bring_is_not_what_it_brought() -> None:
     notes = _notes(
         _request(

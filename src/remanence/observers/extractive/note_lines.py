@@ -92,14 +92,16 @@ def _lines(mine: Sequence[Passage]) -> Generator[None, None, list[Note]]:
 def _belong(last: Passage, p: Passage) -> bool:
     """Return whether a passage may join the line of another.
 
-    In a talk with an agent a line holds one message; people go on with a topic turn by turn.
+    In a talk with an agent a line holds one message; people go on with a topic turn by turn. What
+    follows a list is not read as one of its items.
     """
     turns = _MAX_TURNS if p.is_of_people else 0
     return p.continues(last) or (p.seq - last.seq <= turns and _kind(p) == _kind(last))
 
 
 def _kind(p: Passage) -> tuple[object, ...]:
-    return p.tag, p.is_rule, p.is_standing, p.is_outcome
+    label = () if p.is_outcome or p.reply_to else p.context
+    return p.tag, p.is_rule, p.is_standing, p.is_outcome, label
 
 
 def _note(line: Sequence[Passage]) -> Note:

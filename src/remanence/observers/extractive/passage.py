@@ -19,6 +19,9 @@ TOOL = "tool"
 ASKS = ("?", "？", "؟")
 """Marks with which a question ends."""
 
+MAX_LABEL_WORDS = 5
+"""Words of the label of a list that leads its items: "can't do: reach hosts"."""
+
 
 class Quotation(NamedTuple):
     """A sentence of a message, with resolved dates."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary, vocabulary_of
 from remanence.observers.extractive.features import term_values
-from remanence.observers.extractive.passage import AGENT, TOOL
+from remanence.observers.extractive.passage import AGENT, MAX_LABEL_WORDS, TOOL
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.extractive.selection import Candidate, select
 from remanence.observers.learned.features import Line
@@ -42,7 +42,7 @@ class ExtractiveReflector:
 
 
 class _Clause(NamedTuple):
-    """A clause of a note; a CRITICAL note is one clause."""
+    """A clause of a note; one that is CRITICAL or begins with a label is one clause."""
 
     note: int
     text: str
@@ -118,12 +118,15 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     return len(one & other) >= _ALIKE * len(one | other)
 
 
+_LABEL = re.compile(rf"(?:[^\s:;]+ ){{0,{MAX_LABEL_WORDS - 1}}}[^\s:;]+: ")
+"""Beginning of a note whose clauses may all depend on it: "Never do: push; delete rows"."""
 _FULL_DATE = re.compile(r"\b\d{1,2} [A-Z][a-z]{2,8} \d{4}\b|\b[A-Z][a-z]{2,8} \d{1,2},? \d{4}\b")
 
 
 def _clauses(index: int, note: Note) -> Iterator[_Clause]:
     vocabulary = vocabulary_of(note.text)
-    texts = [note.text] if note.priority == "CRITICAL" else note.text.split("; ")
+    is_one = note.priority == "CRITICAL" or _LABEL.match(note.text)
+    texts = [note.text] if is_one else note.text.split("; ")
     for text in texts:
         # Telegraphic clauses begin with their subject: a capital there is a name's.
         yield _Clause(index, text, tuple(_words_with_dates(text, vocabulary)), vocabulary)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from remanence.dates import resolve_dates
 from remanence.languages.vocabulary import Vocabulary
 from remanence.notes import one_line
-from remanence.observers.extractive.passage import ASKS, Quotation
+from remanence.observers.extractive.passage import ASKS, MAX_LABEL_WORDS, Quotation
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentence_scores import is_dependent, is_filler
@@ -16,7 +16,6 @@ from remanence.observers.learned.features import Line, Role
 from remanence.observers.learned.score import Scores, scorer
 from remanence.types import Message
 
-_MAX_LABEL_WORDS = 5
 _AFTERTHOUGHT_BYTES = 16
 """Size in UTF-8 of a sentence that is hardly one of its own: a word or two, in Chinese five characters."""
 _MAX_JOINED = 240
@@ -84,7 +83,7 @@ class ScoredText:
                 in_list = False
             if not in_list:
                 before = span
-            yield lead if in_list and len(lead) <= _MAX_LABEL_WORDS else ()
+            yield lead if in_list and len(lead) <= MAX_LABEL_WORDS else ()
 
     def is_quoted(self, span: Span) -> bool:
         return self.text.startswith(">", self.text.rfind("\n", 0, span.start) + 1)
