@@ -169,6 +169,52 @@ def test_what_a_known_note_holds_is_not_repeated() -> None:
     assert [note.text for note in made] == ["Bo collects rare maps"]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Please do not close ticket-48213 before the review.",
+        "Please close ticket-48214 before the review.",
+    ],
+)
+def test_a_known_note_with_another_value_or_without_the_denial_is_another(said: str) -> None:
+    request = _request(Message.user(said), ratio=4.0)
+    known = (Note(text="Please close ticket-48213 before the review", first_seq=1, last_seq=1),)
+    made = _notes(dataclasses.replace(request, known=known))
+    assert [note.text for note in made] == [said.rstrip(".")]
+
+
+def test_what_one_person_stated_is_not_known_of_another() -> None:
+    said = "I am allergic to peanuts and cats."
+    request = _request(Message.user(said, name="Bo"), Message.assistant("Noted."), ratio=9)
+    known = (Note(text=said, first_seq=1, last_seq=1, speaker="Ana"),)
+    made = _notes(dataclasses.replace(request, known=known))
+    assert [note.speaker for note in made] == ["Bo"]
+
+
+def test_what_is_said_again_after_a_change_is_noted_again() -> None:
+    choices = [f"Please use {name} for the orders of Turku." for name in ("Postgres", "MySQL")]
+    known = [
+        Note(text=text, first_seq=seq, last_seq=seq, speaker="user")
+        for seq, text in enumerate(choices, start=1)
+    ]
+    for notes, said in (
+        (known, (choices[0],)),
+        (known[:1], (choices[1], choices[0])),
+    ):
+        request = _request(*map(Message.user, said), ratio=9)
+        made = _notes(dataclasses.replace(request, known=tuple(notes)))
+        assert "Postgres" in made[-1].text
+
+
+@pytest.mark.parametrize(
+    "said", ["I am vegetarian.", "I am allergic to peanuts, to lupins and to all kinds of cats."]
+)
+def test_what_two_people_say_alike_is_noted_of_both(said: str) -> None:
+    ana, bo = Message.user(said, name="Ana"), Message.user(said, name="Bo")
+    made = _notes(_request(ana, bo, Message.assistant("Noted."), ratio=9))
+    assert [note.speaker for note in made] == ["Ana", "Bo"]
+
+
 @pytest.mark.req("L-08", "Z-49")
 def test_of_a_tool_result_the_error_is_kept_rather_than_the_output() -> None:
     output = "\n".join(f"step {n} ok" for n in range(400))

@@ -50,6 +50,40 @@ async def test_of_two_equal_notes_one_stays() -> None:
     assert [note.text for note in made] == ["Ana lives in Turku"]
 
 
+_LONG = (
+    "The budget of the Hansen project in Turku with travel, catering, hotel, print, music, flowers, "
+    "taxis, insurance, interpreters and guards is {}"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (_LONG.format("45000 euros"), _LONG.format("52000 euros")),
+        (_LONG.format("of Greta"), _LONG.format("of Martin")),
+        ("Deploy on Fridays after the tests pass", "Do not deploy on Fridays after the tests pass"),
+        ("Greta owes Martin a violin", "Martin owes Greta a violin"),
+    ],
+)
+async def test_a_note_with_another_value_or_a_denial_is_no_repetition(
+    first: str, second: str
+) -> None:
+    made = await _reflected(_note(1, first), _note(2, second))
+    assert [note.text for note in made] == [first, second]
+
+
+async def test_what_was_said_again_after_a_change_is_kept() -> None:
+    texts = [f"Use {name} for the orders of Turku" for name in ("Postgres", "MySQL", "Postgres")]
+    made = await _reflected(*(_note(seq, text) for seq, text in enumerate(texts, start=1)))
+    assert [note.text for note in made] == texts
+
+
+async def test_what_two_people_said_alike_is_kept_of_both() -> None:
+    speakers = ["Ana", "Bo", "assistant"]
+    made = await _reflected(*(_note(1, "I am vegetarian", speaker=name) for name in speakers))
+    assert [note.speaker for note in made] == ["Ana", "Bo"]
+
+
 @pytest.mark.req("B-56")
 async def test_a_superseded_note_goes() -> None:
     made = await _reflected(

@@ -127,6 +127,7 @@ def weigh(
                 terms=weighted,
                 factor=math.prod(factor.amount for factor in factors(p)),
                 stretch=stretch,
+                person=None if p.is_of_agent or p.is_outcome else p.speaker,
                 is_standing=p.is_standing,
                 is_output=p.is_outcome,
             )

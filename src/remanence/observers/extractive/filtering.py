@@ -2,14 +2,15 @@
 
 from collections.abc import Generator, Sequence
 
+from remanence.languages.vocabulary import vocabulary_of
 from remanence.observers.extractive.passage import Passage
-from remanence.observers.extractive.render import Word, terms
+from remanence.observers.extractive.render import Word, words
+from remanence.observers.extractive.repetition import Statement, statement
 from remanence.types import Note
 
 _BARE = 2
 _PASTED_CHARS = 40
 _VALUE_MARKS = frozenset("0123456789._/@#")
-_MARKS = '.,;:!?"()[]'
 _ENOUGH_TO_COMPARE = 3
 
 
@@ -20,26 +21,49 @@ def drop_uninformative(
 
     A passage pasted from another speaker is dropped: it counts for its author.
     """
-    bags: list[frozenset[str]] = []
+    noted: list[Statement] = []
     for note in known:
-        note_words = (word.strip(_MARKS) for word in note.text.lower().split())
-        bags.append(frozenset(term for word in note_words for term in terms(word)))
+        said = tuple(words(note.text, vocabulary_of(note.text), opens=False))
+        noted.append(statement(note.speaker, said, said))
         yield
     kept: list[Passage] = []
-    authors: dict[str, str] = {}
+    kept_statements: list[Statement] = []
+    authors: dict[str, Passage] = {}
     for p in found:
-        is_pasted = (
-            len(p.source) >= _PASTED_CHARS and authors.setdefault(p.source, p.speaker) != p.speaker
-        )
-        if not is_pasted and _is_informative(p) and not (bags and _is_known(p, bags)):
-            kept.append(p)
+        if not _is_pasted(p, authors) and _is_informative(p):
+            own = _statement(p) if noted else None
+            if own is None or not _is_known(own, noted, kept_statements):
+                kept.append(p)
+                kept_statements.extend([own] if own else ())
         yield
     return tuple(kept)
 
 
-def _is_known(p: Passage, bags: Sequence[frozenset[str]]) -> bool:
-    own = {term for word in _content_words(p) for term in terms(word.key)}
-    return len(own) >= _ENOUGH_TO_COMPARE and any(own <= bag for bag in bags)
+def _is_pasted(p: Passage, authors: dict[str, Passage]) -> bool:
+    """Return whether a passage is pasted; a new one is added to *authors*, by its text.
+
+    What two people say alike counts for both.
+    """
+    if len(p.source) < _PASTED_CHARS:
+        return False
+    author = authors.setdefault(p.source, p)
+    return author.speaker != p.speaker and not (_is_of_person(author) and _is_of_person(p))
+
+
+def _is_of_person(p: Passage) -> bool:
+    return not (p.is_of_agent or p.is_outcome)
+
+
+def _statement(p: Passage) -> Statement:
+    return statement(p.speaker, p.words, _content_words(p))
+
+
+def _is_known(own: Statement, noted: Sequence[Statement], since: Sequence[Statement]) -> bool:
+    """Return whether a note covers a statement, and nothing changed it after that note."""
+    if len(own.terms) < _ENOUGH_TO_COMPARE:
+        return False
+    places = [place for place, note in enumerate(noted) if own.is_covered_by(note)]
+    return bool(places) and not own.is_changed_by((*noted[places[-1] + 1 :], *since))
 
 
 def _content_words(p: Passage) -> list[Word]:

@@ -10,6 +10,7 @@ from remanence.languages.vocabulary import Vocabulary, vocabulary_of
 from remanence.observers.extractive.features import term_values
 from remanence.observers.extractive.passage import AGENT, MAX_LABEL_WORDS, TOOL
 from remanence.observers.extractive.render import Word, terms, words
+from remanence.observers.extractive.repetition import Statement, statement
 from remanence.observers.extractive.selection import Candidate, select
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.score import scorer
@@ -25,7 +26,6 @@ _MAX_OVER = 3.0
 _QUOTED, _SAID_BY_AGENT = 0.6, 0.8
 _LAST = 1e-6
 """Factor of a tool's output, which takes what room all others leave."""
-_ALIKE = 0.85
 
 
 class ExtractiveReflector:
@@ -53,11 +53,11 @@ class _Clause(NamedTuple):
 def condense(request: ReflectRequest) -> Generator[None, None, tuple[Note, ...]]:
     """Return the notes of a request; yields after each small step."""
     made = [note for segment in request.segments for note in segment.notes]
-    bags: list[frozenset[str]] = []
+    said: list[Statement] = []
     for note in made:
-        bags.append(frozenset(_bag(note)))
+        said.append(_statement(note.speaker, note.text))
         yield
-    live = yield from _live(made, bags)
+    live = yield from _live(made, said)
     clauses: list[_Clause] = []
     for index in live:
         clauses.extend(_clauses(index, made[index]))
@@ -74,36 +74,39 @@ def condense(request: ReflectRequest) -> Generator[None, None, tuple[Note, ...]]
     return (yield from select(candidates, request, build)).notes
 
 
-def _bag(note: Note) -> Iterator[str]:
-    vocabulary = vocabulary_of(note.text)
+def _statement(speaker: str | None, text: str) -> Statement:
+    vocabulary = vocabulary_of(text)
+    said = tuple(words(text, vocabulary, opens=False))
     small = vocabulary.function_words
-    for word in words(note.text, vocabulary, opens=False):
-        if word.key not in small:
-            yield from terms(word.key)
+    return statement(speaker, said, (word for word in said if word.key not in small))
 
 
-def _live(made: Sequence[Note], bags: Sequence[frozenset[str]]) -> Generator[None, None, list[int]]:
-    """Return the indices of notes that repeat no earlier note and that no later one supersedes."""
+def _live(made: Sequence[Note], said: Sequence[Statement]) -> Generator[None, None, list[int]]:
+    """Return the indices of notes that repeat no earlier note and that no later one supersedes.
+
+    What was said again after something else was said of it is no repetition.
+    """
     live: list[int] = []
     superseded = [(i, _old(note)) for i, note in enumerate(made) if note.supersedes]
     holders: dict[str, list[int]] = {}
-    for index, bag in enumerate(bags):
+    for index, own in enumerate(said):
         yield
         if any(
-            later > index and old and old <= bag and bag & bags[later] - old
+            later > index and old and old <= own.terms and own.terms & said[later].terms - old
             for later, old in superseded
         ):
             continue
-        if any(_alike(bag, bags[other]) for other in _sharing(bag, holders)):
+        alike = [other for other in _sharing(own.terms, holders) if own.is_like(said[other])]
+        if alike and not own.is_changed_by(said[i] for i in live if i > alike[-1]):
             continue
         live.append(index)
-        for term in bag:
+        for term in own.terms:
             holders.setdefault(term, []).append(index)
     return live
 
 
 def _old(note: Note) -> frozenset[str]:
-    return frozenset(_bag(replace(note, text=note.supersedes or "")))
+    return _statement(None, note.supersedes or "").terms
 
 
 def _sharing(bag: frozenset[str], holders: dict[str, list[int]]) -> list[int]:
@@ -112,10 +115,6 @@ def _sharing(bag: frozenset[str], holders: dict[str, list[int]]) -> list[int]:
         return []
     rare = sorted(bag, key=lambda term: (len(holders.get(term, ())), term))[: 1 + len(bag) // 6]
     return sorted({index for term in rare for index in holders.get(term, ())})
-
-
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    return len(one & other) >= _ALIKE * len(one | other)
 
 
 _LABEL = re.compile(rf"(?:[^\s:;]+ ){{0,{MAX_LABEL_WORDS - 1}}}[^\s:;]+: ")
@@ -180,6 +179,7 @@ def _candidates(
                 terms=term_values(clause.words, clause.vocabulary, counts),
                 factor=_factor(note, clause.text, with_agent=with_agent),
                 stretch=days.setdefault(day, len(days)),
+                person=None if _is_output(note) or note.speaker == AGENT else note.speaker,
                 is_standing=note.priority == "CRITICAL",
                 is_output=_is_output(note),
             )

@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,13 +32,14 @@ class Candidate:
 
     Terms are unique. A term that is already kept in the same stretch of talk counts little.
     Candidates with `is_standing` rank first, up to a share of the target; those with `is_output`
-    share a part of the notes.
+    share a part of the notes. A text of a `person` is kept beside the same of another one.
     """
 
     text: str
     terms: tuple[tuple[str, float], ...]
     factor: float
     stretch: int
+    person: str | None = None
     is_standing: bool = False
     is_output: bool = False
 
@@ -74,7 +75,7 @@ def _rank(
 ) -> Generator[None, None, list[tuple[int, float]]]:
     """Return indices with their gain per token, best first; a stale gain is recomputed when it reaches the top."""
     seen: dict[int, Counter[str]] = {}
-    kept: set[tuple[int, str]] = set()
+    kept: dict[tuple[int, str], set[str | None]] = {}
     heap: list[tuple[int, float, int]] = []
     for index, candidate in enumerate(candidates):
         if costs[index]:
@@ -90,12 +91,17 @@ def _rank(
         same = (candidate.stretch, candidate.text.casefold())
         if heap and (late, -density) > heap[0][:2]:
             heapq.heappush(heap, (late, -density, index))
-        elif density > 0 and same not in kept:
+        elif density > 0 and _is_new(candidate, kept.setdefault(same, set())):
             order.append((index, density))
-            kept.add(same)
+            kept[same].add(candidate.person)
             seen[candidate.stretch].update([term for term, _ in candidate.terms])
         yield
     return order
+
+
+def _is_new(candidate: Candidate, persons: AbstractSet[str | None]) -> bool:
+    """Return whether a text is none of those already kept, which these *persons* said."""
+    return not persons or (candidate.person is not None and candidate.person not in persons)
 
 
 def _within_shares(

@@ -1,0 +1,87 @@
+"""Repetitions: texts that say what a note says, with the same values and by the same speaker."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from remanence.languages.vocabulary import LANGUAGES, vocabulary
+from remanence.observers.extractive.passage import AGENT, TOOL
+from remanence.observers.extractive.render import Word, terms
+
+_ALIKE = 0.85
+_RELATED = 0.5
+"""Share of a text's terms that another one about the same thing has."""
+_VALUE = re.compile(r"[a-z0-9$€£¥#][a-z0-9$€£¥#%.:/_-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A text as the terms that count, its words, its values with digits, and its names in order."""
+
+    speaker: str | None
+    terms: frozenset[str]
+    words: frozenset[str]
+    values: frozenset[str]
+    names: tuple[str, ...]
+    denies: bool
+
+    def is_covered_by(self, noted: "Statement") -> bool:
+        """Return whether a note says all of it."""
+        return self._may_repeat(noted) and self._is_within(noted)
+
+    def is_like(self, noted: "Statement") -> bool:
+        """Return whether a note says the same in nearly the same words."""
+        return (
+            self._may_repeat(noted)
+            and len(self.terms & noted.terms) >= _ALIKE * len(self.terms | noted.terms)
+            and self.values == noted.values
+            and noted.words.issuperset(self.names)
+            and self.words.issuperset(noted.names)
+            and self._agrees_with(noted)
+        )
+
+    def is_changed_by(self, later: Iterable["Statement"]) -> bool:
+        """Return whether something else was said of the same thing later."""
+        related = (
+            other for other in later if len(self.terms & other.terms) >= _RELATED * len(self.terms)
+        )
+        return not all(map(self._is_within, related))
+
+    def _may_repeat(self, noted: "Statement") -> bool:
+        """Return whether the speakers allow it: what people say of themselves is theirs alone."""
+        if self.speaker is None or noted.speaker is None or self.speaker == noted.speaker:
+            return True
+        return self.speaker.partition(" ")[0] in (AGENT, TOOL)
+
+    def _is_within(self, other: "Statement") -> bool:
+        is_contained = self.terms <= other.terms and self.values <= other.values
+        return is_contained and self._agrees_with(other)
+
+    def _agrees_with(self, other: "Statement") -> bool:
+        """Return whether both affirm or both deny, with the names that both have in one order."""
+        common = [name for name in self.names if name in other.names]
+        return self.denies == other.denies and common == [
+            name for name in other.names if name in self.names
+        ]
+
+
+def statement(speaker: str | None, said: Sequence[Word], content: Iterable[Word]) -> Statement:
+    """Return what the words of a text say; its *content* words count."""
+    counted = tuple(content)
+    keys = frozenset(word.key for word in said)
+    values = (value.rstrip(".:") for key in keys for value in _VALUE.findall(key))
+    return Statement(
+        speaker=speaker,
+        terms=frozenset(term for word in counted for term in terms(word.key)),
+        words=keys,
+        values=frozenset(value for value in values if any(map(str.isdigit, value))),
+        names=tuple(word.key for word in counted if word.is_name),
+        denies=not keys.isdisjoint(_denials()) or any("n't" in key for key in keys),
+    )
+
+
+@cache
+def _denials() -> frozenset[str]:
+    """Return the words of all languages that deny, as a short text may not show its language."""
+    return frozenset().union(*(vocabulary(language).denials for language in LANGUAGES))
