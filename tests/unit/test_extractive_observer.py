@@ -534,6 +534,19 @@ def test_what_is_pasted_stays_the_words_of_who_said_it_first() -> None:
     assert [note.speaker for note in notes if "Turku" in note.text] == ["assistant"]
 
 
+def test_what_an_agent_repeats_of_a_result_is_the_agents() -> None:
+    found = "The booking reference is X7K9Q2 and the flight leaves at 13:25 from gate B42."
+    call = ToolCallPart(id="c1", name="lookup", arguments="{}")
+    request = _request(
+        Message.user("What is the booking reference of the flight to Turku?"),
+        Message.assistant(tool_calls=[call]),
+        Message.tool("c1", found),
+        Message.assistant(found),
+        ratio=0.8,
+    )
+    assert [note.speaker for note in _notes(request) if "X7K9Q2" in note.text] == ["assistant"]
+
+
 def test_of_a_result_the_rows_that_somebody_takes_up_come_first() -> None:
     rows = ", ".join(
         f'{{"reservation": "R-{n}41", "seat": "{n}C", "fare": {n}90}}' for n in range(5, 8)

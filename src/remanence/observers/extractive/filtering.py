@@ -1,6 +1,6 @@
 """Drops passages without content and passages that a known note already covers."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from remanence.languages.vocabulary import vocabulary_of
 from remanence.observers.extractive.passage import Passage
@@ -36,7 +36,7 @@ def drop_uninformative(
                 kept.append(p)
                 kept_statements.extend([own] if own else ())
         yield
-    return tuple(kept)
+    return tuple(p for p in kept if not _is_repeated_output(p, authors))
 
 
 def _is_pasted(p: Passage, authors: dict[str, Passage]) -> bool:
@@ -46,8 +46,16 @@ def _is_pasted(p: Passage, authors: dict[str, Passage]) -> bool:
     """
     if len(p.source) < _PASTED_CHARS:
         return False
-    author = authors.setdefault(p.source, p)
+    author = authors.get(p.source)
+    if author is None or (author.is_outcome and not p.is_outcome):
+        authors[p.source] = p
+        return False
     return author.speaker != p.speaker and not (_is_of_person(author) and _is_of_person(p))
+
+
+def _is_repeated_output(p: Passage, authors: Mapping[str, Passage]) -> bool:
+    """Return whether a row of output counts as the words of the one who repeats it."""
+    return p.is_outcome and not authors.get(p.source, p).is_outcome
 
 
 def _is_of_person(p: Passage) -> bool:
