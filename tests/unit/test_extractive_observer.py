@@ -2,7 +2,7 @@ import asyncio
 import dataclasses
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import get_args
 
 import pytest
@@ -363,6 +363,19 @@ def test_an_answer_that_says_little_alone_quotes_what_it_replies_to() -> None:
 
     assert note.text == "“Which of the two 2026-03-03?” – the second one then"
     assert (note.first_seq, note.last_seq, note.speaker) == (1, 2, "user")
+
+
+def test_a_reply_from_another_time_zone_quotes_what_it_replies_to() -> None:
+    at = datetime(2026, 3, 30, 20, 0, tzinfo=UTC)
+    tokyo, lisbon = (timezone(timedelta(hours=hours)) for hours in (9, 1))
+    request = _request(
+        Message.user("My flight NH 211 is booked.", name="Ken", created_at=at.astimezone(tokyo)),
+        Message.assistant("Do you prefer the Miragaia or the Ribeira?", created_at=at),
+        Message.user("The second one.", name="Ana", created_at=at.astimezone(lisbon)),
+        ratio=9,
+    )
+    question = "“Do you prefer the Miragaia or the Ribeira?”"
+    assert f"{question} – The second one" in [note.text for note in _notes(request)]
 
 
 def test_what_follows_a_question_of_the_reply_quotes_no_earlier_one() -> None:

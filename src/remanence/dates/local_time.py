@@ -22,6 +22,11 @@ def local_times(messages: Iterable[Message]) -> dict[int, datetime]:
     return times
 
 
+def is_other_day(before: datetime, at: datetime) -> bool:
+    """Return whether a time is on another day than one before it, in its own UTC offset."""
+    return before.astimezone(zone_of(at)).date() != at.date()
+
+
 def zone_of(at: datetime) -> timezone:
     """Return the UTC offset of a time."""
     return timezone(at.utcoffset() or timedelta())

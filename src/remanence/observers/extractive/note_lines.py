@@ -7,6 +7,7 @@ from datetime import date, datetime
 from itertools import pairwise
 
 from remanence.dates import iso_date
+from remanence.dates.local_time import is_other_day
 from remanence.notes import one_line, usual_priority
 from remanence.observers.extractive.passage import Passage
 from remanence.types import Note
@@ -35,7 +36,7 @@ def stretches(found: Sequence[Passage]) -> tuple[int, ...]:
 
 def _is_apart(before: datetime, at: datetime) -> bool:
     pause = (at - before).total_seconds()
-    return pause > _GAP_SECONDS or (pause > _NIGHT_SECONDS and at.date() != before.date())
+    return pause > _GAP_SECONDS or (pause > _NIGHT_SECONDS and is_other_day(before, at))
 
 
 class Lines:

@@ -5,6 +5,7 @@ from collections.abc import Container, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from remanence.dates import resolve_dates
+from remanence.dates.local_time import is_other_day
 from remanence.languages.vocabulary import Vocabulary
 from remanence.notes import one_line
 from remanence.observers.extractive.passage import ASKS, MAX_LABEL_WORDS, Quotation
@@ -138,7 +139,7 @@ def _question(before: ScoredText, answer: Message) -> Quotation | None:
     last = before.spans[-1]
     text = one_line(before.text[last.start : last.end]).strip(_QUOTES)
     asked_at, at = before.message.created_at, answer.created_at
-    is_long_ago = asked_at is not None and at is not None and at.date() != asked_at.date()
+    is_long_ago = asked_at is not None and at is not None and is_other_day(asked_at, at)
     if is_long_ago or len(text) > _MAX_QUESTION or not text.endswith(ASKS):
         return None
     return Quotation(before.message.seq, resolve_dates(text, asked_at) if asked_at else text)
