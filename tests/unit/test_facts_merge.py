@@ -129,6 +129,7 @@ def test_another_value_of_the_same_takes_its_place(old: str, new: str) -> None:
         ("keep bees in garden 3", "keep bees in garden 4"),
         ("cat named Pixel", "dog chases cars"),
         ("Joel: live in Lisbon", "Mara: live in Porto"),
+        ("Ana Maria Lopez: I live in Lisbon", "João Pedro Silva: I live in Porto"),
         ("ran 5 km", "ran 10 km"),
         ("allergic to peanuts", "allergic to cats"),
     ],

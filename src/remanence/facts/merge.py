@@ -22,6 +22,8 @@ _MAX_DIFFERENT = 4
 """The number of terms by which two values of one thing may differ on each side."""
 _NO_TOPIC = re.compile(r"[\d\u3041-\u309f]|^.$")
 """In terms that name no thing: figures, Japanese particles and endings, single letters."""
+_SHORT_NAME, _LONG_NAME = 2, 6
+"""Words of a name, and of one that begins and ends in capitals."""
 _OPENING = 2
 """Words at the beginning of which one may be "my"."""
 _OWNED = 2
@@ -231,7 +233,7 @@ def _other_measure(mine: _Meaning, theirs: _Meaning) -> bool:
 @lru_cache(maxsize=4_096)
 def _meaning(summary: str) -> _Meaning:
     speaker, separator, text = summary.partition(": ")
-    if not separator or len(speaker.split()) > 2:  # a first and a last name
+    if not separator or not _may_be_name(speaker):
         speaker, text = "", summary
     vocabulary = vocabulary_of(text)
     small = vocabulary.function_words
@@ -261,6 +263,14 @@ def _meaning(summary: str) -> _Meaning:
         is_home=is_home,
         asks_topic=bool(cues) and cues[0].use == "preferred",
     )
+
+
+def _may_be_name(text: str) -> bool:
+    """Return whether a text before a colon may be a speaker's name, such as "Ana Maria da Silva"."""
+    parts = text.split()
+    if len(parts) <= _SHORT_NAME:
+        return True
+    return len(parts) <= _LONG_NAME and not (parts[0][0].islower() or parts[-1][0].islower())
 
 
 def _is_of_person(text: str, cue: Cue, vocabulary: Vocabulary, owned: frozenset[str]) -> bool:
