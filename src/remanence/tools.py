@@ -233,4 +233,5 @@ def _hit_line(hit: Hit) -> str:
         return f"- {day}fact (id: {hit.source_id}): {hit.snippet}"
     last = f"-{hit.last_seq}" if hit.last_seq != hit.first_seq else ""
     kind = f"{hit.role} message" if hit.role else "note of message"
-    return f"- {day}{kind} {hit.first_seq}{last}: {hit.snippet}"
+    speaker = f" by {hit.speaker}" if hit.speaker not in (None, hit.role) else ""
+    return f"- {day}{kind} {hit.first_seq}{last}{speaker}: {hit.snippet}"

@@ -444,7 +444,14 @@ def test_a_tail_that_exceeds_the_room_is_shown_in_short_and_named() -> None:
 
 def quote(text: str, *, seq: int = 1) -> Quote:
     hit = Hit(
-        kind="message", text=text, first_seq=seq, last_seq=seq, at=NOW, score=1.0, source_id="m"
+        kind="message",
+        text=text,
+        first_seq=seq,
+        last_seq=seq,
+        at=NOW,
+        score=1.0,
+        source_id="m",
+        speaker="Ana",
     )
     return Quote(hit=hit, text=text, core=text, score=1.0)
 
@@ -456,14 +463,14 @@ def quote(text: str, *, seq: int = 1) -> Quote:
         ({"memories": "m"}, "m"),
         (
             {"recall": (quote("a"), quote("b"))},
-            f"{RECALL_HEADING}\n- a (message 1)\n- b (message 1)",
+            f"{RECALL_HEADING}\n- a (message 1, Ana, {NOW:%Y-%m-%d})\n- b (message 1, Ana, {NOW:%Y-%m-%d})",
         ),
         ({"channel": "telegram"}, "The user writes from telegram."),
         ({"channel": "web"}, ""),
         ({"channel": ""}, ""),
         (
             {"memories": "m", "recall": (quote("a"),), "channel": "sms"},
-            f"{RECALL_HEADING}\n- a (message 1)\n\nm\n\nThe user writes from sms.",
+            f"{RECALL_HEADING}\n- a (message 1, Ana, {NOW:%Y-%m-%d})\n\nm\n\nThe user writes from sms.",
         ),
     ],
 )

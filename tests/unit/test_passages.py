@@ -1,10 +1,11 @@
 """Passages of earlier messages that a turn asks about."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from remanence.recall.passages import PASSAGE_CHARACTERS, quotes, telling_words
+from remanence.recall.passages import PASSAGE_CHARACTERS, quotes, render_quotes, telling_words
 from remanence.types import Hit
 
 
@@ -32,6 +33,22 @@ def test_the_passage_with_most_of_the_query_is_quoted() -> None:
     (quote,) = quotes([hit(text)], "Ana harbour lamp")
 
     assert quote.core == "Ana mends the harbour lamp on Monday."
+
+
+def test_a_passage_has_its_speaker_and_day() -> None:
+    said = replace(hit("I arrive tomorrow."), speaker="Ana", at=datetime(2026, 3, 2, tzinfo=UTC))
+
+    shown = render_quotes(quotes([said], "arrive"), max_tokens=99, count_text=len)
+
+    assert shown == ("I arrive tomorrow. (message 1, Ana, 2026-03-02)",)
+
+
+def test_the_best_passage_leaves_out_what_follows_it_where_room_is_short() -> None:
+    text = "Ana mends the harbour lamp on Monday. The boats stay out for another week."
+
+    shown = render_quotes(quotes([hit(text)], "harbour lamp"), max_tokens=60, count_text=len)
+
+    assert shown == ("Ana mends the harbour lamp on Monday. (message 1)",)
 
 
 @pytest.mark.parametrize(

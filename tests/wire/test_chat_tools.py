@@ -270,13 +270,13 @@ async def test_the_memory_is_a_tool_of_a_chat(wire: Wire) -> None:
     async with conversing() as conversation:
         await conversation.facts.save("Ana sits by the window on flights.", user="ana")
         await conversation.append(
-            Message.user("The tulips are yellow."), Message.assistant("Noted.")
+            Message.user("The tulips are yellow.", name="Ana"), Message.assistant("Noted.")
         )
         chat = chat_of(conversation, wire, tools=memory_tools(conversation))
         reply = await said(chat, wire, "Where do I sit?")
 
     found, recalled = results(wire.server.received[1].body)
     assert "Ana sits by the window on flights." in found
-    assert "user message 1: The tulips are yellow." in recalled
+    assert "user message 1 by Ana: The tulips are yellow." in recalled
     assert len(wire.server.received[0].body["tools"]) == 4
     assert reply.text == "By the window."

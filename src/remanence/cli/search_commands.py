@@ -34,6 +34,7 @@ async def recall(
                 "kind": lambda hit: hit.kind,
                 "messages": _place,
                 "at (UTC)": lambda hit: hit.at,
+                "speaker": lambda hit: hit.speaker,
                 "text~": lambda hit: hit.snippet,
             },
         )

@@ -136,7 +136,7 @@ def merge_quotes(rankings: Iterable[Sequence[Quote]]) -> tuple[Quote, ...]:
 def render_quotes(
     found: Iterable[Quote], *, max_tokens: int, count_text: CountTokens
 ) -> tuple[str, ...]:
-    """Render as many quotes as fit, oldest first, each with its source.
+    """Render as many quotes as fit, oldest first, each with its source: who said it, and when.
 
     Only the best one includes the sentences after the match: where many passages match, more
     passages are worth more than longer ones.
@@ -144,13 +144,21 @@ def render_quotes(
     kept: list[tuple[int, str]] = []
     for quote in found:
         hit = quote.hit
-        origin = f"fact {hit.source_id}" if hit.kind == "fact" else f"message {hit.first_seq}"
-        line = f"{quote.core if kept else quote.text} ({origin})"
-        tokens = count_text(f"- {line}\n")
-        if tokens <= max_tokens:
-            kept.append((hit.first_seq, line))
-            max_tokens -= tokens
+        for text in (quote.core,) if kept else (quote.text, quote.core):
+            line = f"{text} ({_origin(hit)})"
+            tokens = count_text(f"- {line}\n")
+            if tokens <= max_tokens:
+                kept.append((hit.first_seq, line))
+                max_tokens -= tokens
+                break
     return tuple(line for _, line in sorted(kept, key=lambda each: each[0]))
+
+
+def _origin(hit: Hit) -> str:
+    if hit.kind == "fact":
+        return f"fact {hit.source_id}"
+    day = f"{hit.at:%Y-%m-%d}" if hit.at else ""
+    return ", ".join(filter(None, (f"message {hit.first_seq}", hit.speaker, day)))
 
 
 def _terms(query: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ HitKind: TypeAlias = Literal["note", "message", "fact"]
 class Hit:
     """A found note, raw message or fact, with the messages it comes from.
 
-    A note has a tag and a priority, a message has a role. `conversation` is the id of their
+    A note has a tag and a priority, a message has a role, and both have the speaker by name or role. `conversation` is the id of their
     conversation; a fact that was saved by hand has none, and its `first_seq` is 0. `source_id` is
     the id of the segment, the message or the fact. `snippet` is the matching part of the text.
     """
@@ -33,6 +33,7 @@ class Hit:
     tag: Tag | None = None
     priority: Priority | None = None
     role: Role | None = None
+    speaker: str | None = None
     snippet: str = ""
 
 

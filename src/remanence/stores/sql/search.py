@@ -15,6 +15,7 @@ from remanence.stores.sql import ranking
 from remanence.stores.sql.connection import Connection
 from remanence.stores.terms import searchable_text
 from remanence.types import ConversationRef, Hit, HitKind, Note, Owner, RecallFilter
+from remanence.wire.parts import label
 
 _STEP_MESSAGES = 16
 _STEP_CHARACTERS = 16_000
@@ -124,8 +125,8 @@ def first_hits(
 
 
 def _message_hit(connection: Connection, rowid: int, score: float) -> Hit:
-    seq, id_, role, content, created_at, conversation = connection.execute(
-        "SELECT seq, messages.id, role, content, messages.created_at, conversations.id "
+    seq, id_, role, name, content, created_at, conversation = connection.execute(
+        "SELECT seq, messages.id, role, name, content, messages.created_at, conversations.id "
         "FROM messages JOIN conversations ON conversations.key = conversation "
         "WHERE messages.key = ?",
         (rowid,),
@@ -140,6 +141,7 @@ def _message_hit(connection: Connection, rowid: int, score: float) -> Hit:
         source_id=id_,
         conversation=conversation,
         role=role,
+        speaker=(label(name) if name else "") or role,
     )
 
 
@@ -151,11 +153,12 @@ def _note_hit(connection: Connection, rowid: int, score: float) -> Hit:
         "WHERE segments.key = ?",
         (segment_key,),
     ).get
-    at, tag, priority = decode_time(created_at), None, None
+    at, tag, priority, speaker = decode_time(created_at), None, None, None
     if notes := decode_notes(encoded_notes):
         note = notes[place]
         text, first_seq, last_seq = note.text, note.first_seq, note.last_seq
-        at, tag, priority = note.observed_at or at, note.tag, note.priority
+        at, tag = note.observed_at or at, note.tag
+        priority, speaker = note.priority, note.speaker
     return Hit(
         kind="note",
         text=text,
@@ -167,6 +170,7 @@ def _note_hit(connection: Connection, rowid: int, score: float) -> Hit:
         conversation=conversation,
         tag=tag,
         priority=priority,
+        speaker=speaker,
     )
 
 

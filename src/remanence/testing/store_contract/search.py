@@ -66,7 +66,7 @@ class SearchContract(Handles):
         assert hits[0].text == TEXTS[seq - 1]
 
     async def test_a_message_hit_names_its_message(self, store: Store) -> None:
-        message = Message.user("flight LH 454", id="m1", created_at=at(3))
+        message = Message.user("flight LH 454", name="Ana", id="m1", created_at=at(3))
         await store.append(REF, [user("x"), message], user=None)
 
         (hit,) = await store.search(REF, "flight", limit=3)
@@ -81,12 +81,19 @@ class SearchContract(Handles):
             source_id="m1",
             conversation=REF.id,
             role="user",
+            speaker="Ana",
         )
 
     async def test_a_note_hit_names_its_segment_and_source(self, store: Store) -> None:
         notes = (
             Note(text="prefers tea", first_seq=1, last_seq=2),
-            Note(text="booked a window seat", first_seq=2, last_seq=3, observed_at=at(5)),
+            Note(
+                text="booked a window seat",
+                first_seq=2,
+                last_seq=3,
+                observed_at=at(5),
+                speaker="Ana",
+            ),
         )
         await store.append(REF, [user(f"{n}") for n in range(4)], user=None)
         state = await store.state(REF)
@@ -96,6 +103,7 @@ class SearchContract(Handles):
         (hit,) = await store.search(REF, "window seats", limit=3)
 
         assert (hit.kind, hit.text, hit.at) == ("note", "booked a window seat", at(5))
+        assert hit.speaker == "Ana"
         assert (hit.first_seq, hit.last_seq, hit.source_id) == (2, 3, "g0-1-4")
 
     async def test_the_text_of_a_segment_without_notes_is_found(self, store: Store) -> None:
