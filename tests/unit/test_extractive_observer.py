@@ -746,6 +746,21 @@ def test_an_agent_is_quoted_in_whole_clauses_and_its_small_talk_is_left_out() ->
     assert "anything else" not in told
 
 
+@pytest.mark.parametrize("name", [None, "planner"])
+def test_an_agent_is_one_whatever_the_agent_or_the_user_is_called(name: str | None) -> None:
+    said = "The ferry to Turku leaves from gate B42 at 13:25."
+    sentences = explain(
+        [
+            Message.user(said, name="assistant"),
+            Message.assistant("Noted."),
+            Message.assistant("The train to Bath leaves from gate B43 at 14:25.", name=name),
+        ]
+    )
+    features = {each.text: {factor.feature for factor in each.factors} for each in sentences}
+    by_agent = [text for text, found in features.items() if "said by the agent" in found]
+    assert by_agent == ["Noted.", "The train to Bath leaves from gate B43 at 14:25."]
+
+
 def test_relative_dates_in_a_quoted_text_stay_as_they_are() -> None:
     told = _whole(
         Message.user(

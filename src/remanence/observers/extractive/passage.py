@@ -34,8 +34,8 @@ class Quotation(NamedTuple):
 class Passage:
     """A clause of a message: `source` is its original text, `words` that of a note.
 
-    `is_user` marks what the user of an agent says, `is_of_people` what is said in a talk without an
-    agent. `is_rule` marks a sentence of the user that is one passage, in its own words: a question, a constraint, or one that `is_standing`. This is a
+    `is_user` marks what the user of an agent says, `is_of_agent` what an agent says and calls, and
+    `is_of_people` what is said in a talk without an agent. `is_rule` marks a sentence of the user that is one passage, in its own words: a question, a constraint, or one that `is_standing`. This is a
     standing instruction, a fact about the user or an open point, which is chosen first. `reply_to` is
     the question that a passage answers which says little without it; `context` has its words.
     """
@@ -57,6 +57,7 @@ class Passage:
     is_call: bool = False
     is_output: bool = False
     is_user: bool = False
+    is_of_agent: bool = False
     is_of_people: bool = False
     is_rule: bool = False
     is_standing: bool = False
@@ -73,11 +74,6 @@ class Passage:
     def is_outcome(self) -> bool:
         """The call of a tool or its output."""
         return self.is_call or self.is_output
-
-    @property
-    def is_of_agent(self) -> bool:
-        """True for the words of an agent and for its calls of tools."""
-        return self.speaker == AGENT and not self.is_of_people
 
     def continues(self, other: "Passage") -> bool:
         """Return whether this is the next clause of the same sentence."""

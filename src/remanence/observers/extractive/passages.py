@@ -12,7 +12,7 @@ from remanence.dates.local_time import local_times
 from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
 from remanence.observers.extractive.event_dates import format_date
 from remanence.observers.extractive.outcomes import Row, rows_of_tools
-from remanence.observers.extractive.passage import AGENT, ASKS, Passage
+from remanence.observers.extractive.passage import ASKS, Passage
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
 from remanence.observers.extractive.scored_text import ScoredText, relate, score_texts
 from remanence.observers.extractive.sentence_scores import (
@@ -59,7 +59,9 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
             if p is not None:
                 found.append(p)
             yield
-        for p in _passages_of_tools(text.message, call_arguments, text.before):
+        for p in _passages_of_tools(
+            text.message, call_arguments, text.before, is_of_people=is_of_people
+        ):
             if p is not None:
                 found.append(p)
             yield
@@ -93,6 +95,7 @@ def _passages_of_text(
     """Yield the passages of a text, None between steps."""
     text, at, speaker = whole.text, whole.message.created_at, whole.message.speaker
     is_user = whole.message.role == "user" and not is_of_people
+    is_of_agent = whole.message.role == "assistant" and not is_of_people
     dates = yield from _dates(text, at, Span(0, min(len(text), _DATED_AT_ONCE)))
     scored = zip(whole.spans, whole.scores, whole.leads(message_vocabulary), strict=True)
     opens = True
@@ -131,7 +134,7 @@ def _passages_of_text(
                     parts,
                     names,
                     vocabulary,
-                    whole=rule or lays_down or (speaker == AGENT and not is_of_people),
+                    whole=rule or lays_down or is_of_agent,
                     caption=caption,
                 ),
                 vocabulary=vocabulary,
@@ -144,6 +147,7 @@ def _passages_of_text(
                 is_rule=rule,
                 is_standing=standing,
                 is_user=is_user,
+                is_of_agent=is_of_agent,
                 is_of_people=is_of_people,
                 context=tuple(words(reply_to.text, vocabulary, opens=True)) if reply_to else lead,
                 reply_to=reply_to,
@@ -234,7 +238,7 @@ def _call_names(messages: Sequence[Message]) -> frozenset[str]:
 
 
 def _passages_of_tools(
-    message: Message, call_arguments: dict[str, str], before: Line | None
+    message: Message, call_arguments: dict[str, str], before: Line | None, *, is_of_people: bool
 ) -> Iterator[Passage | None]:
     """Yield the passages of tool calls and of the best rows of results, None between steps."""
     found: dict[Row, Scores] = {}
@@ -266,5 +270,6 @@ def _passages_of_tools(
             vocabulary=NO_VOCABULARY,
             is_output=not row.is_call,
             is_call=row.is_call,
+            is_of_agent=row.is_call and not is_of_people,
             scores=scores,
         )
