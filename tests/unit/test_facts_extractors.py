@@ -168,6 +168,19 @@ async def test_a_fact_about_the_home_and_an_update_have_their_tags() -> None:
     assert "update" in move.tags
 
 
+@pytest.mark.parametrize(
+    ("name", "begins"), [(None, "I live"), ("Ana", "I live"), ("Bo Li", "Bo Li: I live")]
+)
+async def test_a_fact_names_its_speaker_unless_that_is_the_user(
+    name: str | None, begins: str
+) -> None:
+    said = request("I live in Oslo with my two dogs.")
+    named = dataclasses.replace(said, messages=(said.messages[0].replace(name=name),))
+    (fact,) = await ExtractiveFacts().extract(named)
+
+    assert fact.summary.startswith(begins)
+
+
 async def test_every_word_of_an_embedded_fact_was_said() -> None:
     texts = (
         "My name is Ana and I live in Lisbon. I prefer window seats, and I'm allergic to peanuts.",

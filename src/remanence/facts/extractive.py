@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Generator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from remanence.dates import find_dates, resolve_dates
@@ -51,12 +52,16 @@ class ExtractiveFacts:
 
 def _drafts(request: ExtractRequest) -> Generator[None, None, tuple[FactDraft, ...]]:
     drafts: list[FactDraft] = []
+    names_of_user = {"user", request.user.casefold()}
     for line, source in spoken_lines(request.messages):
         if line.role == "user" and _may_state(line.text):
             stated = statement_scores(line)
             if stated[STATED] >= 0:
                 updates = stated[CHANGES] >= 0
-                drafts.append(_draft(line.text, source, scorer().score(line), updates=updates))
+                draft = _draft(line.text, source, scorer().score(line), updates=updates)
+                if source.speaker.casefold() not in names_of_user:
+                    draft = replace(draft, summary=f"{source.speaker}: {draft.summary}")
+                drafts.append(draft)
         yield
     return tuple(drafts)
 
@@ -70,11 +75,9 @@ def _draft(text: str, source: Message, scores: Scores, *, updates: bool) -> Fact
     fact_type, tags = _kind(scores)
     if (fact_type, tags) == ("profile", ()) and _has_date(text, source.created_at):
         fact_type = "event"
-    name = source.speaker
-    named = "" if name.casefold() == "user" else f"{name}: "
     said = resolve_dates(text, source.created_at) if source.created_at else text
     return FactDraft(
-        summary=redact(f"{named}{' '.join(said.split())}"),
+        summary=redact(" ".join(said.split())),
         type=fact_type,
         tags=(*tags, UPDATE) if updates else tags,
         first_seq=source.seq,
