@@ -144,3 +144,24 @@ async def test_what_a_user_states_outlives_small_talk_whatever_the_user_is_calle
     made = await _reflected(fact, *talk, _note(30, "Noted", speaker="assistant"), target=60)
 
     assert fact.text in [note.text for note in made]
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [
+        ("user", None),
+        ("Mina", _note(30, "status delayed", speaker="tool find_gate")),
+        ("Mina", _note(30, "Answer in German", speaker="Mina", priority="CRITICAL")),
+    ],
+)
+async def test_an_agent_without_notes_is_known_by_what_is_beside_it(
+    name: str, beside: Note | None
+) -> None:
+    fact = _note(1, "I am allergic to peanuts", speaker=name)
+    talk = [
+        _note(n, f"there was that film yesterday, number {n}, with Tilda", speaker=name)
+        for n in range(2, 30)
+    ]
+    made = await _reflected(fact, *talk, *([beside] if beside else []), target=80)
+
+    assert fact.text in [note.text for note in made]

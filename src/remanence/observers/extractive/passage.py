@@ -13,6 +13,9 @@ from remanence.types import Tag
 AGENT = "assistant"
 """The speaker of messages of an agent without a name."""
 
+USER = "user"
+"""The speaker of messages of a user without a name."""
+
 TOOL = "tool"
 """The speaker of results of a tool; behind it stands the name of the tool, if there is one."""
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from remanence.languages.vocabulary import Vocabulary, vocabulary_of
 from remanence.observers.extractive.features import term_values
-from remanence.observers.extractive.passage import AGENT, MAX_LABEL_WORDS, TOOL
+from remanence.observers.extractive.passage import AGENT, MAX_LABEL_WORDS, TOOL, USER
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.extractive.repetition import Statement, statement
 from remanence.observers.extractive.selection import Candidate, select
@@ -145,6 +145,15 @@ def _is_output(note: Note) -> bool:
     return (note.speaker or "").partition(" ")[0] == TOOL
 
 
+def _is_with_agent(made: Sequence[Note]) -> bool:
+    """Return whether people talk with an agent, which may have said nothing worth a note.
+
+    It or its tools have a note, a user has one that is CRITICAL, or only a user without a name has.
+    """
+    speaks = any(n.speaker == AGENT or _is_output(n) or n.priority == "CRITICAL" for n in made)
+    return speaks or all(n.speaker == USER for n in made)
+
+
 def _factor(note: Note, text: str, *, with_agent: bool) -> float:
     """Return the factor of a clause: by the learned scores in a talk with an agent."""
     factor = _PRIORITY[note.priority]
@@ -167,7 +176,7 @@ def _candidates(
     for clause in clauses:
         counts.update({term for word in clause.words for term in terms(word.key)})
         yield
-    with_agent = any(note.speaker == AGENT for note in made)
+    with_agent = _is_with_agent(made)
     days: dict[str, int] = {}
     candidates: list[Candidate] = []
     for clause in clauses:
