@@ -460,6 +460,13 @@ def test_what_leads_a_list_says_what_its_items_are() -> None:
     assert text.count("What I can't do: Reach hosts beyond gate B42") == 1
 
 
+@pytest.mark.parametrize("ratio", [0.9, 1.1, 3])
+def test_an_item_of_a_list_that_denies_is_not_noted_without_its_label(ratio: float) -> None:
+    label = "Please never do any of the following things on production"
+    notes = _notes(_request(Message.user(f"{label}:\n- restart db-4\n- drop a table"), ratio=ratio))
+    assert [note.text for note in notes if "db-4" in note.text and label not in note.text] == []
+
+
 def test_what_follows_a_list_does_not_read_as_one_of_its_items() -> None:
     rules = "Never do:\n- push to the main branch\n- delete rows of table 7\n\n"
     notes = _notes(

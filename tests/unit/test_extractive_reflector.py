@@ -105,11 +105,12 @@ async def test_clauses_are_kept_as_they_are() -> None:
     assert {clause for note in made for clause in note.text.split("; ")} <= before
 
 
-async def test_an_item_is_not_kept_without_the_label_of_its_list() -> None:
-    label = _note(50, "Never do: push to main of billing-7; delete rows of invoices_2025")
+@pytest.mark.parametrize("label", ["Never do", "What must not be done by any of you on Fridays"])
+async def test_an_item_is_not_kept_without_the_label_of_its_list(label: str) -> None:
+    rules = _note(50, f"{label}: push to main of billing-7; delete rows of invoices_2025")
     for target in range(20, 160, 10):
-        made = await _reflected(*_MANY[:2], label, target=target)
-        assert {n.text for n in made if n.first_seq == label.first_seq} <= {label.text}
+        made = await _reflected(*_MANY[:2], rules, target=target)
+        assert {n.text for n in made if n.first_seq == rules.first_seq} <= {rules.text}
 
 
 async def test_the_same_segments_make_the_same_reflection() -> None:

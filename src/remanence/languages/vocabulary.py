@@ -6,7 +6,7 @@ replaces the first.
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -93,6 +93,20 @@ def vocabulary_of(text: str) -> Vocabulary:
         if hits * 3 > len(tokens):
             break
     return best
+
+
+def denies(keys: Iterable[str]) -> bool:
+    """Return whether one of these words in lower case denies, in any language.
+
+    A short text may not show its own.
+    """
+    denials = _denials()
+    return any(key in denials or "n't" in key for key in keys)
+
+
+@cache
+def _denials() -> frozenset[str]:
+    return frozenset().union(*(vocabulary(language).denials for language in LANGUAGES))
 
 
 @cache

@@ -23,7 +23,10 @@ ASKS = ("?", "？", "؟")
 """Marks with which a question ends."""
 
 MAX_LABEL_WORDS = 5
-"""Words of the label of a list that leads its items: "can't do: reach hosts"."""
+"""Words of the label of a list that leads its items: "can do: reach hosts"."""
+
+MAX_DENIAL_WORDS = 16
+"""Words of a label that denies, as its items say the opposite without it: "never do: reach hosts"."""
 
 
 class Quotation(NamedTuple):

@@ -6,9 +6,15 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from remanence.languages.vocabulary import Vocabulary, vocabulary_of
+from remanence.languages.vocabulary import Vocabulary, denies, vocabulary_of
 from remanence.observers.extractive.features import term_values
-from remanence.observers.extractive.passage import AGENT, MAX_LABEL_WORDS, TOOL, USER
+from remanence.observers.extractive.passage import (
+    AGENT,
+    MAX_DENIAL_WORDS,
+    MAX_LABEL_WORDS,
+    TOOL,
+    USER,
+)
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.extractive.repetition import Statement, statement
 from remanence.observers.extractive.selection import Candidate, select
@@ -117,18 +123,24 @@ def _sharing(bag: frozenset[str], holders: dict[str, list[int]]) -> list[int]:
     return sorted({index for term in rare for index in holders.get(term, ())})
 
 
-_LABEL = re.compile(rf"(?:[^\s:;]+ ){{0,{MAX_LABEL_WORDS - 1}}}[^\s:;]+: ")
+_LABEL = re.compile(rf"((?:[^\s:;]+ ){{0,{MAX_DENIAL_WORDS - 1}}}[^\s:;]+): ")
 """Beginning of a note whose clauses may all depend on it: "Never do: push; delete rows"."""
 _FULL_DATE = re.compile(r"\b\d{1,2} [A-Z][a-z]{2,8} \d{4}\b|\b[A-Z][a-z]{2,8} \d{1,2},? \d{4}\b")
 
 
 def _clauses(index: int, note: Note) -> Iterator[_Clause]:
     vocabulary = vocabulary_of(note.text)
-    is_one = note.priority == "CRITICAL" or _LABEL.match(note.text)
+    is_one = note.priority == "CRITICAL" or _has_label(note.text)
     texts = [note.text] if is_one else note.text.split("; ")
     for text in texts:
         # Telegraphic clauses begin with their subject: a capital there is a name's.
         yield _Clause(index, text, tuple(_words_with_dates(text, vocabulary)), vocabulary)
+
+
+def _has_label(text: str) -> bool:
+    label = _LABEL.match(text)
+    parts = label[1].lower().split() if label else []
+    return bool(parts) and (len(parts) <= MAX_LABEL_WORDS or denies(parts))
 
 
 def _words_with_dates(text: str, vocabulary: Vocabulary) -> Iterator[Word]:

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 
-from remanence.languages.vocabulary import LANGUAGES, vocabulary
+from remanence.languages.vocabulary import denies
 from remanence.observers.extractive.passage import AGENT, TOOL
 from remanence.observers.extractive.render import Word, terms
 
@@ -77,11 +76,5 @@ def statement(speaker: str | None, said: Sequence[Word], content: Iterable[Word]
         words=keys,
         values=frozenset(value for value in values if any(map(str.isdigit, value))),
         names=tuple(word.key for word in counted if word.is_name),
-        denies=not keys.isdisjoint(_denials()) or any("n't" in key for key in keys),
+        denies=denies(keys),
     )
-
-
-@cache
-def _denials() -> frozenset[str]:
-    """Return the words of all languages that deny, as a short text may not show its language."""
-    return frozenset().union(*(vocabulary(language).denials for language in LANGUAGES))
