@@ -467,6 +467,12 @@ def test_an_item_of_a_list_that_denies_is_not_noted_without_its_label(ratio: flo
     assert [note.text for note in notes if "db-4" in note.text and label not in note.text] == []
 
 
+def test_a_quoted_line_and_the_answer_to_it_are_two_notes() -> None:
+    said = "> Can you come on Friday?\nYes, I'll come on Friday."
+    notes = _notes(_request(Message.user(said), Message.assistant("Noted."), ratio=9))
+    assert [note.text for note in notes] == ["> come on Friday?", "Yes, I'll come on Friday"]
+
+
 def test_what_follows_a_list_does_not_read_as_one_of_its_items() -> None:
     rules = "Never do:\n- push to the main branch\n- delete rows of table 7\n\n"
     notes = _notes(

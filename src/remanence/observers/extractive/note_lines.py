@@ -102,7 +102,7 @@ def _belong(last: Passage, p: Passage) -> bool:
 
 def _kind(p: Passage) -> tuple[object, ...]:
     label = () if p.is_outcome or p.reply_to else p.context
-    return p.tag, p.is_rule, p.is_standing, p.is_outcome, label
+    return p.tag, p.is_rule, p.is_standing, p.is_outcome, p.is_quoted, label
 
 
 def _note(line: Sequence[Passage]) -> Note:
