@@ -1,7 +1,7 @@
 """The main job: messages in, background work, a bounded context out."""
 
 import asyncio
-from datetime import timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -402,3 +402,22 @@ async def test_messages_have_the_time_zone_of_their_conversation() -> None:
     assert {message.created_at.utcoffset() for message in appended if message.created_at} == {
         timedelta(hours=9)
     }
+
+
+async def test_what_an_agent_says_between_messages_of_the_user_has_the_users_zone() -> None:
+    seoul, midnight = timezone(timedelta(hours=9)), datetime(2026, 5, 10, tzinfo=UTC)
+    policy = SMALL.replace(observe_tokens=40, tail_tokens=60, tail_keep_tokens=10, keep_last=1)
+    async with Memory.open("sqlite:///:memory:", policy=policy, clock=FixedClock()) as memory:
+        chat = memory.conversation("watch")
+        asked = midnight.astimezone(seoul).replace(hour=7)
+        await chat.append(Message.user("Watch the copy of table 7.", created_at=asked))
+        for hour in range(30):
+            said = f"Step {hour}: the copy of table {hour} of db-4 runs until tomorrow."
+            at = midnight - timedelta(hours=1, minutes=59 - hour)
+            await chat.append(Message.assistant(said, created_at=at))
+            await chat.flush()
+        notes = [note for segment in await chat.observations() for note in segment.notes]
+
+    alone = [note for note in notes if note.first_seq > 20]
+    assert alone
+    assert all("until May 11" in note.text for note in alone)

@@ -1,7 +1,7 @@
 """The times of messages in the user's time zone."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 
 from remanence.types import Message
 
@@ -20,6 +20,13 @@ def local_times(messages: Iterable[Message]) -> dict[int, datetime]:
             zone = zone_of(at)
         times[message.seq] = at.astimezone(zone or zone_of(at))
     return times
+
+
+def in_zone(messages: Iterable[Message], zone: tzinfo) -> tuple[Message, ...]:
+    """Return the messages with their times in a zone."""
+    return tuple(
+        m.replace(created_at=m.created_at.astimezone(zone)) if m.created_at else m for m in messages
+    )
 
 
 def is_other_day(before: datetime, at: datetime) -> bool:

@@ -8,6 +8,7 @@ from datetime import datetime
 from remanence import telemetry
 from remanence.background import guard_cancellation
 from remanence.clock import Clock
+from remanence.dates.local_time import in_zone, zone_of
 from remanence.engine.hooks import Hooks, observe, prepare, reflect
 from remanence.notes import render_notes
 from remanence.notes.excerpts import parts
@@ -42,6 +43,8 @@ from remanence.types import (
 )
 
 KNOWN_NOTES = 100
+ZONE_MESSAGES, ZONE_STEP = 200, 20
+"""Messages before an observation among which the user's time zone is looked for, and at once."""
 LOST_LITERALS = 200
 SLICE_CHARACTERS = 1_000
 MIN_LIMIT_TOKENS = 32
@@ -243,7 +246,7 @@ class SegmentWriter:
         source_tokens = sum(message.tokens for message in messages)
         return ObserveRequest(
             conversation=state.ref,
-            messages=await observable_messages(messages),
+            messages=await observable_messages(await self._in_users_zone(state, messages)),
             known=known,
             target_tokens=observation_target(self.policy, source_tokens),
             count_tokens=self.count_text,
@@ -252,6 +255,25 @@ class SegmentWriter:
             user=state.user,
             live=self.live_prompt(state),
         )
+
+    async def _in_users_zone(
+        self, state: MemoryState, messages: Sequence[Message]
+    ) -> Sequence[Message]:
+        """Return messages with the times of the user's zone; those beside one of the user have it.
+
+        A long run of tools may be observed without a message of the user.
+        """
+        if any(message.role == "user" for message in messages):
+            return messages
+        first_seq = messages[0].seq if messages else 1
+        for end in range(first_seq - 1, max(0, first_seq - 1 - ZONE_MESSAGES), -ZONE_STEP):
+            earlier = await self.store.messages(
+                state.ref, after=max(0, end - ZONE_STEP), limit=min(end, ZONE_STEP)
+            )
+            said = [m.created_at for m in earlier if m.role == "user" and m.created_at]
+            if said:
+                return in_zone(messages, zone_of(said[-1]))
+        return messages
 
     async def _observation(self, empty: Segment, draft: Draft, seen: Sequence[Message]) -> Segment:
         """Return a segment with the notes of *draft*, whose maker read *seen*."""
