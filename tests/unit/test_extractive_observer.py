@@ -336,6 +336,13 @@ def test_a_failed_call_does_not_read_as_what_it_would_have_done() -> None:
     assert "KTX 027" not in text
 
 
+def test_a_result_that_is_an_error_reads_as_one() -> None:
+    failed = Message.tool("c", "Refund of 240 EUR for order 7781", is_error=True)
+
+    assert "error: Refund of 240 EUR for order 7781" in _whole(failed)
+    assert "error" not in _whole(Message.tool("c", "Refund of 240 EUR for order 7781"))
+
+
 @pytest.mark.parametrize(
     ("said", "written"),
     [

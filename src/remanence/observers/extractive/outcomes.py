@@ -20,6 +20,7 @@ _ORNAMENT = re.compile(r"[=_\-*#~]{4,}")
 _PROGRESS = re.compile(r"^\W*+[.sxFE\s]*+\[?\s*+\d{1,3}%\W*+$")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _JSON = re.compile(r'"\s*:')
+_ERROR = "error"
 _MARKS = re.compile(r'\\?[{}\[\]"]')
 
 
@@ -50,7 +51,9 @@ def rows_of_tools(message: Message, asked: dict[str, str]) -> Iterator[Row | Non
     tool = f"{TOOL} {message.speaker}" if is_named else TOOL
     for result in message.tool_results:
         about = asked.get(result.call_id, "")
-        yield from (Row(row, tool, about) if row else None for row in _rows(result.text))
+        for row in _rows(result.text):
+            is_unsaid = result.is_error and row and _ERROR not in row.casefold()
+            yield Row(f"{_ERROR}: {row}" if is_unsaid else row, tool, about) if row else None
 
 
 def _arguments(call: ToolCallPart) -> str:
