@@ -296,14 +296,14 @@ def test_the_notes_of_a_result_name_its_tool() -> None:
     assert (named[0].speaker, unnamed[0].speaker) == ("tool read log", "tool")
 
 
-def test_a_result_beside_the_words_of_a_user_is_a_tools() -> None:
+def test_a_result_stands_before_the_words_of_a_user_beside_it_and_is_a_tools() -> None:
     result = {"type": "tool_result", "tool_use_id": "c", "content": "pump P-7 runs"}
     said = {"type": "text", "text": "Please stop the pump."}
     rows = explain([Message.from_anthropic({"role": "user", "content": [result, said]})])
-    assert {row.text: row.speaker for row in rows} == {
-        "Please stop the pump.": "user",
-        "pump P-7 runs": "tool",
-    }
+    assert [(row.text, row.speaker) for row in rows] == [
+        ("pump P-7 runs", "tool"),
+        ("Please stop the pump.", "user"),
+    ]
 
 
 def test_a_list_of_json_has_neither_what_is_missing_nor_words_of_python() -> None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from remanence.dates import DateMention, finding_dates
 from remanence.dates.local_time import local_times
@@ -55,13 +55,12 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     languages: dict[str, Vocabulary] = {}
     for text in texts:
         language = _language(text.text, text.message.speaker, languages)
-        for p in _passages_of_text(text, names, language, is_of_people=is_of_people):
-            if p is not None:
-                found.append(p)
-            yield
-        for p in _passages_of_tools(
+        said = _passages_of_text(text, names, language, is_of_people=is_of_people)
+        tools = _passages_of_tools(
             text.message, call_arguments, text.before, is_of_people=is_of_people
-        ):
+        )
+        # What stands beside results is said after them, calls after what stands beside them.
+        for p in chain(tools, said) if text.message.tool_results else chain(said, tools):
             if p is not None:
                 found.append(p)
             yield
