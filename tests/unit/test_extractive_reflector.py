@@ -113,6 +113,13 @@ async def test_an_item_is_not_kept_without_the_label_of_its_list(label: str) -> 
         assert {n.text for n in made if n.first_seq == rules.first_seq} <= {rules.text}
 
 
+async def test_a_quoted_question_is_not_parted_from_its_answer() -> None:
+    reply = _note(1, "“Shall I delete table 7; or keep it?” – keep it; move table 8 to Turku")
+    for target in range(10, 60, 5):
+        made = await _reflected(reply, target=target)
+        assert all(note.text.count("“") == note.text.count("” – keep it") for note in made)
+
+
 async def test_the_same_segments_make_the_same_reflection() -> None:
     assert await _reflected(*_MANY, target=200) == await _reflected(*_MANY, target=200)
 

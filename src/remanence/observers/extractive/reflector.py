@@ -125,13 +125,15 @@ def _sharing(bag: frozenset[str], holders: dict[str, list[int]]) -> list[int]:
 
 _LABEL = re.compile(rf"((?:[^\s:;]+ ){{0,{MAX_DENIAL_WORDS - 1}}}[^\s:;]+): ")
 """Beginning of a note whose clauses may all depend on it: "Never do: push; delete rows"."""
+_JOINT = re.compile(r"; (?![^“]*”)")
+"""What joins the clauses of a note; none parts a quotation, as of the question that a note answers."""
 _FULL_DATE = re.compile(r"\b\d{1,2} [A-Z][a-z]{2,8} \d{4}\b|\b[A-Z][a-z]{2,8} \d{1,2},? \d{4}\b")
 
 
 def _clauses(index: int, note: Note) -> Iterator[_Clause]:
     vocabulary = vocabulary_of(note.text)
     is_one = note.priority == "CRITICAL" or _has_label(note.text)
-    texts = [note.text] if is_one else note.text.split("; ")
+    texts = [note.text] if is_one else _JOINT.split(note.text)
     for text in texts:
         # Telegraphic clauses begin with their subject: a capital there is a name's.
         yield _Clause(index, text, tuple(_words_with_dates(text, vocabulary)), vocabulary)
