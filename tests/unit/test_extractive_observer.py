@@ -103,7 +103,7 @@ def test_each_word_of_a_note_stands_in_its_source_messages_dates_aside() -> None
 @pytest.mark.req("Z-51")
 def test_a_relative_date_becomes_absolute() -> None:
     said = Message.user("Yesterday I sold the old piano to Greta.", name="Ana")
-    note = _notes(_request(said, ratio=4.0))[0]
+    note = _notes(_request(said, Message.user("Hello there", name="Bo"), ratio=4.0))[0]
     assert note.text == "March 1 sold old piano to Greta"
     assert note.referenced_at == "2026-03-01"
 
@@ -145,6 +145,24 @@ def test_what_people_say_of_themselves_to_each_other_is_not_critical() -> None:
         ratio=4.0,
     )
     assert {note.priority for note in _notes(request)} == {"NOTE"}
+
+
+def test_a_named_user_talks_with_an_agent_that_has_not_answered_yet() -> None:
+    said = "Please always answer in German from now on."
+    alone = _request(Message.user(said, name="Ana"), ratio=9)
+    beside = _request(Message.user(said, name="Ana"), Message.user("Hello", name="Bo"), ratio=9)
+    later = [
+        dataclasses.replace(
+            beside, known=(Note(text="gate B42", first_seq=1, last_seq=1, speaker=s),)
+        )
+        for s in ("assistant", "tool find_gate")
+    ]
+
+    for request in (alone, *later):
+        assert [note.priority for note in _notes(request)] == ["CRITICAL"]
+    heard = Note(text="sold the kiln", first_seq=1, last_seq=1, speaker="Bo")
+    for request in (beside, dataclasses.replace(alone, known=(heard,))):
+        assert "CRITICAL" not in {note.priority for note in _notes(request)}
 
 
 def test_a_quoted_statement_is_not_the_users() -> None:
@@ -267,7 +285,7 @@ def test_a_relative_date_leaves_a_sentence_that_can_be_read(said: str, written: 
     ],
 )
 def test_telegraphic_words_keep_what_gives_them_their_meaning(said: str, written: str) -> None:
-    assert written in _whole(Message.user(said, name="Ana"))
+    assert written in _whole(Message.user(said, name="Ana"), Message.user("Hello", name="Bo"))
 
 
 def test_a_negated_decision_is_none() -> None:

@@ -51,7 +51,7 @@ def extract(request: ObserveRequest) -> Generator[None, None, tuple[Note, ...]]:
 
 def choose(request: ObserveRequest) -> Generator[None, None, Choice]:
     """Return the choice among the passages of a request; yields after each small step."""
-    clauses = yield from passages(request.messages)
+    clauses = yield from passages(request.messages, request.known)
     found = yield from drop_uninformative(clauses, request.known)
     numbers = stretches(found)
     yield

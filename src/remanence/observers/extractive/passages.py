@@ -12,7 +12,7 @@ from remanence.dates.local_time import local_times
 from remanence.languages.vocabulary import NO_VOCABULARY, Vocabulary, vocabulary_of
 from remanence.observers.extractive.event_dates import format_date
 from remanence.observers.extractive.outcomes import Row, rows_of_tools
-from remanence.observers.extractive.passage import ASKS, Passage
+from remanence.observers.extractive.passage import AGENT, ASKS, TOOL, Passage
 from remanence.observers.extractive.render import Word, drop_address, drop_light_words, words
 from remanence.observers.extractive.scored_text import ScoredText, relate, score_texts
 from remanence.observers.extractive.sentence_scores import (
@@ -27,7 +27,7 @@ from remanence.observers.extractive.sentence_scores import (
 from remanence.observers.extractive.sentences import Span, clauses
 from remanence.observers.learned.features import Line
 from remanence.observers.learned.score import Scores, scorer
-from remanence.types import Message
+from remanence.types import Message, Note
 
 _MAX_ABOUT = 10
 _MAX_ROWS = 24
@@ -41,12 +41,17 @@ _CLOSES_DATE = re.compile(r"[\"”)）」』》,;:、，]+")
 _DIGIT = re.compile(r"\d")
 
 
-def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage, ...]]:
-    """Return the passages of all observable messages; yields between messages."""
+def passages(
+    messages: Sequence[Message], known: Sequence[Note] = ()
+) -> Generator[None, None, tuple[Passage, ...]]:
+    """Return the passages of all observable messages; yields between messages.
+
+    The *known* notes may show that people talk with an agent.
+    """
     times = local_times(messages)
     local = [m.replace(created_at=times.get(m.seq, m.created_at)) for m in messages]
     texts = yield from score_texts(local)
-    is_of_people = _is_of_people(messages)
+    is_of_people = _is_of_people(messages, known)
     if not is_of_people:
         yield from relate(texts)
     names = _call_names(messages)
@@ -67,10 +72,18 @@ def passages(messages: Sequence[Message]) -> Generator[None, None, tuple[Passage
     return tuple(found)
 
 
-def _is_of_people(messages: Sequence[Message]) -> bool:
-    """Return whether people talk, without an agent: whoever answers has a name, or nobody does."""
-    answering = [message for message in messages if message.role == "assistant"]
-    return all(message.name for message in answering or messages)
+def _is_of_people(messages: Sequence[Message], known: Sequence[Note]) -> bool:
+    """Return whether people talk, without an agent: whoever answers has a name.
+
+    Where nobody answers, several with a name talk to each other, and no agent or tool has a note.
+    """
+    if answering := [message for message in messages if message.role == "assistant"]:
+        return all(message.name for message in answering)
+    speakers = {message.speaker for message in messages}
+    earlier = {note.speaker for note in known if note.speaker}
+    is_named = all(message.name for message in messages)
+    with_agent = any(name.partition(" ")[0] in (AGENT, TOOL) for name in earlier)
+    return is_named and len(speakers | earlier) > 1 and not with_agent
 
 
 def _language(text: str, speaker: str, languages: dict[str, Vocabulary]) -> Vocabulary:
