@@ -51,7 +51,9 @@ def test_what_no_one_takes_up_of_an_agent_s_list_gives_way_to_what_users_say() -
 def test_a_short_message_is_in_the_language_its_speaker_speaks() -> None:
     long = "Wir haben gestern lange über die neue Küche gesprochen und wollen sie im Mai bestellen."
     text = _text(
-        Message.user(long, name="Eva"), Message.user("Die Kork-Platten in Oslo.", name="Eva")
+        Message.user(long, name="Eva"),
+        Message.user("Ja.", name="Jan"),
+        Message.user("Die Kork-Platten in Oslo.", name="Eva"),
     )
 
     assert "Kork-Platten" in text
