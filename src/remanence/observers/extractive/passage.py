@@ -1,12 +1,12 @@
 """A clause of a message, with the scores of its sentence."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
 from remanence.dates import DateMention
-from remanence.languages.vocabulary import Vocabulary
+from remanence.languages.vocabulary import Vocabulary, denies
 from remanence.observers.extractive.render import Word, render_words
 from remanence.types import Tag
 
@@ -22,11 +22,14 @@ TOOL = "tool"
 ASKS = ("?", "？", "؟")
 """Marks with which a question ends."""
 
-MAX_LABEL_WORDS = 5
-"""Words of the label of a list that leads its items: "can do: reach hosts"."""
-
+_MAX_LABEL_WORDS = 5
 MAX_DENIAL_WORDS = 16
 """Words of a label that denies, as its items say the opposite without it: "never do: reach hosts"."""
+
+
+def is_label(keys: Sequence[str]) -> bool:
+    """Return whether words in lower case may lead each item after them: "can do: reach hosts"."""
+    return len(keys) <= (MAX_DENIAL_WORDS if denies(keys) else _MAX_LABEL_WORDS)
 
 
 class Quotation(NamedTuple):

@@ -6,14 +6,14 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from remanence.languages.vocabulary import Vocabulary, denies, vocabulary_of
+from remanence.languages.vocabulary import Vocabulary, vocabulary_of
 from remanence.observers.extractive.features import term_values
 from remanence.observers.extractive.passage import (
     AGENT,
     MAX_DENIAL_WORDS,
-    MAX_LABEL_WORDS,
     TOOL,
     USER,
+    is_label,
 )
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.extractive.repetition import Statement, statement
@@ -132,17 +132,13 @@ _FULL_DATE = re.compile(r"\b\d{1,2} [A-Z][a-z]{2,8} \d{4}\b|\b[A-Z][a-z]{2,8} \d
 
 def _clauses(index: int, note: Note) -> Iterator[_Clause]:
     vocabulary = vocabulary_of(note.text)
-    is_one = note.priority == "CRITICAL" or _has_label(note.text)
+    label = _LABEL.match(note.text)
+    has_label = label is not None and is_label(label[1].lower().split())
+    is_one = note.priority == "CRITICAL" or has_label
     texts = [note.text] if is_one else _JOINT.split(note.text)
     for text in texts:
         # Telegraphic clauses begin with their subject: a capital there is a name's.
         yield _Clause(index, text, tuple(_words_with_dates(text, vocabulary)), vocabulary)
-
-
-def _has_label(text: str) -> bool:
-    label = _LABEL.match(text)
-    parts = label[1].lower().split() if label else []
-    return bool(parts) and (len(parts) <= MAX_LABEL_WORDS or denies(parts))
 
 
 def _words_with_dates(text: str, vocabulary: Vocabulary) -> Iterator[Word]:

@@ -6,14 +6,9 @@ from dataclasses import dataclass, field
 
 from remanence.dates import resolve_dates
 from remanence.dates.local_time import is_other_day
-from remanence.languages.vocabulary import Vocabulary, denies
+from remanence.languages.vocabulary import Vocabulary
 from remanence.notes import one_line
-from remanence.observers.extractive.passage import (
-    ASKS,
-    MAX_DENIAL_WORDS,
-    MAX_LABEL_WORDS,
-    Quotation,
-)
+from remanence.observers.extractive.passage import ASKS, Quotation, is_label
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentence_scores import is_dependent, is_filler
@@ -89,7 +84,7 @@ class ScoredText:
                 in_list = False
             if not in_list:
                 before = span
-            yield lead if in_list and _is_label(lead) else ()
+            yield lead if in_list and is_label([word.key for word in lead]) else ()
 
     def is_quoted(self, span: Span) -> bool:
         return self.text.startswith(">", self.text.rfind("\n", 0, span.start) + 1)
@@ -130,11 +125,6 @@ def relate(texts: Sequence[ScoredText]) -> Iterator[None]:
         else:
             yield from text.join_dependent(said_by_agent)
         yield
-
-
-def _is_label(lead: Sequence[Word]) -> bool:
-    most = MAX_DENIAL_WORDS if denies(word.key for word in lead) else MAX_LABEL_WORDS
-    return len(lead) <= most
 
 
 def _is_afterthought(sentence: str, scores: Scores) -> bool:
