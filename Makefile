@@ -8,7 +8,8 @@ KILLS ?= 2000
 SEEDS ?= 100
 TURNS ?= 300
 FIRST_SEED ?= 0
-WORKERS ?= auto
+# The tests wait for half of their time, so a small machine has room for more than one worker a core.
+WORKERS ?= $(shell [ "$$(nproc 2>/dev/null || echo 1)" -gt 4 ] && echo auto || echo 4)
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -45,7 +46,7 @@ $(BENCH_STAMP): $(STAMP)
 demo: $(CORE_STAMP) ## Replay a conversation and show what memory keeps of it
 	@$(BIN)/remanence demo
 
-test: $(STAMP) ## Run the everyday tests on all cores; WORKERS says on how many, PYTEST_ARGS passes options on
+test: $(STAMP) ## Run the everyday tests; WORKERS says in how many processes, PYTEST_ARGS passes options on
 	@$(PYTEST) -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-postgres: $(STAMP) ## Run the tests on a PostgreSQL server alone, which is started for them
