@@ -406,6 +406,16 @@ async def test_nothing_is_left_of_a_forgotten_user_but_what_others_put_there(
     assert [each.user for each in done] == ["bo"]
 
 
+async def test_a_user_may_be_forgotten_by_several_calls_at_once(tmp_path: Path) -> None:
+    async with opened(tmp_path, FixedClock(MONDAY)) as memory, asyncio.timeout(60):
+        for _ in range(5):
+            await memory.note("I keep bees.", user="ana")
+            async with asyncio.TaskGroup() as group:
+                for _ in range(3):
+                    group.create_task(memory.forget_user("ana"))
+            assert names(tmp_path) == []
+
+
 async def test_secrets_of_a_day_do_not_reach_the_summary(tmp_path: Path) -> None:
     clock = FixedClock(MONDAY)
     folder = tmp_path / "default" / "ana"

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from tests.server.conftest import POLICY, Client, served
 from tests.wire.servers import ModelServer
 
@@ -173,3 +175,18 @@ async def test_each_tenant_may_have_a_key_of_its_own_for_the_provider(
 
     sent = [request.headers.get("authorization") for request in upstream.received]
     assert sent == ["Bearer key-of-acme", None]
+
+
+async def test_scopes_hold_where_a_host_program_mounts_the_service(memory: Memory) -> None:
+    reader = await memory.keys.create("reader", tenant="acme", scopes=("read",))
+    app = Starlette(routes=[Mount("/mem", create_app(memory, auth=by_key(memory.keys)))])
+    headers = {"x-remanence-key": reader.token}
+    async with served(app) as client:
+        for path, status in (
+            ("/v1/conversations", 200),
+            ("/v1/users/ana/export", 403),
+            ("/metrics", 403),
+        ):
+            answer = await client.http.get(f"/mem{path}", headers=headers)
+            assert answer.status_code == status
+        assert (await client.get("/mem/healthz")).status_code == 200

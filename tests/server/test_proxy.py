@@ -305,6 +305,24 @@ async def test_what_a_client_put_beside_an_old_history_reaches_the_provider(
     assert len(await only_tape(memory)) == 26
 
 
+async def test_a_turn_that_a_client_takes_out_does_not_bring_the_old_ones_back(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history: list[dict[str, Any]] = []
+    for number in range(14):
+        history.append(user(LONG.format(number) * 2))
+        await ask(proxy, history, f"Noted {number}.", upstream)
+        history.append(assistant(f"Noted {number}."))
+        await observe_all(memory)
+    usual = len(upstream.received[-1].body["messages"])
+    del history[12:14]
+
+    await ask(proxy, [*history, user("And now?")], "Pier 3.", upstream)
+
+    sent = upstream.received[-1].body["messages"]
+    assert len(sent) <= usual + 2
+
+
 async def test_a_history_without_its_beginning_brings_no_forgotten_message_back(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

@@ -133,9 +133,15 @@ class DailyNotes:
         """
         if owner not in await self.owners():
             return ()
-        with contextlib.closing(await self._lock(self._folder(owner))):
+        try:
+            lock = await self._lock(self._folder(owner))
+        except StoreUnavailable:
+            if owner in await self.owners():
+                raise
+            return ()  # another call has forgotten the user meanwhile
+        with contextlib.closing(lock):
             files = await self._delete(owner)
-        await self._delete_folders(owner)
+            await self._delete_folders(owner)
         return files
 
     @in_thread
@@ -150,7 +156,8 @@ class DailyNotes:
     @in_thread
     def _delete_folders(self, owner: Owner) -> None:
         folder = self._folder(owner)
-        remove(folder / LOCK_FILE)
+        with contextlib.suppress(OSError):  # Windows keeps the file of a lock that is held
+            remove(folder / LOCK_FILE)
         for emptied in (folder / "archive", folder, folder.parent):
             with contextlib.suppress(OSError):  # it is not empty, or there is none
                 emptied.rmdir()

@@ -1,6 +1,5 @@
 """A conversation of a service."""
 
-import json
 from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Final, TypeAlias, TypeVar
@@ -41,6 +40,7 @@ _TURN_EVENTS: Final[dict[str, TypeAdapter[TurnEvent]]] = {
     "memory": TypeAdapter(Event),
     "done": TypeAdapter(ReplyDocument),
 }
+_PROBLEM: Final = TypeAdapter(JsonObject)
 
 
 class AsyncConversation:
@@ -136,8 +136,8 @@ class AsyncConversation:
         async with self._transport.stream("POST", f"{self._path}/chat", {}, body) as response:
             async for event in EventSource(response, max_event_size=None):
                 if event.event == "error":
-                    problem = json.loads(event.data)
-                    raise error_of(problem, problem["status"])
+                    problem = _PROBLEM.validate_json(event.data)
+                    raise error_of(problem, problem.get("status", 500))
                 if known := _TURN_EVENTS.get(event.event):  # a newer service may send more
                     yield known.validate_json(event.data)
 

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope as ASGIScope, Send
 
 from remanence.api_keys import APIKeys
 from remanence.recent import Recent
+from remanence.server.paths import path_of
 from remanence.server.problems import problem
 from remanence.server.rate_limit import Rate, address_of
 from remanence.types import Scope
@@ -108,7 +109,7 @@ class Access:
         self._strangers = None if per_minute is None else _Strangers(per_minute)
 
     async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
-        if scope["path"] in _OPEN:
+        if path_of(scope) in _OPEN:
             await self._app(scope, receive, send)
             return
         if self._strangers is not None and (refusal := self._strangers.refusal(scope)):
@@ -123,7 +124,7 @@ class Access:
             await problem(401, "no_key", detail, headers=headers)(scope, receive, send)
             return
         scope.setdefault("state", {})["caller"] = caller
-        needed = scope_of(scope["method"], scope["path"])
+        needed = scope_of(scope["method"], path_of(scope))
         if needed not in caller.scopes:
             detail = f"this request needs a key with the scope {needed!r}: use one that has it"
             await problem(403, "not_allowed", detail)(scope, receive, send)

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from remanence.clock import Clock
 from remanence.runtime import DEFAULT_TENANT
 from remanence.server.access import Caller, scope_of
+from remanence.server.paths import path_of
 from remanence.telemetry.logs import audit_logger
 from remanence.telemetry.requests import Request
 
@@ -44,10 +45,11 @@ class Audit:
 
 def _action_of(scope: Scope) -> str | None:
     """Return `read`, `export` or `erase`; None for other requests."""
-    if not scope["path"].startswith(("/v1/", "/conversations/")):
+    path = path_of(scope)
+    if not path.startswith(("/v1/", "/conversations/")):
         return None
-    needed = scope_of(scope["method"], scope["path"])
-    if needed == "erase" and scope["path"].endswith("/export"):
+    needed = scope_of(scope["method"], path)
+    if needed == "erase" and path.endswith("/export"):
         return "export"
     return needed if needed in ("read", "erase") else None
 

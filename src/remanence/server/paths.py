@@ -13,6 +13,13 @@ PathName = Annotated[str, AfterValidator(unquote)]
 """A name in a path."""
 
 
+def path_of(scope: Scope) -> str:
+    """Return the path of a request below the prefix at which a host program mounts the service."""
+    path: str = scope["path"]
+    prefix: str = scope.get("root_path", "")
+    return path.removeprefix(prefix) if path.startswith(f"{prefix}/") else path
+
+
 def with_encoded_names(scope: Scope) -> Scope:
     """Return the scope of a request with the `%` and `/` of names still encoded in its path."""
     path: str = scope["path"]

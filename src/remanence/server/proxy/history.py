@@ -146,15 +146,19 @@ async def _begins(conversation: Conversation, ids: Collection[str]) -> bool:
 async def _unlike(
     conversation: Conversation, messages: Sequence[Message], shift: int
 ) -> frozenset[int]:
-    """Return the indices of the messages that are not those of the tape; forgotten ones are."""
-    after = max(0, shift - 1)
-    stored = await conversation.messages(after=after, limit=shift + len(messages) - 1 - after)
+    """Return the indices of the messages that are nowhere on the tape; forgotten ones are on it."""
+    stored = await conversation.messages(limit=shift + len(messages) - 1)
+    keys = {key_of(message) for message in stored}
     same = {
         message.seq - shift
         for message in stored
-        if _is_same(message, messages[message.seq - shift])
+        if message.seq >= shift and _is_same(message, messages[message.seq - shift])
     }
-    return frozenset(range(len(messages))) - same
+    return frozenset(
+        index
+        for index, message in enumerate(messages)
+        if index not in same and key_of(message) not in keys
+    )
 
 
 def _overlap(end: Sequence[Message], messages: Sequence[Message]) -> int | None:

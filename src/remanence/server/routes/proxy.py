@@ -98,4 +98,4 @@ def _sent_path(request: Request, prefix: str, path: str) -> str:
     """Return the path below *prefix* as the client sent it, as `%2F` is no `/`."""
     raw: bytes = request.scope.get("raw_path") or b""
     _, found, rest = raw.partition(f"{prefix}v1/".encode())
-    return f"v1/{rest.decode('latin-1') if found else quote(path)}"
+    return f"v1/{rest.decode('latin-1') if found else quote(path, safe='/%')}"

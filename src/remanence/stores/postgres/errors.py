@@ -21,7 +21,7 @@ def translate_error(error: psycopg.Error | UnicodeEncodeError, database: str) ->
         return StoreError(
             f"text is not Unicode ({error.reason}): decode it with errors='replace' first"
         )
-    if isinstance(error, errors.ProgramLimitExceeded):  # of a row of an index
+    if isinstance(error, errors.ProgramLimitExceeded) and "index row" in str(error):
         return InvalidMessage(
             f"a name or an id is too long for {database} ({reason(error)}): use at most 2,000 bytes"
         )
