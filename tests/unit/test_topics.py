@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.builders import observe_request
 
+from remanence.languages.vocabulary import NO_VOCABULARY, vocabulary
 from remanence.notes import render_notes
 from remanence.observers.extractive.observer import extract
 from remanence.pacing import at_once
@@ -65,6 +66,13 @@ def test_sentences_that_begin_small_are_cut_too() -> None:
     sources = {note.text for note in _notes(Message.user(said))}
 
     assert not any("want" in text and "Leeds" in text for text in sources)
+
+
+def test_a_word_denies_in_its_own_language_alone() -> None:
+    assert not vocabulary("de").denies(["am", "5.", "mai"])
+    assert vocabulary("it").denies(["mai", "più"])
+    assert not vocabulary("pt").denies(["estou", "no", "porto"])
+    assert NO_VOCABULARY.denies(["nie", "mehr"])
 
 
 def test_a_denial_in_few_words_still_denies() -> None:

@@ -64,6 +64,11 @@ class Vocabulary:
     slight: frozenset[str] = frozenset()
     cues: Mapping[str, Mapping[str, str]]
 
+    def denies(self, keys: Iterable[str]) -> bool:
+        """Return whether one of these words in lower case denies; in any language if it is unknown."""
+        denials = self.denials if self.language else _denials()
+        return any(key in denials or "n't" in key for key in keys)
+
 
 class Cue(NamedTuple):
     """A cue phrase, as found in a text, and its use."""
@@ -93,15 +98,6 @@ def vocabulary_of(text: str) -> Vocabulary:
         if hits * 3 > len(tokens):
             break
     return best
-
-
-def denies(keys: Iterable[str]) -> bool:
-    """Return whether one of these words in lower case denies, in any language.
-
-    A short text may not show its own.
-    """
-    denials = _denials()
-    return any(key in denials or "n't" in key for key in keys)
 
 
 @cache

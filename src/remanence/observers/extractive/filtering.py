@@ -23,8 +23,9 @@ def drop_uninformative(
     """
     noted: list[Statement] = []
     for note in known:
-        said = tuple(words(note.text, vocabulary_of(note.text), opens=False))
-        noted.append(statement(note.speaker, said, said))
+        vocabulary = vocabulary_of(note.text)
+        said = tuple(words(note.text, vocabulary, opens=False))
+        noted.append(statement(note.speaker, said, said, vocabulary))
         yield
     kept: list[Passage] = []
     kept_statements: list[Statement] = []
@@ -63,7 +64,7 @@ def _is_of_person(p: Passage) -> bool:
 
 
 def _statement(p: Passage) -> Statement:
-    return statement(p.speaker, p.words, _content_words(p))
+    return statement(p.speaker, p.words, _content_words(p), p.vocabulary)
 
 
 def _is_known(own: Statement, noted: Sequence[Statement], since: Sequence[Statement]) -> bool:

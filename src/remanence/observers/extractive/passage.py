@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from remanence.dates import DateMention
-from remanence.languages.vocabulary import Vocabulary, denies
+from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.render import Word, render_words
 from remanence.types import Tag
 
@@ -27,9 +27,9 @@ MAX_DENIAL_WORDS = 16
 """Words of a label that denies, as its items say the opposite without it: "never do: reach hosts"."""
 
 
-def is_label(keys: Sequence[str]) -> bool:
+def is_label(keys: Sequence[str], vocabulary: Vocabulary) -> bool:
     """Return whether words in lower case may lead each item after them: "can do: reach hosts"."""
-    return len(keys) <= (MAX_DENIAL_WORDS if denies(keys) else _MAX_LABEL_WORDS)
+    return len(keys) <= (MAX_DENIAL_WORDS if vocabulary.denies(keys) else _MAX_LABEL_WORDS)
 
 
 class Quotation(NamedTuple):

@@ -84,7 +84,8 @@ def _statement(speaker: str | None, text: str) -> Statement:
     vocabulary = vocabulary_of(text)
     said = tuple(words(text, vocabulary, opens=False))
     small = vocabulary.function_words
-    return statement(speaker, said, (word for word in said if word.key not in small))
+    content = (word for word in said if word.key not in small)
+    return statement(speaker, said, content, vocabulary)
 
 
 def _live(made: Sequence[Note], said: Sequence[Statement]) -> Generator[None, None, list[int]]:
@@ -133,7 +134,7 @@ _FULL_DATE = re.compile(r"\b\d{1,2} [A-Z][a-z]{2,8} \d{4}\b|\b[A-Z][a-z]{2,8} \d
 def _clauses(index: int, note: Note) -> Iterator[_Clause]:
     vocabulary = vocabulary_of(note.text)
     label = _LABEL.match(note.text)
-    has_label = label is not None and is_label(label[1].lower().split())
+    has_label = label is not None and is_label(label[1].lower().split(), vocabulary)
     is_one = note.priority == "CRITICAL" or has_label
     texts = [note.text] if is_one else _JOINT.split(note.text)
     for text in texts:

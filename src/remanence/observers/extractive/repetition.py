@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from remanence.languages.vocabulary import denies
+from remanence.languages.vocabulary import Vocabulary
 from remanence.observers.extractive.passage import AGENT, TOOL
 from remanence.observers.extractive.render import Word, terms
 
@@ -65,7 +65,9 @@ class Statement:
         ]
 
 
-def statement(speaker: str | None, said: Sequence[Word], content: Iterable[Word]) -> Statement:
+def statement(
+    speaker: str | None, said: Sequence[Word], content: Iterable[Word], vocabulary: Vocabulary
+) -> Statement:
     """Return what the words of a text say; its *content* words count."""
     counted = tuple(content)
     keys = frozenset(word.key for word in said)
@@ -76,5 +78,5 @@ def statement(speaker: str | None, said: Sequence[Word], content: Iterable[Word]
         words=keys,
         values=frozenset(value for value in values if any(map(str.isdigit, value))),
         names=tuple(word.key for word in counted if word.is_name),
-        denies=denies(keys),
+        denies=vocabulary.denies(keys),
     )

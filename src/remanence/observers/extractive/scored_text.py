@@ -84,7 +84,8 @@ class ScoredText:
                 in_list = False
             if not in_list:
                 before = span
-            yield lead if in_list and is_label([word.key for word in lead]) else ()
+            keys = [word.key for word in lead]
+            yield lead if in_list and is_label(keys, vocabulary) else ()
 
     def is_quoted(self, span: Span) -> bool:
         return self.text.startswith(">", self.text.rfind("\n", 0, span.start) + 1)
