@@ -11,7 +11,7 @@ from remanence.errors import InvalidPolicy
 from remanence.facts import ExtractiveFacts, ModelFacts
 from remanence.observers.extractive import ExtractiveObserver, ExtractiveReflector
 from remanence.observers.llm import ModelObserver, ModelReflector
-from remanence.observers.llm.writer import ModelUser
+from remanence.observers.llm.writer import ModelCaller
 from remanence.pacing import compute_in_slices
 from remanence.policy.policy import Policy
 from remanence.protocols import (
@@ -126,7 +126,9 @@ class ObserverFactory:
 
     def _meter(self, writer: T) -> T:
         """Return an observer, reflector or extractor of the caller, its model metered if it has one."""
-        return writer.asking(self._wrap(writer.model)) if isinstance(writer, ModelUser) else writer
+        return (
+            writer.asking(self._wrap(writer.model)) if isinstance(writer, ModelCaller) else writer
+        )
 
     def _stand_in(self, embedded: Callable[[Compute], T]) -> T | None:
         return embedded(self.compute) if self.settings.over_budget == "extractive" else None

@@ -317,10 +317,10 @@ async def test_an_answer_in_json_that_is_no_problem_is_an_error_with_its_text() 
 
 async def test_an_answer_of_another_service_is_an_error_that_says_so() -> None:
     page = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\n\r\n<html>"
-    async with gateway(page, page) as url, AsyncClient(url) as remote:
-        with pytest.raises(ServiceError, match="/v1/conversations: this is no answer of"):
+    async with gateway(page, page) as url, AsyncClient(f"{url}/prefix") as remote:
+        with pytest.raises(ServiceError, match="/prefix/v1/conversations: the answer is not from"):
             await remote.conversations()
-        with pytest.raises(ServiceError, match="/chat: this is no answer of") as raised:
+        with pytest.raises(ServiceError, match="/chat: the answer is not from") as raised:
             async for _ in remote.conversation("trip").stream("Which gate?"):
                 pass
 

@@ -99,7 +99,7 @@ class Transport:
             if value is not None
         }
         json = None if body is None else body.model_dump(mode="json")
-        url = self._http.base_url.join(path)
+        url = f"{str(self._http.base_url).rstrip('/')}{path}"
         try:
             async with self._http.stream(
                 method, path, params=params, json=json, headers=headers
@@ -109,7 +109,7 @@ class Transport:
                     raise _error(response)
                 yield response
         except (ValidationError, httpx2.SSEError) as error:
-            text = f"{method} {url}: this is no answer of remanence; see that it runs there"
+            text = f"{method} {url}: the answer is not from remanence: check the address"
             raise ServiceError(text, status=response.status_code) from error
         except httpx2.TransportError as error:
             reason = f"{type(error).__name__}: {error}"

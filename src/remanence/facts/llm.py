@@ -18,7 +18,7 @@ from remanence.observers.llm.prompt import (
 )
 from remanence.observers.llm.request import NOTHING, Question, ask_once, is_word
 from remanence.observers.llm.transcript import transcript
-from remanence.observers.llm.writer import ModelUser
+from remanence.observers.llm.writer import ModelCaller
 from remanence.protocols import ExtractRequest, Model
 from remanence.tokens import count_tokens
 from remanence.types import FactDraft
@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"\d+")
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b")
 
 
-class ModelFacts(ModelUser):
+class ModelFacts(ModelCaller):
     """Extracts facts with a language model; drops those with a number that the source lacks."""
 
     def __init__(

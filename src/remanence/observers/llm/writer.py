@@ -22,8 +22,8 @@ MIN_SAMPLE_CHARACTERS = 400
 _MAX_WORD_CHARACTERS = 16
 
 
-class ModelUser:
-    """Something that asks a model."""
+class ModelCaller:
+    """An observer, reflector or extractor of facts that calls a model."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -40,7 +40,7 @@ class ModelUser:
         return self._model
 
 
-class ModelWriter(ModelUser):
+class ModelWriter(ModelCaller):
     """A model with the language and the limits of its notes."""
 
     def __init__(

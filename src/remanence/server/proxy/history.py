@@ -44,14 +44,15 @@ class UnknownHistory(Exception):
 class Stored:
     """The tape of a history: the message at an index of the request has the seq index + *shift*.
 
-    At the indices *unlike*, the tape has another message, as where a client put a summary in place
-    of the beginning. It has the first *length* messages, and not an answer that the client began.
+    The messages at the indices *not_on_tape* are not stored, such as a summary that a client put in
+    place of the beginning. Only the first *length* are looked for: an answer that the client began
+    waits for its end.
     """
 
     conversation: Conversation
     shift: int
     length: int
-    unlike: frozenset[int] = frozenset()
+    not_on_tape: frozenset[int] = frozenset()
 
 
 class _Tape(NamedTuple):
@@ -84,7 +85,7 @@ class Histories:
             RemanenceError: a message cannot be stored, or the store failed.
         """
         async with self._locks[hash(name) % _LOCKS]:
-            tape, shift, unlike = await self._place(name, messages, branch=branch)
+            tape, shift, not_on_tape = await self._place(name, messages, branch=branch)
             done = tape.last_seq - shift + 1
             end = len(messages)
             while not whole and end > done and messages[end - 1].role == "assistant":
@@ -93,7 +94,10 @@ class Histories:
             await tape.conversation.append(*(message.replace(id=id_) for message, id_ in new))
             self._newest[name] = tape.conversation.id
         return Stored(
-            conversation=tape.conversation, shift=shift, length=max(done, end), unlike=unlike
+            conversation=tape.conversation,
+            shift=shift,
+            length=max(done, end),
+            not_on_tape=not_on_tape,
         )
 
     async def _place(
@@ -114,8 +118,8 @@ class Histories:
         for other in used:
             if (index := _overlap(other.end, messages)) is not None:
                 shift = other.last_seq - index
-                unlike = await _unlike(other.conversation, messages[: index + 1], shift)
-                return other, shift, unlike
+                not_on_tape = await _not_on_tape(other.conversation, messages[: index + 1], shift)
+                return other, shift, not_on_tape
         if used and not branch and not any([await _begins(one.conversation, ids) for one in used]):
             raise UnknownHistory(
                 "it continues no earlier request of its conversation, like a request for a title: "
@@ -143,7 +147,7 @@ async def _begins(conversation: Conversation, ids: Collection[str]) -> bool:
     return any(message.id in ids for message in await conversation.messages(limit=1))
 
 
-async def _unlike(
+async def _not_on_tape(
     conversation: Conversation, messages: Sequence[Message], shift: int
 ) -> frozenset[int]:
     """Return the indices of the messages that are nowhere on the tape; forgotten ones are on it."""

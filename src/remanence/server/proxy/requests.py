@@ -124,7 +124,9 @@ class Requests:
             raise UnknownHistory("it has only an answer that the client began")
         newest = max((at for at, m in enumerate(messages) if _is_spoken(m)), default=None)
         context = await stored.conversation.context(
-            system=_overhead(body, [*prompts, *(messages[at].full_text for at in stored.unlike)]),
+            system=_overhead(
+                body, [*prompts, *(messages[at].full_text for at in stored.not_on_tape)]
+            ),
             recall=None if newest is None else messages[newest].text,
             model=f"{api.provider}:{body.get('model')}",
         )
@@ -165,7 +167,11 @@ class Requests:
         if context.stats.last_seq != stored.shift + stored.length - 1:
             raise UnknownHistory("another request of this conversation was faster")
         first = context.stats.first_raw_seq - stored.shift
-        own = [unit for run in _unlike_runs(units[: max(0, first)], stored.unlike) for unit in run]
+        own = [
+            unit
+            for run in _runs_not_on_tape(units[: max(0, first)], stored.not_on_tape)
+            for unit in run
+        ]
         _check_pairs([*(unit.message for unit in own), *context.messages])
         cut = [gap for gap in context.omitted if gap.reason == "excerpt"]
         tail = [one for unit in own for one in unit.objects]
@@ -197,12 +203,12 @@ def _is_spoken(message: Message) -> bool:
     return message.role == "user" and bool(message.text.strip())
 
 
-def _unlike_runs(units: Sequence[Unit], unlike: Collection[int]) -> Iterator[Sequence[Unit]]:
+def _runs_not_on_tape(units: Sequence[Unit], indices: Collection[int]) -> Iterator[Sequence[Unit]]:
     """Yield the runs of calls and results, or single messages, with one that the tape has not."""
     begin = 0
     for run in groups([unit.message for unit in units]):
         end = begin + len(run)
-        if any(index in unlike for index in range(begin, end)):
+        if any(index in indices for index in range(begin, end)):
             yield units[begin:end]
         begin = end
 
