@@ -2,9 +2,8 @@
 
 A pair of an earlier and a later sentence is `same` if the later one says nothing new, `adds` if it
 says more of the same, `changes` if it has another value, denies or ends it, and `other` if it is
-about something else that looks alike. `repetitions.tsv` was read while the rules were made: it shows
-a loss of quality, not the quality. Nothing may be fitted to `unseen_repetitions.tsv`, the other half
-of the pairs. Both were written before the code was read, and parted at random.
+about something else that looks alike. Rules may be compared by `repetitions.tsv`; nothing may be
+fitted to `unseen_repetitions.tsv`, the other half of the pairs. They were parted at random.
 """
 
 import argparse
@@ -26,7 +25,7 @@ from remanence.testing import FixedClock
 from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Note, Owner, Segment
 
 SETS = {
-    "of a table that was read": Path(__file__).with_name("repetitions.tsv"),
+    "of pairs that may be read": Path(__file__).with_name("repetitions.tsv"),
     "of unseen pairs": Path(__file__).with_name("unseen_repetitions.tsv"),
 }
 """A line per pair: its label, its language, the earlier and the later sentence."""
@@ -227,7 +226,7 @@ def main() -> None:
     """Print the figures, by language too if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--languages", action="store_true", help="the figures of each language")
-    parser.add_argument("--read", action="store_true", help="only the table that was read")
+    parser.add_argument("--read", action="store_true", help="only the pairs that may be read")
     arguments = parser.parse_args()
     for whose, path in list(SETS.items())[: 1 if arguments.read else None]:
         judged = judge(pairs(path))
