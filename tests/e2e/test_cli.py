@@ -588,6 +588,15 @@ def test_recall_finds_messages_by_words(cli: Cli, database: str) -> None:
     assert "matches 'aardvark'" in nothing.stdout
 
 
+def test_tables_show_times_in_utc_whatever_offset_a_message_has(cli: Cli, tmp_path: Path) -> None:
+    file, url = tmp_path / "trip.jsonl", f"sqlite:///{tmp_path}/memory.db"
+    said = {"role": "user", "content": "The gate is B42.", "created_at": "2026-05-02T00:30+02:00"}
+    file.write_text(json.dumps({"conversation": "trip", **said}))
+    assert cli("import", file, "--db", url).returncode == 0
+
+    assert "2026-05-01 22:30" in cli("recall", "trip", "gate", "--db", url).stdout
+
+
 def test_facts_of_a_user_are_listed_and_found(cli: Cli, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
     with BlockingMemory.open(url) as memory:

@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -166,12 +166,12 @@ def shorten(text: str, length: int) -> str:
 
 
 def cell(value: object) -> str:
-    """Return a value as people read it, such as `1,200`; empty for None."""
+    """Return a value as people read it, such as `1,200`, a time in UTC; empty for None."""
     match value:
         case None:
             return ""
         case datetime():
-            return f"{value:%Y-%m-%d %H:%M}"
+            return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
         case int() if not isinstance(value, bool):
             return f"{value:,}"
         case _:
