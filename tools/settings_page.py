@@ -18,7 +18,8 @@ HEAD = """\
 came from. Sources, formats and their order: [the command line](cli.md#remanence-config-show).
 
 In a file the fields of `Settings` are keys, those of the policy keys of the table `[policy]`. In the environment they are
-`REMANENCE_URL` and `REMANENCE_POLICY__TAIL_TOKENS`. In Python:
+`REMANENCE_URL` and `REMANENCE_POLICY__TAIL_TOKENS`. The commands read both by themselves. `Memory.open` reads neither, unless it is
+given a file: `Memory.open(settings="remanence.toml")` reads that one and the variables, which come first. In Python:
 
 ```python
 from remanence import Policy, Settings

@@ -135,8 +135,10 @@ class Memory:
                 vectors, or an `Embedder`; by default words alone are searched.
             fact_vectors: keeps the vectors of facts elsewhere, such as
                 `remanence.recall.qdrant.QdrantFactVectors`; by default they are in the database.
-            settings: by default `Settings()`; or the path of a file to read, which may also be a
-                `lango.json`, a zora configuration, or one with the names of `MEMORY_CONFIG`.
+            settings: by default `Settings()`, which reads neither the environment nor a file; or
+                the path of a file to read, which may also be a `lango.json`, a zora configuration,
+                or one with the names of `MEMORY_CONFIG`. Variables of the environment, such as
+                `REMANENCE_URL`, come before what the file says.
             clock: the source of time and ids.
             model_options: how models are called that are given by name or as functions; by
                 default each call is made once, as a failed step is tried again later anyway.
@@ -514,8 +516,8 @@ class Memory:
         if self._runtime.daily is None:
             raise InvalidPolicy(
                 "daily_directory=None has no daily notes: name a directory of yours, as in "
-                'Memory.open(settings=Settings(daily_directory="notes")) or by '
-                "REMANENCE_DAILY_DIRECTORY"
+                'Memory.open(settings=Settings(daily_directory="notes")), in a settings file, or '
+                "for a command by REMANENCE_DAILY_DIRECTORY"
             )
         return self._runtime.daily
 

@@ -256,6 +256,19 @@ async def test_a_hook_that_fails_makes_the_try_fail_and_turns_go_on(
     assert len(context.messages) == 10
 
 
+async def test_a_check_names_the_hook_that_failed_and_not_a_model() -> None:
+    hooks = Hooks(before_observe=raising)
+    async with Memory.open(
+        IN_MEMORY, policy=POLICY, observer=ScriptedObserver(), clock=FixedClock(), hooks=hooks
+    ) as memory:
+        await talk(memory.conversation("a"), 5)
+        (problem,) = await memory.check()
+
+    assert "failed once: hook_failed: hook before_observe raised" in problem.what
+    assert "correct the hook" in problem.remedy
+    assert "model" not in problem.remedy
+
+
 async def test_a_vetoed_reflection_leaves_the_observations_and_observing_goes_on() -> None:
     async def veto(request: ReflectRequest) -> None:
         return None

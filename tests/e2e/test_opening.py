@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remanence import Memory, Message
+from remanence import Memory, Message, Policy
 from remanence.errors import (
     InvalidArgument,
     InvalidMessage,
@@ -61,6 +61,19 @@ async def test_a_memory_that_is_off_opens_no_model(
     with pytest.raises(ModelError, match="ANTHROPIC_API_KEY"):  # it condenses the daily notes
         async with Memory.open(settings=with_days):
             pass
+
+
+async def test_a_memory_reads_the_environment_only_with_a_settings_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(f"url = '{IN_MEMORY}'\n[policy]\nkeep_last = 7\ntail_tokens = 9_000\n")
+    monkeypatch.setenv("REMANENCE_POLICY__TAIL_TOKENS", "7000")
+
+    async with Memory.open(IN_MEMORY) as memory:
+        assert memory.policy == Policy.default()
+    async with Memory.open(settings=file) as memory:
+        assert memory.policy == Policy.default(keep_last=7, tail_tokens=7_000)
 
 
 @pytest.mark.parametrize("message", ["hi", {"role": "user", "content": "hi"}, None])

@@ -28,7 +28,7 @@ Database = Annotated[
     str | None,
     typer.Option("--db", metavar="URL", help="Where the tape is, such as sqlite:///memory.db."),
 ]
-Tenant = Annotated[str, typer.Option(help="Whose conversation.")]
+Tenant = Annotated[str, typer.Option(help="The tenant.")]
 PresetName = Annotated[Preset | None, typer.Option(help="The preset to show.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 AgentTools = Annotated[bool, typer.Option(help="Let the model search and keep facts of the user.")]

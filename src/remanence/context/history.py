@@ -68,8 +68,8 @@ def snapshot_at(
     )
     if sum(segment.last_seq - segment.first_seq + 1 for segment in live) != state.observed_seq:
         raise ConversationNotFound(
-            f"version {version} of conversation {state.ref.id!r} cannot be shown: segments that a "
-            "reflection replaced are kept no longer"
+            f"version {version} of conversation {state.ref.id!r} cannot be shown: segments that it "
+            "had were forgotten, or are not kept after a reflection replaced them"
         )
     sums = {0: 0} | {segment.last_seq: segment.sum_tokens for segment in live}
     unobserved = sum(message.tokens for message in tail if message.seq > state.observed_seq)

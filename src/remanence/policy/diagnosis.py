@@ -97,15 +97,25 @@ def _failing(policy: Policy, state: MemoryState, failure: Failure) -> Problem:
         return Problem(
             conversation=state.ref,
             level="info",
-            what=f"{failure.step} was left out {failure.left_out} times: {cause}",
+            what=f"{failure.step} was left out {_times(failure.left_out)}: {cause}",
             remedy=f"messages stay raw meanwhile; the next look is {next_at}",
         )
     latched = is_latched(policy, state, failure)
     return Problem(
         conversation=state.ref,
         level="error" if latched else "warning",
-        what=f"{failure.step} failed {failure.failures} times: {cause}",
+        what=f"{failure.step} failed {_times(failure.failures)}: {cause}",
         remedy="messages stay raw meanwhile; the next try is "
-        f"{'with the next message' if latched else next_at}: check the model's access; "
+        f"{'with the next message' if latched else next_at}: {_cure(failure)}; "
         "flush(retry=True) tries at once",
     )
+
+
+def _cure(failure: Failure) -> str:
+    """Return what to look at, by the part that failed."""
+    is_hook = failure.reason.startswith("hook_")
+    return "correct the hook" if is_hook else "check the model's access"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
