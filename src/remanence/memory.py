@@ -142,7 +142,8 @@ class Memory:
             clock: the source of time and ids.
             model_options: how models are called that are given by name or as functions; by
                 default each call is made once, as a failed step is tried again later anyway.
-            budgets: what observers and reflectors may spend; by default those of *settings*.
+            budgets: what observers, reflectors and extractors may spend; by default those of
+                *settings*.
             hooks: what is called before and after each observation and reflection.
             read_only: only look at a memory that exists: no file is changed, nothing is done in the
                 background, and what would write raises `StoreUnavailable`.

@@ -1,6 +1,7 @@
 """The reference pages name what the code has, and links between pages lead somewhere."""
 
 import dataclasses
+import inspect
 import re
 import runpy
 from importlib.util import find_spec
@@ -37,8 +38,10 @@ def test_every_method_of_a_conversation_is_documented_and_no_other() -> None:
     assert names_in("# Conversation") == public_members(Conversation) - {"id"}
 
 
-def test_every_method_of_a_memory_is_documented_and_no_other() -> None:
-    assert names_in("# Memory") == public_members(Memory) | {"facts"}
+def test_every_method_and_attribute_of_a_memory_is_documented_and_no_other() -> None:
+    attributes = re.findall(r"self\.([a-z]\w*) =", inspect.getsource(Memory.__init__))
+
+    assert names_in("# Memory") == public_members(Memory) | {*attributes}
 
 
 def test_every_module_that_is_documented_is_there() -> None:

@@ -69,7 +69,7 @@ class Settings:
         calls_per_minute: the most calls of a model in any minute for the background work of all
             processes on the database together; what is beyond waits, and no turn does.
         input_tokens_per_minute: the same for input tokens, by our count.
-        budgets: limits on what observers and reflectors spend on models; see `Budget`.
+        budgets: limits on what observers, reflectors and extractors spend on models; see `Budget`.
         over_budget: beyond a hard budget notes are `extractive`, or messages stay `raw`.
     """
 

@@ -16,7 +16,7 @@ _LIMITS = ("soft_usd", "hard_usd", "soft_tokens", "hard_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """A limit on the cost of observers and reflectors; calls of `Chat` do not count.
+    """A limit on the cost of observers, reflectors and extractors; calls of `Chat` do not count.
 
     Attributes:
         scope: each conversation by itself, each user of a tenant, or all calls of a UTC day.
