@@ -4,7 +4,7 @@ import asyncio
 import functools
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -19,7 +19,7 @@ class Portal:
     """One thread with an event loop, in which one resource is open. Safe to call from any thread.
 
     The resource is opened and closed in the same task, and the thread has ended when `close`
-    returns.
+    returns. A program that ends without `close` does not wait for the thread.
     """
 
     def __init__(self, closed: str = "this is closed: open it again") -> None:
@@ -27,13 +27,16 @@ class Portal:
         self._closed = closed
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closing: Future[None] = Future()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="remanence-portal")
-        self._ended: Future[None] | None = None
+        self._thread: threading.Thread | None = None
+        self._ended: Future[None] = Future()
 
     def open(self, resource: Callable[[], AbstractAsyncContextManager[T]]) -> T:
         """Start the thread and open *resource* in it; raise its errors here."""
         opened: Future[T] = Future()
-        self._ended = self._thread.submit(lambda: asyncio.run(self._serve(resource, opened)))
+        self._thread = threading.Thread(
+            target=self._run, args=(resource, opened), name="remanence-portal", daemon=True
+        )
+        self._thread.start()
         try:
             return opened.result()
         except BaseException:
@@ -80,9 +83,19 @@ class Portal:
         """Close the resource, wait until the thread has ended, and raise any error of closing."""
         if not self._closing.done():
             self._closing.set_result(None)
-        self._thread.shutdown()
-        if self._ended is not None:
+        if self._thread is not None:
+            self._thread.join()
             self._ended.result()
+
+    def _run(
+        self, resource: Callable[[], AbstractAsyncContextManager[T]], opened: Future[T]
+    ) -> None:
+        try:
+            asyncio.run(self._serve(resource, opened))
+        except BaseException as error:  # noqa: BLE001 - raised by `close`
+            self._ended.set_exception(error)
+        else:
+            self._ended.set_result(None)
 
     async def _serve(
         self, resource: Callable[[], AbstractAsyncContextManager[T]], opened: Future[T]

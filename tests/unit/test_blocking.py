@@ -1,9 +1,12 @@
 import asyncio
 import inspect
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
+from pathlib import Path
 
 import pytest
 
@@ -154,6 +157,23 @@ def test_closing_joins_the_thread_also_when_the_block_fails() -> None:
         failing_block()
 
     assert portal_threads() == []
+
+
+def test_a_program_that_leaves_a_memory_open_ends_and_its_messages_stay(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    program = (
+        "from remanence import Message\n"
+        "from remanence.blocking import Memory\n"
+        f"memory = Memory.open({url!r}).__enter__()\n"
+        "memory.conversation('a').append(Message.user('Hello.'))\n"
+    )
+
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=15, check=False)
+
+    assert (run.returncode, run.stderr) == (0, "")
+    with Memory.open(url) as memory:
+        assert [message.text for message in memory.conversation("a").messages()] == ["Hello."]
 
 
 @pytest.fixture
