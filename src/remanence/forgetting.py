@@ -132,6 +132,8 @@ async def delete_conversation(
     await runtime.store.scrub(if_due=not deleted)
     if not deleted:
         return None
+    if runtime.indexer is not None:  # other facts may be current now
+        runtime.indexer.signal()
     return Receipt(
         erased=True,
         at=runtime.clock.now(),

@@ -37,6 +37,7 @@ from remanence.types import (
     Pruned,
     Purpose,
     RecallFilter,
+    Repetition,
     Retention,
     Segment,
     Snapshot,
@@ -283,7 +284,9 @@ class Tape(Protocol):
     async def forget(self, state: MemoryState, erasure: Erasure, *, at: datetime) -> Erased | None:
         """Put tombstones on the tape, erase segments and facts, and write the segments made anew.
 
-        Words and vectors of all of them go too, and texts of errors. Facts that erased ones
+        Words and vectors of all of them go too, texts of errors, repetitions of facts from the
+        messages, and all repetitions of named facts. The earliest repetition of another erased fact
+        takes its place, unless it is older than a fact which that superseded. Facts that erased ones
         superseded hold again. Work on the conversation, and on others of its user if facts went,
         that began before writes nothing. None, and nothing written, where the memory has changed
         since *state* was read.
@@ -295,6 +298,7 @@ class Tape(Protocol):
     async def delete(self, ref: ConversationRef) -> bool:
         """Erase a conversation and all that was made from it, facts too; false if there is none.
 
+        Repetitions take the place of facts as in `forget`.
         Its model calls stay in the ledger, under their user, and no longer name it.
         """
 
@@ -448,12 +452,17 @@ class FactStore(Protocol):
     async def search_facts(self, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
         """Facts of the owner that hold and match *query*, best first."""
 
-    async def save_facts(self, changes: FactChanges) -> tuple[Fact, ...] | None:
-        """Write new facts of one owner and end those that they replace, all or none.
+    async def repetitions(self, owner: Owner) -> tuple[Repetition, ...]:
+        """All repetitions of the owner's facts, the oldest first."""
 
-        For a fact with the words of an existing one, the existing one is returned. None, and
-        nothing written, if a fact to be replaced is no longer current, or the owner has another
-        newest fact than `changes.newest`.
+    async def save_facts(self, changes: FactChanges) -> tuple[Fact, ...] | None:
+        """Write new facts of one owner, end those that they replace, and keep repetitions, all or none.
+
+        For a fact with the words of an existing one, the existing one is returned, and the new one
+        kept as its repetition. A repetition from the same source, or of a fact that is from no
+        conversation, is not kept. None, and nothing written, if a fact to be replaced is no longer
+        current, one that is repeated is gone, or the owner has another newest fact than
+        `changes.newest`.
         """
 
     async def commit_facts(
@@ -462,7 +471,7 @@ class FactStore(Protocol):
         """The same for facts of a conversation, and move `facts_seq`, if it is still that of *state*."""
 
     async def forget_fact(self, owner: Owner, fact_id: str) -> bool:
-        """Erase a fact and those that it superseded; false if there is none."""
+        """Erase a fact and those that it superseded, with all repetitions; false if there is none."""
 
     async def pin_facts(self, state: MemoryState, owner: Owner, pin: FactsPin) -> bool:
         """Keep the facts that a conversation's contexts show; false if some may have been erased."""

@@ -13,7 +13,7 @@ from remanence.types import Message, Owner
 
 
 async def export_user(runtime: Runtime, owner: Owner) -> AsyncGenerator[str, None]:
-    """Yield a line for each conversation, message, segment, fact, sum of calls and daily file."""
+    """Yield a line for each conversation, message, segment, fact, repetition, sum of calls and file."""
     yield _line("user", {"tenant": owner.tenant, "user": owner.user, "at": runtime.clock.now()})
     async for ref in conversations_of(runtime, owner):
         state = await runtime.store.state(ref)
@@ -28,6 +28,8 @@ async def export_user(runtime: Runtime, owner: Owner) -> AsyncGenerator[str, Non
             yield _line("segment", {"conversation": ref.id, **dataclasses.asdict(segment)})
     for fact in await runtime.store.facts(owner, history=True):
         yield _line("fact", dataclasses.asdict(fact))
+    for fact_id, fact in await runtime.store.repetitions(owner):
+        yield _line("repetition", {"repeats": fact_id, **dataclasses.asdict(fact)})
     for total in await runtime.ledger.usage(tenant=owner.tenant, user=owner.user):
         yield _line("usage", dataclasses.asdict(total))
     if runtime.daily is not None:

@@ -63,6 +63,10 @@ async def fill(url: str) -> None:
             await chat.context(system="You help.")
             await chat.flush()
         await memory.conversation("b").append(Message.user("I moved to Lisbon in spring."))
+        home = memory.conversation("c", user="ana")
+        await home.append(Message.user("I live in Lisbon."))
+        await home.end()
+        await memory.facts.save("I live in Lisbon", user="ana")
         await memory.facts.save("Ana likes rye bread.", user="ana")
 
 

@@ -25,6 +25,7 @@ async def test_an_export_has_all_that_is_kept_of_a_user_and_nothing_of_others(
         chat = memory.conversation("chat", user="ana")
         await chat.append(Message.user("I live in Lisbon."), Message.assistant("Noted: Lisbon."))
         await chat.end()
+        await memory.facts.save("I live in Lisbon", user="ana")
         await memory.note("Ana called", user="ana")
         other = memory.conversation("other", user="ben")
         await other.append(Message.user("I live in Porto."))
@@ -39,11 +40,13 @@ async def test_an_export_has_all_that_is_kept_of_a_user_and_nothing_of_others(
         "message",
         "segment",
         "fact",
+        "repetition",
         "daily_notes",
     ]
     assert lines[2]["content"] == "I live in Lisbon."
     assert (lines[2]["conversation"], lines[2]["seq"], lines[2]["role"]) == ("chat", 1, "user")
     assert "Lisbon" in lines[5]["summary"]
+    assert (lines[6]["repeats"], lines[6]["made_by"]) == (lines[5]["id"], "saved")
     assert "Porto" not in json.dumps(lines)
 
 

@@ -332,6 +332,77 @@ async def test_a_receipt_names_facts_made_from_a_message_and_earlier_ones_hold_a
         assert traces(path) == []
 
 
+@pytest.mark.parametrize("first", ["one", "two"])
+async def test_a_fact_said_in_two_conversations_stays_until_both_are_deleted(
+    path: Path, first: str
+) -> None:
+    async with Memory.open(f"sqlite:///{path}", extractor=Sentences()) as memory:
+        chats = {name: memory.conversation(name, user="ana") for name in ("one", "two")}
+        for chat in chats.values():
+            await chat.append(Message.user(SECRET))
+            await chat.end()
+        second = chats["two" if first == "one" else "one"]
+
+        await chats[first].delete()
+        left = await memory.facts.list(user="ana")
+        assert [(fact.summary, fact.conversation) for fact in left] == [(SECRET, second.ref.id)]
+        assert await memory.facts.search("xylophone", user="ana") == left
+        await second.delete()
+
+        assert await memory.facts.list(user="ana", history=True) == ()
+        assert traces(path) == []
+
+
+async def test_a_fact_said_in_two_messages_stays_in_the_words_of_the_one_that_is_left(
+    path: Path,
+) -> None:
+    async with Memory.open(f"sqlite:///{path}", extractor=Sentences()) as memory:
+        chat = memory.conversation("chat", user="ana")
+        words = "My piano teacher Ines comes each Monday evening and brings bread, cake and {} tea."
+        for id_, colour in (("first", "xylophone"), ("second", "yellow")):
+            await chat.append(Message.user(words.format(colour), id=id_))
+            await chat.end()
+        (fact,) = await memory.facts.list(user="ana")
+
+        receipt = await chat.forget("first")
+        left = await memory.facts.list(user="ana", history=True)
+        await chat.forget("second")
+
+        assert receipt.facts == (fact.id,)
+        assert [each.summary for each in left] == [words.format("yellow")]
+        assert await memory.facts.list(user="ana", history=True) == ()
+        assert traces(path) == []
+
+
+async def test_a_fact_that_is_forgotten_by_its_id_goes_however_often_it_was_said(
+    path: Path,
+) -> None:
+    async with Memory.open(f"sqlite:///{path}", extractor=Sentences()) as memory:
+        for name in ("one", "two", "three"):
+            chat = memory.conversation(name, user="ana")
+            await chat.append(Message.user(SECRET, id=name))
+            await chat.end()
+        (fact,) = await memory.facts.list(user="ana")
+
+        await chat.forget("three", facts=[fact.id])
+
+        assert await memory.facts.list(user="ana", history=True) == ()
+
+
+async def test_a_fact_that_was_also_saved_by_hand_outlives_its_conversation(path: Path) -> None:
+    async with Memory.open(f"sqlite:///{path}", extractor=Sentences()) as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user("I keep bees."))
+        await chat.end()
+        for _ in range(2):
+            await memory.facts.save("I keep bees", user="ana")
+
+        await chat.delete()
+
+        (fact,) = await memory.facts.list(user="ana")
+        assert (fact.summary, fact.conversation, fact.made_by) == ("I keep bees", None, "saved")
+
+
 async def test_a_query_names_candidates_and_erases_nothing(path: Path) -> None:
     async with Memory.open(f"sqlite:///{path}") as memory:
         chat = memory.conversation("chat", user="ana")

@@ -10,7 +10,17 @@ from remanence.protocols import Store
 from remanence.stores import open_store
 from remanence.stores.migrate import Migration, due, load
 from remanence.testing import FixedClock
-from remanence.testing.store_contract.samples import REF, START, active, user
+from remanence.testing.store_contract.samples import (
+    ANA,
+    OTHER,
+    REF,
+    START,
+    active,
+    fact,
+    new,
+    said_again,
+    user,
+)
 
 BACKEND = "remanence.stores.sqlite"
 STEPS = tuple(Migration(number=n, name=f"step {n}", sql="") for n in (1, 2, 3))
@@ -220,4 +230,31 @@ def undo_notes_versions(path: Path) -> None:
         for view in views:
             connection.execute(f"CREATE VIEW {view} AS SELECT 1")
         connection.execute("DELETE FROM schema_migrations WHERE name = 'notes_versions'")
+    connection.close()
+
+
+async def test_a_fact_of_an_older_file_is_kept_and_can_be_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = await open_store(url(path), clock=FixedClock(START))
+    await active(store, [(1, 2)])
+    known = fact("f1", "keeps bees", conversation=REF.id, first_seq=1, last_seq=1)
+    await store.save_facts(new(known))
+    await store.close()
+    undo_fact_repetitions(path)
+
+    store = await open_store(url(path))
+
+    assert await store.facts(ANA) == (known,)
+    again = fact("f2", "keeps bees", conversation=OTHER.id)
+    await store.save_facts(said_again("f1", again))
+    await store.delete(REF)
+    assert await store.facts(ANA) == (again,)
+    await store.close()
+
+
+def undo_fact_repetitions(path: Path) -> None:
+    """Make a file what it was before repetitions of facts were kept."""
+    with apsw.Connection(str(path)) as connection:
+        connection.execute("DROP TABLE fact_repetitions")
+        connection.execute("DELETE FROM schema_migrations WHERE name = 'fact_repetitions'")
     connection.close()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import given, settings, strategies as st
 
@@ -19,6 +19,7 @@ from remanence.types import (
     MemoryState,
     Note,
     Owner,
+    Repetition,
     Segment,
 )
 from remanence.types.receipt import tombstone
@@ -55,7 +56,7 @@ class World:
             self.pending.append((op, state, await self.made(op, state)))
 
     async def made(self, op: str, state: MemoryState) -> Segment | str | None:
-        """What an observer, reflector or extractor makes of what it reads now."""
+        """What an observer, reflector, extractor or reader of facts makes of what it reads now."""
         self.ids += 1
         live = await self.store.segments(REF, live=True)
         if op == "observe":
@@ -65,6 +66,8 @@ class World:
             sources = [s for s in live if s.last_seq <= state.active_seq]
             text = " ".join(segment.text for segment in sources)
             return self.segment(1, sources[-1].last_seq, text, 1) if sources else None
+        if op == "pin":
+            return " ".join(fact.summary for fact in await self.store.facts(ANA))
         messages = await self.store.messages(REF, after=0, limit=None)
         return " ".join(message.text for message in messages)
 
@@ -89,8 +92,9 @@ class World:
             if tiled:
                 await self.store.commit_reflection(state, made, replaced)
         elif op == "facts" and isinstance(made, str):
+            self.ids += 1
             fact = Fact(
-                id=f"f{len(self.forgotten)}-{state.lock_version}",
+                id=f"f{self.ids}",
                 tenant="default",
                 user="ana",
                 summary=made,
@@ -102,8 +106,12 @@ class World:
                 last_seq=state.last_seq,
             )
             end = state.observed_seq
+            again = replace(
+                fact, id=f"r{self.ids}", first_seq=state.last_seq, summary=made.split()[-1]
+            )
+            last = Repetition(fact.id, again)
             await self.store.commit_facts(
-                state, FactChanges(facts=(fact,)), facts_seq=end, at=START
+                state, FactChanges(facts=(fact,), repetitions=(last,)), facts_seq=end, at=START
             )
         elif op == "pin" and isinstance(made, str):
             await self.store.pin_facts(state, ANA, FactsPin(marker="", text=made, at=START))
@@ -146,6 +154,7 @@ class World:
             await self.store.messages(REF, after=0, limit=None),
             await self.store.segments(REF, live=False),
             await self.store.facts(ANA, history=True),
+            await self.store.repetitions(ANA),
             await self.store.log(REF),
         ]
         for word in self.forgotten:

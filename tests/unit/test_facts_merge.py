@@ -45,8 +45,26 @@ def known(*summaries: str) -> tuple[Fact, ...]:
         ("我住在北京", "我住在北京"),
     ],
 )
-def test_what_says_the_same_is_left_out(old: str, new: str) -> None:
-    assert changes(new, known=known(old)) == FactChanges()
+def test_what_says_the_same_is_kept_as_a_repetition(old: str, new: str) -> None:
+    made = changes(new, known=known(old))
+
+    assert (made.facts, made.replaced, made.newest) == ((), {}, "k0")
+    assert [(said.repeats, said.fact.summary) for said in made.repetitions] == [
+        ("k0", " ".join(new.split()))
+    ]
+
+
+def test_what_is_said_twice_at_once_is_a_repetition_of_the_new_fact() -> None:
+    drafts = [FactDraft(summary="I keep bees", first_seq=seq, last_seq=seq) for seq in (1, 2)]
+
+    made = changes(*drafts)
+
+    (fact,) = made.facts
+    assert [(said.repeats, said.fact.first_seq) for said in made.repetitions] == [(fact.id, 2)]
+
+
+def test_an_empty_draft_changes_nothing() -> None:
+    assert changes(" ") == FactChanges()
 
 
 @pytest.mark.parametrize(

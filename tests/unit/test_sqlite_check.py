@@ -7,7 +7,15 @@ import pytest
 from remanence.errors import StoreError
 from remanence.protocols import Store
 from remanence.stores import open_store
-from remanence.testing.store_contract.samples import REF, active, tape, user
+from remanence.testing.store_contract.samples import (
+    REF,
+    active,
+    fact,
+    new,
+    said_again,
+    tape,
+    user,
+)
 from remanence.types import ConversationRef
 
 OTHER = ConversationRef("default", "other")
@@ -155,3 +163,17 @@ async def test_rows_that_no_reader_can_decode_are_found(
 
     assert any(what in problem.what for problem in problems), problems
     assert {problem.conversation for problem in problems} == {REF}
+
+
+@pytest.mark.parametrize(("table", "name"), [("facts", "fact f1"), ("fact_repetitions", "f2")])
+async def test_facts_that_no_reader_can_decode_are_found(
+    store: Store, path: Path, table: str, name: str
+) -> None:
+    await store.save_facts(new(fact("f1", "keeps bees", conversation=REF.id)))
+    await store.save_facts(said_again("f1", fact("f2", "has bees")))
+    assert await store.check() == ()
+    tamper(path, f"UPDATE {table} SET valid_from = 'noon'")
+
+    (problem,) = await store.check()
+
+    assert f"{name} cannot be read" in problem.what

@@ -41,8 +41,6 @@ class DayFacts:
             changes = await self.extraction.changes(
                 owner, source, messages=messages, notes=day.notes
             )
-            if not changes.facts:
-                return 0
             saved = await store.save_facts(changes)
             if saved is not None:
                 self.changed()

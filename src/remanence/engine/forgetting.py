@@ -108,13 +108,16 @@ class Forgetting:
             async for part in self._remake(state, piece, segment.generation, buried)
         ]
         before, after = _count_notes(live), _count_notes(remade)
+        facts = () if state.owner is None else await self.store.facts(state.owner, history=True)
+        named = with_superseded(facts, fact_ids)
         return Erasure(
             tombstones=tuple(buried.values()),
             segments=tuple(segment.id for segment in segments if segment.id in gone),
             remade=tuple(remade),
             notes_gone=(before - after).total(),
             notes_new=(after - before).total(),
-            facts=await self._facts(state, buried, fact_ids),
+            facts=tuple(f.id for f in facts if f.id in named or _is_from(f, state.ref, buried)),
+            named=tuple(named),
         )
 
     async def _repeats(
@@ -179,25 +182,6 @@ class Forgetting:
         messages = await self.store.messages(ref, after=first_seq - 1, limit=limit)
         return [buried.get(message.seq, message) for message in messages]
 
-    async def _facts(
-        self, state: MemoryState, buried: Mapping[int, Message], fact_ids: AbstractSet[str]
-    ) -> tuple[str, ...]:
-        """Return the facts from forgotten messages, and named ones with those they superseded."""
-        if (owner := state.owner) is None:
-            return ()
-        facts = await self.store.facts(owner, history=True)
-        named = with_superseded(facts, fact_ids)
-        return tuple(
-            fact.id
-            for fact in facts
-            if fact.id in named
-            or (
-                fact.conversation == state.ref.id
-                and fact.first_seq is not None
-                and _overlaps(fact.first_seq, fact.last_seq or fact.first_seq, buried)
-            )
-        )
-
 
 def with_superseded(facts: Sequence[Fact], fact_ids: AbstractSet[str]) -> AbstractSet[str]:
     """Return the ids with those of the facts that they superseded, directly or not."""
@@ -209,6 +193,15 @@ def with_superseded(facts: Sequence[Fact], fact_ids: AbstractSet[str]) -> Abstra
 
 def _count_notes(segments: Sequence[Segment]) -> Counter[str]:
     return Counter(note.text for segment in segments for note in segment.notes)
+
+
+def _is_from(fact: Fact, ref: ConversationRef, buried: Mapping[int, Message]) -> bool:
+    """Return whether a fact was made from forgotten messages."""
+    return (
+        fact.conversation == ref.id
+        and fact.first_seq is not None
+        and _overlaps(fact.first_seq, fact.last_seq or fact.first_seq, buried)
+    )
 
 
 def _overlaps(first_seq: int, last_seq: int, buried: Mapping[int, Message]) -> bool:

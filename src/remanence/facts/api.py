@@ -91,12 +91,13 @@ class Facts:
         for _ in range(TRIES):
             known = await self._known(owner, replaces)
             changes = self._merge(owner, draft, known)
-            if not changes.facts:
-                return next(fact for fact in known if not self._merge(owner, draft, [fact]).facts)
             saved = await self._store.save_facts(changes)
-            if saved is not None:
-                self._changed()
-                return saved[0]
+            if saved is None:
+                continue
+            if not saved:
+                return next(fact for fact in known if not self._merge(owner, draft, [fact]).facts)
+            self._changed()
+            return saved[0]
         raise StoreError(
             f"the facts of user {user!r} changed concurrently {TRIES} times: save again"
         )

@@ -10,7 +10,7 @@ from remanence.languages.vocabulary import Cue, Vocabulary, find_cues, vocabular
 from remanence.observers.extractive.render import Word, terms, words
 from remanence.observers.learned.features import tag
 from remanence.observers.learned.function_words import WORD, language_of
-from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner
+from remanence.types import ConversationRef, Fact, FactChanges, FactDraft, Owner, Repetition
 
 HOME = "slot:home"
 """Tag of a fact about where the user lives: the later of two replaces the earlier."""
@@ -66,14 +66,14 @@ def merge_facts(
 ) -> FactChanges:
     """Return the new facts in *drafts*, and the facts of *known*, newest first, that they replace.
 
-    A draft that repeats a fact is dropped, and so is one that was said before the fact that would
-    replace it. A draft replaces a fact that it retracts, or that has another value for the same
-    thing, such as another home or favourite colour.
+    A draft that repeats a fact becomes a repetition of it, and one that was said before the fact
+    that would replace it is dropped. A draft replaces a fact that it retracts, or that has another
+    value for the same thing, such as another home or favourite colour.
     """
     now = clock.now()
     board = _Board(list(known))
     for draft in drafts:
-        if not draft.summary.strip() or board.repeats(draft):
+        if not draft.summary.strip():
             continue
         fact = Fact(
             id=clock.new_id("fact"),
@@ -89,12 +89,18 @@ def merge_facts(
             created_at=now,
             valid_from=draft.valid_from or now,
         )
-        if not board.is_outdated(fact):
+        if (repeated := board.find_repeated(draft)) is not None:
+            board.repetitions.append(Repetition(repeated.id, fact))
+        elif not board.is_outdated(fact):
             board.add(fact, draft)
-    if not board.added:
+    if not board.added and not board.repetitions:
         return FactChanges()
-    newest = known[0].id if known else ""
-    return FactChanges(facts=tuple(board.added.values()), replaced=board.replaced, newest=newest)
+    return FactChanges(
+        facts=tuple(board.added.values()),
+        replaced=board.replaced,
+        repetitions=tuple(board.repetitions),
+        newest=known[0].id if known else "",
+    )
 
 
 @dataclass(slots=True)
@@ -104,18 +110,21 @@ class _Board:
     known: list[Fact]
     added: dict[str, Fact] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
+    repetitions: list[Repetition] = field(default_factory=list)
 
     def current(self) -> Iterator[Fact]:
         yield from (fact for fact in self.known if fact.id not in self.replaced)
         yield from self.added.values()
 
-    def repeats(self, draft: FactDraft) -> bool:
-        """Return whether a current fact says the same; one that is to be replaced, word for word."""
-        return any(
-            _same(draft.summary, fact.summary)
-            and (draft.replaces != fact.id or _is_verbatim(draft.summary, fact.summary))
+    def find_repeated(self, draft: FactDraft) -> Fact | None:
+        """Return the current fact that says the same; one that is to be replaced, word for word."""
+        same = (
+            fact
             for fact in self.current()
+            if _same(draft.summary, fact.summary)
+            and (draft.replaces != fact.id or _is_verbatim(draft.summary, fact.summary))
         )
+        return next(same, None)
 
     def is_outdated(self, fact: Fact) -> bool:
         """Return whether a current fact that was said later has another value of the same thing."""
@@ -134,6 +143,7 @@ class _Board:
             else:
                 moved = [key for key, new_id in self.replaced.items() if new_id == old.id]
                 self.replaced.update(dict.fromkeys(moved, fact.id))
+                self.repetitions = [said for said in self.repetitions if said.repeats != old.id]
         self.added[fact.id] = fact
 
 

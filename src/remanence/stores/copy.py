@@ -9,7 +9,16 @@ from typing import LiteralString, NamedTuple
 
 from remanence.errors import InvalidArgument
 from remanence.protocols import Store
-from remanence.stores.rows import API_KEYS, LOG, SEGMENTS, STEPS, USAGES, Row, decode_notes
+from remanence.stores.rows import (
+    API_KEYS,
+    LOG,
+    REPETITIONS,
+    SEGMENTS,
+    STEPS,
+    USAGES,
+    Row,
+    decode_notes,
+)
 from remanence.stores.sql import facts, search
 from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.store import SQLStore, read_method, write_method
@@ -48,6 +57,7 @@ TABLES = (
         "owner, id, summary, plain, type, tags, conversation, first_seq, last_seq, made_by, "
         "created_at, valid_from, valid_to, superseded_by",
     ),
+    Table("fact_repetitions", "key", f"fact, {REPETITIONS.columns}"),
     Table("facts_pins", "conversation", "owner, marker, text, at"),
     Table("vectors", "item, model", "conversation, vector"),
     Table("fact_vectors", "fact, model", "vector"),

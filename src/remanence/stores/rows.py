@@ -238,12 +238,12 @@ LOG = Rows(
     "log entry",
     "version, kind, at, observed_seq, active_seq, reflected_seq, tail_seq, detail, last_seq",
 )
-FACTS = Rows(
+REPETITIONS = Rows(
     Fact,
     "fact",
-    "id, summary, type, tags, conversation, first_seq, last_seq, made_by, created_at, valid_from, "
-    "valid_to, superseded_by",
+    "id, summary, type, tags, conversation, first_seq, last_seq, made_by, created_at, valid_from",
 )
+FACTS = Rows(Fact, "fact", f"{REPETITIONS.columns}, valid_to, superseded_by")
 USAGES = Rows(
     Usage,
     "model call",

@@ -122,6 +122,7 @@ class FaultyStore:
     facts = _forward(Store.facts)
     fact = _forward(Store.fact)
     search_facts = _forward(Store.search_facts)
+    repetitions = _forward(Store.repetitions)
     save_facts = _forward(Store.save_facts)
     commit_facts = _forward(Store.commit_facts)
     forget_fact = _forward(Store.forget_fact)

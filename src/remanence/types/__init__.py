@@ -4,7 +4,15 @@ from remanence.types.api_key import APIKey, Scope
 from remanence.types.budget import Budget, BudgetLevel, BudgetScope, BudgetState
 from remanence.types.call_limit import CallPermit, ModelPause
 from remanence.types.event import EVENT_TYPES, Event, EventPage, EventType, EventValue
-from remanence.types.fact import Fact, FactChanges, FactDraft, FactsPin, FactType, Owner
+from remanence.types.fact import (
+    Fact,
+    FactChanges,
+    FactDraft,
+    FactsPin,
+    FactType,
+    Owner,
+    Repetition,
+)
 from remanence.types.recall import Hit, HitKind, RecallFilter, VectorItem, VectorTask
 from remanence.types.receipt import Erased, Erasure, ForgottenMessage, Receipt
 from remanence.types.retention import DatabaseSize, Keep, Pruned, Retention, TableSize
@@ -113,6 +121,7 @@ __all__ = [
     "Purpose",
     "RecallFilter",
     "Receipt",
+    "Repetition",
     "ResultPart",
     "Retention",
     "Role",

@@ -63,16 +63,27 @@ class Fact:
         return Owner(self.tenant, self.user)
 
 
+class Repetition(NamedTuple):
+    """A fact that says the same as the one with the id `repeats`.
+
+    It takes the place of that one when that is erased with its source.
+    """
+
+    repeats: str
+    fact: Fact
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactChanges:
     """New facts of one owner; `replaced` maps ids of replaced facts to those of the new ones.
 
-    `newest` is the id of the newest current fact that they were compared with, "" if there was none:
+    `repetitions` are of known facts, or of the new ones. `newest` is the id of the newest current fact that they were compared with, "" if there was none:
     a store writes nothing if the owner has another by then. None: it does not matter.
     """
 
     facts: tuple[Fact, ...] = ()
     replaced: Mapping[str, str] = field(default_factory=dict)
+    repetitions: tuple[Repetition, ...] = ()
     newest: str | None = None
 
 

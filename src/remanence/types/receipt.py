@@ -65,7 +65,7 @@ class Receipt:
 class Erasure:
     """Tombstones by their seq, ids of the segments and facts to erase, and new live segments.
 
-    `notes_gone` of the live notes are not in the new segments, and `notes_new` only there.
+    Of the facts, `named` are to be erased with their repetitions. `notes_gone` of the live notes are not in the new segments, and `notes_new` only there.
     """
 
     tombstones: tuple[Message, ...]
@@ -74,6 +74,7 @@ class Erasure:
     notes_gone: int = 0
     notes_new: int = 0
     facts: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
 
 
 class Erased(NamedTuple):

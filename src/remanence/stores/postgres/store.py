@@ -32,7 +32,8 @@ _SNAPSHOT = psycopg.IsolationLevel.REPEATABLE_READ
 _POLL_SECONDS = 0.1
 _VACUUM = (
     "VACUUM conversations, states, messages, segments, journal, text_index, fact_owners, facts, "
-    "facts_index, facts_pins, vectors, fact_vectors, model_calls, turns, events, procrastinate_jobs"
+    "facts_index, facts_pins, fact_repetitions, vectors, fact_vectors, model_calls, turns, events, "
+    "procrastinate_jobs"
 )
 """Without names it would take up tables of other applications, too."""
 

@@ -1,12 +1,15 @@
 """Checks that the tables of a memory agree: coverage by segments, token accounts, cursors."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import groupby
 from typing import LiteralString
 
 from remanence.stores.rows import (
+    FACTS,
     LOG,
     MESSAGES,
+    REPETITIONS,
     SEGMENTS,
     STATE_COLUMNS,
     Row,
@@ -18,6 +21,7 @@ from remanence.stores.transitions import Span, coverage_fault
 from remanence.types import ConversationRef, Problem
 
 _RESTORE = "restore a backup that was made before the damage"
+_NOBODY = {"tenant": "", "user": ""}  # a fact is decoded with its owner
 
 _DECODED: tuple[tuple[str, LiteralString, Callable[[Row], object]], ...] = (
     (
@@ -31,6 +35,12 @@ _DECODED: tuple[tuple[str, LiteralString, Callable[[Row], object]], ...] = (
     ("message", f"SELECT conversation, seq, {MESSAGES.columns} FROM messages", MESSAGES.decode),  # noqa: S608
     ("segment", f"SELECT conversation, id, {SEGMENTS.columns} FROM segments", SEGMENTS.decode),  # noqa: S608
     ("log entry", f"SELECT conversation, version, {LOG.columns} FROM journal", LOG.decode),  # noqa: S608
+    ("fact", f"SELECT NULL, id, {FACTS.columns} FROM facts", partial(FACTS.decode, **_NOBODY)),  # noqa: S608
+    (
+        "repetition",
+        f"SELECT NULL, id, {REPETITIONS.columns} FROM fact_repetitions",  # noqa: S608
+        partial(REPETITIONS.decode, **_NOBODY),
+    ),
 )
 
 _FAULTS: dict[str, LiteralString] = {

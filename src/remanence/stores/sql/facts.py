@@ -2,14 +2,32 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import LiteralString
 
 from remanence.stores import transitions
-from remanence.stores.rows import FACTS, NO_LIMIT, Row, decode_time, encode_instant, plain_summary
+from remanence.stores.rows import (
+    FACTS,
+    NO_LIMIT,
+    REPETITIONS,
+    Row,
+    decode_time,
+    encode_instant,
+    plain_summary,
+)
 from remanence.stores.sql import events, ranking, states
 from remanence.stores.sql.connection import Connection
-from remanence.types import ConversationRef, Fact, FactChanges, FactsPin, MemoryState, Owner
+from remanence.types import (
+    ConversationRef,
+    Erasure,
+    Fact,
+    FactChanges,
+    FactsPin,
+    MemoryState,
+    Owner,
+    Repetition,
+)
 
 _FROM: LiteralString = "FROM facts JOIN fact_owners ON fact_owners.key = owner "
 _SELECT: LiteralString = f'SELECT tenant, "user", {FACTS.columns} {_FROM}'
@@ -46,6 +64,19 @@ def one(connection: Connection, owner: Owner, fact_id: str) -> Fact | None:
     return _fact(row) if row else None
 
 
+def repetitions(connection: Connection, owner: Owner) -> tuple[Repetition, ...]:
+    rows = connection.execute(
+        f"SELECT (SELECT id FROM facts WHERE key = fact), {REPETITIONS.columns} "  # noqa: S608 - a constant
+        "FROM fact_repetitions WHERE fact IN (SELECT facts.key " + _FROM + _OF_OWNER + ") "
+        "ORDER BY key",
+        owner,
+    )
+    return tuple(
+        Repetition(fact_id, REPETITIONS.decode(row, tenant=owner.tenant, user=owner.user))
+        for fact_id, *row in rows
+    )
+
+
 def find(connection: Connection, owner: Owner, query: str, *, limit: int) -> tuple[Fact, ...]:
     key = _key(connection, owner)
     if key is None or limit < 1:
@@ -79,24 +110,40 @@ def save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | Non
 
 
 def _save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | None:
-    for owner in {fact.owner for fact in changes.facts}:
-        connection.lock(owner)
-    saved: list[Fact] = []
-    if changes.facts and changes.newest is not None:
-        current = of_owner(connection, changes.facts[0].owner, limit=1)
-        if changes.newest != "".join(fact.id for fact in current):
-            return None
-    for old_id in changes.replaced:
-        known = one(connection, changes.facts[0].owner, old_id)
-        if known is None or known.valid_to is not None:
-            return None
+    facts = (*changes.facts, *(repetition.fact for repetition in changes.repetitions))
+    if not facts:
+        return ()
+    owner = facts[0].owner
+    connection.lock(owner)
+    if not _is_up_to_date(connection, owner, changes):
+        return None
+    owner_key = _create_key(connection, owner)
+    saved: dict[str, Fact] = {}
     for fact in changes.facts:
-        owner_key = _create_key(connection, fact.owner)
-        saved.append(_insert(connection, owner_key, fact))
+        saved[fact.id] = _insert(connection, owner_key, fact)
         for old_id, new_id in changes.replaced.items():
             if new_id == fact.id:
-                _supersede(connection, owner_key, old_id, saved[-1])
-    return tuple(saved)
+                _supersede(connection, owner_key, old_id, saved[fact.id])
+    for fact_id, repetition in changes.repetitions:
+        known = saved.get(fact_id) or one(connection, owner, fact_id)
+        assert known is not None
+        _repeat(connection, owner_key, known, repetition)
+    return tuple(saved.values())
+
+
+def _is_up_to_date(connection: Connection, owner: Owner, changes: FactChanges) -> bool:
+    """Return whether the facts that changes were compared with are as they were."""
+    if changes.newest is not None:
+        current = of_owner(connection, owner, limit=1)
+        if changes.newest != "".join(fact.id for fact in current):
+            return False
+    new = {fact.id for fact in changes.facts}
+    repeated = {repetition.repeats for repetition in changes.repetitions} - new
+    known = {id_: one(connection, owner, id_) for id_ in (*changes.replaced, *repeated)}
+    return all(
+        fact is not None and (id_ in repeated or fact.valid_to is None)
+        for id_, fact in known.items()
+    )
 
 
 def commit(
@@ -137,18 +184,31 @@ def forget(connection: Connection, owner: Owner, fact_id: str, *, at: datetime) 
     return bool(rows)
 
 
-def erase_of_conversation(connection: Connection, ref: ConversationRef) -> None:
-    """Erase the facts from a conversation; facts that they superseded become current again."""
+def erase_of_conversation(connection: Connection, ref: ConversationRef, user: str | None) -> None:
+    """Erase the facts and repetitions from a conversation of *user*."""
+    if user is not None:
+        connection.lock(Owner(ref.tenant, user))
+    _erase_repetitions(connection, [key for key, _, _ in _repetitions_from(connection, ref)])
     rows = connection.execute(_SELECT_KEYS + "WHERE tenant = ? AND conversation = ?", ref)
     _erase_and_revive(connection, rows.fetchall())
 
 
-def erase(connection: Connection, owner: Owner, fact_ids: Sequence[str]) -> None:
-    """Erase an owner's facts; others that they superseded become current again."""
+def erase(connection: Connection, ref: ConversationRef, owner: Owner, erasure: Erasure) -> None:
+    """Erase the facts of an erasure in a conversation, and repetitions from its messages."""
     connection.lock(owner)
+    seqs = [message.seq for message in erasure.tombstones]
+    gone = [
+        key
+        for key, first_seq, last_seq in _repetitions_from(connection, ref)
+        if any(first_seq <= seq <= last_seq for seq in seqs)
+    ]
     rows: list[Row] = []
-    for fact_id in fact_ids:
+    for fact_id in erasure.facts:
         rows += connection.execute(_SELECT_KEYS + _OF_OWNER + "AND id = ?", (*owner, fact_id))
+    for _, key, fact_id in rows:
+        if fact_id in erasure.named:
+            connection.execute("DELETE FROM fact_repetitions WHERE fact = ?", (key,))
+    _erase_repetitions(connection, gone)
     _erase_and_revive(connection, rows)
 
 
@@ -162,6 +222,57 @@ def forget_owner(connection: Connection, owner: Owner) -> int:
     return len(rows)
 
 
+def _repetitions_from(connection: Connection, ref: ConversationRef) -> Sequence[Row]:
+    """Return the keys of the repetitions from a conversation, each with its first and last seq."""
+    rows: Sequence[Row] = connection.execute(
+        "SELECT fact_repetitions.key, coalesce(fact_repetitions.first_seq, 0), "
+        "coalesce(fact_repetitions.last_seq, fact_repetitions.first_seq, 0) FROM fact_repetitions "
+        "JOIN facts ON facts.key = fact JOIN fact_owners ON fact_owners.key = owner "
+        "WHERE tenant = ? AND fact_repetitions.conversation = ?",
+        ref,
+    ).fetchall()
+    return rows
+
+
+def _erase_repetitions(connection: Connection, keys: Sequence[int]) -> None:
+    for key in keys:
+        connection.execute("DELETE FROM fact_repetitions WHERE key = ?", (key,))
+
+
+def _take_over(connection: Connection, owner_key: int, key: int) -> None:
+    """Have a repetition take the place of a fact that is about to be erased, if there is one.
+
+    One that is older than a fact which this one superseded is outdated.
+    """
+    row = connection.execute(
+        f"SELECT key, {REPETITIONS.columns} FROM fact_repetitions AS said WHERE fact = ? "  # noqa: S608 - a constant
+        "AND NOT EXISTS (SELECT 1 FROM facts AS mine JOIN facts AS old "
+        "ON old.owner = mine.owner AND old.superseded_by = mine.id "
+        "WHERE mine.key = said.fact AND old.valid_from > said.valid_from) "
+        "ORDER BY valid_from, key LIMIT 1",
+        (key,),
+    ).fetchone()
+    if row is None:
+        return
+    old = _fact(connection.execute(_SELECT + "WHERE facts.key = ?", (key,)).fetchone())
+    heir = REPETITIONS.decode(row[1:], tenant=old.tenant, user=old.user)
+    heir = replace(heir, valid_to=old.valid_to, superseded_by=old.superseded_by)
+    _erase_repetitions(connection, row[:1])
+    connection.execute(  # as two current facts cannot have the same words
+        "UPDATE facts SET valid_to = valid_from WHERE key = ? AND valid_to IS NULL", (key,)
+    )
+    heir = _insert(connection, owner_key, heir)
+    connection.execute(
+        "UPDATE fact_repetitions SET fact = (SELECT key FROM facts WHERE owner = ? AND id = ?) "
+        "WHERE fact = ?",
+        (owner_key, heir.id, key),
+    )
+    connection.execute(
+        "UPDATE facts SET superseded_by = ?, valid_to = ? WHERE owner = ? AND superseded_by = ?",
+        (heir.id, encode_instant(heir.valid_from), owner_key, old.id),
+    )
+
+
 def _pass_on(connection: Connection, owner_key: int, key: int, fact_id: str) -> None:
     """Have a fact's successor, if it has one, supersede what the fact had superseded."""
     connection.execute(
@@ -173,7 +284,9 @@ def _pass_on(connection: Connection, owner_key: int, key: int, fact_id: str) -> 
 
 
 def _erase_and_revive(connection: Connection, rows: Sequence[Row]) -> None:
+    """Erase facts; a repetition takes their place, or what they superseded is current again."""
     for owner_key, key, fact_id in rows:
+        _take_over(connection, owner_key, key)
         _pass_on(connection, owner_key, key, fact_id)
         _erase(connection, owner_key, [(key,)])
         revived: Sequence[Row] = connection.execute(
@@ -213,18 +326,43 @@ def read_pin(connection: Connection, conversation: int) -> FactsPin | None:
 
 def _insert(connection: Connection, owner_key: int, fact: Fact) -> Fact:
     plain = plain_summary(fact.summary)
-    known = connection.execute(
+    row = connection.execute(
         _SELECT + "WHERE owner = ? AND plain = ? AND valid_to IS NULL", (owner_key, plain)
     ).fetchone()
-    if known is not None:
-        return _fact(known)
+    if row is not None and fact.valid_to is None:
+        known = _fact(row)
+        _repeat(connection, owner_key, known, fact)
+        return known
     key: int = connection.execute(
         f"INSERT INTO facts (owner, plain, {FACTS.columns}) VALUES (?, ?, {FACTS.places}) "  # noqa: S608 - constants
         "RETURNING key",
         (owner_key, plain, *FACTS.encode(fact)),
     ).get
-    connection.add_words("facts_index", key, scope(owner_key), fact.summary)
+    if fact.valid_to is None:
+        connection.add_words("facts_index", key, scope(owner_key), fact.summary)
     return fact
+
+
+def _repeat(connection: Connection, owner_key: int, known: Fact, fact: Fact) -> None:
+    """Keep a fact as the repetition of another, unless the other cannot go while this one stays."""
+    source = (fact.conversation, fact.first_seq, fact.last_seq)
+    known_source = (known.conversation, known.first_seq, known.last_seq)
+    if known.conversation is None or source == known_source:
+        return
+    key: int = connection.execute(
+        "SELECT key FROM facts WHERE owner = ? AND id = ?", (owner_key, known.id)
+    ).get
+    is_kept = connection.execute(
+        "SELECT 1 FROM fact_repetitions WHERE fact = ? AND conversation IS NOT DISTINCT FROM ? "
+        "AND first_seq IS NOT DISTINCT FROM ? AND last_seq IS NOT DISTINCT FROM ?",
+        (key, *source),
+    ).fetchone()
+    if not is_kept:
+        connection.execute(
+            f"INSERT INTO fact_repetitions (fact, {REPETITIONS.columns}) "  # noqa: S608 - constants
+            f"VALUES (?, {REPETITIONS.places})",
+            (key, *REPETITIONS.encode(fact)),
+        )
 
 
 def _supersede(connection: Connection, owner_key: int, old_id: str, new: Fact) -> None:

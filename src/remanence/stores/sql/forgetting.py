@@ -30,7 +30,7 @@ def forget(
     for segment in erasure.remade:
         segments.add(connection, after, segment)
     if after.owner is not None:
-        facts.erase(connection, after.owner, erasure.facts)
+        facts.erase(connection, after.ref, after.owner, erasure)
     connection.execute(  # texts of errors may quote a message
         "UPDATE journal SET detail = ? WHERE conversation = ? "
         "AND (kind IN ('failed', 'skipped', 'retried') OR detail LIKE '% failed: %')",

@@ -15,6 +15,7 @@ _ROWS: dict[str, LiteralString] = {
     "model_calls": "SELECT count(*) FROM model_calls",
     "vectors": "SELECT count(*) FROM vectors",
     "facts": "SELECT count(*) FROM facts",
+    "fact_repetitions": "SELECT count(*) FROM fact_repetitions",
     "fact_vectors": "SELECT count(*) FROM fact_vectors",
 }
 

@@ -159,7 +159,7 @@ class SQLStore(ABC):
     def _delete(self, connection: Connection, ref: ConversationRef) -> tape.Deleted | None:
         deleted = tape.delete(connection, ref)
         if deleted is not None:
-            facts_sql.erase_of_conversation(connection, ref)
+            facts_sql.erase_of_conversation(connection, ref, deleted.user)
             self._remove_words(connection, deleted.key)
             events_sql.forget_conversation(connection, ref)
         return deleted
@@ -213,6 +213,7 @@ class SQLStore(ABC):
     facts = read_method(facts_sql.of_owner)
     fact = read_method(facts_sql.one)
     search_facts = read_method(facts_sql.find)
+    repetitions = read_method(facts_sql.repetitions)
     save_facts = write_method(facts_sql.save)
     commit_facts = write_method(facts_sql.commit)
     pin_facts = write_method(facts_sql.pin)

@@ -32,6 +32,7 @@ from remanence.testing.store_contract.looks import LookContract
 from remanence.testing.store_contract.observations import ObservationContract
 from remanence.testing.store_contract.reading import ReadingContract
 from remanence.testing.store_contract.reflections import ReflectionContract
+from remanence.testing.store_contract.repetitions import RepetitionContract
 from remanence.testing.store_contract.retention import RetentionContract
 from remanence.testing.store_contract.search import SearchContract
 from remanence.testing.store_contract.tape import TapeContract
@@ -51,6 +52,7 @@ class StoreContract(
     LookContract,
     SearchContract,
     FactContract,
+    RepetitionContract,
     VectorContract,
     ErasureContract,
     ForgettingContract,

@@ -13,6 +13,7 @@ from remanence.types import (
     Message,
     Note,
     Owner,
+    Repetition,
     Segment,
     Usage,
 )
@@ -94,6 +95,11 @@ def fact(id_: str, summary: str, owner: Owner = ANA, **changes: object) -> Fact:
         "made_by": "contract/1",
     }
     return Fact(**{**fields, **changes})  # type: ignore[arg-type]  # fields by name
+
+
+def said_again(repeats: str, *facts: Fact) -> FactChanges:
+    """Return changes with repetitions of one fact."""
+    return FactChanges(repetitions=tuple(Repetition(repeats, fact) for fact in facts))
 
 
 def new(*facts: Fact, **replaced: str) -> FactChanges:
