@@ -403,6 +403,25 @@ async def test_a_fact_that_was_also_saved_by_hand_outlives_its_conversation(path
         assert (fact.summary, fact.conversation, fact.made_by) == ("I keep bees", None, "saved")
 
 
+@pytest.mark.parametrize(
+    ("forgotten", "current"), [("rome", "Bern"), ("oslo", "Bern"), ("bern", "Oslo")]
+)
+async def test_the_latest_value_that_is_left_is_current_when_another_is_forgotten(
+    path: Path, forgotten: str, current: str
+) -> None:
+    async with Memory.open(f"sqlite:///{path}") as memory:
+        chat = memory.conversation("chat", user="ana")
+        await chat.append(Message.user("I live in Rome.", id="rome"))
+        await chat.end()
+        for city in ("Oslo", "Bern"):  # both are read at once
+            await chat.append(Message.user(f"I live in {city} now.", id=city.lower()))
+        await chat.end()
+
+        await chat.forget(forgotten)
+
+        assert [current in f.summary for f in await memory.facts.list(user="ana")] == [True]
+
+
 async def test_a_query_names_candidates_and_erases_nothing(path: Path) -> None:
     async with Memory.open(f"sqlite:///{path}") as memory:
         chat = memory.conversation("chat", user="ana")

@@ -61,4 +61,5 @@ def _is_replaced(earlier: str, later: str) -> bool:
         for day, text in enumerate((earlier, later))
     ]
     changes = merge_facts(said, (), owner=owner, source=None, made_by="test", clock=clock)
-    return [fact.summary for fact in changes.facts] == [later]
+    first, last = changes.facts[0], changes.facts[-1]
+    return last.summary == later and changes.replaced == {first.id: last.id}

@@ -113,8 +113,8 @@ class _Board:
     repetitions: list[Repetition] = field(default_factory=list)
 
     def current(self) -> Iterator[Fact]:
-        yield from (fact for fact in self.known if fact.id not in self.replaced)
-        yield from self.added.values()
+        facts = (*self.known, *self.added.values())
+        yield from (fact for fact in facts if fact.id not in self.replaced)
 
     def find_repeated(self, draft: FactDraft) -> Fact | None:
         """Return the current fact that says the same; one that is to be replaced, word for word."""
@@ -134,16 +134,10 @@ class _Board:
         )
 
     def add(self, fact: Fact, draft: FactDraft) -> None:
-        """Add a fact; a fact of the same drafts that it replaces is dropped entirely."""
+        """Add a fact, which may replace known ones and earlier ones of the same drafts."""
         for old in list(self.current()):
-            if not _replaces(fact, draft, old):
-                continue
-            if self.added.pop(old.id, None) is None:
+            if _replaces(fact, draft, old):
                 self.replaced[old.id] = fact.id
-            else:
-                moved = [key for key, new_id in self.replaced.items() if new_id == old.id]
-                self.replaced.update(dict.fromkeys(moved, fact.id))
-                self.repetitions = [said for said in self.repetitions if said.repeats != old.id]
         self.added[fact.id] = fact
 
 

@@ -120,10 +120,12 @@ def _save(connection: Connection, changes: FactChanges) -> tuple[Fact, ...] | No
     owner_key = _create_key(connection, owner)
     saved: dict[str, Fact] = {}
     for fact in changes.facts:
-        saved[fact.id] = _insert(connection, owner_key, fact)
+        saved[fact.id] = new = _insert(connection, owner_key, fact)
         for old_id, new_id in changes.replaced.items():
-            if new_id == fact.id:
-                _supersede(connection, owner_key, old_id, saved[fact.id])
+            old = saved.get(old_id)
+            current_id = old.id if old else old_id
+            if new_id == fact.id and current_id != new.id:  # not one with its own words
+                _supersede(connection, owner_key, current_id, new)
     for fact_id, repetition in changes.repetitions:
         known = saved.get(fact_id) or one(connection, owner, fact_id)
         assert known is not None
@@ -139,9 +141,10 @@ def _is_up_to_date(connection: Connection, owner: Owner, changes: FactChanges) -
             return False
     new = {fact.id for fact in changes.facts}
     repeated = {repetition.repeats for repetition in changes.repetitions} - new
-    known = {id_: one(connection, owner, id_) for id_ in (*changes.replaced, *repeated)}
+    replaced = changes.replaced.keys() - new
+    known = {id_: one(connection, owner, id_) for id_ in replaced | repeated}
     return all(
-        fact is not None and (id_ in repeated or fact.valid_to is None)
+        fact is not None and (id_ not in replaced or fact.valid_to is None)
         for id_, fact in known.items()
     )
 
@@ -276,7 +279,8 @@ def _take_over(connection: Connection, owner_key: int, key: int) -> None:
 def _pass_on(connection: Connection, owner_key: int, key: int, fact_id: str) -> None:
     """Have a fact's successor, if it has one, supersede what the fact had superseded."""
     connection.execute(
-        "UPDATE facts SET superseded_by = later.id FROM facts AS mine JOIN facts AS later "
+        "UPDATE facts SET superseded_by = later.id, valid_to = later.valid_from "
+        "FROM facts AS mine JOIN facts AS later "
         "ON later.owner = mine.owner AND later.id = mine.superseded_by "
         "WHERE mine.key = ? AND facts.owner = ? AND facts.superseded_by = ?",
         (key, owner_key, fact_id),

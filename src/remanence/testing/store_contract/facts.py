@@ -85,6 +85,24 @@ class FactContract(Handles):
         assert await store.save_facts(new(fact("f3", "lives in Bonn"), f1="f3")) is None
         assert [f.id for f in await store.facts(ANA)] == ["f2"]
 
+    async def test_a_fact_may_be_replaced_by_another_new_one(self, store: Store) -> None:
+        await store.save_facts(new(fact("f1", "lives in Rome")))
+        oslo, bern = fact("f2", "lives in Oslo"), fact("f3", "lives in Bern", valid_from=at(9))
+
+        await store.save_facts(new(oslo, bern, f1="f2", f2="f3"))
+
+        assert await store.facts(ANA) == (bern,)
+        history = await store.facts(ANA, history=True)
+        assert [each.superseded_by for each in history] == [None, "f3", "f2"]
+        assert await store.search_facts(ANA, "Oslo Rome", limit=5) == ()
+
+    async def test_a_fact_is_not_replaced_by_one_with_its_own_words(self, store: Store) -> None:
+        first = fact("f1", "lives in Rome")
+        await store.save_facts(new(first))
+
+        assert await store.save_facts(new(fact("f2", "Lives in Rome."), f1="f2")) == (first,)
+        assert await store.facts(ANA) == (first,)
+
     async def test_facts_that_were_not_compared_with_the_newest_are_not_written(
         self, store: Store
     ) -> None:
@@ -222,7 +240,7 @@ class FactContract(Handles):
         await tape(store, 1)
         await store.save_facts(new(fact("f1", "lives in Rome")))
         await store.save_facts(new(fact("f2", "lives in Oslo", conversation=REF.id), f1="f2"))
-        newest = fact("f3", "lives in Bern")
+        newest = fact("f3", "lives in Bern", valid_from=at(9))
         await store.save_facts(new(newest, f2="f3"))
 
         await store.delete(REF)
@@ -230,7 +248,7 @@ class FactContract(Handles):
         assert await store.facts(ANA) == (newest,)
         first = await store.fact(ANA, "f1")
         assert first is not None
-        assert first.superseded_by == "f3"
+        assert (first.superseded_by, first.valid_to) == ("f3", newest.valid_from)
 
     async def test_work_on_a_deleted_conversation_brings_no_facts(
         self, store: Store, other: Store
