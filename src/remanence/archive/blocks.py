@@ -24,8 +24,12 @@ DIRECTORY = "~/.zora/memory/observations"
 KEEP_LAST = 200
 CROSS_SESSION = "cross-session"
 
-_WRITING: dict[str, threading.Lock] = {}
-"""The locks of the directories that this process has written to."""
+_WRITING = threading.Lock()
+"""Makes the writes of this process one at a time.
+
+Otherwise a file could be written back without blocks that another task appended meanwhile, or with
+blocks that it deleted. Several stores may be of one directory.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +77,6 @@ class BlockStore:
     def __init__(self, directory: str | Path = DIRECTORY, *, keep_last: int = KEEP_LAST) -> None:
         self._directory = Path(directory).expanduser()
         self._keep_last = keep_last
-        # Otherwise a file could be written back without blocks that another task appended meanwhile,
-        # or with blocks that it deleted. Several stores may be of one directory.
-        self._writing = _WRITING.setdefault(str(self._directory.absolute()), threading.Lock())
 
     def __str__(self) -> str:
         return f"blocks in {str(self._directory)!r}"
@@ -83,13 +84,13 @@ class BlockStore:
     @in_thread
     def append(self, *blocks: Block) -> None:
         """Append blocks to their files; they are on disk when this returns."""
-        with self._writing:
+        with _WRITING:
             self._append(blocks)
 
     @in_thread
     def append_new(self, *blocks: Block) -> int:
         """Append the blocks whose ids are not in their files yet, and return their number."""
-        with self._writing:
+        with _WRITING:
             files = {file for block in blocks for file in self._files_of(block)}
             known = {block.id for file in files for block in _load(file).blocks}
             new = [block for block in blocks if block.id not in known]
@@ -129,7 +130,7 @@ class BlockStore:
         """
         keep = self._keep_last if keep_last is None else keep_last
         pruned = 0
-        with self._writing:
+        with _WRITING:
             for file in self._session_files(session_id):
                 pruned += _remove_blocks(file, session_id, keep_last=keep)
                 keep = max(0, keep - len(_load(file).blocks))
@@ -139,7 +140,7 @@ class BlockStore:
     def delete(self, session_id: str) -> bool:
         """Delete a session, also from the cross-session blocks; return false if there is none."""
         own, *others = (*self._session_files(session_id), self._cross_session_file)
-        with self._writing:
+        with _WRITING:
             is_removed = remove(own)
             return sum(_remove_blocks(file, session_id) for file in others) > 0 or is_removed
 
@@ -155,7 +156,7 @@ class BlockStore:
             return block.id.endswith(endings) or any(first < seq <= last for seq in seqs)
 
         files = sorted([*self._session_files(session_id), self._cross_session_file])
-        with self._writing:
+        with _WRITING:
             return tuple(str(file) for file in files if _remove_blocks(file, session_id, goes))
 
     def _append(self, blocks: Sequence[Block]) -> None:
