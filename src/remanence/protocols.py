@@ -250,8 +250,10 @@ class Tape(Protocol):
     ) -> Appended:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
-        They come back with seq, id and created_at, and with the state after them. The conversation is
-        created on first use, and belongs to the first user that is named: what stands on it before gives no facts. A message whose id is on the tape with equal content is returned as it stands there.
+        They come back with seq, id and created_at, and with the state after them. The conversation
+        is created on first use, and belongs to the first user that is named: what stands on it
+        before gives no facts. A message whose id is on the tape with equal content is returned as
+        it stands there.
 
         Raises:
             DuplicateMessage: an id is taken by another message.

@@ -17,9 +17,10 @@ HitKind: TypeAlias = Literal["note", "message", "fact"]
 class Hit:
     """A found note, raw message or fact, with the messages it comes from.
 
-    A note has a tag and a priority, a message has a role, and both have the speaker by name or role. `conversation` is the id of their
-    conversation; a fact that was saved by hand has none, and its `first_seq` is 0. `source_id` is
-    the id of the segment, the message or the fact. `snippet` is the matching part of the text.
+    A note has a tag and a priority, a message has a role, and both have the speaker by name or
+    role. `conversation` is the id of their conversation; a fact that was saved by hand has none,
+    and its `first_seq` is 0. `source_id` is the id of the segment, the message or the fact.
+    `snippet` is the matching part of the text.
     """
 
     kind: HitKind

@@ -23,8 +23,9 @@ class Failure:
     `last_seq` is the end of the tape at that time: a step that has stopped is tried again when the
     tape has grown, or when another maker than `made_by` takes over. The failure is cleared when the
     step succeeds. `skips` counts in a row how often a step was left out on purpose, which ends the
-    row of `failures`; `deferrals` how often it had to wait for a limit, which ends none. `rejections` counts the tries that no outage
-    explains: the messages may be the cause. `timeouts` counts the tries that took too long.
+    row of `failures`; `deferrals` how often it had to wait for a limit, which ends none.
+    `rejections` counts the tries that no outage explains: the messages may be the cause. `timeouts`
+    counts the tries that took too long.
     """
 
     step: Literal["observe", "reflect", "facts"]
@@ -59,8 +60,9 @@ class MemoryState:
     message that a context shows raw (at most `active_seq + 1`; less where `keep_last` asks for
     messages that are observed already). Facts about the user are extracted up to `facts_seq`.
     Background work looks at the conversation at `look_at`, or when the tape has more than
-    `look_tokens`. `erasures` counts what was forgotten of it or of its user's facts. The sums count the tape up to a cursor, so that no counter is ever reset. `key`
-    changes when a conversation is deleted and created again.
+    `look_tokens`. `erasures` counts what was forgotten of it or of its user's facts. The sums count
+    the tape up to a cursor, so that no counter is ever reset. `key` changes when a conversation is
+    deleted and created again.
     """
 
     ref: ConversationRef

@@ -44,9 +44,11 @@ class Passage:
     """A clause of a message: `source` is its original text, `words` that of a note.
 
     `is_user` marks what the user of an agent says, `is_of_agent` what an agent says and calls, and
-    `is_of_people` what is said in a talk without an agent. `is_rule` marks a sentence of the user that is one passage, in its own words: a question, a constraint, or one that `is_standing`. This is a
-    standing instruction, a fact about the user or an open point, which is chosen first. `reply_to` is
-    the question that a passage answers which says little without it; `context` has its words.
+    `is_of_people` what is said in a talk without an agent. `is_rule` marks a sentence of the user
+    that is one passage, in its own words: a question, a constraint, or one that `is_standing`. This
+    is a standing instruction, a fact about the user or an open point, which is chosen first.
+    `reply_to` is the question that a passage answers which says little without it; `context` has
+    its words.
     """
 
     seq: int
