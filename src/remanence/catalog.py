@@ -5,13 +5,15 @@ those of `genai-prices`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 Family: TypeAlias = Literal["o200k", "cl100k", "claude", "claude_3"]
 FAMILIES: Final[tuple[Family, ...]] = get_args(Family)
+
+_NEXT_LINK: Final = " > "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,16 @@ def look_up(model: str) -> CatalogEntry:
     if gpt and gpt >= _FIRST_WITH_BREAKPOINTS:
         facts["takes_breakpoints"] = True
     return CatalogEntry(**facts)
+
+
+def chain_name(models: Iterable[str]) -> str:
+    """Return the name of a chain of models, which are tried in this order."""
+    return _NEXT_LINK.join(models)
+
+
+def chain_links(name: str) -> list[str]:
+    """Return the models of a chain by its name; a name of one model is a chain of one."""
+    return name.split(_NEXT_LINK)
 
 
 def _version(pattern: re.Pattern[str], text: str) -> tuple[int, int] | None:

@@ -18,6 +18,7 @@ from remanence.arguments import (
     require_text,
     require_texts,
 )
+from remanence.catalog import chain_links
 from remanence.context.context import Context
 from remanence.context.history import snapshot_at, state_at
 from remanence.context.layout import ContextRequest
@@ -211,7 +212,9 @@ class Conversation:
             identity=identity,
             knowledge=tuple(knowledge),
             channel=channel,
-            token_factor=self._runtime.calibrator.window_factor(model),
+            token_factor=self._runtime.calibrator.window_factor(
+                chain_links(model) if model else ()
+            ),
         )
         return await self._reader.current(request, query=recall, model=model)
 

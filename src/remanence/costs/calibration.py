@@ -1,6 +1,6 @@
 """Correction factors of our token counts per model, learned from the usage that providers report."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from remanence.types import Usage
@@ -44,11 +44,10 @@ class Calibrator:
         if abs(factor - self._in_use.get(model, 1.0)) >= STEP:
             self._in_use[model] = factor
 
-    def window_factor(self, model: str | None) -> float:
-        """Return the factor for a context of *model* before it is compared with the window.
+    def window_factor(self, models: Iterable[str]) -> float:
+        """Return the factor for a context before it is compared with the window.
 
-        At least 1.0: a model that counted fewer tokens so far does not get a fuller window. Of a
-        chain of models the largest one: any of them may be asked.
+        It is the largest of *models*, as any of them may be asked, and at least 1.0: a model that
+        counted fewer tokens so far does not get a fuller window.
         """
-        links = model.split(" > ") if model else ()
-        return max((1.0, *(self._in_use.get(link, 1.0) for link in links)))
+        return max((1.0, *(self._in_use.get(model, 1.0) for model in models)))

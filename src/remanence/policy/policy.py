@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from remanence.catalog import look_up
+from remanence.catalog import chain_links, look_up
 from remanence.errors import InvalidSetting
 from remanence.policy.presets import PRESETS, Preset
 from remanence.types import NoteFormat
@@ -234,7 +234,7 @@ with less care."""
 
 def request_tokens(model: str) -> int:
     """Return the most tokens of a request; in a chain of models, the smallest window decides."""
-    return min(look_up(link).window_tokens for link in model.split(" > ")) * REQUEST_SHARE // 8
+    return min(look_up(link).window_tokens for link in chain_links(model)) * REQUEST_SHARE // 8
 
 
 def _check_generations(policy: Policy) -> None:

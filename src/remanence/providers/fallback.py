@@ -5,6 +5,7 @@ from copy import copy
 from datetime import datetime, timedelta
 from typing import Final, Self
 
+from remanence.catalog import chain_name
 from remanence.clock import Clock
 from remanence.errors import InvalidArgument, ModelError
 from remanence.policy.schedule import DEFERRED
@@ -37,7 +38,7 @@ class FallbackModel(Layer[RequestT, AnswerT]):
     ) -> None:
         if not models:
             raise InvalidArgument("model=[] is impossible: name at least one model")
-        self.name = " > ".join(model.name for model in models)
+        self.name = chain_name(model.name for model in models)
         self._models = tuple(models)
         self._clock = clock
         self._cooldown_seconds = cooldown_seconds

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from remanence.arguments import is_http_url
+from remanence.catalog import chain_links
 from remanence.errors import ModelError
 
 
@@ -74,7 +75,7 @@ def own_key(spec: ModelSpec) -> str | None:
 
 def can_continue(name: str) -> bool:
     """Return whether this model, or each of a chain, can continue a live prompt."""
-    providers = (link.partition(":")[0] for link in name.split(" > "))
+    providers = (link.partition(":")[0] for link in chain_links(name))
     return all(PROVIDERS.get(provider, _OTHERS).continues for provider in providers)
 
 
