@@ -1,5 +1,7 @@
 """Requests keep the rules of their providers, whatever order messages came in."""
 
+from collections.abc import Callable, Sequence
+
 import pytest
 from hypothesis import given, strategies as st
 from tests.builders import call
@@ -8,6 +10,7 @@ from remanence import Message
 from remanence.types import ImagePart, TextPart, ToolResultPart
 from remanence.wire.boundaries import groups, safe_ends
 from remanence.wire.content import SYSTEM_MARK
+from remanence.wire.json_value import JsonObject
 from remanence.wire.pairing import NO_RESULT, pair_tool_calls
 from remanence.wire.turns import (
     LEAD_IN,
@@ -167,14 +170,41 @@ def test_any_order_of_calls_and_results_makes_valid_requests(messages: list[Mess
     assert openai_problems({"messages": openai_turns(pair_tool_calls(unique), volatile="")}) == ()
 
 
-@given(messages=MESSAGES, more=MESSAGES)
-def test_what_was_rendered_of_settled_messages_is_rendered_again(
-    messages: list[Message], more: list[Message]
+@given(
+    messages=MESSAGES,
+    more=MESSAGES | st.just([]),
+    volatile=st.tuples(*[st.sampled_from(["", "now"])] * 2),
+    keep_open=st.booleans(),
+)
+def test_a_cached_prefix_stays_whatever_follows_and_whichever_request_has_a_volatile_block(
+    messages: list[Message], more: list[Message], volatile: tuple[str, str], keep_open: bool
 ) -> None:
-    everything = _with_unique_calls([*messages, *more])
-    earlier = pair_tool_calls(everything[: len(messages)])
-    kept = max(breakpoints(earlier, volatile=False), default=-1) + 1
-    assert pair_tool_calls(everything)[:kept] == earlier[:kept]
+    whole = _with_unique_calls([*messages, *more])
+    for render, mark in (
+        (anthropic_turns, "cache_control"),
+        (openai_turns, "prompt_cache_breakpoint"),
+    ):
+        (earlier, cached), (later, _) = (
+            _blocks(render, mark, pair_tool_calls(tape, keep_open=keep_open), text)
+            for tape, text in zip((whole[: len(messages)], whole), volatile, strict=True)
+        )
+        assert later[:cached] == earlier[:cached]
+
+
+def _blocks(
+    render: Callable[..., list[JsonObject]], mark: str, messages: Sequence[Message], volatile: str
+) -> tuple[list[JsonObject], int]:
+    """The blocks of a request in order, without marks, and how many end at the last mark."""
+    blocks: list[JsonObject] = []
+    cached = 0
+    for turn in render(messages, volatile=volatile, marked=breakpoints(messages)):
+        content = turn["content"]
+        parts = [{"text": content, "type": "text"}] if isinstance(content, str) else content
+        for part in parts or [{}]:
+            block = {**turn, "content": {key: part[key] for key in part if key != mark}}
+            blocks.append(block)
+            cached = len(blocks) if mark in part else cached
+    return blocks, cached
 
 
 def _with_unique_calls(messages: list[Message]) -> list[Message]:

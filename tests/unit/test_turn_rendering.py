@@ -114,7 +114,7 @@ def shown_role(turn: dict[str, Any]) -> str:
         ([USER, call("a")], 1),
         ([USER, call("a", "b"), RESULT], 1),
         ([call("a")], 0),
-        ([ANSWER, call("a")], 0),
+        ([ANSWER, call("a")], 1),
         ([call("a"), USER], 2),
         ([call("a"), RESULT, call("b")], 2),
     ],
@@ -144,6 +144,8 @@ def test_chat_completions_have_the_volatile_block_in_the_content_that_carries_it
         {"role": "tool", "tool_call_id": "a", "content": "1"},
         {"role": "user", "content": NOW},
     ]
+    before = openai_turns([ANSWER, call("a")], volatile="now")
+    assert [turn["content"] for turn in before] == ["Hi.", NOW, None]
 
 
 # Gemini
@@ -165,25 +167,24 @@ def test_contents_of_gemini_begin_with_the_user_and_alternate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("messages", "volatile", "index"),
+    ("messages", "index"),
     [
-        ([], False, None),
-        ([USER], False, 0),
-        ([USER, ANSWER], False, 1),
-        ([USER, ANSWER], True, 0),
-        ([ANSWER], True, 0),
-        ([USER, call("a")], False, 0),
-        ([call("a")], False, None),
-        ([call("a")], True, None),
-        ([USER, call("a"), RESULT], False, 2),
-        ([USER, call("a"), Message.tool("a", NO_RESULT)], False, 0),
-        ([USER, call("a", "b"), RESULT, Message.tool("b", NO_RESULT)], False, 2),
+        ([], None),
+        ([USER], 0),
+        ([USER, ANSWER], 0),
+        ([ANSWER], 0),
+        ([ANSWER, call("a")], 0),
+        ([USER, call("a")], 0),
+        ([call("a")], None),
+        ([USER, call("a"), RESULT], 2),
+        ([USER, call("a"), Message.tool("a", NO_RESULT)], 0),
+        ([USER, call("a", "b"), RESULT, Message.tool("b", NO_RESULT)], 2),
     ],
 )
 def test_a_message_is_settled_once_nothing_that_comes_changes_it(
-    messages: list[Message], volatile: bool, index: int | None
+    messages: list[Message], index: int | None
 ) -> None:
-    newest = breakpoints(messages, volatile=volatile)[-1:]
+    newest = breakpoints(messages)[-1:]
 
     assert newest == (() if index is None else (index,))
 
@@ -205,7 +206,7 @@ def tool_turn(calls: int, *, text: str = "") -> list[Message]:
         ([USER, ANSWER, USER, *tool_turn(10)], (2, 13)),
         ([USER, ANSWER, USER, *tool_turn(9, text="I look.")], (12,)),
         (tool_turn(10), (10,)),
-        ([USER, *tool_turn(12), ANSWER], (0, 14)),
+        ([USER, *tool_turn(12), ANSWER], (0, 13)),
         ([USER, *tool_turn(9, text="I look."), call("z")], (10,)),
         ([USER] * 25, (24,)),
     ],
@@ -213,7 +214,7 @@ def tool_turn(calls: int, *, text: str = "") -> list[Message]:
 def test_the_end_of_the_request_before_is_marked_where_the_cache_would_not_look_back_so_far(
     messages: list[Message], marked: tuple[int, ...]
 ) -> None:
-    assert breakpoints(messages, volatile=False) == marked
+    assert breakpoints(messages) == marked
 
 
 def test_a_mark_of_chat_completions_is_on_the_last_part_of_a_message() -> None:

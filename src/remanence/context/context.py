@@ -136,7 +136,7 @@ class Context:
                 models that accept it; otherwise they become marked texts of user turns.
         """
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
-        marked = breakpoints(messages, volatile=bool(self.volatile)) if self.caching else ()
+        marked = breakpoints(messages) if self.caching else ()
         turns = anthropic_turns(
             messages, volatile=self.volatile, marked=marked, system_role=system_role
         )
@@ -158,7 +158,7 @@ class Context:
         """
         messages = pair_tool_calls(self.messages, keep_open=keep_open_calls)
         marking = cache_breakpoints and self.caching
-        marked = breakpoints(messages, volatile=bool(self.volatile)) if marking else ()
+        marked = breakpoints(messages) if marking else ()
         turns: list[JsonObject] = []
         if self.system:
             most = MAX_OPENAI_BREAKPOINTS - len(marked) if marking else 0

@@ -29,14 +29,15 @@ def volatile_block(text: str) -> str:
     return f"<{VOLATILE_TAG}>\n{_TAG.sub('&lt;', text)}\n</{VOLATILE_TAG}>"
 
 
-def breakpoints(messages: Sequence[Message], *, volatile: bool) -> tuple[int, ...]:
+def breakpoints(messages: Sequence[Message]) -> tuple[int, ...]:
     """Return the indices of the messages that end a cached prefix, at most two.
 
-    The last is the newest settled message: not an unanswered call, nor after the volatile block.
-    The end of the previous request is included if the cache does not look back so far from there,
-    as after many tool calls at once.
+    The last is the newest settled message: not an unanswered call, nor after the place of the
+    volatile block, which the next request may have even if this one has none. The end of the
+    previous request is included if the cache does not look back so far from there, as after many
+    tool calls at once.
     """
-    settled = (_volatile_place(messages) if volatile else len(messages)) - 1
+    settled = _volatile_place(messages) - 1
     while settled >= 0 and _is_waiting(messages, settled):
         settled -= 1
     if settled < 0:
@@ -50,7 +51,8 @@ def breakpoints(messages: Sequence[Message], *, volatile: bool) -> tuple[int, ..
 def _volatile_place(messages: Sequence[Message]) -> int:
     """Return the place of the volatile block: after the newest message not of the assistant.
 
-    It is before a run with unanswered calls at the end, and otherwise after all messages.
+    It is before a run with unanswered calls at the end. Where only the assistant has spoken, it is
+    after all other messages.
     """
     runs = list(groups(messages))
     newest = runs[-1] if runs else ()
@@ -58,7 +60,7 @@ def _volatile_place(messages: Sequence[Message]) -> int:
     for place in range(last, 0, -1):
         if messages[place - 1].role != "assistant":
             return place
-    return last if last == len(messages) else 0
+    return last
 
 
 def _is_waiting(messages: Sequence[Message], index: int) -> bool:
@@ -77,6 +79,10 @@ def openai_turns(
     block = volatile_block(volatile)
     place = _volatile_place(messages) if volatile else 0
     is_carried = place > 0 and messages[place - 1].role != "assistant"
+    if volatile and not is_carried:
+        own = {"role": "user", "content": block}
+        before = openai_turns(messages[:place], volatile="", marked=marked)
+        return [*before, own, *openai_turns(messages[place:], volatile="")]
     turns: list[JsonObject] = []
     pending: list[JsonObject] = []
     for index, message in enumerate(messages):
@@ -97,10 +103,7 @@ def openai_turns(
         else:
             turns += [*pending, *rendered]
             pending = []
-    turns += pending
-    if volatile and not is_carried:
-        turns.insert(len(turns) if place else 0, {"role": "user", "content": block})
-    return turns
+    return [*turns, *pending]
 
 
 def _parts(turn: JsonObject) -> list[JsonObject]:
