@@ -592,11 +592,11 @@ def test_a_passage_that_facts_or_memories_or_notes_hold_is_not_recalled_again() 
 
 def test_what_is_recalled_takes_its_room_from_messages() -> None:
     policy = SMALL.replace(max_context_tokens=1_000, recall_tokens=400)
-    at_most = built(snapshot(tail=tape("x")), policy, system="s" * 475, recall=(quote("a"),))
+    at_most = built(snapshot(tail=tape("x")), policy, system="s" * 717, recall=(quote("a"),))
 
-    assert at_most.stats.system_tokens == 475
+    assert at_most.stats.system_tokens == 717, "an eighth is for what is recalled"
     with pytest.raises(ContextOverflow, match="take 876 of the 1,000 tokens"):
-        built(snapshot(tail=tape("x")), policy, system="s" * 476, recall=(quote("a"),))
+        built(snapshot(tail=tape("x")), policy, system="s" * 718, recall=(quote("a"),))
 
 
 # Without memory

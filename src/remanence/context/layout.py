@@ -92,7 +92,7 @@ def plain_context(
     working_tokens = sum(message.tokens for message in messages)
     stats = ContextStats(
         system_tokens=_tokens(base),
-        working_tokens=working_tokens,
+        working_tokens=sum(message.tokens for message in tail.messages),
         history_tokens=history_tokens,
         first_raw_seq=_first_seq(messages, 1),
         last_seq=messages[-1].seq if messages else 0,
@@ -123,9 +123,9 @@ class Layout(NamedTuple):
         notes = self._notes()
         present = self._present(with_notes=bool(notes))
         volatile_tokens = self.count_text(present)
-        reserved = volatile_tokens + (policy.recall_tokens if request.recall else 0)
-        budget = self._room(_tokens(base) + _tokens(facts) + reserved)
-        budget -= max(0, self._usual_reserve() - reserved)
+        reserved = volatile_tokens + (self._recall_room() if request.recall else 0)
+        room = self._room(_tokens(base) + _tokens(facts) + reserved)
+        budget = max(self._least_room, room - max(0, self._usual_reserve() - reserved))
         notes, hidden = self._fit_notes(notes, budget)
         tail = self._fit_tail(budget - _tokens(notes))
         stand_in = _blocks(self.count_text, ("stand_in", tail.stand_in))
@@ -162,19 +162,33 @@ class Layout(NamedTuple):
         """The tokens of a context, as they are estimated."""
         return int(self.policy.context_tokens / self.request.token_factor)
 
+    @property
+    def _least_room(self) -> int:
+        return self._limit // (2 * TAIL_SHARE)
+
+    @property
+    def _recall_tokens(self) -> int:
+        """The most tokens of recalled passages."""
+        return min(self.policy.recall_tokens, self._least_room)
+
+    def _recall_room(self) -> int:
+        """Return the tokens kept free for recalled passages and their heading."""
+        most = self._recall_tokens
+        return most + self.count_text(RECALL_HEADING) if most else 0
+
     def _usual_reserve(self) -> int:
         """Return the tokens kept free for the volatile block, however small it is in this turn.
 
         What is recalled, or the channel, then does not move the place where a full tail is cut.
         """
-        recalled = min(self.policy.recall_tokens, self._limit // (2 * TAIL_SHARE))
         memories = self.policy.facts_budget if self.policy.facts_place == "volatile" else 0
-        return recalled + memories + min(PRESENT_TOKENS, self._limit // (16 * TAIL_SHARE))
+        present = min(PRESENT_TOKENS, self._limit // (16 * TAIL_SHARE))
+        return self._recall_room() + memories + present
 
     def _room(self, fixed: int) -> int:
         """Return the tokens left beside *fixed* ones, at least an eighth of the context."""
         room = self._limit - fixed
-        if room < self._limit // (2 * TAIL_SHARE):
+        if room < self._least_room:
             raise ContextOverflow(
                 f"the system text and knowledge take {fixed:,} of the {self._limit:,} tokens "
                 "of a context: shorten them, or raise max_context_tokens"
@@ -314,7 +328,7 @@ class Layout(NamedTuple):
             )
             and not any(quote.core in text for text in shown)
         )
-        most = self.policy.recall_tokens
+        most = self._recall_tokens
         lines = render_quotes(unseen, max_tokens=most, count_text=self.count_text)
         return "\n".join([RECALL_HEADING, *(f"- {line}" for line in lines)]) if lines else ""
 

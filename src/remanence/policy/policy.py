@@ -91,7 +91,8 @@ class Policy:
         facts_place: show a selection of facts before the notes (`prefix`), or those that match the
             newest user message after the last cache breakpoint (`volatile`).
         recall_each_turn: whether a chat searches earlier messages for each new user message.
-        recall_tokens: the most tokens of recalled passages in a context; 0: none.
+        recall_tokens: the most tokens of recalled passages in a context, and at most an eighth of
+            it; 0: none.
         recall_timeout_seconds: how long a query waits for its vector before it matches words alone.
         max_context_tokens: the most tokens of a context; by default nine tenths of the model's
             window.
