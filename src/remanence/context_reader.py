@@ -9,6 +9,7 @@ from remanence import telemetry
 from remanence.context.context import Context
 from remanence.context.layout import ContextRequest, Layout, plain_context
 from remanence.engine.activation import activate
+from remanence.engine.snapshots import read_snapshot
 from remanence.errors import RemanenceError, WrongUser
 from remanence.facts.render import facts_text, memories_text, prefix_marker, render_curated
 from remanence.pacing import FOREGROUND
@@ -17,13 +18,9 @@ from remanence.policy.schedule import activation, observation_due
 from remanence.runtime import Runtime
 from remanence.stores.optional import write_if_possible
 from remanence.types import ConversationRef, FactsPin, MemoryState, Owner, Snapshot
-from remanence.wire.boundaries import has_orphans
 
 STAND_IN_SOURCE_TOKENS = 8_000
 """Tokens before an overfull tail that are read for its excerpt."""
-
-EARLIER_MESSAGES = 50
-"""Messages that are read at a time to find the calls of results."""
 
 SHOWN_FACTS = 1_000
 RECALLED = 5
@@ -52,28 +49,15 @@ class ContextReader:
 
     async def snapshot(self) -> Snapshot:
         """Return the snapshot; before the first message an empty one. Errors as above."""
-        tail_tokens = self.runtime.policy.context_tokens + STAND_IN_SOURCE_TOKENS
+        runtime = self.runtime
         with FOREGROUND:
-            snapshot = await self.runtime.store.snapshot(self.ref, tail_tokens=tail_tokens)
+            snapshot = await read_snapshot(
+                runtime.store, runtime.policy, self.ref, spare_tokens=STAND_IN_SOURCE_TOKENS
+            )
         if snapshot is None:
             return Snapshot(state=self._empty_state(), segments=(), tail=())
         self._require_user(snapshot.state)
-        return await self._with_calls(snapshot)
-
-    async def _with_calls(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with the calls of all results in its tail, however long they are."""
-        tail, first_seq = snapshot.tail, snapshot.state.tail_seq
-        while (
-            tail
-            and tail[0].seq > first_seq
-            and (tail[0].tool_results or tail[0].tool_calls)
-            and has_orphans(tail)
-        ):
-            after = max(first_seq, tail[0].seq - EARLIER_MESSAGES) - 1
-            limit = tail[0].seq - 1 - after
-            earlier = await self.runtime.store.messages(self.ref, after=after, limit=limit)
-            tail = (*earlier, *tail)
-        return replace(snapshot, tail=tail)
+        return snapshot
 
     async def render(self, snapshot: Snapshot, request: ContextRequest) -> Context:
         """Return the context of a snapshot, built in a thread if long; changes nothing."""

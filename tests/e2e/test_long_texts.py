@@ -57,6 +57,26 @@ async def test_a_tail_that_exceeds_the_window_is_cut_beside_the_loop() -> None:
     assert max(lengths, default=0) < LONG
 
 
+@pytest.mark.parametrize("activate", ["over_budget", "when_observed"])
+async def test_the_newest_messages_stay_beside_one_that_exceeds_the_window(activate: str) -> None:
+    policy = SMALL.replace(max_context_tokens=2_000, keep_last=3, activate=activate)
+    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+        chat = memory.conversation("chat")
+        await chat.append(
+            Message.user("Good morning."),
+            Message.assistant("What is the log?"),
+            Message.user("It is: " + "error 17, " * 9_000),
+            Message.assistant("I see."),
+        )
+        await chat.flush()
+        context = await chat.context()
+
+    assert [message.seq for message in context.messages][-3:] == [2, 3, 4]
+    assert [message.text for message in context.messages][-3::2] == ["What is the log?", "I see."]
+    assert [gap.first_seq for gap in context.omitted if gap.reason == "excerpt"] == [3]
+    assert context.stats.context_tokens <= 2_000
+
+
 @pytest.mark.parametrize("calls", [1, 2, 60])
 async def test_a_result_has_its_call_before_it_however_long_that_is(calls: int) -> None:
     text = json.dumps({"path": "a.py", "content": "def f(x): return x\n" * (9_000 // calls)})

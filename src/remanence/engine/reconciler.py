@@ -16,6 +16,7 @@ from remanence.engine.leases import Leases
 from remanence.engine.retention import Pruner
 from remanence.engine.segment_writer import SegmentWriter, source_limit
 from remanence.engine.slices import Slices
+from remanence.engine.snapshots import read_snapshot
 from remanence.engine.steps import IDLE, LEASED, PROGRESS, Outcome, Step, StepName, wait
 from remanence.engine.waits import calls_after
 from remanence.errors import StoreError
@@ -150,8 +151,7 @@ class Reconciler:
         return PROGRESS
 
     async def _snapshot(self, ref: ConversationRef) -> Snapshot | None:
-        # Not `tail_tokens`: the newest `keep_last` messages may have more, and stay raw.
-        return await self.store.snapshot(ref, tail_tokens=self.policy.context_tokens)
+        return await read_snapshot(self.store, self.policy, ref)
 
     async def _observing(self, look: _Look) -> Step:
         snapshot, now, everything, in_time = look

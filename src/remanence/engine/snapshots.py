@@ -1,0 +1,37 @@
+"""Snapshots with a tail that is long enough for a context."""
+
+from dataclasses import replace
+
+from remanence.policy.policy import Policy
+from remanence.protocols import Store
+from remanence.types import ConversationRef, Snapshot
+from remanence.wire.boundaries import has_orphans
+
+EARLIER_MESSAGES = 50
+"""Messages that are read at a time to find the calls of results."""
+
+
+async def read_snapshot(
+    store: Store, policy: Policy, ref: ConversationRef, *, spare_tokens: int = 0
+) -> Snapshot | None:
+    """Return the snapshot of a conversation; None if there is none.
+
+    Its tail fills a context, with *spare_tokens* more, as far as the tape has them. However long
+    its messages are, it has the newest `keep_last` and the calls of all its results.
+    """
+    tail_tokens = policy.context_tokens + spare_tokens
+    snapshot = await store.snapshot(ref, tail_tokens=tail_tokens)
+    if snapshot is None:
+        return None
+    tail, first_seq = snapshot.tail, snapshot.state.tail_seq
+    while tail and tail[0].seq > first_seq:
+        number = policy.keep_last - len(tail)
+        if number <= 0:
+            is_within_run = tail[0].tool_results or tail[0].tool_calls
+            if not (is_within_run and has_orphans(tail)):
+                break
+            number = EARLIER_MESSAGES
+        after = max(first_seq, tail[0].seq - number) - 1
+        limit = tail[0].seq - 1 - after
+        tail = (*await store.messages(ref, after=after, limit=limit), *tail)
+    return replace(snapshot, tail=tail)
