@@ -197,7 +197,8 @@ class Conversation:
                 so ready notes are activated.
 
         Raises:
-            ContextOverflow: the system text leaves no room for messages.
+            ContextOverflow: the system text leaves no room for messages, or the newest message
+                cannot be shortened enough.
             WrongUser: the conversation is another user's.
             InvalidArgument: a value is not of its type.
         """
@@ -274,7 +275,8 @@ class Conversation:
 
         Raises:
             ConversationNotFound: there is no such version.
-            ContextOverflow: the system text leaves no room for messages.
+            ContextOverflow: the system text leaves no room for messages, or the newest message
+                cannot be shortened enough.
         """
         require_count(version=version)
         require_text(system=system)

@@ -77,6 +77,29 @@ async def test_the_newest_messages_stay_beside_one_that_exceeds_the_window(activ
     assert context.stats.context_tokens <= 2_000
 
 
+@pytest.mark.parametrize("results", ["one message", "a message each"])
+async def test_calls_too_many_for_the_window_are_left_out_with_their_results(results: str) -> None:
+    calls = [ToolCallPart(id=f"c{n}", name="read_file", arguments="{}") for n in range(300)]
+    answers = [Message.tool(call.id, f"the content of file {call.id}") for call in calls]
+    if results == "one message":
+        answers = [Message(role="tool", content=tuple(p for a in answers for p in a.content))]
+    policy = SMALL.replace(max_context_tokens=4_000)
+    async with Memory.open("sqlite:///:memory:", policy=policy) as memory:
+        chat = memory.conversation("chat")
+        await chat.append(Message.user("Read them."), Message.assistant("", tool_calls=calls))
+        await chat.append(*answers)
+        context = await chat.context(system="You help.")
+
+    head, *_, last = context.messages
+    assert context.stats.context_tokens <= 4_000
+    assert anthropic_problems(context.to_anthropic()) == ()
+    assert last.tool_results[-1].text == "the content of file c299"
+    left_out = 300 - len(head.tool_calls)
+    assert head.text == f"[… {left_out} calls from message 2 on and their results left out …]"
+    named = {seq for gap in context.omitted for seq in range(gap.first_seq, gap.last_seq + 1)}
+    assert named | {message.seq for message in context.messages} == set(range(1, last.seq + 1))
+
+
 @pytest.mark.parametrize("calls", [1, 2, 60])
 async def test_a_result_has_its_call_before_it_however_long_that_is(calls: int) -> None:
     text = json.dumps({"path": "a.py", "content": "def f(x): return x\n" * (9_000 // calls)})

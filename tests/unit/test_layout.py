@@ -397,6 +397,14 @@ def test_system_text_leaves_an_eighth_of_the_context_for_messages_or_is_refused(
     )
 
 
+def test_a_message_that_cannot_be_shortened_to_the_room_there_is_is_refused() -> None:
+    policy = SMALL.replace(max_context_tokens=1_000)
+    part = ToolCallPart(id="a", name="n" * 2_000, arguments="{}")
+    message = Message(role="assistant", content=(part,), seq=1, tokens=2_000)
+    with pytest.raises(ContextOverflow, match=r"^message 1 cannot .* has 1,000 left for it: raise"):
+        built(snapshot(tail=(message,)), policy)
+
+
 def test_a_model_that_counts_more_gets_less() -> None:
     tail = tape(*["x" * 100] * 9)
     whole = built(snapshot(tail=tail), SMALL)

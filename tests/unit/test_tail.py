@@ -119,6 +119,30 @@ def test_every_message_is_raw_or_named_and_the_newest_are_there(
     assert sum(message.tokens for message in fitted.messages) <= budget
 
 
+@given(
+    sizes=st.lists(st.integers(1, 300), min_size=1, max_size=60),
+    budget=st.integers(60, 400),
+    keep_last=st.integers(0, 60),
+)
+def test_the_newest_messages_fit_however_many_are_to_be_kept(
+    sizes: list[int], budget: int, keep_last: int
+) -> None:
+    fitted = fit_tail(
+        tape(sizes),
+        first_seq=1,
+        last_sum_tokens=sum(sizes),
+        budget=budget,
+        keep_last=keep_last,
+        count=count,
+    )
+    raw = {message.seq for message in fitted.messages}
+    named = {seq for gap in fitted.omitted for seq in range(gap.first_seq, gap.last_seq + 1)}
+
+    assert raw | named == set(range(1, len(sizes) + 1))
+    assert max(raw) == len(sizes)
+    assert sum(message.tokens for message in fitted.messages) <= budget
+
+
 # Where a tail is cut
 
 

@@ -92,7 +92,7 @@ def plain_context(
     working_tokens = sum(message.tokens for message in messages)
     stats = ContextStats(
         system_tokens=_tokens(base),
-        working_tokens=sum(message.tokens for message in tail.messages),
+        working_tokens=working_tokens,
         history_tokens=history_tokens,
         first_raw_seq=_first_seq(messages, 1),
         last_seq=messages[-1].seq if messages else 0,
@@ -115,7 +115,8 @@ class Layout(NamedTuple):
         """Build the context.
 
         Raises:
-            ContextOverflow: the system text leaves no room for messages.
+            ContextOverflow: the system text leaves no room for messages, or the newest message
+                cannot be shortened enough.
         """
         request, policy, state = self.request, self.policy, self.snapshot.state
         base = _base_blocks(request, self.count_text)
@@ -128,6 +129,13 @@ class Layout(NamedTuple):
         budget = max(self._least_room, room - max(0, self._usual_reserve() - reserved))
         notes, hidden = self._fit_notes(notes, budget)
         tail = self._fit_tail(budget - _tokens(notes))
+        working_tokens = sum(message.tokens for message in tail.messages)
+        if tail.messages and working_tokens > room - _tokens(notes):
+            raise ContextOverflow(
+                f"message {state.last_seq} cannot be shortened to fewer than {working_tokens:,} "
+                f"tokens, and a context of {self._limit:,} has {room - _tokens(notes):,} left for "
+                "it: raise max_context_tokens"
+            )
         stand_in = _blocks(self.count_text, ("stand_in", tail.stand_in))
         volatile = present
         if recalled := self._recall_block(tail, notes):
@@ -142,7 +150,7 @@ class Layout(NamedTuple):
                 system_tokens=_tokens(base),
                 cross_session_tokens=_tokens(facts),
                 session_tokens=_tokens(notes) + _tokens(stand_in),
-                working_tokens=sum(message.tokens for message in tail.messages),
+                working_tokens=working_tokens,
                 volatile_tokens=volatile_tokens,
                 history_tokens=state.last_sum_tokens,
                 pending=state.last_seq - state.observed_seq,

@@ -4,6 +4,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import NamedTuple
 
 from remanence.context.context import Omitted
@@ -56,7 +57,7 @@ def fit_tail(
     """Cut *messages*, the newest of the tail from *first_seq* on, to *budget* tokens.
 
     Whole runs are cut from the old end; the newest `keep_last` messages stay, as excerpts if
-    necessary.
+    necessary, unless not even these fit. The newest run always stays, at least its last call.
     """
     total = sum(message.tokens for message in messages)
     if not messages or (messages[0].seq == first_seq and total <= budget):
@@ -64,7 +65,9 @@ def fit_tail(
     for_stand_in = min(STAND_IN_TOKENS, budget // 2)
     room = max(1, budget - for_stand_in)
     left_out, kept = _cut(messages, last_sum_tokens, room, keep_last)
-    kept, excerpts = _shrunk(kept, room, count)
+    number, shown = _fit(kept, room, budget, count)
+    left_out, kept = (*left_out, *kept[:number]), kept[number:]
+    for_stand_in = min(for_stand_in, budget - _tokens(shown))
     stand_in, first_shown = _stand_in(left_out, for_stand_in, count)
     omitted: list[Omitted] = []
     first_kept = kept[0].seq
@@ -73,7 +76,7 @@ def fit_tail(
         omitted.append(Omitted(first_seq=first_seq, last_seq=first_shown - 1, reason="over_budget"))
     if first_shown < first_kept:
         omitted.append(Omitted(first_seq=first_shown, last_seq=first_kept - 1, reason="stand_in"))
-    return FittedTail(stand_in, kept, (*omitted, *excerpts))
+    return FittedTail(stand_in, shown, (*omitted, *_excerpts(shown, kept)))
 
 
 def _cut(
@@ -123,22 +126,94 @@ def _beginning(message: Message) -> str:
     return f"#{message.seq} {message.speaker}: {shown}{f' [calls {calls}]' if calls else ''}"
 
 
+def _fit(
+    messages: tuple[Message, ...], room: int, budget: int, count: Callable[[Message], int]
+) -> tuple[int, tuple[Message, ...]]:
+    """Shorten messages to *room* tokens if possible, and leave out the oldest to fit *budget*.
+
+    Returns how many are left out, and the others.
+    """
+    shown = _shrunk(messages, room, count)
+    if _tokens(shown) <= budget:
+        return 0, shown
+    starts = [0, *accumulate(len(run) for run in groups(messages))][:-1]
+
+    def spare(start: int) -> int:
+        return budget - _tokens(_shrunk(messages[start:], room, count))
+
+    start = starts[bisect_left(starts, 0, hi=len(starts) - 1, key=spare)]
+    newest = messages[start:]
+    if start:
+        shown = _shrunk(newest, room, count)
+    if _tokens(shown) > budget and any(message.tool_calls for message in newest):
+        shown = _newest_calls(newest, room, count)
+    return start, shown
+
+
+def _newest_calls(
+    run: Sequence[Message], room: int, count: Callable[[Message], int]
+) -> tuple[Message, ...]:
+    """Return a run without its first calls and their results, as they alone exceed *room*.
+
+    Calls without a result go first. Half of the room is for the texts of those that stay, at least
+    one.
+    """
+    places = {result.call_id: n for n, m in enumerate(run) for result in m.tool_results}
+    ids = [call.id for message in run for call in message.tool_calls]
+    ids.sort(key=lambda id_: places.get(id_, -1))
+
+    def spare(number: int) -> int:
+        rest = tuple(_without_calls(run, ids[:number], count))
+        return room // 2 - _tokens(_shrunk(rest, room // 2, count))
+
+    numbers = range(len(ids))
+    number = bisect_left(numbers, 0, hi=len(numbers) - 1, key=spare)
+    return _shrunk(tuple(_without_calls(run, ids[:number], count)), room, count)
+
+
+def _without_calls(
+    run: Sequence[Message], ids: Sequence[str], count: Callable[[Message], int]
+) -> Iterator[Message]:
+    """Yield a run without some calls and their results; its first message says how many."""
+    gone = frozenset(ids)
+    for message in run:
+        content = tuple(
+            part
+            for part in message.content
+            if not (isinstance(part, ToolCallPart) and part.id in gone)
+            and not (isinstance(part, ToolResultPart) and part.call_id in gone)
+        )
+        if gone and message is run[0]:
+            number = f"{len(gone)} calls from message {message.seq} on"
+            content = (TextPart(text=f"[… {number} and their results left out …]"), *content)
+        if content == message.content:
+            yield message
+        elif content:
+            short = message.replace(content=content)
+            yield short.replace(tokens=count(short))
+
+
+def _tokens(messages: Sequence[Message]) -> int:
+    return sum(message.tokens for message in messages)
+
+
 def _shrunk(
-    messages: tuple[Message, ...], room: int, count: Callable[[Message], int]
-) -> tuple[tuple[Message, ...], tuple[Omitted, ...]]:
-    """Cut the middle of the largest messages until all fit *room*."""
+    messages: Sequence[Message], room: int, count: Callable[[Message], int]
+) -> tuple[Message, ...]:
+    """Cut the middle of the largest messages until all fit *room*, if that is enough."""
     cap = max(1, fair_share([message.tokens for message in messages], room))
-    shrunk = tuple(
+    return tuple(
         message if message.tokens <= cap else _excerpt(message, cap, count) for message in messages
     )
-    return shrunk, _excerpts(shrunk, messages)
 
 
 def _excerpts(shown: Sequence[Message], whole: Sequence[Message]) -> tuple[Omitted, ...]:
+    """Return the messages of *whole* of which *shown* has a part, or nothing at all."""
+    unchanged = set(map(id, shown))
     return tuple(
-        Omitted(first_seq=short.seq, last_seq=short.seq, reason="excerpt")
-        for short, message in zip(shown, whole, strict=True)
-        if short is not message
+        Omitted(first_seq=message.seq, last_seq=message.seq, reason="excerpt")
+        for message in whole
+        if id(message) not in unchanged
     )
 
 

@@ -69,7 +69,8 @@ class Policy:
         tail_tokens: the budget of the raw tail; above it, activation is due. While a turn is open,
             observing waits for its end, and the tail may have a quarter more.
         tail_keep_tokens: the fewest tokens of the tail that an activation leaves raw.
-        keep_last: the number of newest messages that always stay raw.
+        keep_last: the number of newest messages that always stay raw, as excerpts where one is too
+            long, and as far as a context has room for these.
         keep_last_tool_results: the number of newest raw tool results to keep whole among those that
             notes already cover; older ones are abridged. None: all stay whole.
         cache_ttl_seconds: a prompt cache that is idle this long is cold, so activation is free; by
