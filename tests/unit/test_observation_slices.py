@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.builders import call, state
+from hypothesis import given, settings, strategies as st
+from tests.builders import REF, call, state
 
 from remanence import Message, Policy
+from remanence.engine.slices import Slices
 from remanence.policy.schedule import (
     activation,
     facts_end,
@@ -18,8 +20,12 @@ from remanence.policy.schedule import (
     plan_reflection,
     retry_delay,
 )
+from remanence.protocols import Store
+from remanence.stores import open_store
+from remanence.testing import FaultyStore
 from remanence.testing.store_contract.samples import observation
 from remanence.types import (
+    ConversationRef,
     Failure,
     Segment,
     Snapshot,
@@ -157,6 +163,53 @@ def test_a_slice_is_cut_where_tokens_end_it_before_the_messages_that_the_policy_
     found = observation_slice(policy, state(last_seq=last_seq), messages)
 
     assert found == (tuple(messages[:many]), cut)
+
+
+@settings(max_examples=40)
+@given(runs=st.lists(st.integers(0, 4), min_size=1, max_size=12), everything=st.booleans())
+async def test_a_slice_of_so_many_messages_is_the_same_though_no_more_are_read(
+    runs: list[int], everything: bool
+) -> None:
+    tape: list[Message] = []
+    for number, results in enumerate(runs):
+        ids = [f"{number}-{place}" for place in range(results)]
+        tape += [call(*ids, text="I look."), *(Message.tool(id_, "1") for id_ in ids)]
+    store = await open_store("sqlite:///:memory:")
+    counted = [message.replace(tokens=10) for message in tape]
+    appended = await store.append(REF, counted, user=None)
+
+    taken = await Slices(store=store, policy=OLDEST, limit=None).take(
+        appended.state, 1, everything=everything
+    )
+    whole = observation_slice(OLDEST, appended.state, appended.messages, everything=everything)
+    await store.close()
+
+    assert taken == ((whole.messages,) if whole.messages else ())
+
+
+async def test_a_slice_of_so_many_messages_reads_no_more_of_a_long_tape() -> None:
+    store = Reads(await open_store("sqlite:///:memory:"))
+    appended = await store.append(REF, [user().replace(tokens=1)] * 200, user=None)
+
+    await Slices(store=store, policy=OLDEST, limit=None).take(appended.state, 1, everything=False)
+    await store.close()
+
+    assert store.read == [OLDEST.observe_slice_messages + 1]
+
+
+class Reads(FaultyStore):
+    """A store that counts the messages of each read."""
+
+    def __init__(self, inner: Store) -> None:
+        super().__init__(inner)
+        self.read: list[int] = []
+
+    async def messages(
+        self, ref: ConversationRef, *, after: int, limit: int | None, max_tokens: int | None = None
+    ) -> tuple[Message, ...]:
+        found = await super().messages(ref, after=after, limit=limit, max_tokens=max_tokens)
+        self.read.append(len(found))
+        return found
 
 
 # After failures

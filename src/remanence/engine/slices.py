@@ -37,16 +37,19 @@ class Slices:
 
     async def _next(self, state: MemoryState, *, everything: bool) -> tuple[Message, ...]:
         """Return the oldest messages to observe; reads on while a run of tool calls does not end."""
-        max_tokens = min(self.policy.slice_tokens, self.limit or self.policy.slice_tokens)
+        policy = self.policy
+        max_tokens = min(policy.slice_tokens, self.limit or policy.slice_tokens)
+        limit = policy.observe_slice_messages + 1 if policy.observe_slice == "oldest_n" else None
         while True:
             messages = await self.store.messages(
-                state.ref, after=state.observed_seq, limit=None, max_tokens=max_tokens
+                state.ref, after=state.observed_seq, limit=limit, max_tokens=max_tokens
             )
             chosen, is_cut = observation_slice(
-                self.policy, state, messages, everything=everything, request_tokens=self.limit
+                policy, state, messages, everything=everything, request_tokens=self.limit
             )
-            if is_cut:
+            if is_cut and len(messages) != limit:
                 telemetry.slice_cut(state.ref.id, chosen[0].seq, chosen[-1].seq)
             if chosen or not messages or messages[-1].seq >= state.last_seq:
                 return chosen
             max_tokens *= 2
+            limit = limit and limit * 2
