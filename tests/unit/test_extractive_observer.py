@@ -2,6 +2,7 @@ import asyncio
 import dataclasses
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import get_args
 
@@ -490,6 +491,48 @@ def test_an_item_of_a_list_that_denies_is_not_noted_without_its_label(ratio: flo
     label = "Please never do any of the following things on production"
     notes = _notes(_request(Message.user(f"{label}:\n- restart db-4\n- drop a table"), ratio=ratio))
     assert [note.text for note in notes if "db-4" in note.text and label not in note.text] == []
+
+
+PLAN = """The plan:
+
+- Deployment (by Kim): in two steps
+  1. staging: alpha-7, on Mondays
+     - roll back to 4.2 within 10 minutes
+  2. production: beta-2
+- On Fridays nobody may do any of this:
+\t* restart db-4
+\t* drop the table of orders
+- Costs: 90 €
+"""
+
+
+@pytest.mark.parametrize("ratio", [0.5, 0.8, 9])
+@pytest.mark.parametrize("speak", [Message.user, Message.assistant])
+def test_an_item_of_an_inner_list_is_not_noted_without_the_items_that_it_belongs_to(
+    speak: Callable[[str], Message], ratio: float
+) -> None:
+    found = " ".join(note.text for note in _notes(_request(speak(PLAN), ratio=ratio)))
+    above = {
+        "alpha-7": "Deployment (by Kim)",
+        "4.2": "Deployment (by Kim): staging",
+        "beta-2": "Deployment (by Kim)",
+        "db-4": "On Fridays nobody may do any of this",
+        "orders": "On Fridays nobody may do any of this",
+    }
+
+    shown = [value for value in above if value in found]
+    assert shown
+    for value in shown:
+        assert above[value] in found[: found.index(value)]
+    assert "this: Costs" not in found
+
+
+def test_a_list_after_an_inner_one_is_not_taken_for_a_part_of_it() -> None:
+    text = "Hosts:\n- staging\n  - alpha-7 with 4 cores\n\nWe bought for the office:\n  - four chairs from Bo"
+    found = "\n".join(n.text for n in _notes(_request(Message.assistant(text), ratio=9)))
+
+    assert "Hosts: staging: alpha-7" in found
+    assert "staging: four chairs" not in found
 
 
 def test_a_quoted_line_and_the_answer_to_it_are_two_notes() -> None:

@@ -22,14 +22,15 @@ TOOL = "tool"
 ASKS = ("?", "？", "؟")
 """Marks with which a question ends."""
 
-_MAX_LABEL_WORDS = 5
-MAX_DENIAL_WORDS = 16
-"""Words of a label that denies, as its items say the opposite without it: "never do: reach hosts"."""
+_MAX_USUAL_WORDS = 5
+MAX_LABEL_WORDS = 16
+"""Words of a label without which items say little, as those of an inner list, or the opposite:
+"never do: reach hosts"."""
 
 
 def is_label(keys: Sequence[str], vocabulary: Vocabulary) -> bool:
     """Return whether words in lower case may lead each item after them: "can do: reach hosts"."""
-    return len(keys) <= (MAX_DENIAL_WORDS if vocabulary.denies(keys) else _MAX_LABEL_WORDS)
+    return len(keys) <= (MAX_LABEL_WORDS if vocabulary.denies(keys) else _MAX_USUAL_WORDS)
 
 
 class Quotation(NamedTuple):

@@ -25,13 +25,15 @@ _ROW = re.compile(r"^[ \t]*\|(.+?)\|?[ \t]*$", re.MULTILINE)
 _RULE = re.compile(r"[\s|:-]+")
 _TAGS = re.compile(r"^[ \t]*</?[a-zA-Z!][^\n]*>[ \t]*$", re.MULTILINE)
 _TAG = re.compile(r"<[^<>]*>")
-_ITEM = re.compile(r"^[ \t]*(?:[-*•+]|\d{1,2}[.)])[ \t]+", re.MULTILINE)
+_ITEM = re.compile(r"^([ \t]*)(?:[-*•+]|\d{1,2}[.)])[ \t]+", re.MULTILINE)
+_MIN_INDENT = 2
+"""The columns by which an item of an inner list is indented beyond the one it belongs to."""
 
 
 def readable_text(text: str) -> Generator[None, None, str]:
-    """Return the message in plain lines of bounded size, with a mark before list items.
+    """Return the message in plain lines of bounded size, with marks before list items.
 
-    Yields between steps.
+    An item has a mark for each list that it is in. Yields between steps.
     """
     if len(text) > _MAX_TEXT:
         half = _MAX_TEXT // 2
@@ -45,7 +47,20 @@ def readable_text(text: str) -> Generator[None, None, str]:
     yield
     text = _TAGS.sub(lambda line: _TAG.sub(" ", line[0]), text)
     yield
-    return _ITEM.sub(ITEM, _MARKUP.sub("", text)).strip()
+    return _mark_items(_MARKUP.sub("", text)).strip()
+
+
+def _mark_items(text: str) -> str:
+    indents: list[int] = []  # of an item and those above it
+
+    def marks(item: re.Match[str]) -> str:
+        indent = len(item[1].expandtabs(4))
+        while indents and indent < indents[-1] + _MIN_INDENT:
+            indents.pop()
+        indents.append(indent)
+        return ITEM * len(indents)
+
+    return _ITEM.sub(marks, text)
 
 
 def _without_runs(text: str) -> Generator[None, None, str]:

@@ -10,7 +10,7 @@ from remanence.languages.vocabulary import Vocabulary, vocabulary_of
 from remanence.observers.extractive.features import term_values
 from remanence.observers.extractive.passage import (
     AGENT,
-    MAX_DENIAL_WORDS,
+    MAX_LABEL_WORDS,
     TOOL,
     USER,
     is_label,
@@ -124,7 +124,7 @@ def _sharing(bag: frozenset[str], holders: dict[str, list[int]]) -> list[int]:
     return sorted({index for term in rare for index in holders.get(term, ())})
 
 
-_LABEL = re.compile(rf"((?:[^\s:;]+ ){{0,{MAX_DENIAL_WORDS - 1}}}[^\s:;]+): ")
+_LABEL = re.compile(rf"((?:[^\s:;]+ ){{0,{MAX_LABEL_WORDS - 1}}}[^\s:;]+): ")
 """Beginning of a note whose clauses may all depend on it: "Never do: push; delete rows"."""
 _JOINT = re.compile(r"; (?![^“]*”)")
 """What joins the clauses of a note; none parts a quotation, as of the question that a note answers."""

@@ -8,7 +8,7 @@ from remanence.dates import resolve_dates
 from remanence.dates.local_time import is_other_day
 from remanence.languages.vocabulary import Vocabulary
 from remanence.notes import one_line
-from remanence.observers.extractive.passage import ASKS, Quotation, is_label
+from remanence.observers.extractive.passage import ASKS, MAX_LABEL_WORDS, Quotation, is_label
 from remanence.observers.extractive.readable import readable_text
 from remanence.observers.extractive.render import Word, words
 from remanence.observers.extractive.sentence_scores import is_dependent, is_filler
@@ -24,6 +24,7 @@ _MAX_JOINED = 240
 _MAX_QUESTION = 100
 """Characters of a question that a note quotes."""
 _QUOTES = ' "“”'
+_COLON = re.compile(r"[:：](?:\s|$)")
 _CAPTION = re.compile(r"\[[^\[\]\n]+\]")
 
 
@@ -63,29 +64,48 @@ class ScoredText:
             yield
 
     def opens_line(self, span: Span) -> bool:
-        start = span.start - len(ITEM) * self.is_item(span)
+        start = span.start - len(ITEM) * self.depth(span)
         return self.text[max(0, start - 1) : start] in ("", "\n")
 
     def is_item(self, span: Span) -> bool:
-        return self.text.startswith(ITEM, max(0, span.start - len(ITEM)))
+        return self.depth(span) > 0
+
+    def depth(self, span: Span) -> int:
+        """Return the number of lists, one within the other, in which a sentence begins an item."""
+        depth = 0
+        while self.text.endswith(ITEM, 0, span.start - depth * len(ITEM)):
+            depth += 1
+        return depth
 
     def leads(self, vocabulary: Vocabulary) -> Iterator[tuple[Word, ...]]:
-        """Yield for each sentence the words of the label of its list: "can't do: reach hosts"."""
+        """Yield for each sentence the words of the label of its list: "can't do: reach hosts".
+
+        An item of an inner list is led by the items that it belongs to as well.
+        """
         before: Span | None = None
         lead: tuple[Word, ...] = ()
-        in_list = False
+        above: list[tuple[int, tuple[Word, ...]]] = []  # depths and labels, of the list first
         for span in self.spans:
-            if self.is_item(span):
-                if not in_list and before is not None:
-                    label = words(self.text[before.start : before.end], vocabulary, opens=True)
-                    lead = tuple(word._replace(dropped=False) for word in label)
-                in_list = True
+            if depth := self.depth(span):
+                if not above:
+                    above = [(0, self._label(before, vocabulary) if before else ())]
+                while above[-1][0] >= depth:
+                    above.pop()
+                lead = _lead([label for _, label in above], vocabulary)
+                above.append((depth, self._label(span, vocabulary)))
             elif self.opens_line(span):
-                in_list = False
-            if not in_list:
+                above, lead = [], ()
+            if not above:
                 before = span
-            keys = [word.key for word in lead]
-            yield lead if in_list and is_label(keys, vocabulary) else ()
+            yield lead
+
+    def _label(self, span: Span, vocabulary: Vocabulary) -> tuple[Word, ...]:
+        """Return the words of a sentence; of an item those before its colon."""
+        text = self.text[span.start : span.end]
+        if self.is_item(span):
+            text = _COLON.split(text, maxsplit=1)[0]
+        label = words(text, vocabulary, opens=True)
+        return tuple(word._replace(dropped=False) for word in label if word.text)
 
     def is_quoted(self, span: Span) -> bool:
         return self.text.startswith(">", self.text.rfind("\n", 0, span.start) + 1)
@@ -126,6 +146,22 @@ def relate(texts: Sequence[ScoredText]) -> Iterator[None]:
         else:
             yield from text.join_dependent(said_by_agent)
         yield
+
+
+def _lead(labels: Sequence[tuple[Word, ...]], vocabulary: Vocabulary) -> tuple[Word, ...]:
+    """Return the labels of a list and of the items above, as far as they are short."""
+    outer, *inner = labels
+    path = [outer] if is_label([word.key for word in outer], vocabulary) else []
+    path += inner
+    while len(path) > 1 and sum(map(len, path)) > MAX_LABEL_WORDS:
+        path.pop(0)
+    if not path or sum(map(len, path)) > MAX_LABEL_WORDS:
+        return ()
+    for index, label in enumerate(path[:-1]):
+        if label:
+            text = label[-1].text.rstrip(":：") + ":"
+            path[index] = (*label[:-1], label[-1]._replace(text=text))
+    return tuple(word for label in path for word in label)
 
 
 def _is_afterthought(sentence: str, scores: Scores) -> bool:

@@ -17,14 +17,14 @@ class Span(NamedTuple):
 
 
 ITEM = "• "
-"""Mark before each item of a list."""
-_SPACE = rf"\s+(?:{ITEM})?"
+"""Mark before each item of a list, repeated before one of an inner list."""
+_SPACE = rf"\s+(?:{ITEM})*+"
 _ENDS = (
     rf"(?<=[.!?…])[\"'”’)\]]{{0,20}}{_SPACE}(?=[^%s\s{ITEM}])",
     rf"(?<=[!?])[!?]{{0,20}}{_SPACE}",
     rf"(?<=[。！？；…])[」』”’）]{{0,20}}(?:{_SPACE})?",
     r"(?<=[!?])(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])",
-    rf"(?<=\n)\n*(?:{ITEM})?",
+    rf"(?<=\n)\n*(?:{ITEM})*+",
     rf"(?<=\s)\s*(?=(?!{re.escape(MARK)})\[[^\[\]\n]{{3,}}\])",
 )
 # Begins with a character class, as `_CLAUSE` does, which `re` scans fastest.
@@ -69,7 +69,9 @@ _LONG = 600
 
 def sentences(text: str) -> Iterator[Span]:
     """Yield the sentences of a readable text without list marks; long ones are cut."""
-    start = len(ITEM) if text.startswith(ITEM) else 0
+    start = 0
+    while text.startswith(ITEM, start):
+        start += len(ITEM)
     ends, small_ends = _ends()
     if _is_small(text):
         ends = small_ends
@@ -144,7 +146,7 @@ def _belong(text: str, start: int, joint: re.Match[str]) -> bool:
 def _trim(text: str, start: int, end: int) -> Iterator[Span]:
     piece = text[start:end].lstrip()
     start = end - len(piece)
-    end = start + len(piece.rstrip().removesuffix(ITEM.rstrip()).rstrip())
+    end = start + len(piece.rstrip().rstrip(ITEM).rstrip())
     while end - start > _LONG:
         cut = text.rfind(" ", start + _LONG // 2, start + _LONG)
         cut = cut if cut > 0 else start + _LONG
