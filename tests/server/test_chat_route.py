@@ -100,6 +100,23 @@ async def test_a_turn_that_failed_is_answered_when_it_is_sent_again_under_its_ke
     assert await kept(memory) == ["Which gate?", "Gate B42."]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_turn_without_a_text_that_is_sent_again_under_its_key_gets_its_answer(
+    client: Client, memory: Memory, speaker: Speaker, stream: bool
+) -> None:
+    speaker.script.append(ModelError("overloaded", "busy"))
+    await client.post(CHAT, text="Which gate?")
+    headers = {"idempotency-key": "k-1"}
+    first = await client.http.post(CHAT, json={"stream": stream}, headers=headers)
+    again = await client.http.post(CHAT, json={}, headers=headers)
+    other = await client.http.post(CHAT, json={}, headers={"idempotency-key": "k-2"})
+
+    assert "Gate B42." in first.text
+    assert (again.status_code, again.json().get("text")) == (200, "Gate B42.")
+    assert (other.status_code, len(speaker.requests)) == (422, 2)
+    assert await kept(memory) == ["Which gate?", "Gate B42."]
+
+
 async def test_a_failed_turn_that_the_next_one_answered_is_not_asked_again(
     client: Client, speaker: Speaker
 ) -> None:

@@ -126,11 +126,14 @@ class Chat:
             max_wait_seconds=MAX_WAIT_SECONDS,
         )
 
-    async def send(self, text: str | Message | None = None) -> Reply:
+    async def send(
+        self, text: str | Message | None = None, *, answer_id: str | None = None
+    ) -> Reply:
         """Answer *text*, or without one, the unanswered message on the tape.
 
         For images and files, pass a whole user message as *text*, such as
-        `Message(role="user", content=(TextPart(text="What is it?"), ImagePart(data=...)))`.
+        `Message(role="user", content=(TextPart(text="What is it?"), ImagePart(data=...)))`. The answer
+        gets the id *answer_id*, and a turn without a text is answered once under it.
 
         Raises:
             ModelError: the model gave no answer; `reason` and the text say why.
@@ -138,24 +141,26 @@ class Chat:
             TurnTaken: another turn of the conversation did not end within `turn_wait_seconds`.
             StoreError: the database failed.
         """
-        async with aclosing(self._turn(text, streaming=False)) as events:
+        async with aclosing(self._turn(text, answer_id, streaming=False)) as events:
             async for event in events:
                 if isinstance(event, Done):
                     return event.reply
         raise AssertionError("a turn ends with its reply or an error")
 
-    def stream(self, text: str | Message | None = None) -> AsyncGenerator[ChatEvent, None]:
+    def stream(
+        self, text: str | Message | None = None, *, answer_id: str | None = None
+    ) -> AsyncGenerator[ChatEvent, None]:
         """Like `send`, but yield text, tool calls and results as they arrive, and `Done` last.
 
         Closing the stream ends the call of the model and the turn; what was said so far is kept.
         """
-        return self._turn(text, streaming=True)
+        return self._turn(text, answer_id, streaming=True)
 
     async def _turn(
-        self, text: str | Message | None, *, streaming: bool
+        self, text: str | Message | None, answer_id: str | None, *, streaming: bool
     ) -> AsyncGenerator[ChatEvent, None]:
         async with self.conversation.turn() as turn:
-            if (known := await self._begin(text, turn)) is not None:
+            if (known := await self._begin(text, answer_id, turn)) is not None:
                 yield Done(reply=self._known_reply(known))
                 return
             calls: list[Usage] = []
@@ -172,13 +177,13 @@ class Chat:
                                 yield TextDelta(text=piece)
                 except (GeneratorExit, asyncio.CancelledError):
                     if answer is not None:
-                        await self._keep(_message_of(answer), turn=turn)
+                        await self._keep(_message_of(answer, answer_id), turn=turn)
                     elif "".join(said).strip():
                         await self._keep(broken_off("".join(said)), turn=turn)
                     raise
                 assert answer is not None, "a model gives an answer or an error"
                 calls.append(answer.usage)
-                message = _message_of(answer)
+                message = _message_of(answer, answer_id)
                 await self._keep(message, turn=turn)
                 if not message.tool_calls:
                     yield Done(reply=make_reply(message.text, calls, complete=answer.complete))
@@ -188,12 +193,16 @@ class Chat:
                     async for event in events:
                         yield event
 
-    async def _begin(self, text: str | Message | None, turn: str) -> Message | None:
+    async def _begin(
+        self, text: str | Message | None, answer_id: str | None, turn: str
+    ) -> Message | None:
         """Append the user's message, unless it is there; return its answer if it has one."""
         last_seq = (await self.conversation.state()).last_seq
         newest = await newest_question(self.conversation, last_seq)
         message = None if text is None else _user_message(text)
         if message is None:
+            if answer_id is not None and newest.answer and newest.answer.id == answer_id:
+                return newest.answer
             if last_seq == 0 or newest.is_answered:
                 raise InvalidMessage(
                     f"conversation {self.conversation.id!r} has nothing to answer: send a text"
@@ -215,7 +224,8 @@ class Chat:
 
     async def _keep(self, *messages: Message, turn: str) -> None:
         """Append messages, also those of a turn that is cancelled meanwhile."""
-        named = [replace(message, id=self.conversation.clock.new_id("msg")) for message in messages]
+        new_id = self.conversation.clock.new_id
+        named = [m if m.id is not None else replace(m, id=new_id("msg")) for m in messages]
         try:
             await self.conversation.append(*named, turn=turn)
         except asyncio.CancelledError:  # under their ids they are kept once
@@ -317,8 +327,10 @@ class Chat:
         )
 
 
-def _message_of(answer: ChatAnswer) -> Message:
-    return Message(role="assistant", content=tuple(map(_storable, answer.content)))
+def _message_of(answer: ChatAnswer, answer_id: str | None) -> Message:
+    """Return the message of an answer; *answer_id* is for the final one."""
+    message = Message(role="assistant", content=tuple(map(_storable, answer.content)))
+    return message if message.tool_calls else replace(message, id=answer_id)
 
 
 def _storable(part: Part) -> Part:

@@ -61,9 +61,12 @@ def _turn(request: Request, conversation_id: str, body: ChatBody, key: str | Non
     ref = ConversationRef(allowed_tenant(request, body.tenant), conversation_id)
     talk = chats.get(ref, body)
     message = _message(body, key)
+    answer_id = key if message is None else None
     memory: Memory = state.memory
     return TurnResponse(
-        _stream(talk.stream(message), memory, ref) if body.stream else _whole(talk, message),
+        _stream(talk.stream(message, answer_id=answer_id), memory, ref)
+        if body.stream
+        else _whole(talk, message, answer_id),
         conversation_id=conversation_id,
         stream=body.stream,
         ending=state.ending,
@@ -101,5 +104,7 @@ async def _changes(memory: Memory, ref: ConversationRef, after: int) -> Sequence
     return page.events
 
 
-async def _whole(talk: Chat, message: Message | None) -> AsyncGenerator[ChatEvent, None]:
-    yield Done(reply=await talk.send(message))
+async def _whole(
+    talk: Chat, message: Message | None, answer_id: str | None
+) -> AsyncGenerator[ChatEvent, None]:
+    yield Done(reply=await talk.send(message, answer_id=answer_id))
