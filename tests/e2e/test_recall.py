@@ -167,6 +167,23 @@ async def test_a_failing_embedder_leaves_the_search_by_words() -> None:
     assert "We walk the hound at noon." in [hit.text for hit in by_meaning]
 
 
+async def test_an_embedder_gets_no_secret_of_a_message_note_fact_or_query() -> None:
+    secret = "sk-proj-4f9d2c71ab88e0"
+    embedder = Meanings()
+    async with Memory.open(IN_MEMORY, policy=FULL, embedder=embedder) as memory:
+        chat = memory.conversation("a", user="ana")
+        await chat.append(said(f"My puppy is Rex, and the API key is {secret}."))
+        await chat.append(said("x " * 3_993 + secret))
+        await memory.facts.save(f"The key for the puppy cam is {secret}.", user="ana")
+        await chat.end()
+        found = await chat.recall(f"puppy {secret}")
+
+    assert "My puppy is Rex, and the API key is [secret]." in embedder.texts
+    assert "puppy [secret]" in embedder.texts
+    assert [text for text in embedder.texts if secret[:9] in text] == []
+    assert any(secret in hit.text for hit in found)
+
+
 async def test_a_query_waits_for_its_vector_no_longer_than_its_limit() -> None:
     embedder = Meanings()
     policy = FULL.replace(recall_timeout_seconds=0.05)

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from remanence import telemetry
@@ -15,6 +15,8 @@ from remanence.background import (
     wait_for_end,
 )
 from remanence.errors import ModelError, ObservationRejected
+from remanence.notes.redact import redact
+from remanence.pacing import Pacer
 from remanence.policy.policy import Policy
 from remanence.policy.schedule import retry_delay
 from remanence.protocols import Embedder, FactVectors, Store
@@ -22,6 +24,10 @@ from remanence.providers.fallback import OF_THE_REQUEST
 from remanence.types import Owner, VectorItem, VectorTask
 
 BATCH_TEXTS = 64
+MAX_CHARACTERS = 8_000
+"""Characters of a text; embedders cut or refuse longer ones."""
+LONG_TEXT = 5_000
+"""Characters from which secrets are looked for in a thread."""
 MAX_VALUE = 3.4e38
 """The largest value of a vector; beyond it a float of 32 bits is infinite."""
 PROBE = "hello"
@@ -172,12 +178,12 @@ class VectorIndexer:
 
 
 async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-    """Return a vector for each text, all of the embedder's stated length and finite.
+    """Return a vector for each text without its secrets, all of the stated length and finite.
 
     Raises:
         ObservationRejected: they are not, or a value is beyond 32 bits, in which they are stored.
     """
-    vectors = await embedder.embed(texts)
+    vectors = await embedder.embed([text async for text in _without_secrets(texts)])
     widths = {len(vector) for vector in vectors}
     right = embedder.dimensions is None or widths == {embedder.dimensions}
     if len(vectors) != len(texts) or len(widths) > 1 or 0 in widths or not right:
@@ -194,3 +200,13 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Sequence[Sequence[f
             "have the model give finite numbers, or take another one as the embedder",
         )
     return vectors
+
+
+async def _without_secrets(texts: Sequence[str]) -> AsyncIterator[str]:
+    """Yield the texts as an embedder may read them, so that other tasks get their turn."""
+    pacer = Pacer()
+    for text in texts:
+        is_long = len(text) > LONG_TEXT
+        clean = await asyncio.to_thread(redact, text) if is_long else redact(text)
+        yield clean[:MAX_CHARACTERS]
+        await pacer.pause()

@@ -15,7 +15,7 @@ from remanence.stores.sql.search import MAX_NOTES, condition_of, first_hits, not
 from remanence.stores.terms import searchable_text
 from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter, VectorItem, VectorTask
 
-_MAX_CHARACTERS = 8_000  # characters of a text; embedders cut or refuse longer ones
+_MAX_CHARACTERS = 10_000  # characters of a text that are read: somewhat more than embedders get
 _FACTS = 256
 _FLOAT_BYTES = 4
 
@@ -199,7 +199,7 @@ def _facts_task(connection: Connection, model: str) -> VectorTask | None:
 
 
 def _cut(items: Sequence[VectorItem]) -> tuple[VectorItem, ...]:
-    """Return the items that have a text, cut to the length that embedders accept."""
+    """Return the items that have a text, whose end is cut off if it is long."""
     return tuple(
         item._replace(text=text[:_MAX_CHARACTERS]) for item in items if (text := item.text.strip())
     )
