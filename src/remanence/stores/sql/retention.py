@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, LiteralString, NamedTuple
 
-from remanence.stores.rows import NO_LIMIT, encode_instant
+from remanence.stores.rows import NO_LIMIT, decode_time, encode_instant
 from remanence.stores.sql.connection import Connection
 from remanence.types import Keep, MemoryState, Pruned, Retention
 
@@ -41,15 +41,16 @@ _LOG: Final = _Rows(
     "ORDER BY version LIMIT ?) AS oldest WHERE at < ?",
 )
 
-_VECTORS: Final = _Rows(
-    "DELETE FROM vectors WHERE item IN (",
-    "SELECT item FROM (SELECT DISTINCT item, created_at FROM vectors "
-    "JOIN messages ON messages.key = item WHERE vectors.conversation = ? AND item > 0 ",
-    "AND item <= (SELECT DISTINCT item FROM vectors WHERE conversation = ? AND item > 0 "
-    "ORDER BY item DESC LIMIT 1 OFFSET ?) ",
-    "ORDER BY item LIMIT ?) AS oldest WHERE created_at < ?",
+_VECTORS: Final = (
+    "SELECT DISTINCT item, created_at FROM vectors "
+    "JOIN messages ON messages.key = item WHERE vectors.conversation = ? AND item > 0 "
 )
 """Those of messages; notes are few, and lose theirs when they are replaced."""
+
+_NOT_NEWEST: Final = (
+    "AND item <= (SELECT DISTINCT item FROM vectors WHERE conversation = ? AND item > 0 "
+    "ORDER BY item DESC LIMIT 1 OFFSET ?) "
+)
 
 _USAGE: Final = _Rows(
     "DELETE FROM model_calls WHERE key IN (",
@@ -93,15 +94,18 @@ def _prune(
     limit: int,
     delete: bool,
 ) -> Pruned:
-    kinds = (_SUPERSEDED, rules.superseded), (_LOG, rules.log), (_VECTORS, rules.vectors)
-    counts = [0, 0, 0]
+    kinds = (_SUPERSEDED, rules.superseded), (_LOG, rules.log)
+    counts, vectors = [0, 0], 0
     for state in states:
         for place, (rows, keep) in enumerate(kinds):
             room = limit - counts[place]
             counts[place] += _apply(
                 connection, rows, keep, (state.key,), at=at, limit=room, delete=delete
             )
-    superseded, log, vectors = counts
+        vectors += _apply_to_vectors(
+            connection, rules.vectors, state.key, at=at, limit=limit - vectors, delete=delete
+        )
+    superseded, log = counts
     return Pruned(superseded=superseded, log=log, vectors=vectors)
 
 
@@ -130,3 +134,26 @@ def _apply(
         values,
     ).get
     return counted
+
+
+def _apply_to_vectors(
+    connection: Connection, keep: Keep, conversation: int, *, at: datetime, limit: int, delete: bool
+) -> int:
+    """Delete the vectors of at most *limit* messages, or only count these.
+
+    The time of a message is in the zone of whoever wrote it, so that texts do not sort as instants.
+    """
+    if not keep or limit <= 0:
+        return 0
+    spared = () if keep.last is None else (conversation, min(keep.last, NO_LIMIT))
+    select = _VECTORS + (_NOT_NEWEST if spared else "") + "ORDER BY item LIMIT ?"
+    rows = connection.execute(select, (conversation, *spared, limit)).fetchall()
+    cutoff = keep.cutoff(at)
+    old = [item for item, created_at in rows if decode_time(created_at) < cutoff]
+    if not delete:
+        return len(old)
+    deleted = 0
+    for item in old:
+        connection.execute("DELETE FROM vectors WHERE item = ?", (item,))
+        deleted += connection.changes()
+    return deleted

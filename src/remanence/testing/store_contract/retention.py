@@ -1,7 +1,7 @@
 """Retention: what no rule keeps is deleted, and nothing that a context needs."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
@@ -17,7 +17,7 @@ from remanence.testing.store_contract.samples import (
     user,
 )
 from remanence.testing.store_contract.vectors import MODEL, RED, embed_all
-from remanence.types import Keep, MemoryState, Note, Pruned, Retention
+from remanence.types import ConversationRef, Keep, MemoryState, Note, Pruned, Retention
 
 SUPERSEDED = Retention(superseded=Keep(days=30))
 
@@ -136,7 +136,16 @@ class RetentionContract(Handles):
             ("message", 6),
             ("note", 1),
         ]
-        assert await store.next_vector_task(MODEL) is None
+        assert await store.next_vector_task(MODEL, keep=Keep(), at=START) is None
+
+    async def test_the_age_of_a_message_is_that_of_its_instant_in_any_zone(
+        self, store: Store
+    ) -> None:
+        state = await embed_messages(store, timezone(timedelta(hours=14)))
+        rules = Retention(vectors=Keep(days=30))
+
+        assert (await store.prunable([state], rules, at=after(32.1))).vectors == 3
+        assert (await store.prune([state], rules, at=after(32.1), limit=100)).vectors == 3
 
     async def test_a_reflection_brings_no_vectors_back(self, store: Store) -> None:
         state = await embed_messages(store)
@@ -214,10 +223,21 @@ async def condense_twice(store: Store) -> MemoryState:
     return expect_state(await store.commit_reflection(state, second, ["g1-1-4", "g0-5-6"]))
 
 
-async def embed_messages(store: Store) -> MemoryState:
+async def embed_messages(
+    store: Store, zone: tzinfo = UTC, *, ref: ConversationRef = REF
+) -> MemoryState:
     """Give vectors to six messages, one of each day, and to their note."""
-    messages = [user(f"message {day}").replace(created_at=after(day)) for day in range(6)]
-    state = (await store.append(REF, messages, user="ana")).state
-    state = expect_state(await store.commit_observation(state, observation(1, 6)))
+    state = await observe_messages(store, zone, ref=ref)
     await embed_all(store)
     return state
+
+
+async def observe_messages(
+    store: Store, zone: tzinfo = UTC, *, ref: ConversationRef = REF
+) -> MemoryState:
+    """Append six messages, one of each day, and observe them in a note."""
+    messages = [
+        user(f"message {day}").replace(created_at=after(day).astimezone(zone)) for day in range(6)
+    ]
+    state = (await store.append(ref, messages, user="ana")).state
+    return expect_state(await store.commit_observation(state, observation(1, 6)))
