@@ -145,7 +145,9 @@ async def assemble(
     vectors = open_embedder(embedder, connections=connections) if embedder is not None else None
     indexer = None  # a memory for reading searches the vectors that exist
     if vectors is not None and not read_only:
-        indexer = VectorIndexer(store, vectors, policy, fact_vectors)
+        indexer = VectorIndexer(
+            store, vectors, policy, fact_vectors, clock=clock, keep=pruner.rules.vectors
+        )
     texts_changed = indexer.signal if indexer is not None else lambda: None
     reconciler = Reconciler(
         store=store,

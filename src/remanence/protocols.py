@@ -25,6 +25,7 @@ from remanence.types import (
     FactsPin,
     Failure,
     Hit,
+    Keep,
     LogEntry,
     Look,
     MemoryState,
@@ -482,8 +483,11 @@ class FactStore(Protocol):
 class VectorIndex(Protocol):
     """Vectors of messages, notes and facts."""
 
-    async def next_vector_task(self, model: str) -> VectorTask | None:
-        """Notes and messages that were observed, or facts, that have no vectors of *model* yet."""
+    async def next_vector_task(self, model: str, *, keep: Keep, at: datetime) -> VectorTask | None:
+        """Notes and messages that were observed, or facts, that have no vectors of *model* yet.
+
+        Messages whose vectors *keep* would delete at *at* are left out.
+        """
 
     async def save_vectors(self, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
         """Store the vectors of a task, one per item, skipping items deleted since."""

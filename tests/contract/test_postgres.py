@@ -17,8 +17,8 @@ from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.store import SQLStore, write_method
 from remanence.testing import FixedClock
 from remanence.testing.store_contract import OpenStore, StoreContract
-from remanence.testing.store_contract.samples import expect_state, observation, tape
-from remanence.types import ConversationRef, Message
+from remanence.testing.store_contract.samples import START, expect_state, observation, tape
+from remanence.types import ConversationRef, Keep, Message
 
 pytestmark = pytest.mark.postgres
 
@@ -170,7 +170,7 @@ async def test_no_event_is_seen_before_an_earlier_one_that_is_not_committed_yet(
 
 async def index_next(store: Store) -> int | None:
     """Store the vectors of the next task; return the key that it ends at."""
-    task = await store.next_vector_task("one")
+    task = await store.next_vector_task("one", keep=Keep(), at=START)
     if task is None:
         return None
     await store.save_vectors(task, [[1.0]] * len(task.items))

@@ -14,6 +14,7 @@ from remanence.background import (
     guard_cancellation,
     wait_for_end,
 )
+from remanence.clock import Clock
 from remanence.errors import ModelError, ObservationRejected
 from remanence.notes.redact import redact
 from remanence.pacing import Pacer
@@ -21,7 +22,7 @@ from remanence.policy.policy import Policy
 from remanence.policy.schedule import retry_delay
 from remanence.protocols import Embedder, FactVectors, Store
 from remanence.providers.fallback import OF_THE_REQUEST
-from remanence.types import Owner, VectorItem, VectorTask
+from remanence.types import Keep, Owner, VectorItem, VectorTask
 
 BATCH_TEXTS = 64
 MAX_CHARACTERS = 8_000
@@ -48,8 +49,13 @@ class VectorIndexer:
         embedder: Embedder,
         policy: Policy,
         fact_vectors: FactVectors | None = None,
+        *,
+        clock: Clock,
+        keep: Keep,
     ) -> None:
         self._store = store
+        self._clock = clock
+        self._keep_rule = keep
         self._fact_vectors = fact_vectors
         self._embedder = embedder
         self._policy = policy
@@ -105,7 +111,7 @@ class VectorIndexer:
     async def _catch_up(self) -> float | None:
         """Make the missing vectors; return the seconds until the next try after a failure."""
         try:
-            while (task := await self._store.next_vector_task(self._embedder.name)) is not None:
+            while (task := await self._next_task()) is not None:
                 with guard_cancellation():
                     await self._keep(*await self._vectors(task))
                 self._made.clear()
@@ -115,6 +121,11 @@ class VectorIndexer:
             return retry_delay(self._policy, self._failures, jitter=0.0).total_seconds()
         self._failures = 0
         return None
+
+    async def _next_task(self) -> VectorTask | None:
+        return await self._store.next_vector_task(
+            self._embedder.name, keep=self._keep_rule, at=self._clock.now()
+        )
 
     async def _keep(self, task: VectorTask, vectors: Sequence[Sequence[float]]) -> None:
         """Write the vectors, then mark the task as done."""

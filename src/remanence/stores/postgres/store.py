@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
@@ -23,7 +24,7 @@ from remanence.stores.sql.connection import Connection as SQLConnection
 from remanence.stores.sql.consistency import inconsistencies
 from remanence.stores.sql.sizes import sizes_with
 from remanence.stores.sql.store import SQLStore, Work, read_method, write_method
-from remanence.types import Problem, TableSize, VectorTask
+from remanence.types import Keep, Problem, TableSize, VectorTask
 
 T = TypeVar("T")
 
@@ -41,10 +42,12 @@ _KEY_LOCK = 1919249762
 """Shared by those who take keys of segments and facts: see the migration `key_order`."""
 
 
-def _next_vector_task(connection: SQLConnection, model: str) -> VectorTask | None:
+def _next_vector_task(
+    connection: SQLConnection, model: str, *, keep: Keep, at: datetime
+) -> VectorTask | None:
     """Return the next task after the commits of all who took smaller keys."""
     connection.execute("SELECT pg_advisory_xact_lock(?)", (_KEY_LOCK,))
-    return vectors.next_task(connection, model)
+    return vectors.next_task(connection, model, keep=keep, at=at)
 
 
 def _table_sizes(connection: SQLConnection) -> tuple[TableSize, ...]:

@@ -4,25 +4,35 @@ import importlib
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from math import sqrt
 
 from remanence.errors import MissingExtra
 from remanence.protocols import EVERYTHING
-from remanence.stores.rows import Row, decode_content, decode_notes
+from remanence.stores.rows import NO_LIMIT, Row, decode_content, decode_notes, decode_time
 from remanence.stores.sql import facts
 from remanence.stores.sql.connection import Connection
 from remanence.stores.sql.search import MAX_NOTES, condition_of, first_hits, note_rowid
 from remanence.stores.terms import searchable_text
-from remanence.types import ConversationRef, Fact, Hit, Owner, RecallFilter, VectorItem, VectorTask
+from remanence.types import (
+    ConversationRef,
+    Fact,
+    Hit,
+    Keep,
+    Owner,
+    RecallFilter,
+    VectorItem,
+    VectorTask,
+)
 
 _MAX_CHARACTERS = 10_000  # characters of a text that are read: somewhat more than embedders get
 _FACTS = 256
 _FLOAT_BYTES = 4
 
 
-def next_task(connection: Connection, model: str) -> VectorTask | None:
+def next_task(connection: Connection, model: str, *, keep: Keep, at: datetime) -> VectorTask | None:
     """Return the oldest segment, else the oldest facts, without vectors of *model*."""
-    return _segment_task(connection, model) or _facts_task(connection, model)
+    return _segment_task(connection, model, keep, at) or _facts_task(connection, model)
 
 
 def save(connection: Connection, task: VectorTask, found: Sequence[Sequence[float]]) -> None:
@@ -131,7 +141,9 @@ def _cursor(connection: Connection, model: str, subject: str) -> int:
     return cursor or 0
 
 
-def _segment_task(connection: Connection, model: str) -> VectorTask | None:
+def _segment_task(
+    connection: Connection, model: str, keep: Keep, at: datetime
+) -> VectorTask | None:
     row = connection.execute(
         "SELECT key, conversation, first_seq, last_seq, superseded, text, notes "
         "FROM segments WHERE key > ? ORDER BY key LIMIT 1",
@@ -147,17 +159,39 @@ def _segment_task(connection: Connection, model: str) -> VectorTask | None:
             VectorItem(note_rowid(segment_key, place), text) for place, text in enumerate(texts)
         ]
     # A message gets its vector with its observation, or if that was purged, with a reflection.
+    rows: list[Row] = []
     for first, last in _not_covered(connection, segment_key, conversation, first_seq, last_seq):
-        rows = connection.execute(
-            "SELECT key, content FROM messages "
+        rows += connection.execute(
+            "SELECT key, created_at, content FROM messages "
             "WHERE conversation = ? AND seq BETWEEN ? AND ? AND kind = 'message' "
             "AND NOT EXISTS (SELECT 1 FROM vectors WHERE item = messages.key AND model = ?)",
             (conversation, first, last, model),
         )
-        items += [
-            VectorItem(key, searchable_text(decode_content(content))) for key, content in rows
-        ]
+    items += [
+        VectorItem(key, searchable_text(decode_content(content)))
+        for key, _, content in _kept(connection, conversation, rows, keep, at)
+    ]
     return VectorTask(model=model, subject="segment", cursor=segment_key, items=_cut(items))
+
+
+def _kept(
+    connection: Connection, conversation: int, rows: Sequence[Row], keep: Keep, at: datetime
+) -> Sequence[Row]:
+    """Return the messages, with key and time, whose vectors retention would not delete again."""
+    if not keep:
+        return rows
+    newest: set[int] = set()
+    if keep.last is not None:
+        last = min(keep.last, NO_LIMIT)
+        made = connection.execute(
+            "SELECT DISTINCT item FROM vectors WHERE conversation = ? AND item > 0 "
+            "ORDER BY item DESC LIMIT ?",
+            (conversation, last),
+        )
+        keys = {*(item for (item,) in made), *(key for key, *_ in rows)}
+        newest = {*sorted(keys, reverse=True)[:last]}
+    cutoff = keep.cutoff(at)
+    return [row for row in rows if row[0] in newest or decode_time(row[1]) >= cutoff]
 
 
 def _not_covered(

@@ -25,6 +25,7 @@ from remanence.types import (
     Erasure,
     FactChanges,
     FactsPin,
+    Keep,
     MemoryState,
     VectorTask,
 )
@@ -210,7 +211,7 @@ def _every_call(store: Store, state: MemoryState) -> list[Awaitable[object]]:
         store.commit_facts(state, FactChanges(), facts_seq=0, at=at(0)),
         store.forget_fact(ANA, "x"),
         store.pin_facts(state, ANA, FactsPin(marker="", text="", at=at(0))),
-        store.next_vector_task("model"),
+        store.next_vector_task("model", keep=Keep(), at=at(0)),
         store.save_vectors(VectorTask(model="m", subject="fact", cursor=0, items=()), []),
         store.nearest(REF, "model", (1.0,), limit=1),
         store.nearest_facts(ANA, "model", (1.0,), limit=1),

@@ -147,6 +147,35 @@ class RetentionContract(Handles):
         assert (await store.prunable([state], rules, at=after(32.1))).vectors == 3
         assert (await store.prune([state], rules, at=after(32.1), limit=100)).vectors == 3
 
+    async def test_a_vector_that_retention_would_delete_is_not_made(self, store: Store) -> None:
+        await observe_messages(store)
+
+        by_age = await embed_all(store, "by age", keep=Keep(days=30), at=after(33.5))
+        by_number = await embed_all(store, "by number", keep=Keep(last=2), at=after(2.5))
+        both = await embed_all(store, "both", keep=Keep(days=30, last=3), at=after(33.5))
+
+        assert [text[-1] for text in sorted(by_age)[:-1]] == ["4", "5"]
+        assert [text[-1] for text in sorted(by_number)[:-1]] == ["2", "3", "4", "5"]
+        assert [text[-1] for text in sorted(both)[:-1]] == ["3", "4", "5"]
+
+    async def test_a_reflection_that_purges_observations_brings_no_vectors_back(
+        self, store: Store
+    ) -> None:
+        for keep in (Keep(days=30), Keep(last=2)):
+            ref = ConversationRef("default", f"purged {keep.days}")
+            state = await embed_messages(store, ref=ref)
+            await store.prune([state], Retention(vectors=keep), at=after(33.5), limit=100)
+            active = await store.activate(state, active_seq=6, tail_seq=7, at=START)
+            note = Note(text="note blue", first_seq=1, last_seq=6)
+            condensed = reflection(1, 6, notes=(note,))
+            expect_state(
+                await store.commit_reflection(
+                    expect_state(active), condensed, ["g0-1-6"], purge=True
+                )
+            )
+
+            assert await embed_all(store, keep=keep, at=after(33.5)) == ["note blue"]
+
     async def test_a_reflection_brings_no_vectors_back(self, store: Store) -> None:
         state = await embed_messages(store)
         state = expect_state(await store.activate(state, active_seq=6, tail_seq=7, at=START))

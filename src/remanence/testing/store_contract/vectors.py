@@ -1,11 +1,14 @@
 """Vectors: each note, observed message and fact gets one, which is deleted with it."""
 
+from datetime import datetime
+
 from remanence.protocols import Store
 from remanence.testing.store_contract.handles import Handles
 from remanence.testing.store_contract.samples import (
     ANA,
     BOB,
     REF,
+    START,
     active,
     at,
     expect_state,
@@ -16,9 +19,10 @@ from remanence.testing.store_contract.samples import (
     reflection,
     user,
 )
-from remanence.types import ConversationRef, Note, RecallFilter
+from remanence.types import ConversationRef, Keep, Note, RecallFilter
 
 MODEL = "contract"
+ALL = Keep()
 RED, GREEN, BLUE = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
@@ -27,10 +31,12 @@ def vector(text: str) -> tuple[float, ...]:
     return tuple(float(name in text) + 0.01 for name in ("red", "green", "blue"))
 
 
-async def embed_all(store: Store, model: str = MODEL) -> list[str]:
+async def embed_all(
+    store: Store, model: str = MODEL, *, keep: Keep = ALL, at: datetime = START
+) -> list[str]:
     """Save a vector for every text, and return the texts in the store's order."""
     texts: list[str] = []
-    while (task := await store.next_vector_task(model)) is not None:
+    while (task := await store.next_vector_task(model, keep=keep, at=at)) is not None:
         texts += [item.text for item in task.items]
         await store.save_vectors(task, [vector(item.text) for item in task.items])
     return texts
@@ -64,7 +70,7 @@ class VectorContract(Handles):
     async def test_what_is_not_observed_yet_has_no_vector(self, store: Store) -> None:
         await store.append(REF, [user("message red")], user="ana")
 
-        assert await store.next_vector_task(MODEL) is None
+        assert await store.next_vector_task(MODEL, keep=Keep(), at=START) is None
 
     async def test_the_nearest_come_first(self, store: Store, other: Store) -> None:
         await colours(store, "red", "green", "blue")
@@ -131,13 +137,13 @@ class VectorContract(Handles):
         self, store: Store, other: Store
     ) -> None:
         await observe_ranges(store, [(1, 2)])
-        task = await store.next_vector_task(MODEL)
+        task = await store.next_vector_task(MODEL, keep=Keep(), at=START)
         assert task is not None
         await other.delete(REF)
 
         await store.save_vectors(task, [RED for _ in task.items])
 
-        assert await store.next_vector_task(MODEL) is None
+        assert await store.next_vector_task(MODEL, keep=Keep(), at=START) is None
         assert await store.nearest(REF, MODEL, RED, limit=9) == ()
 
     async def test_a_deleted_conversation_takes_its_vectors_along(self, store: Store) -> None:
