@@ -119,6 +119,25 @@ def move(path: Path, target: Path) -> None:
     _sync_directory(path.parent)
 
 
+def link(path: Path, target: Path) -> None:
+    """Give a file a second name, on the disk when this returns; *target* replaces no file.
+
+    Where the file system knows no second names, the file is renamed.
+
+    Raises:
+        FileExistsError: *target* exists.
+    """
+    try:
+        os.link(path, target)
+    except FileExistsError:
+        raise
+    except OSError:
+        if target.exists():
+            raise FileExistsError(f"{target} exists") from None
+        path.replace(target)
+    _sync_directory(target.parent)
+
+
 class Lock:
     """An exclusive lock on files, across processes; the end of a process releases it, too."""
 

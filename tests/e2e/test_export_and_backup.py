@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import stat
 from pathlib import Path
@@ -113,6 +114,42 @@ async def test_a_copy_replaces_no_file_and_a_failed_one_leaves_none(tmp_path: Pa
     assert names(tmp_path) == ["copy.db"]
     async with Memory.open(f"sqlite:///{target}", read_only=True) as copy:
         assert (await copy.conversation("chat").messages())[0].text == "Hello."
+
+
+async def test_of_copies_made_to_one_file_at_once_one_is_kept_and_the_others_say_so(
+    tmp_path: Path,
+) -> None:
+    url, target = f"sqlite:///{tmp_path / 'memory.db'}", tmp_path / "copies" / "copy.db"
+    target.parent.mkdir()
+    refused: list[str] = []
+
+    async def back_up(memory: Memory) -> None:
+        try:
+            await memory.backup(target)
+        except StoreUnavailable as error:
+            refused.append(str(error))
+
+    async with Memory.open(url) as one, Memory.open(url) as two:
+        await one.conversation("chat").append(Message.user("Hello. " * 20_000))
+        async with asyncio.TaskGroup() as group:
+            for memory in (one, two, one, two):
+                group.create_task(back_up(memory))
+
+    assert refused == [f"{str(target)!r} exists: name a new file for the copy, or remove it"] * 3
+    assert names(target.parent) == ["copy.db"]
+    async with Memory.open(f"sqlite:///{target}", read_only=True) as copy:
+        assert [p for p in await copy.check() if p.level == "error"] == []
+
+
+async def test_a_copy_that_cannot_be_written_names_the_copy(tmp_path: Path) -> None:
+    if not hasattr(os, "geteuid") or os.geteuid() == 0:
+        target = Path("/proc/copy.db")  # where even root can write no file
+    else:
+        (tmp_path / "closed").mkdir(mode=0o500)
+        target = tmp_path / "closed" / "copy.db"
+    async with Memory.open(f"sqlite:///{tmp_path / 'memory.db'}") as memory:
+        with pytest.raises(StoreUnavailable, match=f"^'{target}' cannot be opened: "):
+            await memory.backup(target)
 
 
 def test_forget_export_and_backup_work_in_the_shell(

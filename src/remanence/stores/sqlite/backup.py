@@ -1,24 +1,26 @@
 """Copies of a database in use, by SQLite's own backup."""
 
-import os
+import secrets
 from pathlib import Path
 
 import apsw
 
 from remanence.errors import StoreUnavailable
-from remanence.files import move, remove
+from remanence.files import link, remove
 from remanence.stores.sqlite.connection import create_private
+from remanence.stores.sqlite.errors import translate_error
 from remanence.stores.sqlite.fts import Connection
 
 
 def back_up(connection: Connection, path: str) -> None:
     """Copy the database of a connection, as of now, to a new file that only its owner can read."""
     path = str(Path(path).expanduser().absolute())
+    taken = StoreUnavailable(f"{path!r} exists: name a new file for the copy, or remove it")
     if Path(path).exists():
-        raise StoreUnavailable(f"{path!r} exists: name a new file for the copy, or remove it")
+        raise taken
     if not Path(path).parent.is_dir():
         raise StoreUnavailable(f"there is no directory for {path!r}: create it first")
-    unfinished = f"{path}.{os.getpid()}.unfinished"
+    unfinished = f"{path}.{secrets.token_hex(4)}.unfinished"
     try:
         create_private(unfinished)
         target = apsw.Connection(unfinished)
@@ -27,6 +29,10 @@ def back_up(connection: Connection, path: str) -> None:
                 backup.step()
         finally:
             target.close()
-        move(Path(unfinished), Path(path))
+        link(Path(unfinished), Path(path))
+    except FileExistsError as error:  # another copy was faster
+        raise taken from error
+    except (apsw.CantOpenError, apsw.FullError, apsw.ReadOnlyError) as error:
+        raise translate_error(error, path) from error  # the source is only read
     finally:
         remove(Path(unfinished))
