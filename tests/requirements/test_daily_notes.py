@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from remanence import Context, Memory, Message, Policy, Settings
-from remanence.archive.daily import DailyNotes
+from remanence.archive.daily import LOCK_FILE, DailyNotes
 from remanence.archive.daily_notes import DayNotes, notes_of_day, read_memory
 from remanence.cli import main
 from remanence.errors import (
@@ -23,6 +23,7 @@ from remanence.errors import (
     ObservationRejected,
     StoreUnavailable,
 )
+from remanence.files import Lock
 from remanence.protocols import ExtractRequest, ReflectRequest
 from remanence.testing import FixedClock, ScriptedReflector
 from remanence.types import Draft, FactDraft, Owner
@@ -414,6 +415,23 @@ async def test_a_user_may_be_forgotten_by_several_calls_at_once(tmp_path: Path) 
                 for _ in range(3):
                     group.create_task(memory.forget_user("ana"))
             assert names(tmp_path) == []
+
+
+async def test_a_consolidation_that_waits_while_its_user_is_forgotten_does_nothing(
+    tmp_path: Path,
+) -> None:
+    clock = FixedClock(MONDAY)
+    async with opened(tmp_path, clock) as memory, asyncio.timeout(60):
+        await write_days(memory, clock, 3)
+        held = Lock(tmp_path / "default" / "ana" / LOCK_FILE)
+        assert held.take()
+        async with asyncio.TaskGroup() as group:
+            waiting: list[asyncio.Task[Any]] = [group.create_task(memory.forget_user("ana"))]
+            waiting += [group.create_task(memory.consolidate(user="ana")) for _ in range(8)]
+            await asyncio.wait(waiting, timeout=0.3)  # they have to wait for the lock
+            held.close()
+
+    assert names(tmp_path) == []
 
 
 async def test_secrets_of_a_day_do_not_reach_the_summary(tmp_path: Path) -> None:

@@ -133,12 +133,8 @@ class DailyNotes:
         """
         if owner not in await self.owners():
             return ()
-        try:
-            lock = await self._lock(self._folder(owner))
-        except StoreUnavailable:
-            if owner in await self.owners():
-                raise
-            return ()  # another call has forgotten the user meanwhile
+        if (lock := await self._lock(self._folder(owner))) is None:
+            return ()
         with contextlib.closing(lock):
             files = await self._delete(owner)
             await self._delete_folders(owner)
@@ -192,8 +188,11 @@ class DailyNotes:
         folder = self._folder(owner)
         signature, days = await self._look(folder)
         facts = 0
-        if days:
-            with contextlib.closing(await self._lock(folder)):
+        lock = await self._lock(folder) if days else None
+        if lock is None:
+            days = ()
+        else:
+            with contextlib.closing(lock):
                 for day in days:
                     facts += await self._consolidate_day(folder, day, owner)
         memory_file = folder / MEMORY_FILE
@@ -342,16 +341,22 @@ class DailyNotes:
         folder = self._folder_of(owner)
         return [] if folder is None else sorted(folder.rglob("*.md"))
 
-    async def _lock(self, folder: Path) -> Lock:
-        """Acquire the right to consolidate or empty a folder; it is released when the process ends."""
+    async def _lock(self, folder: Path) -> Lock | None:
+        """Acquire the right to consolidate or empty a folder; None if its user was forgotten.
+
+        It is released when the process ends.
+        """
         lock = Lock(folder / LOCK_FILE)
-        while not await self._take(lock):  # noqa: ASYNC110 - another process sends no signal
+        while (is_ours := await self._take(lock)) is False:  # noqa: ASYNC110 - another process sends no signal
             await asyncio.sleep(WAIT_SECONDS)
-        return lock
+        return lock if is_ours else None
 
     @in_thread
-    def _take(self, lock: Lock) -> bool:
-        return lock.take()
+    def _take(self, lock: Lock) -> bool | None:
+        try:
+            return lock.take()
+        except FileNotFoundError:  # the folder is gone
+            return None
 
 
 def _days(folder: Path, *, before: date) -> list[date]:
