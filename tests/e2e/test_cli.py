@@ -462,6 +462,41 @@ def test_the_tape_is_drawn_in_ascii_where_the_terminal_has_no_more(
     assert "\x1b" not in text
 
 
+def test_no_command_prints_a_character_that_drives_a_terminal(cli: Cli, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    hostile = "I live at \x1b]0;owned\x07 gate \x9b31m B42\u202e and \u2066 the gate is\x7f mine."
+    with BlockingMemory.open(url) as memory:
+        chat = memory.conversation("trip", user="ana")
+        for number in range(3):
+            chat.append(Message.user(f"{number}. {hostile}"))
+        chat.end()
+        memory.facts.save(f"Ana says: {hostile}", user="ana")
+        (segment, *_) = chat.observations()
+    commands = [
+        ("inspect", "trip"),
+        ("inspect", "trip", "--version", "1"),
+        ("inspect", "trip", "--segment", segment.id),
+        ("inspect", "trip", "--json"),
+        ("messages", "trip"),
+        ("recall", "trip", "gate"),
+        ("recall", "trip", "gate", "--json"),
+        ("facts", "ana"),
+        ("facts", "ana", "--json"),
+        ("export", "--user", "ana"),
+        ("forget", "trip", "--query", "gate"),
+    ]
+    for command in commands:
+        run = cli(*command, "--db", url)
+        shown = run.stdout + run.stderr
+        assert (run.returncode, "B42" in shown) == (0, True), command
+        assert re.search("[^\n\t -~\xa0-\u2029\u202f-\u2065\u206a-\U0010ffff]", shown) is None, (
+            command
+        )
+
+    lines = cli("messages", "trip", "--db", url).stdout.splitlines()
+    assert json.loads(lines[0])["content"] == f"0. {hostile}"
+
+
 def test_a_line_is_whole_where_no_terminal_wraps_it(
     cli: Cli, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

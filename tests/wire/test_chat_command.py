@@ -47,7 +47,7 @@ async def started(
 async def test_each_line_of_a_pipe_is_answered_and_kept(
     server: ModelServer, tmp_path: Path
 ) -> None:
-    server.script(Reply("Gate B42.\x1b[31m"), Reply("At nine."))
+    server.script(Reply("Gate \x9b5mB42.\x1b[31m\u202e"), Reply("At nine."))
     model = f"openai:gpt-4o-mini@{server.url}/v1"
     options = ("--conversation", "trip", "--user", "ana", "--system", "You help.")
     run = await typed(tmp_path, model, "Which gate?\n\nWhen?\n", *options)
@@ -56,7 +56,7 @@ async def test_each_line_of_a_pipe_is_answered_and_kept(
         kept = [message.text for message in await trip.messages()]
         user = (await trip.state()).user
 
-    assert (run.returncode, run.stdout) == (0, "Gate B42.[31m\nAt nine.\n")
+    assert (run.returncode, run.stdout) == (0, "Gate 5mB42.[31m\nAt nine.\n")
     assert run.stderr.count("openai:gpt-4o-mini: input") == 2
     assert "\x1b" not in run.stdout + run.stderr
     assert kept[0::2] == ["Which gate?", "When?"]

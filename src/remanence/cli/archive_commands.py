@@ -1,6 +1,5 @@
 """`remanence export`, `import`, `messages` and `consolidate`: what is kept, as files and lines."""
 
-import json
 import sys
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -64,7 +63,9 @@ async def _print_user(memory: Memory, user: str, tenant: str) -> None:
         heading = await anext(lines)
         async for line in lines:
             text = f"{heading}\n{line}\n" if heading else f"{line}\n"
-            sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+            sys.stdout.buffer.write(
+                output.escape_controls(text).encode("utf-8", "backslashreplace")
+            )
             heading = ""
     if heading:
         raise InvalidArgument(
@@ -114,7 +115,7 @@ async def messages(
         while page := await chat.messages(after=after, limit=PAGE):
             for message in page:
                 for line in _render(message):
-                    print(json.dumps(line, ensure_ascii=not output.is_unicode()))
+                    output.print_json(line)
             after = page[-1].seq
 
 

@@ -14,7 +14,7 @@ from remanence.chat import Chat, Done, TextDelta, ToolCalled, calls_tools, open_
 from remanence.cli import FAILED
 from remanence.cli.failures import explain
 from remanence.cli.options import AgentTools, Database
-from remanence.cli.output import console
+from remanence.cli.output import console, printable
 from remanence.cli.settings import load, with_agent
 from remanence.clock import SystemClock
 from remanence.errors import ModelError
@@ -24,9 +24,6 @@ from remanence.providers import ModelOptions
 from remanence.providers.connections import Connections
 from remanence.tools import memory_tools
 from remanence.types import Usage
-
-_CONTROL = {code: None for code in (*range(32), 127) if chr(code) not in "\n\t"}
-"""Control characters of a model's text could drive the terminal."""
 
 
 def run(
@@ -111,14 +108,14 @@ async def _turn(chat: Chat, text: str, notes: Console) -> None:
     async for event in chat.stream(text):
         match event:
             case TextDelta():
-                print(event.text.translate(_CONTROL), end="", flush=True)
+                print(printable(event.text), end="", flush=True)
             case ToolCalled():
                 called = f"[{event.name} {event.arguments}]"
-                notes.print(Text(called.translate(_CONTROL)), style="dim")
+                notes.print(Text(printable(called)), style="dim")
             case Done():
                 print(flush=True)
                 for usage in event.reply.calls:
-                    notes.print(Text(_words(usage)), style="dim")
+                    notes.print(Text(printable(_words(usage))), style="dim")
 
 
 def _words(usage: Usage) -> str:

@@ -18,9 +18,11 @@ def set_up_logs(*, details: bool) -> None:
 
 def explain(error: BaseException) -> None:
     """Print *error* in one line on stderr."""
+    from remanence.cli.output import warn
+
     if _logger.isEnabledFor(logging.DEBUG):
         traceback.print_exception(error)
     text = str(error)
     if isinstance(error, OSError) and error.strerror and error.filename:
         text = f"{error.filename}: {error.strerror}"
-    print(f"remanence: {' '.join(text.split()) or type(error).__name__}", file=sys.stderr)
+    warn(f"remanence: {' '.join(text.split()) or type(error).__name__}")

@@ -1,6 +1,6 @@
 """Output of commands: text for people, JSON for scripts, progress on stderr.
 
-Texts are printed as they are, without interpreting markup in them.
+Texts are printed without interpreting markup in them, and without control characters.
 """
 
 import dataclasses
@@ -28,6 +28,16 @@ SHOWN_NOTE_LINES = 40
 TEXT_WIDTH = 40
 """The minimum width of a column of long text."""
 
+_CONTROLS = (*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+"""The controls of ASCII and of Latin-1, which drive a terminal, and those of bidirectional text."""
+_WITHOUT_CONTROLS = {code: None for code in _CONTROLS if chr(code) not in "\n\t"}
+_IN_JSON = {code: f"\\u{code:04x}" for code in _WITHOUT_CONTROLS}
+
+
+def printable(text: str) -> str:
+    """Return a text without characters by which it could drive a terminal or disguise other text."""
+    return text.translate(_WITHOUT_CONTROLS)
+
 
 def console(*, width: int | None = None, stderr: bool = False) -> Console:
     """Return a console that prints texts as they are."""
@@ -37,7 +47,7 @@ def console(*, width: int | None = None, stderr: bool = False) -> Console:
 def line(text: str = "", *, style: str | None = None) -> None:
     """Print a paragraph, wrapped at the width of the terminal if there is one."""
     terminal = console()
-    terminal.print(Text(text), style=style, soft_wrap=not terminal.is_terminal)
+    terminal.print(Text(printable(text)), style=style, soft_wrap=not terminal.is_terminal)
 
 
 def heading(text: str) -> None:
@@ -53,7 +63,7 @@ def table(rows: Iterable[T], columns: Mapping[str, Callable[[T], object]]) -> No
     """
     terminal = console()
     shown = Table(box=None, header_style="bold", padding=(0, 1, 0, 0), show_edge=False)
-    cells = [[Text(cell(value(row))) for value in columns.values()] for row in rows]
+    cells = [[Text(printable(cell(value(row)))) for value in columns.values()] for row in rows]
     needed = 0
     for place, column in enumerate(columns):
         is_text, name = column.endswith("~") and terminal.is_terminal, column.rstrip("#~")
@@ -76,7 +86,7 @@ def draw(state: MemoryState) -> None:
     terminal = console()
     plain = not terminal.encoding.lower().startswith("utf")
     for text in draw_tape(state, width=terminal.width, plain=plain):
-        terminal.print(Text(text), no_wrap=True, crop=True)
+        terminal.print(Text(printable(text)), no_wrap=True, crop=True)
 
 
 def list_segments(segments: Sequence[Segment]) -> None:
@@ -114,12 +124,12 @@ def list_notes(segments: Sequence[Segment], *, older: str) -> None:
 
 def warn(text: str) -> None:
     """Print one line to stderr."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
 
 
 def confirm(question: str) -> bool:
     """Ask on stderr, and return whether the next line of stdin is "yes"."""
-    print(f"{question} Type yes: ", end="", file=sys.stderr, flush=True)
+    print(f"{printable(question)} Type yes: ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() == "yes"
 
 
@@ -129,15 +139,22 @@ def write_json(document: object, target: str = "-") -> None:
     A dataclass becomes an object of its fields, a time ISO 8601, a path its text.
     """
     if target == "-":
-        print(json.dumps(document, default=_plain, ensure_ascii=not is_unicode(), indent=2))
+        print_json(document, indent=2)
         return
     text = json.dumps(document, default=_plain, ensure_ascii=False, indent=1)
     Path(target).write_text(f"{text}\n", encoding="utf-8")
 
 
-def is_unicode() -> bool:
-    """Return whether stdout takes all characters."""
-    return (sys.stdout.encoding or "").lower().startswith("utf")
+def print_json(document: object, *, indent: int | None = None) -> None:
+    """Print a JSON document whose characters no terminal obeys, by default in one line."""
+    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    text = json.dumps(document, default=_plain, ensure_ascii=not is_unicode, indent=indent)
+    print(escape_controls(text))
+
+
+def escape_controls(json_text: str) -> str:
+    """Return a JSON text with escapes for the characters that `printable` leaves out."""
+    return json_text.translate(_IN_JSON)
 
 
 class Bar(NamedTuple):
@@ -152,7 +169,7 @@ def progress(description: str, total: int | None) -> Iterator[Bar]:
     """Show a progress bar if stderr is a terminal; without *total* it only shows that work goes on."""
     terminal = Console(stderr=True, highlight=False)
     with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
-        task = bar.add_task(escape(description), total=total)
+        task = bar.add_task(escape(printable(description)), total=total)
         yield Bar(
             lambda count: bar.advance(task, count),
             lambda text: bar.update(task, description=text),
