@@ -54,6 +54,15 @@ async def test_the_page_asks_for_paths_that_exist(client: Client) -> None:
         assert f"/v1/{path}".replace("${path}", "conversations/{id}") in paths
 
 
+async def test_each_list_of_the_page_goes_on_behind_its_first_page(client: Client) -> None:
+    page = await page_of(client)
+    lists = ("conversations", "${path}/reflections", "${path}/observations", "facts")
+
+    for name in lists:
+        (query,) = re.findall(rf"""get\(["`]{re.escape(name)}["`], {{([^}}]+)}}""", page)
+        assert re.search(r"\bafter\b", query), name
+
+
 def names_of(kind: type) -> set[str]:
     return {field.name for field in fields(kind)}
 
