@@ -142,6 +142,27 @@ async def test_health_needs_no_key(client: Client) -> None:
         assert (await client.get(path)).status_code == 200
 
 
+async def test_the_openapi_document_says_which_requests_need_a_key_and_where_it_goes(
+    client: Client, memory: Memory
+) -> None:
+    document = (await client.get("/openapi.json")).json()
+    schemes = document["components"]["securitySchemes"]
+    opened = [
+        path
+        for path, item in document["paths"].items()
+        for operation in item.values()
+        if operation.get("security") == []
+    ]
+    async with served(create_app(memory)) as other:
+        without_keys = (await other.get("/openapi.json")).json()
+
+    assert document["security"] == [{name: []} for name in schemes]
+    assert (schemes["key"]["in"], schemes["key"]["name"]) == ("header", "x-remanence-key")
+    assert schemes["bearer"] == {"type": "http", "scheme": "bearer"}
+    assert sorted(opened) == ["/healthz", "/readyz"]
+    assert "security" not in without_keys
+
+
 async def test_metrics_need_a_key_with_a_scope_of_their_own(client: Client, memory: Memory) -> None:
     app = header(await memory.keys.create("app", tenant="acme", scopes=ALL))
     prometheus = header(await memory.keys.create("prometheus", scopes=["metrics"]))

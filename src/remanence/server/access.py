@@ -15,6 +15,7 @@ from remanence.server.paths import path_of
 from remanence.server.problems import problem
 from remanence.server.rate_limit import Rate, address_of
 from remanence.types import Scope
+from remanence.wire.json_value import JsonObject
 
 KEY_HEADER: Final = "x-remanence-key"
 KEY_PREFIX: Final = "rk_"
@@ -42,19 +43,37 @@ Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Caller | None]]
 """Returns the caller of a request, or None to reject it with status 401."""
 
 
+class KeyAuthentication:
+    """Authentication by keys of a memory, which the OpenAPI document describes."""
+
+    def __init__(self, keys: APIKeys) -> None:
+        self._keys = keys
+
+    async def __call__(self, request: HTTPConnection) -> Caller | None:
+        values = (request.headers.get(name, "") for name in _KEY_HEADERS)
+        token = next(filter(None, map(token_in, values)), None)
+        key = None if token is None else await self._keys.verify(token)
+        return None if key is None else Caller(key.name, key.tenant, key.scopes, key.id)
+
+
 def by_key(keys: APIKeys) -> Authenticate:
     """Return the authentication by keys of a memory.
 
     A key is the value of `X-Remanence-Key`, a bearer token, or the value of `X-Api-Key`.
     """
+    return KeyAuthentication(keys)
 
-    async def authenticate(request: HTTPConnection) -> Caller | None:
-        values = (request.headers.get(name, "") for name in _KEY_HEADERS)
-        token = next(filter(None, map(token_in, values)), None)
-        key = None if token is None else await keys.verify(token)
-        return None if key is None else Caller(key.name, key.tenant, key.scopes, key.id)
 
-    return authenticate
+def add_security(documentation: JsonObject) -> None:
+    """Add where a request has its key; the routes that are open need none."""
+    documentation["components"]["securitySchemes"] = {
+        "key": {"type": "apiKey", "in": "header", "name": KEY_HEADER},
+        "bearer": {"type": "http", "scheme": "bearer"},
+    }
+    documentation["security"] = [{"key": []}, {"bearer": []}]
+    for path in _OPEN & documentation["paths"].keys():
+        for operation in documentation["paths"][path].values():
+            operation["security"] = []
 
 
 def token_in(value: str) -> str | None:

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from remanence.arguments import require_http_url, require_origins
 from remanence.chat import ChatSource
 from remanence.memory import Memory
-from remanence.server.access import Access, Authenticate
+from remanence.server.access import Access, Authenticate, KeyAuthentication, add_security
 from remanence.server.audit import Audit
 from remanence.server.chats import Chats
 from remanence.server.grace import GRACE_SECONDS, GracePeriod, RequestGrace
@@ -57,7 +57,7 @@ _TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "logs": False}
 
 
 class _Application(FastAPI):
-    """An application whose documentation has the schema and examples of problems.
+    """An application whose documentation has problems with examples, and where a key goes.
 
     Its middleware is for HTTP alone: other protocols have no routes.
     """
@@ -71,6 +71,8 @@ class _Application(FastAPI):
     def openapi(self) -> dict[str, Any]:  # JSON
         document = super().openapi()
         add_components(document)
+        if isinstance(self.state.auth, KeyAuthentication):
+            add_security(document)
         return document
 
 
@@ -139,7 +141,7 @@ def create_app(
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
     )
-    app.state.memory = memory
+    app.state.memory, app.state.auth = memory, auth
     app.state.chats = Chats(memory, model=model, system=system, identity=identity, tools=tools)
     app.state.ending = ending = ending or asyncio.Event()
     grace = partial(GracePeriod, ending, grace_seconds)
