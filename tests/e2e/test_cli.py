@@ -462,6 +462,30 @@ def test_the_tape_is_drawn_in_ascii_where_the_terminal_has_no_more(
     assert "\x1b" not in text
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a shell closes streams by POSIX")
+@pytest.mark.parametrize(
+    ("streams", "code", "told"),
+    [
+        (">&-", 0, ""),
+        ("<&-", 1, "nothing was deleted: answer 'yes', or give --yes"),
+        ("2>&-", 1, ""),
+    ],
+)
+def test_a_stream_that_is_closed_shows_no_traceback(
+    database: str, streams: str, code: int, told: str
+) -> None:
+    command = "delete trip" if code else "inspect"
+    shell = f'"{sys.executable}" -m remanence {command} --db "{database}" {streams}'
+
+    run = subprocess.run(
+        ["/bin/sh", "-c", shell], capture_output=True, check=False, text=True, input=""
+    )
+
+    assert run.returncode == code
+    assert "Traceback" not in run.stderr
+    assert run.stderr.strip().endswith(told)
+
+
 def test_no_command_prints_a_character_that_drives_a_terminal(cli: Cli, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
     hostile = "I live at \x1b]0;owned\x07 gate \x9b31m B42\u202e and \u2066 the gate is\x7f mine."

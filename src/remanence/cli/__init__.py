@@ -12,6 +12,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 1 (failed), 2 (wrong use) or 130 (Ctrl-C)."""
     from remanence.errors import RemanenceError
 
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # Characters that the encoding lacks become escapes, instead of failing the command.
@@ -29,6 +30,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         explain(error)
         return FAILED
     return code
+
+
+def _open_streams() -> None:
+    """Open the null device for each standard stream with which the process was started closed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - it stays open
 
 
 def _run(arguments: Sequence[str] | None) -> int:
