@@ -88,6 +88,24 @@ async def test_a_scan_that_fails_is_repeated_and_stops_no_other_work(
     await store.close()
 
 
+async def test_a_look_that_the_database_refused_is_not_repeated_at_once(tmp_path: Path) -> None:
+    url, quiet = f"sqlite:///{tmp_path / 'memory.db'}", ConversationRef("default", "quiet")
+    async with Memory.open(url, policy=POLICY, settings=Settings(workers=0)) as memory:
+        await memory.conversation("a").append(*messages(12))
+        await memory.conversation("quiet").append(*messages(1))
+    store = FaultyStore(await open_store(url))
+    store.fail("lease", StoreUnavailable("no space is left"), times=1_000)
+
+    async with running(store, ScriptedObserver()) as runtime, asyncio.timeout(60):
+        while "lease" not in store.calls:  # noqa: ASYNC110 - a scan tells nobody
+            await asyncio.sleep(0.01)
+        for _ in range(100):
+            await runtime.engine.settle(quiet)
+    await store.close()
+
+    assert store.calls.count("lease") == 1
+
+
 @pytest.mark.parametrize("workers", [0, 1])
 async def test_a_flush_says_why_nothing_could_be_done(tmp_path: Path, workers: int) -> None:
     url, settings = f"sqlite:///{tmp_path / 'memory.db'}", Settings(workers=workers)

@@ -63,6 +63,7 @@ class LocalEngine:
         self._watching: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._looking: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._leased: set[ConversationRef] = set()
+        self._retry_at: dict[ConversationRef, float] = {}
         # One lock per conversation for callers that do the work themselves, as they share a lease.
         self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
         self._rescan = asyncio.Event()
@@ -193,13 +194,17 @@ class LocalEngine:
         """
         store, now = self._reconciler.store, self._reconciler.clock.now()
         next_at = now + timedelta(seconds=RESCAN_SECONDS)
+        began = asyncio.get_running_loop().time()
+        self._retry_at = {ref: at for ref, at in self._retry_at.items() if at > began}
         after: tuple[datetime, int] | None = None
         beyond = now + longest_wait(self._reconciler.policy), LAST_KEY
         while page := await store.looks(after=after, limit=SCAN_PAGE):
             for look in page:
                 after = look.at, look.key
                 at = self._reconciler.leases.free_at(look, now=now)
-                if at <= now or look.at > beyond[0]:
+                if (retry_at := self._retry_at.get(look.ref)) is not None:
+                    next_at = min(next_at, now + timedelta(seconds=retry_at - began))
+                elif at <= now or look.at > beyond[0]:
                     self.signal(look.ref)
                 else:
                     next_at = min(next_at, at)
@@ -229,13 +234,17 @@ class LocalEngine:
     async def _step(self, ref: ConversationRef) -> Step:
         try:
             is_waited_for = any(calls.get(ref) for calls in (self._waiting, self._watching))
-            return await self._reconciler.step(
+            step = await self._reconciler.step(
                 ref,
                 everything=ref in self._everything,
                 eager=is_waited_for or not self._workers,
             )
+            self._retry_at.pop(ref, None)
+            return step
         except Exception as error:  # noqa: BLE001 - one conversation must not stop the others
             telemetry.step_failed("look", ref.id, type(error).__name__, str(error), 1)
+            # Its look stays due in the store, so that a scan would find it again at once.
+            self._retry_at[ref] = asyncio.get_running_loop().time() + RETRY_SECONDS
             self._scan_within(RETRY_SECONDS)
             return Step(Outcome.IDLE, error=error)
 
