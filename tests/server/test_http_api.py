@@ -295,6 +295,25 @@ async def test_a_wrong_request_is_a_problem_that_names_it(
     assert says in response.json()["detail"]
 
 
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b'{"messages": "\xff"}', "invalid start byte"),
+        (b'{"messages": ' + b"[" * 100_000, "recursion"),
+        (b'{"messages": ' + b"9" * 6_000 + b"}", "digits"),
+    ],
+)
+async def test_a_body_that_cannot_be_read_is_a_problem_that_says_why(
+    client: Client, body: bytes, says: str
+) -> None:
+    headers = {"content-type": "application/json"}
+    response = await client.http.post(f"{TRIP}/messages", content=body, headers=headers)
+
+    assert response.status_code == 400
+    assert says in response.json()["detail"]
+    assert "send JSON in UTF-8" in response.json()["detail"]
+
+
 @pytest.mark.parametrize("moment", ["2026-05-01T09:30:00", "20260501", "noon"])
 async def test_a_search_refuses_a_time_without_an_offset(client: Client, moment: str) -> None:
     for name in ("since", "until"):

@@ -32,7 +32,11 @@ _SCHEMA: Final[JsonObject] = {
 """A problem may have more members."""
 
 _EXAMPLES: Final[tuple[tuple[int, str, str], ...]] = (
-    (400, "http", "POST /v1/facts: There was an error parsing the body"),
+    (
+        400,
+        "http",
+        "POST /v1/facts: the body cannot be read (invalid start byte): send JSON in UTF-8",
+    ),
     (401, "no_key", "no valid key: send one in x-remanence-key, or as a bearer token"),
     (403, "not_allowed", "this request needs a key with the scope 'erase': use one that has it"),
     (403, "http", "GET /v1/facts: this key is for another tenant: leave the tenant out"),
@@ -179,6 +183,9 @@ def _describe(found: JsonObject, *, is_json: bool) -> dict[str, str]:
 async def _of_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     detail = f"{request.method} {request.url.path}: {error.detail}"
+    if error.status_code == HTTPStatus.BAD_REQUEST and (cause := error.__cause__) is not None:
+        remedy = "send JSON in UTF-8, with plain numbers and little nesting"
+        detail = f"{request.method} {request.url.path}: the body cannot be read ({cause}): {remedy}"
     headers = dict(error.headers or {})
     if error.status_code == HTTPStatus.NOT_FOUND and request.url.path.startswith("/openai/"):
         detail += "; the base URL ends in /openai/v1"
