@@ -528,8 +528,10 @@ def test_a_line_is_whole_where_no_terminal_wraps_it(
 
     lines = cli("doctor", "--db", database).stdout.splitlines()
     hits = cli("recall", "trip", "flight", "--db", database).stdout.splitlines()
+    tape = cli("inspect", "trip", "--db", database).stdout.splitlines()
 
     assert any(line.startswith("(What is due") and line.endswith("lists them.)") for line in lines)
+    assert any(re.fullmatch(r"raw tail: .* tokens", line) for line in tape)
     assert len(hits) > 1
     assert all(hit.startswith(("kind", "note", "message")) for hit in hits)
 

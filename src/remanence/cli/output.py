@@ -86,7 +86,7 @@ def draw(state: MemoryState) -> None:
     terminal = console()
     plain = not terminal.encoding.lower().startswith("utf")
     for text in draw_tape(state, width=terminal.width, plain=plain):
-        terminal.print(Text(printable(text)), no_wrap=True, crop=True)
+        line(text)
 
 
 def list_segments(segments: Sequence[Segment]) -> None:

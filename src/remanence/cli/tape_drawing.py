@@ -15,7 +15,7 @@ _ZONES = (
 
 
 def draw_tape(state: MemoryState, *, width: int, plain: bool) -> tuple[str, ...]:
-    """Draw lines of at most *width* columns; with *plain*, in ASCII only."""
+    """Draw a bar of at most *width* columns and lines that explain it; with *plain*, in ASCII only."""
     if not state.last_seq:
         return ("the tape is empty",)
     columns = max(10, width - 4)
