@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -104,6 +104,70 @@ async def test_a_look_that_the_database_refused_is_not_repeated_at_once(tmp_path
     await store.close()
 
     assert store.calls.count("lease") == 1
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+async def test_notes_that_the_database_refuses_are_paid_for_at_most_six_times_an_hour(
+    workers: int,
+) -> None:
+    clock, observer = FixedClock(), ScriptedObserver()
+    store = FaultyStore(await open_store("sqlite:///:memory:", clock=clock))
+    store.fail("commit_observation", StoreUnavailable("the disk is full"), times=99)
+
+    async with running(store, observer, workers=workers, clock=clock) as runtime:
+        chat = Memory(runtime).conversation("a")
+        for _ in range(360):
+            await chat.append(*messages(1))
+            with suppress(StoreUnavailable):
+                await chat.flush()
+            clock.advance(10)
+        state = await chat.state()
+
+    assert 3 <= len(observer.requests) <= 6
+    assert state.last_error == "observe: store: the disk is full"
+    await store.close()
+
+
+async def test_a_flush_raises_what_kept_its_notes_from_being_written() -> None:
+    store = FaultyStore(await open_store("sqlite:///:memory:"))
+    store.fail("commit_observation", StoreUnavailable("the disk is full"))
+
+    async with running(store, ScriptedObserver(), workers=0) as runtime:
+        chat = Memory(runtime).conversation("a")
+        await chat.append(*messages(12))
+        with pytest.raises(StoreUnavailable, match="the disk is full"):
+            await chat.flush()
+        await chat.flush(retry=True)
+
+        assert (await chat.state()).observed_seq > 0
+    await store.close()
+
+
+async def test_a_look_that_fails_is_not_repeated_at_once() -> None:
+    store = FaultyStore(await open_store("sqlite:///:memory:"))
+    store.fail("lease", StoreUnavailable("the disk is full"), times=99)
+
+    async with running(store, ScriptedObserver()) as runtime, asyncio.timeout(60):
+        memory = Memory(runtime)
+        await memory.conversation("a").append(*messages(12))
+        for number in range(50):
+            await memory.conversation(f"short-{number}").append(*messages(1))
+            await memory.conversation(f"short-{number}").flush()
+
+    assert 1 <= store.calls.count("lease") <= 3
+    await store.close()
+
+
+async def test_a_look_that_failed_is_repeated_after_a_pause() -> None:
+    store, observer = FaultyStore(await open_store("sqlite:///:memory:")), ScriptedObserver()
+    store.fail("lease", StoreUnavailable("the disk is busy"), times=3)
+
+    policy = POLICY.replace(retry_seconds=0.01)
+    async with running(store, observer, policy=policy) as runtime, asyncio.timeout(60):
+        await Memory(runtime).conversation("a").append(*messages(12))
+        await observer.called.wait()
+
+    await store.close()
 
 
 @pytest.mark.parametrize("workers", [0, 1])

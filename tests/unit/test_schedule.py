@@ -595,7 +595,7 @@ def test_later_steps_do_not_wait_for_a_failure_of_what_was_written() -> None:
     )
 
 
-def test_what_counts_as_unreachable_are_failures_of_access_and_service() -> None:
+def test_what_counts_as_unreachable_are_failures_of_access_service_and_database() -> None:
     assert {
         "auth",
         "connection",
@@ -605,6 +605,7 @@ def test_what_counts_as_unreachable_are_failures_of_access_and_service() -> None
         "quota",
         "rate_limit",
         "server",
+        "store",
         "timeout",
         "unknown_model",
     } == UNREACHABLE

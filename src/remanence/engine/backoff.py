@@ -122,6 +122,8 @@ class Backoff:
     def _cause(self, error: Exception) -> tuple[str, str]:
         """Return a short code and a message for the error of a try."""
         match error:
+            case StoreError():
+                return "store", str(error)
             case TimeoutError():
                 return "timeout", f"no answer within {self.policy.observe_timeout_seconds:g} s"
             case ObservationRejected() | ObservationSkipped() | ModelError():

@@ -7,19 +7,17 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from weakref import WeakValueDictionary
 
 from remanence import telemetry
 from remanence.background import Background, Waiters, closed_error, wait_for_end
 from remanence.engine.reconciler import Reconciler
 from remanence.engine.steps import Outcome, Step
-from remanence.policy.schedule import longest_wait
+from remanence.policy.schedule import longest_wait, retry_delay
 from remanence.telemetry.spans import Cause, caused_by, current_cause
 from remanence.types import ConversationRef
 
-RETRY_SECONDS = 30.0
-"""Seconds to wait after an error outside of the steps, such as one of the store."""
 RESCAN_SECONDS = 60.0
 """Seconds between scans at most: another process may plan a look and die before it."""
 LEASE_POLL_SECONDS = 0.1
@@ -32,13 +30,21 @@ Jobs: TypeAlias = Callable[[LookAt, int], Awaitable[None]]
 """Takes looks that are handed out to processes, at most so many at a time, until cancelled."""
 
 
+class Pause(NamedTuple):
+    """The time of the loop until which no look is begun, after so many errors in a row."""
+
+    errors: int
+    until: float
+
+
 class LocalEngine:
     """Looks at conversations until nothing is due for them.
 
     Conversations take turns, one step each, after which *progressed* is called; at most *workers*
     are worked on at once, each by one worker. Without workers only the calls that wait do work.
     What is due, or will be, is planned in the store: a scan finds it there, and sleeps until the
-    earliest time. With *jobs*, those say where to look, in place of signals and scans.
+    earliest time. With *jobs*, those say where to look, in place of signals and scans. After an error
+    outside of the steps, such as one of the store, the next look waits as a failed step does.
     """
 
     def __init__(
@@ -63,7 +69,7 @@ class LocalEngine:
         self._watching: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._looking: defaultdict[ConversationRef, Waiters] = defaultdict(Waiters)
         self._leased: set[ConversationRef] = set()
-        self._retry_at: dict[ConversationRef, float] = {}
+        self._pauses: dict[ConversationRef, Pause] = {}
         # One lock per conversation for callers that do the work themselves, as they share a lease.
         self._locks: WeakValueDictionary[ConversationRef, asyncio.Lock] = WeakValueDictionary()
         self._rescan = asyncio.Event()
@@ -87,7 +93,7 @@ class LocalEngine:
             self._working.add(background.spawn(f"worker-{number}", self._work))
 
     def signal(self, ref: ConversationRef) -> None:
-        if not self._closed and self._jobs is None:
+        if not self._closed and self._jobs is None and not self._paused_seconds(ref):
             self._enqueue(ref)
 
     async def settle(
@@ -194,17 +200,14 @@ class LocalEngine:
         """
         store, now = self._reconciler.store, self._reconciler.clock.now()
         next_at = now + timedelta(seconds=RESCAN_SECONDS)
-        began = asyncio.get_running_loop().time()
-        self._retry_at = {ref: at for ref, at in self._retry_at.items() if at > began}
         after: tuple[datetime, int] | None = None
         beyond = now + longest_wait(self._reconciler.policy), LAST_KEY
         while page := await store.looks(after=after, limit=SCAN_PAGE):
             for look in page:
                 after = look.at, look.key
                 at = self._reconciler.leases.free_at(look, now=now)
-                if (retry_at := self._retry_at.get(look.ref)) is not None:
-                    next_at = min(next_at, now + timedelta(seconds=retry_at - began))
-                elif at <= now or look.at > beyond[0]:
+                at = max(at, now + timedelta(seconds=self._paused_seconds(look.ref)))
+                if at <= now or look.at > beyond[0]:
                     self.signal(look.ref)
                 else:
                     next_at = min(next_at, at)
@@ -239,14 +242,25 @@ class LocalEngine:
                 everything=ref in self._everything,
                 eager=is_waited_for or not self._workers,
             )
-            self._retry_at.pop(ref, None)
-            return step
         except Exception as error:  # noqa: BLE001 - one conversation must not stop the others
-            telemetry.step_failed("look", ref.id, type(error).__name__, str(error), 1)
-            # Its look stays due in the store, so that a scan would find it again at once.
-            self._retry_at[ref] = asyncio.get_running_loop().time() + RETRY_SECONDS
-            self._scan_within(RETRY_SECONDS)
+            self._pause(ref, error)
             return Step(Outcome.IDLE, error=error)
+        self._pauses.pop(ref, None)
+        return step
+
+    def _pause(self, ref: ConversationRef, error: Exception) -> None:
+        """Log the error of a look, and put off the next one."""
+        policy, jitter = self._reconciler.policy, self._reconciler.backoff.jitter()
+        errors = 1 + (self._pauses[ref].errors if ref in self._pauses else 0)
+        seconds = retry_delay(policy, errors, jitter=jitter).total_seconds()
+        self._pauses[ref] = Pause(errors, asyncio.get_running_loop().time() + seconds)
+        telemetry.step_failed("look", ref.id, type(error).__name__, str(error), errors)
+        self._scan_within(seconds)
+
+    def _paused_seconds(self, ref: ConversationRef) -> float:
+        pause = self._pauses.get(ref)
+        left = 0.0 if pause is None else pause.until - asyncio.get_running_loop().time()
+        return max(0.0, left)
 
     def _follow(self, ref: ConversationRef, step: Step) -> None:
         """Queue the conversation again if there is more to do; else it has settled."""

@@ -116,7 +116,7 @@ class Reconciler:
         times: list[datetime] = []
         for run in (self._observing, self._restoring, self._reflecting, self._remembering):
             step = await run(look)
-            if step.outcome is not Outcome.IDLE:
+            if step.outcome is not Outcome.IDLE or step.error is not None:
                 return step
             if step.until is not None:
                 times.append(step.until)
@@ -126,6 +126,9 @@ class Reconciler:
         """Condense all notes of a conversation that ends, if observations are among them.
 
         A failure is recorded, as that of any step; the notes stay as they are.
+
+        Raises:
+            StoreError: the database refused.
         """
         snapshot = await self._snapshot(ref)
         if snapshot is None or not (self.policy.enabled and self.policy.reflect_at_end):
@@ -139,7 +142,9 @@ class Reconciler:
         # Meanwhile another worker may have observed more, which the prompt does not show yet.
         shown = tuple(s for s in active.segments if s.last_seq <= active.state.active_seq)
         reflect = partial(self.segment_writer.reflect, active, shown, final=True)
-        await self._run_leased("reflect", active.state, reflect)
+        step = await self._run_leased("reflect", active.state, reflect)
+        if step.error is not None:
+            raise step.error
 
     async def _rest(self, state: MemoryState, until: datetime | None, now: datetime) -> Step:
         """Plan the next look; look again at once if the conversation changed meanwhile."""
@@ -275,7 +280,11 @@ class Reconciler:
     async def _run_leased(
         self, name: StepName, state: MemoryState, work: Callable[[], Awaitable[bool]]
     ) -> Step:
-        """Do *work* as the only owner of the conversation; a failure is recorded, not raised."""
+        """Do *work* as the only owner of the conversation; a failure is recorded, not raised.
+
+        What the database refused is also the error of the step: its calls of a model are lost, so
+        the next try waits as after any other failure.
+        """
         async with self.leases.hold(state) as is_ours:
             if not is_ours:
                 return LEASED
@@ -286,9 +295,9 @@ class Reconciler:
                             is_committed = await work()
                         if not is_committed:
                             telemetry.step_discarded(name, state.ref.id)
-            except StoreError:
-                raise
             except Exception as error:  # noqa: BLE001 - an observer may raise anything
                 made_by = self.maker_names[name]
-                return await self.backoff.record(name, state, error, made_by=made_by)
+                recorded = await self.backoff.record(name, state, error, made_by=made_by)
+                refused = isinstance(error, StoreError)
+                return Step(Outcome.IDLE, error=error) if refused else recorded
         return PROGRESS

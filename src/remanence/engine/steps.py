@@ -18,7 +18,7 @@ class Outcome(Enum):
 class Step(NamedTuple):
     """The outcome of a step; of one that is due later, the time of the next look.
 
-    `error` is what stopped a look, outside of the steps.
+    `error` is what stopped a look: an error outside of the steps, or of the database.
     """
 
     outcome: Outcome

@@ -23,6 +23,7 @@ UNREACHABLE = frozenset(
         "quota",
         "rate_limit",
         "server",
+        "store",
         "timeout",
         "unknown_model",
     ]
