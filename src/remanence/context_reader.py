@@ -10,7 +10,7 @@ from remanence.context.context import Context
 from remanence.context.layout import ContextRequest, Layout, plain_context
 from remanence.engine.activation import activate
 from remanence.engine.snapshots import read_snapshot
-from remanence.errors import RemanenceError, WrongUser
+from remanence.errors import RemanenceError, StoreError, WrongUser
 from remanence.facts.render import facts_text, memories_text, prefix_marker, render_curated
 from remanence.pacing import FOREGROUND
 from remanence.policy.cache_economics import is_cold
@@ -128,7 +128,7 @@ class ContextReader:
         state, most = snapshot.state, policy.block_after
         if most is None or state.inactive_tokens <= most * policy.tail_tokens:
             return snapshot
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError, StoreError):
             async with asyncio.timeout(policy.sync_timeout_seconds):
                 while observation_due(policy, state):
                     await runtime.engine.progress(self.ref)

@@ -555,6 +555,23 @@ async def test_users_whom_nobody_answers_are_observed_all_the_same() -> None:
     assert observer.requests
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+async def test_a_context_that_waits_for_notes_is_built_without_those_that_the_database_refuses(
+    workers: int,
+) -> None:
+    store = FaultyStore(await open_store("sqlite:///:memory:"))
+    store.fail("lease", StoreUnavailable("the disk is full"), times=99)
+    policy = POLICY.replace(block_after=1.0)
+
+    async with running(store, ScriptedObserver(), workers=workers, policy=policy) as runtime:
+        chat = Memory(runtime).conversation("a")
+        await chat.append(*messages(12))
+        context = await chat.context()
+
+    assert len(context.messages) == 24
+    await store.close()
+
+
 async def test_a_context_that_waits_for_notes_does_not_wait_for_a_reflection() -> None:
     reached, never = asyncio.Event(), asyncio.Event()
 
