@@ -431,6 +431,7 @@ class Conversation:
         `blocks_directory` its notes are exported there too, and pruned; that reflection also goes to
         the blocks of all conversations.
         """
+        self._runtime.check_writable()
         await self._require_ours()
         await self._runtime.engine.finish(self.ref)
         if self._runtime.indexer is not None:
@@ -475,6 +476,7 @@ class Conversation:
             estimated_tokens: our count of the same request, such as `context.stats.context_tokens`
                 of a call without tools; it corrects later counts (`memory.calibration`).
         """
+        self._runtime.check_writable()
         require_one_of(Usage, usage=usage)
         require_count(estimated_tokens=estimated_tokens, optional=True)
         if estimated_tokens is not None:

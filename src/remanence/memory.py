@@ -145,8 +145,9 @@ class Memory:
             budgets: what observers, reflectors and extractors may spend; by default those of
                 *settings*.
             hooks: what is called before and after each observation and reflection.
-            read_only: only look at a memory that exists: no file is changed, nothing is done in the
-                background, and what would write raises `StoreUnavailable`.
+            read_only: only look at a memory that exists: nothing is done in the background, and what
+                would change the database, daily notes or blocks raises `StoreUnavailable`. Copies
+                and exports may be made.
             all_users: whether a handle that names no user may read and change the conversations of
                 every user, as tools of an administrator need it; by default it may not.
 
@@ -384,7 +385,9 @@ class Memory:
                 memory, and the bytes by the next call.
         """
         self._runtime.check_open()
-        require_text(user=user, tenant=tenant)
+        self._runtime.check_writable()
+        require_name("user", user)
+        require_name("tenant", tenant)
         return await forget_user(self._runtime, Owner(tenant, user))
 
     def export_user(self, user: str, *, tenant: str = "default") -> AsyncGenerator[str, None]:
@@ -394,7 +397,8 @@ class Memory:
         or `daily_notes`; the other keys are the fields of that value.
         """
         self._runtime.check_open()
-        require_text(user=user, tenant=tenant)
+        require_name("user", user)
+        require_name("tenant", tenant)
         return export_user(self._runtime, Owner(tenant, user))
 
     def events(
@@ -448,6 +452,7 @@ class Memory:
             Closed: the memory was closed.
         """
         self._runtime.check_open()
+        self._runtime.check_writable()
         require_text(consumer=consumer)
         require_async(send=send)
         await deliver(self._runtime, consumer, send)
@@ -486,7 +491,9 @@ class Memory:
             InvalidPolicy: the setting `daily_directory` is missing.
             StoreUnavailable: the file cannot be written.
         """
-        require_text(text=text, user=user, tenant=tenant)
+        require_text(text=text)
+        require_name("user", user)
+        require_name("tenant", tenant)
         return await self._require_daily().add(text, Owner(tenant, user))
 
     async def consolidate(
@@ -505,6 +512,9 @@ class Memory:
             ObservationRejected, ModelError: a summary could not be made; that day's file stays.
             StoreUnavailable: a file cannot be read or written.
         """
+        for label, name in (("user", user), ("tenant", tenant)):
+            if name is not None:
+                require_name(label, name)
         daily = self._require_daily()
         await daily.check_layout()
         if user is not None:
@@ -514,6 +524,7 @@ class Memory:
 
     def _require_daily(self) -> DailyNotes:
         self._runtime.check_open()
+        self._runtime.check_writable()
         if self._runtime.daily is None:
             raise InvalidPolicy(
                 "daily_directory=None has no daily notes: name a directory of yours, as in "

@@ -207,6 +207,7 @@ async def assemble(
         live_prompts=live_prompts,
         connections=connections,
         all_users=all_users,
+        read_only=read_only,
     )
 
 

@@ -15,7 +15,7 @@ from remanence.engine.live_prompts import LivePrompts
 from remanence.engine.retention import Pruner
 from remanence.engine.segment_writer import SegmentWriter
 from remanence.engine.turns import Turns
-from remanence.errors import Closed
+from remanence.errors import Closed, StoreUnavailable
 from remanence.facts.api import Facts
 from remanence.files import safe_name
 from remanence.observers.process_pool import ProcessPool
@@ -57,6 +57,7 @@ class Runtime:
     live_prompts: LivePrompts
     connections: Connections
     all_users: bool
+    read_only: bool
     last_models: Recent[ConversationRef, str] = field(default_factory=lambda: Recent(1_000))
     facts: Facts = field(init=False)
     count_text: CountTokens = field(init=False)
@@ -77,6 +78,13 @@ class Runtime:
         """Raise `Closed` after the memory was closed."""
         if self._closed:
             raise Closed("the memory is closed: open it again with Memory.open(...)")
+
+    def check_writable(self) -> None:
+        """Raise `StoreUnavailable` if the memory was opened to be read alone."""
+        if self.read_only:
+            raise StoreUnavailable(
+                "the memory is open for reading only: open it without read_only=True"
+            )
 
     def blocks(self, tenant: str) -> BlockStore | None:
         """Return the export target for a tenant's notes at the end of a conversation, if any."""
