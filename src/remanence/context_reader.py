@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -87,9 +88,11 @@ class ContextReader:
             context = await self.render(snapshot, request)
         if runtime.policy.observer_mode == "continuation":
             runtime.live_prompts.keep(snapshot.state, context)
-        hidden = sum(gap.last_seq - gap.first_seq + 1 for gap in context.omitted)
+        omitted: Counter[str] = Counter()
+        for gap in context.omitted:
+            omitted[gap.reason] += gap.last_seq - gap.first_seq + 1
         tokens = context.stats.context_tokens
-        telemetry.context_built(snapshot.state, context, tokens=tokens, omitted=hidden)
+        telemetry.context_built(snapshot.state, context, tokens=tokens, omitted=omitted)
         return context
 
     def _changes_model(self, model: str | None) -> bool:

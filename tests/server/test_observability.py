@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 import httpx2
 import pytest
@@ -17,6 +18,8 @@ from tests.server.conftest import served
 from tests.server.process import KEY, service
 from tests.wire.dialects import Reply
 from tests.wire.servers import Fail, Held, ModelServer
+
+from remanence.context.context import OmittedReason
 
 QUESTION = "Where is the blue safe? "
 TURNS = [
@@ -136,8 +139,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
 
 
 def test_a_server_counts_what_it_did_by_cause(seen: Seen) -> None:
-    for name in ("messages_appended", "literals_lost", "context_omitted", "ledger_lost"):
+    for name in ("messages_appended", "literals_lost", "ledger_lost"):
         assert total(seen.idle, f"remanence_{name}_total") == 0
+    for reason in get_args(OmittedReason):
+        assert total(seen.idle, "remanence_context_omitted_total", reason=reason) == 0
     assert total(seen.done, "remanence_messages_appended_total") == 9
     failed = {"step": "observe", "reason": "bad_request"}
     assert total(seen.done, "remanence_steps_failed_total", **failed) >= 1

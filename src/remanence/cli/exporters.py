@@ -5,12 +5,13 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from opentelemetry import metrics, trace
 
 from remanence import telemetry
 from remanence.background import Background
+from remanence.context.context import OmittedReason
 from remanence.errors import MissingExtra
 from remanence.memory import Memory
 from remanence.telemetry.backlog import refresh_backlog
@@ -48,7 +49,7 @@ def export_telemetry(*, scraped: bool) -> Iterator[None]:
             metering = MeterProvider(metric_readers=readers, resource=_resource())
             stack.callback(metering.shutdown)
             metrics.set_meter_provider(metering)
-            telemetry.count_from_zero()
+            telemetry.count_from_zero(omitted_reasons=get_args(OmittedReason))
         if sends("traces"):
             tracing = _tracer_provider()
             stack.callback(tracing.shutdown)

@@ -1,7 +1,7 @@
 """Every span, counter and log name of remanence, in the terms of OpenTelemetry."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import product
 from typing import TypeAlias, get_args
@@ -40,10 +40,12 @@ _tool_failures = _meter.create_counter("remanence.chat.tools.failed", unit="{cal
 _prefix_changes = _meter.create_counter("remanence.prefix.changes", unit="{change}")
 
 
-def count_from_zero() -> None:
+def count_from_zero(*, omitted_reasons: Iterable[str]) -> None:
     """Export counters before their first event, so that it is an increase."""
-    for counter in (_appended, _lost, _remembered, _activated, _ledger_lost, _omitted):
+    for counter in (_appended, _lost, _remembered, _activated, _ledger_lost):
         counter.add(0)
+    for reason in omitted_reasons:
+        _omitted.add(0, {"reason": reason})
     for scope, level in product(get_args(BudgetScope), ("soft", "hard")):
         _budget_reached.add(0, {"scope": scope, "level": level})
 
@@ -200,11 +202,13 @@ def count_activation(conversation_id: str, active_seq: int) -> None:
     logger.debug("activated %r up to message %d", conversation_id, active_seq)
 
 
-def context_built(state: MemoryState, context: object, *, tokens: int, omitted: int) -> None:
-    """Record the size of a context, and hand it to the listeners."""
+def context_built(
+    state: MemoryState, context: object, *, tokens: int, omitted: Mapping[str, int]
+) -> None:
+    """Record the size of a context and its omitted messages by reason; hand it to the listeners."""
     _context_tokens.record(tokens)
-    if omitted:
-        _omitted.add(omitted)
+    for reason, messages in omitted.items():
+        _omitted.add(messages, {"reason": reason})
     for listener in _context_listeners:
         listener(state, context)
 
