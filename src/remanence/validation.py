@@ -27,6 +27,9 @@ class Range(NamedTuple):
     remedy: str
 
 
+MAX_NUMBER: Final = 10**10
+"""The largest number of a setting: so many seconds from now are still a date."""
+
 _POSITIVE: Final = Range(lambda value: value > 0, "use a positive number")
 _NOT_NEGATIVE: Final = Range(lambda value: value >= 0, "use 0 or more")
 _SHARE: Final = Range(lambda value: 0 < value <= 1, "use a share between 0 and 1")
@@ -93,6 +96,8 @@ def is_of_type(value: object, hint: Any) -> bool:  # as above
 
 def _range_remedy(value: Any, hint: Any) -> str:  # as above
     """Return the remedy for a value that is out of range; empty if it is not."""
+    if isinstance(value, int | float) and value > MAX_NUMBER:
+        return f"use at most {MAX_NUMBER:,}"
     origin, choices = get_origin(hint), get_args(hint)
     if origin is Annotated:
         ranges = (each for each in choices[1:] if isinstance(each, Range))

@@ -1,6 +1,7 @@
 """The settings of a memory: what each preset is, and which values are refused."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 import pytest
@@ -317,6 +318,12 @@ def test_an_impossible_setting_is_named_with_its_value_and_a_remedy(
 @pytest.mark.parametrize(
     ("settings", "refusal"),
     [
+        (
+            {"retry_seconds": math.inf},
+            "retry_seconds=inf is impossible: use at most 10,000,000,000",
+        ),
+        ({"tail_tokens": 10**11}, "tail_tokens=100000000000 is impossible: use at most"),
+        ({"block_after": math.inf}, "block_after=inf is impossible: use at most"),
         ({"keep_last": "4"}, "keep_last='4' is impossible: use a whole number"),
         ({"note_language": " "}, "note_language=' ' is impossible: use the name of a language"),
         ({"note_language": "x" * 61}, f"note_language='{'x' * 61}' is impossible"),

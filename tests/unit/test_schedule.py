@@ -552,7 +552,7 @@ def test_a_provider_that_asks_for_a_wait_is_obeyed_within_a_day(
 
 
 def test_the_wait_of_many_failures_is_still_a_number() -> None:
-    longest = Policy(retry_seconds=1.0, retry_max_seconds=1e12)
+    longest = Policy(retry_seconds=1.0, retry_max_seconds=1e10)
 
     assert retry_delay(longest, 31, jitter=0.0) == timedelta(seconds=2**30)
     assert retry_delay(longest, 32, jitter=0.0) == timedelta(seconds=2**30)
@@ -677,6 +677,12 @@ def test_facts_are_due_once_a_conversation_has_rested_for_so_long() -> None:
     policy = Policy(facts_idle_seconds=0.5)
 
     assert facts_time(policy, resting()) == NOW + timedelta(seconds=0.5)
+
+
+def test_facts_of_the_last_day_of_all_are_due_at_its_end() -> None:
+    last = datetime.max.replace(tzinfo=UTC)
+
+    assert facts_time(Policy(), resting(last_message_at=last)) == last
 
 
 @pytest.mark.parametrize(

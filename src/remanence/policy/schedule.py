@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from remanence.policy.cache_economics import is_cold
@@ -36,6 +36,8 @@ _COSTLY = frozenset({"cut_off"})
 
 MAX_ASKED_SECONDS = 86_400.0
 MAX_JITTER = 0.25
+
+_LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 
 MESSAGE_HEAD_TOKENS = 20
 """Tokens of the number, speaker and time of a message in a request, beside its own."""
@@ -252,7 +254,8 @@ def facts_time(policy: Policy, state: MemoryState) -> datetime | None:
     said_at = state.last_message_at
     if not _idle_facts(policy, state) or said_at is None or state.facts_seq >= state.last_seq:
         return None
-    return said_at + timedelta(seconds=policy.facts_idle_seconds)
+    left = _LAST_MOMENT - said_at
+    return said_at + min(timedelta(seconds=policy.facts_idle_seconds), left)
 
 
 def _idle_facts(policy: Policy, state: MemoryState) -> bool:
