@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple, get_args
 
-from remanence.arguments import require_moment, require_name, require_text
+from remanence.arguments import require_choices, require_moment, require_name, require_text
 from remanence.clock import Clock
 from remanence.errors import InvalidArgument
 from remanence.protocols import KeyStore
@@ -48,10 +48,9 @@ class APIKeys:
         require_name("key name", name)
         require_name("key tenant", tenant)
         require_moment(expires_at=expires_at)
-        if not scopes or not set(scopes) <= set(get_args(Scope)):
-            raise InvalidArgument(
-                f"scopes={scopes!r:.80}: use some of {', '.join(get_args(Scope))}"
-            )
+        require_choices(get_args(Scope), scopes=scopes)
+        if not scopes:
+            raise InvalidArgument(f"scopes is empty: use some of {', '.join(get_args(Scope))}")
         token = f"rk_{secrets.token_hex(6)}_{secrets.token_urlsafe(32)}"
         key = APIKey(
             id=token.split("_")[1],
@@ -67,6 +66,7 @@ class APIKeys:
 
     async def verify(self, token: str) -> APIKey | None:
         """Return the key of a token; None if it is unknown, revoked or expired."""
+        require_text(token=token)
         found = _TOKEN.fullmatch(token)
         key = await self._store.key(found[1]) if found else None
         if key is None or not hmac.compare_digest(key.digest, _digest(token)):

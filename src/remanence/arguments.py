@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -23,6 +24,13 @@ def require_name(label: str, value: object) -> None:
 def require_text(*, optional: bool = False, **values: object) -> None:
     """Raise `InvalidArgument` for the first value that is not a text, or None if *optional*."""
     require_one_of(str, optional=optional, **values)
+
+
+def require_path(**values: object) -> None:
+    """Raise `InvalidArgument` for the first value that cannot name a file."""
+    for name, value in values.items():
+        if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
+            raise _impossible(name, value, "use the path of a file")
 
 
 def require_texts(**values: object) -> None:

@@ -23,7 +23,7 @@ from remanence.context.context import Context
 from remanence.context.history import snapshot_at, state_at
 from remanence.context.layout import ContextRequest
 from remanence.context_reader import ContextReader
-from remanence.errors import ConversationNotFound, InvalidArgument
+from remanence.errors import ConversationNotFound, InvalidArgument, InvalidMessage
 from remanence.facts.api import Facts
 from remanence.forgetting import delete_conversation, find_mentions, forget_messages
 from remanence.pacing import FOREGROUND, Pacer
@@ -136,7 +136,9 @@ class Conversation:
     async def append(self, *messages: Message, turn: str | None = None) -> tuple[Message, ...]:
         """Put messages at the end of the tape, all or none; durable when it returns.
 
-        They come back with seq, id, created_at and tokens. Never waits for a model.
+        They come back with seq, id, created_at and tokens. Never waits for a model. A message whose id
+        and content are on the tape is returned from there, and so is the place of a forgotten one
+        for whatever has its id.
 
         Args:
             messages: what to append.
@@ -150,6 +152,7 @@ class Conversation:
             StoreError: the database refused. In each case nothing was written.
         """
         self._runtime.check_open()
+        require_text(turn=turn, optional=True)
         if not messages:
             return ()
         max_bytes = self._runtime.policy.max_message_bytes
@@ -417,6 +420,7 @@ class Conversation:
             Closed: the memory was closed meanwhile.
             StoreError: the database failed, such as one that is open for reading only.
         """
+        require_one_of(bool, everything=everything, retry=retry)
         await self._require_ours()
         await self._runtime.engine.settle(self.ref, everything=everything, retry=retry)
         if self._runtime.indexer is not None:
@@ -514,17 +518,17 @@ class Conversation:
             StoreUnavailable: another process kept a file in use; what was named is erased from the
                 memory, and its bytes by the next call.
         """
-        owner = await self.owner()
         require_texts(message_ids=message_ids, facts=facts)
-        if query is None:
-            if not (message_ids or facts):
-                raise InvalidArgument("nothing is named: give ids of messages, facts= or query=")
-            return await forget_messages(self._runtime, self.ref, owner, message_ids, facts)
-        require_text(query=query)
-        if message_ids or facts or not query.strip():
+        require_text(query=query, optional=True)
+        if query is None and not (message_ids or facts):
+            raise InvalidArgument("nothing is named: give ids of messages, facts= or query=")
+        if query is not None and (message_ids or facts or not query.strip()):
             raise InvalidArgument(
                 f"query={query!r:.80} only finds candidates: give it words, and no ids beside it"
             )
+        owner = await self.owner()
+        if query is None:
+            return await forget_messages(self._runtime, self.ref, owner, message_ids, facts)
         hits = await self.recall(query, limit=CANDIDATES)
         found = {hit.source_id for hit in hits if hit.kind != "note"}
         return await find_mentions(self._runtime, self.ref, owner, query, found)
@@ -546,7 +550,15 @@ class Conversation:
         if (zone := self._timezone) is None:
             return messages
         now = self.clock.now()
-        return tuple(m.replace(created_at=(m.created_at or now).astimezone(zone)) for m in messages)
+        try:
+            return tuple(
+                message.replace(created_at=(message.created_at or now).astimezone(zone))
+                for message in messages
+            )
+        except OverflowError as error:
+            raise InvalidMessage(
+                f"a created_at is out of the years 1 to 9999 in the time zone {zone}: use another time"
+            ) from error
 
     async def _pair_results(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages with the missing call ids of tool results."""

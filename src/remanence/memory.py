@@ -25,6 +25,7 @@ from remanence.arguments import (
     require_moment,
     require_name,
     require_one_of,
+    require_path,
     require_text,
 )
 from remanence.background import Background
@@ -312,9 +313,9 @@ class Memory:
     def calibration(self) -> Mapping[str, float]:
         """Factors from our token counts to those that providers report, by model.
 
-        Learned from the calls of this memory while it is open; a context for a model with more
-        than 1.0 is multiplied before it is compared with `max_context_tokens`. Counts of messages
-        do not change.
+        Learned from the calls of this memory while it is open. The tokens of a context for a model
+        with more than 1.0 are multiplied by it before they are compared with `max_context_tokens`.
+        Counts of messages do not change.
         """
         return self._runtime.calibrator.factors
 
@@ -447,6 +448,7 @@ class Memory:
         Every event is sent at least once: one whose call raises is sent again, at growing
         intervals, while later ones of its tenant wait. The database keeps how far the *consumer* of
         this name has got, also over a restart; a new one begins with the oldest event that is kept.
+        One that falls behind the newest 100,000 events of a tenant may miss those before.
 
         Raises:
             Closed: the memory was closed.
@@ -478,6 +480,7 @@ class Memory:
             StoreUnavailable: the file exists, or cannot be written.
         """
         self._runtime.check_open()
+        require_path(path=path)
         if not isinstance(self._store, BackupStore):
             raise InvalidArgument(
                 "this memory is in no database file: copy it with the tools of its database"

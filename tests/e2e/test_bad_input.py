@@ -1,7 +1,7 @@
 """What goes wrong names the thing, the value and the remedy, and nothing is written."""
 
 import asyncio
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -96,6 +96,14 @@ async def test_a_bad_message_is_refused_by_name_and_its_good_neighbours_are_not_
             await chat.append(Message.user("Good."), bad, Message.user("Also good."))
         assert (await chat.state()).last_seq == 1
         assert [message.text for message in await chat.messages()] == ["Hello."]
+
+
+async def test_a_time_that_the_zone_of_a_conversation_does_not_have_is_refused() -> None:
+    async with Memory.open("sqlite:///:memory:") as memory:
+        chat = memory.conversation("a", timezone=timezone(timedelta(hours=9)))
+        with pytest.raises(InvalidMessage, match=r"out of the years 1 to 9999 in the time zone"):
+            await chat.append(Message.user("x", created_at=datetime.max.replace(tzinfo=UTC)))
+        assert await chat.messages() == ()
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,23 @@ WRONG: dict[str, tuple[Call, str]] = {
     "facts": (lambda m, c: m.facts.list(user="ana", limit=-1), "limit=-1"),
     "searched": (lambda m, c: m.facts.search(5, user="ana"), "query=5"),
     "facts of": (lambda m, c: m.facts.list(user=5), "user 5 is not a name"),
+    "all facts": (
+        lambda m, c: m.facts.list(user="ana", history="all"),
+        "history='all'.*use a bool",
+    ),
+    "turn": (lambda m, c: c.append(Message.user("x"), turn=["t"]), r"turn=\['t'\]"),
+    "all work": (lambda m, c: c.flush(everything="no"), "everything='no'.*use a bool"),
+    "retried": (lambda m, c: c.flush(retry=1), "retry=1.*use a bool"),
+    "copy": (lambda m, c: m.backup(5), "path=5 .*path of a file"),
+    "NUL in a path": (lambda m, c: m.backup("a\0b"), "path=.*path of a file"),
+    "forgotten user": (lambda m, c: m.forget_user(""), "user '' is not a name"),
+    "exported user": (lambda m, c: m.export_user("a\0b"), "user .* is not a name"),
+    "noted user": (lambda m, c: m.note("x", user=5), "user 5 is not a name"),
+    "user of notes": (lambda m, c: m.consolidate(user=5), "user 5 is not a name"),
+    "tenant of notes": (lambda m, c: m.consolidate(tenant=5), "tenant 5 is not a name"),
+    "scopes": (lambda m, c: m.keys.create("k", scopes=5), "scopes=5.*list"),
+    "scope": (lambda m, c: m.keys.create("k", scopes=["all"]), "scopes='all'.*known are read"),
+    "token": (lambda m, c: m.keys.verify(None), "token=None.*use a str"),
     "dict tool": (
         lambda m, c: any_chat(c, model=answer, tools=[{"name": "x"}]),
         "is a dict: use Tool",
@@ -79,6 +96,7 @@ WRONG: dict[str, tuple[Call, str]] = {
         lambda m, c: any_chat(c, model=answer).send(Message.assistant("x")),
         "message of the user's",
     ),
+    "model of a count": (lambda m, c: any_count("x", model=5), "model=5.*use a str"),
     "counted": (lambda m, c: any_count(5), "text_or_message=5.*Message"),
 }
 

@@ -8,6 +8,7 @@ from remanence.arguments import (
     require_count,
     require_moment,
     require_name,
+    require_one_of,
     require_text,
     require_texts,
 )
@@ -151,6 +152,7 @@ class Facts:
         """
         require_text(after=after, optional=True)
         require_count(limit=limit, optional=True)
+        require_one_of(bool, history=history)
         owner = self._owner(tenant, user)
         if after is not None and await self._store.fact(owner, after) is None:
             raise ConversationNotFound(

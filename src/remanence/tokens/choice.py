@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from remanence.arguments import require_one_of
+from remanence.arguments import require_one_of, require_text
 from remanence.catalog import FAMILIES, Family, look_up
 from remanence.tokens.counter import Frame, TokenCounter
 from remanence.tokens.estimator import TextCount, estimator
@@ -30,6 +30,7 @@ def count_tokens(
     text_or_message: str | Message | Sequence[Message], *, model: str = DEFAULT_MODEL
 ) -> int:
     """Count the tokens of a text, or of messages with their frames, for `model`."""
+    require_text(model=model)
     counter = counter_for(model)
     if isinstance(text_or_message, str):
         return counter.text(text_or_message)

@@ -17,18 +17,23 @@ router = APIRouter(prefix="/v1", tags=["users"])
 LINES = "application/x-ndjson"
 
 
-@router.get("/users/{user}/export", responses={200: {"content": {LINES: {}}}}, response_model=None)
+@router.get(
+    "/users/{user}/export",
+    responses=declare("invalid_message") | {200: {"content": {LINES: {}}}},
+    response_model=None,
+)
 async def export_user(memory: OpenMemory, tenant: Tenant, user: PathName) -> StreamingResponse:
     """Return everything kept of a user, a line of JSON each."""
+    export = memory.export_user(user, tenant=tenant)
 
     async def lines() -> AsyncIterator[str]:
-        async for line in memory.export_user(user, tenant=tenant):
+        async for line in export:
             yield f"{line}\n"
 
     return StreamingResponse(lines(), media_type=LINES)
 
 
-@router.delete("/users/{user}")
+@router.delete("/users/{user}", responses=declare("invalid_message"))
 async def forget_user(memory: OpenMemory, tenant: Tenant, user: PathName) -> Receipt:
     """Erase a user's conversations, facts, notes and blocks, and return a receipt."""
     return await memory.forget_user(user, tenant=tenant)
