@@ -105,8 +105,10 @@ class Policy:
         heading: the line above the notes; empty for none.
         separator: the line above the notes of each segment but the first; empty for none.
         show_clock: whether the volatile block shows the time and the gaps between messages.
-        retry_seconds: the wait after a first failure; doubled with each further one.
-        retry_max_seconds: the longest wait between two tries.
+        retry_seconds: the wait after a first failure, ten times as long if the answer was cut off;
+            doubled with each further one.
+        retry_max_seconds: the longest of these waits; up to a quarter is added at random, and a
+            provider may ask for up to a day.
         max_failures: after this many failures in a row only new messages allow another try; a
             single message that fails more often is left without notes.
         fallback_after_failures: after this many failures in a row the embedded observer makes the

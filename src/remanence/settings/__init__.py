@@ -38,10 +38,12 @@ class Settings:
             provider get it.
         observer_key_variable: the same for the observer's model.
         reflector_key_variable: the same for the reflector's model.
-        durability: `full` survives power loss, `normal` only a killed process.
-        lease_seconds: the time after a crash until other processes take over its conversations.
+        durability: of a SQLite file: `full` survives power loss, `normal` only a killed process.
+        lease_seconds: the time after a crash until other processes may take over its conversations;
+            those that share a file notice within a further minute.
         turn_wait_seconds: the longest wait of a chat's turn for another turn of the conversation.
-        workers: the number of conversations observed or reflected in parallel.
+        workers: the number of conversations observed or reflected in parallel; 0: work is only done
+            by calls that wait for it, such as `flush`.
         observer_processes: the number of processes in which observing, reflecting and extracting
             without a model are computed; 0: in this process. A program that sets it must open the
             memory under `if __name__ == "__main__"`, as processes that are started import it.
@@ -67,7 +69,8 @@ class Settings:
         vectors_keep_days: the days that messages are found by their vectors; by words they always are.
         vectors_keep_last: the number of newest messages of a conversation whose vectors stay.
         calls_per_minute: the most calls of a model in any minute for the background work of all
-            processes on the database together; what is beyond waits, and no turn does.
+            processes on the database together; what is beyond waits, and no turn does. Later calls of
+            a step, such as a repair, count and do not wait; embedders are not limited.
         input_tokens_per_minute: the same for input tokens, by our count.
         budgets: limits on what observers, reflectors and extractors spend on models; see `Budget`.
         over_budget: beyond a hard budget notes are `extractive`, or messages stay `raw`.

@@ -16,10 +16,13 @@ _LIMITS = ("soft_usd", "hard_usd", "soft_tokens", "hard_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """A limit on the cost of observers, reflectors and extractors; calls of `Chat` do not count.
+    """A limit on the cost of observers, reflectors and extractors; chats and embedders do not count.
+
+    A call counts when it ends, so those in progress may exceed a hard limit. Beyond it facts are
+    extracted by no other means: they wait until the budget starts again.
 
     Attributes:
-        scope: each conversation by itself, each user of a tenant, or all calls of a UTC day.
+        scope: each conversation by itself, each user of a tenant, or all of a UTC day.
         daily: whether a conversation or user starts again from 0 each UTC day; a day always does.
         soft_usd: the cost from which there is a warning.
         hard_usd: the cost from which no model is called. Calls of unknown price count as 0.

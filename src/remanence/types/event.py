@@ -14,9 +14,10 @@ EventValue: TypeAlias = str | int | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A committed change of a tenant's memory; the tenant's ids count from 1 without gaps.
+    """A committed change of a tenant's memory; the tenant's ids count up from 1.
 
-    `data` has ids, ranges of the tape, counts and codes, and no text of messages or notes. Events
+    Ids are missing only where old events, or those of a deleted conversation or a forgotten user,
+    were erased. `data` has ids, ranges of the tape, counts and codes, and no text of messages or notes. Events
     of facts that a program saved or forgot name a user and no conversation.
     """
 
