@@ -193,3 +193,18 @@ def test_forget_export_and_backup_work_in_the_shell(
     assert main(["forget", *db]) == 2
     assert main(["forget", "chat", *db]) == 2
     assert main(["export", "chat", *db]) == 2
+
+
+def test_a_user_of_whom_only_daily_notes_are_kept_is_named_with_what_was_erased(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, days = f"sqlite:///{tmp_path / 'memory.db'}", str(tmp_path / "days")
+    monkeypatch.setenv("REMANENCE_DAILY_DIRECTORY", days)
+    with blocking.Memory.open(url, settings=Settings(daily_directory=days)) as memory:
+        file = memory.note("Ana called", user="ana")
+
+    code = main(["forget", "--user", "ana", "--yes", "--db", url])
+
+    assert code == 0
+    assert not file.exists()
+    assert capsys.readouterr().out.startswith("forgotten: 1 changed file")

@@ -77,7 +77,7 @@ async def forget(
     if as_json:
         output.write_json(receipt)
         return 0
-    if not (receipt.conversations or receipt.messages or receipt.facts):
+    if not (receipt.conversations or receipt.messages or receipt.facts or receipt.files):
         output.line("nothing to forget was found")
     elif receipt.erased and not verbose:
         _print_counts(receipt)
