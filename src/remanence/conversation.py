@@ -257,7 +257,7 @@ class Conversation:
                 before the first one. By default now.
 
         Raises:
-            ConversationNotFound: there is no such version.
+            ConversationNotFound: there is no such version, or retention deleted segments of it.
         """
         self._runtime.check_open()
         require_count(version=version, optional=True)
@@ -277,7 +277,7 @@ class Conversation:
         of its newest message; nothing is recalled or changed.
 
         Raises:
-            ConversationNotFound: there is no such version.
+            ConversationNotFound: there is no such version, or retention deleted segments of it.
             ContextOverflow: the system text leaves no room for messages, or the newest message
                 cannot be shortened enough.
         """
