@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
+import httpx2
 import pytest
 from tests.server.conftest import Client, served
 from tests.wire.dialects import Anthropic, Dialect, OpenAI, OpenAIResponses, Reply
@@ -142,6 +143,35 @@ async def test_a_body_over_the_limit_or_without_an_end_reaches_no_provider(
     assert large.status_code == 413
     assert slow.startswith(b"HTTP/1.1 408")
     assert upstream.received == []
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["content-length: 100\r\n\r\nThe be", "transfer-encoding: chunked\r\n\r\n6\r\nThe be\r\n"],
+    ids=["of known length", "chunked"],
+)
+async def test_a_file_that_breaks_off_ends_the_connection_with_one_line_in_the_log(
+    memory: Memory,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    head: str,
+) -> None:
+    async def break_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: audio/mpeg\r\n{head}".encode())
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(break_off, "127.0.0.1") as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with served(create_app(memory, openai_url=url)) as proxy:
+            with pytest.raises(httpx2.RemoteProtocolError):
+                await proxy.get("openai/v1/files/f1/content")
+
+    ours = [record for record in caplog.records if record.name.startswith("remanence")]
+    assert [record.levelname for record in ours] == ["WARNING"]
+    assert f"the answer of {url} broke off: RemoteProtocolError" in ours[0].getMessage()
+    assert "Traceback" not in capsys.readouterr().err
 
 
 async def test_a_client_that_reads_nothing_holds_up_nobody_else(

@@ -10,6 +10,7 @@ import httpx2
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from fastapi.sse import format_sse_event
+from starlette.types import Send
 
 from remanence.errors import Closed
 from remanence.memory import Memory
@@ -134,7 +135,7 @@ class Forwarder:
             elif is_ok and turn is not None:
                 response = Response(await self._whole(turn, received))
             else:
-                response = StreamingResponse(_relay(received), received.status_code)
+                response = _Body(received, url=self._url)
         except httpx2.HTTPError as error:
             message = f"{self._url} did not answer: {type(error).__name__}: {error}"
             return JSONResponse(self._dialect.error("upstream_unreachable", message), 502)
@@ -172,7 +173,7 @@ class Forwarder:
                         await copy.add(piece)
                     yield piece
         except httpx2.HTTPError as error:
-            message = f"the answer of {self._url} broke off: {type(error).__name__}: {error}"
+            message = _broken_off(self._url, error)
             _log.warning("%s", message)
             yield _error_event(self._dialect.error("upstream_disconnected", message))
         except Closed as error:
@@ -200,6 +201,24 @@ class _Copy:
             self._is_read = bool(self._answer.objects)
             if self._is_read:
                 await self._requests.keep(self._turn, self._answer.objects)
+
+
+class _Body(StreamingResponse):
+    """The body of a provider's response. Where it breaks off, so does the client's connection."""
+
+    def __init__(self, received: httpx2.Response, *, url: str) -> None:
+        super().__init__(_relay(received), received.status_code)
+        self._url = url
+
+    async def stream_response(self, send: Send) -> None:
+        try:
+            await super().stream_response(send)
+        except httpx2.HTTPError as error:  # the server closes a connection that lacks its end
+            _log.warning("%s", _broken_off(self._url, error))
+
+
+def _broken_off(url: str, error: httpx2.HTTPError) -> str:
+    return f"the answer of {url} broke off: {type(error).__name__}: {error}"
 
 
 async def _relay(response: httpx2.Response) -> AsyncIterator[bytes]:
