@@ -5,11 +5,10 @@ Events: https://docs.claude.com/en/docs/build-with-claude/streaming
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, read_each
-from remanence.types import Message, TextPart
+from remanence.types import Message
 from remanence.wire import anthropic
 from remanence.wire.json_value import JsonObject
 from remanence.wire.turns import CACHE_CONTROL, LEAD_IN
@@ -62,17 +61,6 @@ class AnthropicMessages(ProxiedAPI):
 
     def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
         return read_each(objects, Message.from_anthropic)
-
-    def join(self, units: list[Unit]) -> list[Unit]:
-        *before, (begun, first), (rest, last) = units
-        if not begun.role == rest.role == "assistant":
-            return units
-        match begun.content, rest.content:
-            case [*head, TextPart(text=text, extra=None)], [TextPart() as goes_on, *end]:
-                content = (*head, replace(goes_on, text=text + goes_on.text), *end)
-                return [*before, Unit(begun.replace(content=content), (*first, *last))]
-            case _:
-                return units
 
     def render(self, message: Message) -> list[JsonObject]:
         return anthropic.render(message.role, message.content, message.name)

@@ -47,15 +47,11 @@ class ProxiedAPI(Protocol):
         """
 
     def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
-        """Read a conversation.
+        """Read a conversation, each object on its own.
 
         Raises:
             InvalidMessage: an object is not of this API.
         """
-
-    def join(self, units: list[Unit]) -> list[Unit]:
-        """Return the units with the last one as the end of the one before, if clients resend that."""
-        return units
 
     def render(self, message: Message) -> list[JsonObject]:
         """Write a message that the client no longer has, or a part of one."""
@@ -94,6 +90,19 @@ def without_empty(units: Sequence[Unit]) -> list[Unit]:
         message, before = whole.pop()
         whole.append(Unit(message, (*before, *empty)))
     return whole
+
+
+def join_answers(units: Sequence[Unit]) -> list[Unit]:
+    """Return units with successive answers as one, as most providers take them."""
+    joined: list[Unit] = []
+    for message, objects in units:
+        if joined and joined[-1].message.role == message.role == "assistant":
+            before, first = joined.pop()
+            content = (*before.content, *message.content)
+            joined.append(Unit(message.replace(content=content), (*first, *objects)))
+        else:
+            joined.append(Unit(message, objects))
+    return joined
 
 
 def with_text(message: JsonObject, text: str, kind: str) -> JsonObject:

@@ -7,9 +7,10 @@ message is on the tape once, and a history that was edited never continues the t
 import asyncio
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Final, NamedTuple, TypeAlias
 
 from remanence.conversation import Conversation
 from remanence.memory import Memory
@@ -32,8 +33,11 @@ _OVERLAP: Final = 8
 
 _LEAST_OVERLAP: Final = 2
 _MAX_BRANCHES: Final = 1_000
-_KEPT_NAMES: Final = 10_000
+_KEPT_PLACES: Final = 10_000
 _LOCKS: Final = 256
+
+_Same: TypeAlias = Callable[[Message, Message], bool]
+"""Compares a message of a tape with one that was resent."""
 
 
 class UnknownHistory(Exception):
@@ -42,20 +46,21 @@ class UnknownHistory(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The tape of a history: the message at an index of the request has the seq index + *shift*.
+    """The tape of a history: of the first *length* messages, the last one has the seq *last_seq*.
 
-    The messages at the indices *not_on_tape* are not stored, such as a summary that a client put in
-    place of the beginning. Only the first *length* are looked for: an answer that the client began
-    waits for its end.
+    An answer that the client began waits for its end behind them. The messages at the indices
+    *not_on_tape* are not stored, such as a summary that a client put in place of the beginning.
     """
 
     conversation: Conversation
-    shift: int
+    last_seq: int
     length: int
-    not_on_tape: frozenset[int] = frozenset()
+    not_on_tape: frozenset[int]
 
 
 class _Tape(NamedTuple):
+    """A tape and its newest messages, with successive answers as one."""
+
     conversation: Conversation
     last_seq: int
     end: Sequence[Message]
@@ -65,12 +70,28 @@ class _Tape(NamedTuple):
         return (self.end[-1].id or "") if self.end else ""
 
 
+class _Match(NamedTuple):
+    """A tape, and the number of messages of a history that end where the tape does."""
+
+    tape: _Tape
+    length: int = 0
+    not_on_tape: frozenset[int] = frozenset()
+
+
+class _Place(NamedTuple):
+    """The end of a history that was found on a tape: the message with the id *last_id*."""
+
+    tape: str
+    last_id: str
+    not_on_tape: frozenset[int]
+
+
 class Histories:
     """Puts histories of clients on tapes: the named one, and one for each branch of it."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._newest: Recent[Name, str] = Recent(_KEPT_NAMES)
+        self._places: Recent[tuple[Name, str], _Place] = Recent(_KEPT_PLACES)
         self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
 
     async def absorb(
@@ -78,86 +99,127 @@ class Histories:
     ) -> Stored:
         """Append the messages that the tape does not have, and return where the history is.
 
-        If it is not *whole*, an answer at its end waits until the model has ended it.
+        No two successive *messages* are answers. If they are not *whole*, an answer at their end
+        waits until the model has ended it.
 
         Raises:
             UnknownHistory: it begins like no tape, and *branch* allows no new one then.
             RemanenceError: a message cannot be stored, or the store failed.
         """
         async with self._locks[hash(name) % _LOCKS]:
-            tape, shift, not_on_tape = await self._place(name, messages, branch=branch)
-            done = tape.last_seq - shift + 1
-            end = len(messages)
-            while not whole and end > done and messages[end - 1].role == "assistant":
-                end -= 1
-            new = zip(messages[done:end], chain(messages[done:end], tape.last_id), strict=True)
-            await tape.conversation.append(*(message.replace(id=id_) for message, id_ in new))
-            self._newest[name] = tape.conversation.id
+            ids = list(chain(messages))
+            match = await self._match(name, messages, ids, branch=branch)
+            tape, done, not_on_tape = match
+            waits = not whole and messages[-1].role == "assistant"
+            length = max(done, len(messages) - waits)
+            new = [] if waits and done == len(messages) else _missing(match, messages[:length])
+            appended = await tape.conversation.append(*new)
+            last_id = (new[-1].id or "") if new else tape.last_id
+            for end, end_id in ((done, tape.last_id), (length, last_id)):
+                if end:
+                    place = _Place(tape.conversation.id, end_id, not_on_tape)
+                    self._places[name, ids[end - 1]] = place
         return Stored(
             conversation=tape.conversation,
-            shift=shift,
-            length=max(done, end),
+            last_seq=appended[-1].seq if appended else tape.last_seq,
+            length=length,
             not_on_tape=not_on_tape,
         )
 
-    async def _place(
-        self, name: Name, messages: Sequence[Message], *, branch: bool
-    ) -> tuple[_Tape, int, frozenset[int]]:
-        """Return the tape that the history continues, or an empty one, and the place on it."""
-        ids = {id_: index for index, id_ in enumerate(chain(messages))}
-        used = []
-        for id_ in self._ids(name):
-            tape = await _read(self._memory.conversation(id_, user=name.user, tenant=name.tenant))
-            if not tape.end:
+    async def _match(
+        self, name: Name, messages: Sequence[Message], ids: Sequence[str], *, branch: bool
+    ) -> _Match:
+        """Return the tape that the history continues, or an empty one."""
+        length, place = self._longest_known(name, ids)
+        known = await self._read(name, place.tape) if place else None
+        if match := _go_on(known, place, length, messages, _is_equal):
+            return match
+        lengths = {id_: number for number, id_ in enumerate(ids, 1)}
+        tapes = []
+        for number in range(_MAX_BRANCHES):
+            branch_id = f"{name.conversation}~{number}" if number else name.conversation
+            tape = await self._read(name, branch_id)
+            if not tape.last_seq:
                 break
-            if ids.get(tape.last_id) == tape.last_seq - 1:
-                return tape, 1, frozenset()
-            used.append(tape)
+            if tape.last_id in lengths:
+                return _Match(tape, lengths[tape.last_id])
+            tapes.append(tape)
         else:
             raise UnknownHistory(f"the conversation has {_MAX_BRANCHES:,} branches already")
-        for other in used:
-            if (index := _overlap(other.end, messages)) is not None:
-                shift = other.last_seq - index
-                not_on_tape = await _not_on_tape(other.conversation, messages[: index + 1], shift)
-                return other, shift, not_on_tape
-        if used and not branch and not any([await _begins(one.conversation, ids) for one in used]):
+        if match := _go_on(known, place, length, messages, _is_same):
+            return match
+        if match := await _find_overlap(tapes, messages):
+            return match
+        if (
+            tapes
+            and not branch
+            and not any([await _begins(one.conversation, ids) for one in tapes])
+        ):
             raise UnknownHistory(
                 "it continues no earlier request of its conversation, like a request for a title: "
                 "resend the history, or name a new conversation"
             )
-        return tape, 1, frozenset()
+        return _Match(tape)
 
-    def _ids(self, name: Name) -> Iterator[str]:
-        """Yield the id of the tape that was used last, of the named one, then of its branches."""
-        newest = self._newest.get(name, name.conversation)
-        yield newest
-        for number in range(_MAX_BRANCHES):
-            id_ = f"{name.conversation}~{number}" if number else name.conversation
-            if id_ != newest:
-                yield id_
+    def _longest_known(self, name: Name, ids: Sequence[str]) -> tuple[int, _Place | None]:
+        """Return how much of the history was found on a tape before, and where."""
+        for length in range(len(ids), 0, -1):
+            if place := self._places.get((name, ids[length - 1])):
+                return length, place
+        return 0, None
 
-
-async def _read(conversation: Conversation) -> _Tape:
-    last_seq = (await conversation.state()).last_seq
-    end = await conversation.messages(after=max(0, last_seq - _OVERLAP), limit=_OVERLAP)
-    return _Tape(conversation, last_seq, end)
-
-
-async def _begins(conversation: Conversation, ids: Collection[str]) -> bool:
-    return any(message.id in ids for message in await conversation.messages(limit=1))
+    async def _read(self, name: Name, id_: str) -> _Tape:
+        conversation = self._memory.conversation(id_, user=name.user, tenant=name.tenant)
+        last_seq = (await conversation.state()).last_seq
+        first = max(0, last_seq - _OVERLAP - 1)
+        end = join(await conversation.messages(after=first, limit=_OVERLAP + 1))
+        # The first one may be the rest of an answer.
+        return _Tape(conversation, last_seq, end[1:] if first else end)
 
 
-async def _not_on_tape(
-    conversation: Conversation, messages: Sequence[Message], shift: int
-) -> frozenset[int]:
+def _go_on(
+    tape: _Tape | None,
+    place: _Place | None,
+    length: int,
+    messages: Sequence[Message],
+    is_same: _Same,
+) -> _Match | None:
+    """Match a history whose first *length* messages were at a place of the tape before."""
+    ids = [message.id for message in tape.end] if tape else []
+    if tape is None or place is None or place.last_id not in ids:
+        return None
+    stored = tape.end[ids.index(place.last_id) + 1 :]
+    resent = messages[length : length + len(stored)]
+    if len(stored) == len(resent) and all(map(is_same, stored, resent)):
+        return _Match(tape, length + len(stored), place.not_on_tape)
+    return None
+
+
+async def _find_overlap(tapes: Sequence[_Tape], messages: Sequence[Message]) -> _Match | None:
+    """Match a history that ends like a tape, but is not the same from the beginning."""
+    for tape in tapes:
+        if length := _overlap(tape.end, messages):
+            stored = join(await tape.conversation.messages())
+            return _Match(tape, length, _not_on_tape(stored, messages[:length]))
+    return None
+
+
+def _overlap(end: Sequence[Message], messages: Sequence[Message]) -> int:
+    """Return how many messages of a history that lost its beginning end with the tape; 0 if none."""
+    for length in range(len(messages), _LEAST_OVERLAP - 1, -1):
+        count = min(len(end), length)
+        stored, resent = end[-count:], messages[length - count : length]
+        known = sum(message.kind != "forgotten" for message in stored)
+        if known >= _LEAST_OVERLAP and all(map(_is_same, stored, resent)):
+            return length
+    return 0
+
+
+def _not_on_tape(stored: Sequence[Message], messages: Sequence[Message]) -> frozenset[int]:
     """Return the indices of the messages that are nowhere on the tape; forgotten ones are on it."""
-    stored = await conversation.messages(limit=shift + len(messages) - 1)
     keys = {key_of(message) for message in stored}
-    same = {
-        message.seq - shift
-        for message in stored
-        if message.seq >= shift and _is_same(message, messages[message.seq - shift])
-    }
+    pairs = zip(reversed(stored), reversed(range(len(messages))), strict=False)
+    same = {index for message, index in pairs if _is_same(message, messages[index])}
     return frozenset(
         index
         for index, message in enumerate(messages)
@@ -165,15 +227,69 @@ async def _not_on_tape(
     )
 
 
-def _overlap(end: Sequence[Message], messages: Sequence[Message]) -> int | None:
-    """Return the index of the message that ends the tape, in a history that lost its beginning."""
-    for index in range(len(messages) - 1, _LEAST_OVERLAP - 2, -1):
-        count = min(len(end), index + 1)
-        stored, resent = end[-count:], messages[index + 1 - count : index + 1]
-        known = sum(message.kind != "forgotten" for message in stored)
-        if known >= _LEAST_OVERLAP and all(map(_is_same, stored, resent)):
-            return index
-    return None
+async def _begins(conversation: Conversation, ids: Collection[str]) -> bool:
+    return any(message.id in ids for message in await conversation.messages(limit=1))
+
+
+def _missing(match: _Match, messages: Sequence[Message]) -> list[Message]:
+    """Return the messages that the tape lacks, with their ids.
+
+    The first may be the rest of an answer: it has the id of the whole, by which its history is
+    found again.
+    """
+    tape, done, _ = match
+    previous = tape.last_id
+    rest = _rest(tape.end[-1], messages[done - 1]) if done else ()
+    if rest:
+        done -= 1
+        previous = (tape.end[-2].id or "") if len(tape.end) > 1 else ""
+    ids = chain(messages[done:], previous)
+    new = [message.replace(id=id_) for message, id_ in zip(messages[done:], ids, strict=True)]
+    if rest:
+        new[0] = new[0].replace(content=rest)
+    return new
+
+
+def _rest(stored: Message, resent: Message) -> tuple[Part, ...]:
+    """Return the parts with which an answer goes on after the stored one; none if it does not."""
+    text = said = _text(stored.content)
+    others = [key for key in _keys(stored.content) if key[0] != "text"]
+    is_answer = stored.role == resent.role == "assistant" and stored.kind != "forgotten"
+    if not is_answer or _is_equal(stored, resent) or not (said or others):
+        return ()
+    rest: list[Part] = []
+    for part in resent.content:
+        if isinstance(part, TextPart):
+            shown = part.text.lstrip() if text is said else part.text
+            if not (shown.startswith(text) or text.startswith(shown)):
+                return ()
+            text, shown = text[len(shown) :], shown[len(text) :]
+            if shown.strip():
+                rest.append(replace(part, text=shown))
+        elif (key := _part_key(part)) in others:
+            others.remove(key)
+        elif not text:
+            rest.append(part)
+    is_whole = not text and not any(key in others for key in _inside_keys(stored.content))
+    return tuple(rest) if is_whole and _inside_keys(rest) else ()
+
+
+def join(messages: Sequence[Message]) -> list[Message]:
+    """Return messages with successive answers as one, which has the seq and the id of the last."""
+    joined: list[Message] = []
+    for message in messages:
+        if joined and joined[-1].role == message.role == "assistant":
+            before = joined.pop()
+            kind = "forgotten" if before.kind == "forgotten" else message.kind
+            content = (*before.content, *message.content)
+            joined.append(message.replace(content=content, kind=kind))
+        else:
+            joined.append(message)
+    return joined
+
+
+def _is_equal(stored: Message, resent: Message) -> bool:
+    return key_of(stored) == key_of(resent)
 
 
 def _is_same(stored: Message, resent: Message) -> bool:
@@ -181,14 +297,15 @@ def _is_same(stored: Message, resent: Message) -> bool:
 
     A forgotten message is that of its role, so that its text does not come back on another tape.
     """
-    if key_of(stored) == key_of(resent):
+    if _is_equal(stored, resent):
         return True
-    if stored.kind == "forgotten":
+    if stored.kind == "forgotten" or stored.role != resent.role:
         return stored.role == resent.role
-    if not stored.role == resent.role == "assistant" or stored.tool_calls:
+    if stored.role != "assistant":
         return False
-    first, second = stored.text.strip(), resent.text.strip()
-    return bool(first and second) and (first.startswith(second) or second.startswith(first))
+    said = _text(resent.content)
+    is_shorter = said and not stored.tool_calls and _text(stored.content).startswith(said)
+    return bool(is_shorter or _rest(stored, resent))
 
 
 def chain(messages: Sequence[Message], previous: str = "") -> Iterator[str]:
@@ -202,26 +319,47 @@ def key_of(message: Message) -> str:
     """Return the same text for a message and the copy that a client resends.
 
     Tool calls and results count by their ids alone, as clients shorten old results and fill in the
-    text beside a call; texts without the space around them; reasoning not at all, as clients drop
-    it; unknown fields only where there is nothing else, as clients add some.
+    text beside a call; texts without the space around them, however they are divided; reasoning not
+    at all, as clients drop it; unknown fields only where there is nothing else, as clients add some.
     """
     calls = [part for part in message.content if isinstance(part, ToolCallPart)]
-    inside = [part for part in message.content if getattr(part, "scope", "part") == "part"]
-    for parts in (calls, inside, message.content):
-        if keys := [key for key in map(_part_key, parts) if key]:
-            return json.dumps([message.role, *keys])
-    return json.dumps([message.role])
+    keys = _keys(calls) or _inside_keys(message.content) or _keys(message.content)
+    return json.dumps([message.role, *keys])
 
 
-def _part_key(part: Part) -> list[str] | None:
+def _keys(parts: Sequence[Part]) -> list[list[str]]:
+    keys: list[list[str]] = []
+    told = [part for part in parts if not (isinstance(part, OtherPart) and is_reasoning(part))]
+    for is_text, run in groupby(told, key=lambda part: isinstance(part, TextPart)):
+        if not is_text:
+            keys += map(_part_key, run)
+        elif text := _text(run):
+            keys.append(["text", text])
+    return keys
+
+
+def _inside_keys(parts: Sequence[Part]) -> list[list[str]]:
+    """Return the keys of parts in the content, without fields of the message and items beside it."""
+    inside = [part for part in parts if not isinstance(part, OtherPart) or part.scope == "part"]
+    return _keys(inside)
+
+
+def _part_key(part: Part) -> list[str]:
     match part:
         case TextPart(text=text):
-            return ["text", text.strip()] if text.strip() else None
+            return ["text", text]
         case ToolCallPart(id=id_):
             return ["call", id_]
         case ToolResultPart(call_id=id_):
             return ["result", id_]
-        case ImagePart() | FilePart():
-            return ["data", hashlib.sha256((part.data or part.url or "").encode()).hexdigest()]
-        case OtherPart():
-            return None if is_reasoning(part) else ["other", part.raw]
+        case ImagePart(data=data, url=url):
+            return ["data", hashlib.sha256((data or url or "").encode()).hexdigest()]
+        case FilePart(data=data, url=url, file_id=file_id):
+            source = data or url or file_id or ""
+            return ["data", hashlib.sha256(source.encode()).hexdigest()]
+        case OtherPart(raw=raw):
+            return ["other", raw]
+
+
+def _text(parts: Iterable[Part]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, TextPart)).strip()

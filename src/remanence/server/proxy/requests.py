@@ -3,20 +3,27 @@
 import asyncio
 import json
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from remanence.context.context import Context
 from remanence.errors import InvalidMessage, RemanenceError
 from remanence.memory import Memory
 from remanence.recent import Recent
-from remanence.server.proxy.api import ProxiedAPI, Unit, with_text, without_empty
+from remanence.server.proxy.api import (
+    ProxiedAPI,
+    Unit,
+    join_answers,
+    with_text,
+    without_empty,
+)
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory, chain
 from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
 from remanence.types import ConversationRef, Message
 from remanence.wire.boundaries import groups
 from remanence.wire.json_value import JsonObject, read_object
+from remanence.wire.parts import TextPart
 from remanence.wire.turns import volatile_block
 
 _log = logging.getLogger(__name__)
@@ -37,16 +44,12 @@ _KEPT: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The conversation up to now, to which the answer will belong; *tape* is the id that keeps it.
-
-    With *begun*, the answer goes on with the last message, which the tape does not have yet.
-    """
+    """The conversation up to now, to which the answer will belong; *tape* is the id that keeps it."""
 
     api: ProxiedAPI
     name: Name
-    own: Sequence[JsonObject]
+    messages: Sequence[Message]
     tape: str
-    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +96,10 @@ class Requests:
         Raises:
             RemanenceError: it cannot be stored; the client's next request has it again.
         """
-        units = without_empty(turn.api.read([*turn.own, *answer]))
-        if turn.begun:
-            units = turn.api.join(units)
-        await self._histories.absorb(turn.name, [unit.message for unit in units])
+        before, said = list(turn.messages), [unit.message for unit in _read(turn.api, answer)]
+        if said and before[-1].role == "assistant":  # as the client began the answer
+            said[0] = _go_on(before.pop(), said[0])
+        await self._histories.absorb(turn.name, [*before, *said])
 
     async def _with_memory(
         self, api: ProxiedAPI, headers: Mapping[str, str], content: bytes, tenant: str | None
@@ -107,7 +110,7 @@ class Requests:
         if conversation is None and not self._recognize:
             raise UnknownHistory("the request names no conversation")
         prompts, own = api.split(body)
-        units = without_empty(api.read(own))
+        units = _read(api, own)
         messages = [unit.message for unit in units]
         if not messages:
             raise UnknownHistory("it has no messages")
@@ -133,13 +136,7 @@ class Requests:
         rewritten = self._rewrite(api, body, units, stored, context, newest)
         return Prepared(
             content=content if rewritten is None else json.dumps(rewritten).encode(),
-            turn=Turn(
-                api=api,
-                name=name,
-                own=own,
-                tape=stored.conversation.id,
-                begun=stored.length < len(units),
-            ),
+            turn=Turn(api=api, name=name, messages=messages, tape=stored.conversation.id),
         )
 
     def _rewrite(
@@ -161,36 +158,40 @@ class Requests:
             UnknownHistory: a message of the tape is not of this request.
         """
         notes = "\n\n".join(block.text for block in context.system if block.kind in _NOTES)
-        volatile = self._volatile_text(stored, context, newest)
+        indices = _indices(context.messages, stored.length)
+        volatile = self._volatile_text(stored, context, newest, indices)
         if not notes and not volatile and not context.omitted:
             return None
-        if context.stats.last_seq != stored.shift + stored.length - 1:
+        if context.stats.last_seq != stored.last_seq:
             raise UnknownHistory("another request of this conversation was faster")
-        first = context.stats.first_raw_seq - stored.shift
-        own = [
-            unit
-            for run in _runs_not_on_tape(units[: max(0, first)], stored.not_on_tape)
-            for unit in run
-        ]
+        first = max(0, min(indices, default=stored.length))
+        # Those that a client put between the newest have moved the ones before them back.
+        moved = sum(index >= first for index in stored.not_on_tape)
+        own = _runs_of(units[:first], {*stored.not_on_tape, *range(first - moved, first)})
         _check_pairs([*(unit.message for unit in own), *context.messages])
         cut = [gap for gap in context.omitted if gap.reason == "excerpt"]
         tail = [one for unit in own for one in unit.objects]
-        for message in context.messages:
-            index = message.seq - stored.shift
+        shown_index = -1
+        for message, index in zip(context.messages, indices, strict=True):
             is_cut = any(gap.first_seq <= message.seq <= gap.last_seq for gap in cut)
-            shown = api.render(message) if index < 0 or is_cut else [*units[index].objects]
-            if volatile and index == newest:
-                at = max(i for i, one in enumerate(shown) if one.get("role") == "user")
-                shown[at] = with_text(shown[at], volatile, api.text_type)
-            tail += shown
+            if index < 0 or is_cut:
+                tail += api.render(message)
+            elif index != shown_index:
+                shown, shown_index = [*units[index].objects], index
+                if volatile and index == newest:
+                    at = max(i for i, one in enumerate(shown) if one.get("role") == "user")
+                    shown[at] = with_text(shown[at], volatile, api.text_type)
+                tail += shown
         tail += [one for unit in units[stored.length :] for one in unit.objects]
         return api.rewrite(body, notes, tail)
 
-    def _volatile_text(self, stored: Stored, context: Context, newest: int | None) -> str:
+    def _volatile_text(
+        self, stored: Stored, context: Context, newest: int | None, indices: Sequence[int]
+    ) -> str:
         """Return the text beside the user's newest message: the same throughout its tool calls."""
-        if newest is None:
+        if newest is None or newest not in indices:
             return ""
-        ref, seq = stored.conversation.ref, newest + stored.shift
+        ref, seq = stored.conversation.ref, context.messages[indices.index(newest)].seq
         known, text = self._volatile.get(ref, (0, ""))
         if known != seq:
             is_last = seq == context.stats.last_seq
@@ -203,14 +204,45 @@ def _is_spoken(message: Message) -> bool:
     return message.role == "user" and bool(message.text.strip())
 
 
-def _runs_not_on_tape(units: Sequence[Unit], indices: Collection[int]) -> Iterator[Sequence[Unit]]:
-    """Yield the runs of calls and results, or single messages, with one that the tape has not."""
+def _read(api: ProxiedAPI, objects: Sequence[JsonObject]) -> list[Unit]:
+    return join_answers(without_empty(api.read(objects)))
+
+
+def _go_on(begun: Message, answer: Message) -> Message:
+    """Return an answer with the beginning that the client gave it, in one text where both meet."""
+    match begun.content, answer.content:
+        case [*head, TextPart(text=text, extra=None)], [TextPart() as goes_on, *end]:
+            content = (*head, replace(goes_on, text=text + goes_on.text), *end)
+        case _:
+            content = (*begun.content, *answer.content)
+    return begun.replace(content=content)
+
+
+def _indices(messages: Sequence[Message], length: int) -> list[int]:
+    """Return the index of each message of a tape in the history whose first *length* end with it.
+
+    Those before the beginning of the history are below 0.
+    """
+    indices: list[int] = []
+    index, later = length - 1, None
+    for message in reversed(messages):
+        if later is not None and not (message.role == later.role == "assistant"):
+            index -= later.seq - message.seq
+        indices.append(index)
+        later = message
+    return indices[::-1]
+
+
+def _runs_of(units: Sequence[Unit], indices: Collection[int]) -> list[Unit]:
+    """Return the units with these indices, with the calls and results that belong to them."""
+    kept: list[Unit] = []
     begin = 0
     for run in groups([unit.message for unit in units]):
         end = begin + len(run)
         if any(index in indices for index in range(begin, end)):
-            yield units[begin:end]
+            kept += units[begin:end]
         begin = end
+    return kept
 
 
 def _overhead(body: JsonObject, prompts: Sequence[object]) -> str:

@@ -6,7 +6,7 @@ Events: https://platform.openai.com/docs/api-reference/responses-streaming
 from collections.abc import Sequence
 
 from remanence.errors import InvalidMessage
-from remanence.server.proxy.api import Unit, list_of_objects
+from remanence.server.proxy.api import Unit, list_of_objects, read_each
 from remanence.server.proxy.openai import OpenAIAPI
 from remanence.types import Message
 from remanence.wire import responses
@@ -50,16 +50,7 @@ class OpenAIResponses(OpenAIAPI):
         return super().split(body)
 
     def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
-        units: list[Unit] = []
-        for item in objects:
-            (message,) = Message.from_openai_responses([item])
-            if units and units[-1].message.role == message.role == "assistant":
-                before, items = units.pop()
-                message = before.replace(content=(*before.content, *message.content))
-                units.append(Unit(message, (*items, item)))
-            else:
-                units.append(Unit(message, (item,)))
-        return units
+        return read_each(objects, lambda item: Message.from_openai_responses([item])[0])
 
     def render(self, message: Message) -> list[JsonObject]:
         return responses.render(message.role, message.content, message.name)

@@ -1,0 +1,195 @@
+"""Histories of clients at the proxies: each message is on one tape, once, however it is resent."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import httpx2
+import pytest
+from tests.server.conftest import POLICY, Client, served
+from tests.wire.dialects import Call, Reply
+from tests.wire.servers import ModelServer
+
+from remanence import Memory, Settings
+from remanence.background import Background
+from remanence.opening import assemble
+from remanence.server.app import create_app
+from remanence.stores import open_store
+from remanence.testing import FaultyStore, FixedClock
+from remanence.types import ConversationRef, Message
+
+NAMED = {"x-remanence-conversation": "trip", "authorization": "Bearer key-of-a"}
+CHAT = "openai/v1/chat/completions"
+RESPONSES = "openai/v1/responses"
+MESSAGES = "anthropic/v1/messages"
+LONG = "The boat to the island leaves from pier {0} and takes {0} minutes in good weather. "
+
+
+@pytest.fixture
+async def proxy(memory: Memory, upstream: ModelServer) -> AsyncIterator[Client]:
+    app = create_app(memory, openai_url=upstream.url, anthropic_url=upstream.url)
+    async with served(app) as client:
+        yield client
+
+
+async def ask(
+    proxy: Client, path: str, history: Sequence[dict[str, Any]], **fields: object
+) -> httpx2.Response:
+    field = "input" if path == RESPONSES else "messages"
+    body = {"model": "m", "max_tokens": 900, field: history, **fields}
+    response = await proxy.http.post(path, json=body, headers=NAMED)
+    assert response.headers["x-remanence-memory"] == "on"
+    return response
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(content: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content}
+
+
+async def tapes(memory: Memory) -> dict[str, list[str]]:
+    found = {}
+    for state in await memory.conversations():
+        conversation = memory.conversation(state.ref.id, tenant=state.ref.tenant)
+        found[state.ref.id] = [message.full_text for message in await conversation.messages()]
+    return found
+
+
+async def observe(memory: Memory, name: str = "trip") -> None:
+    for state in await memory.conversations():
+        if state.ref.id == name:
+            await memory.conversation(name, tenant=state.ref.tenant).flush()
+
+
+@pytest.mark.parametrize("merges", [True, False], ids=["merged", "two messages"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_that_the_client_began_and_a_tool_call_ends_is_one_message(
+    proxy: Client, upstream: ModelServer, memory: Memory, *, stream: bool, merges: bool
+) -> None:
+    begun = {"type": "text", "text": "I look:"}
+    call = {"type": "tool_use", "id": "c1", "name": "find", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "open"}
+    upstream.script(Reply("", calls=(Call("c1", "find"),)), Reply("It is open."))
+    history = [user("Is the gate open?")]
+    await ask(proxy, MESSAGES, [*history, assistant([begun])], stream=stream)
+    answered = [assistant([begun, call])] if merges else [assistant([begun]), assistant([call])]
+    history += [*answered, {"role": "user", "content": [result]}]
+    await ask(proxy, MESSAGES, history, stream=stream)
+    history += [assistant("It is open."), user("Thanks.")]
+    await ask(proxy, MESSAGES, history)
+
+    assert upstream.received[-1].body["messages"] == history
+    assert await tapes(memory) == {
+        "trip": [
+            "user: Is the gate open?",
+            "assistant: I look:\n[calls find {}]",
+            "tool: \n[result] open",
+            "assistant: It is open.",
+            "user: Thanks.",
+            "assistant: - noted",
+        ]
+    }
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+@pytest.mark.parametrize("merges", [True, False], ids=["merged", "two messages"])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_that_goes_on_in_another_request_is_stored_whole(
+    proxy: Client, upstream: ModelServer, memory: Memory, *, path: str, merges: bool, stream: bool
+) -> None:
+    """Such as one that was cut off: the client sends it again, for the rest of it."""
+    first, rest = "The first boat leaves at nine,", " the last at ten."
+    upstream.script(Reply(first), Reply(rest), Reply("Yes."), Reply("Five."))
+    history = [user("When are the boats?")]
+    await ask(proxy, path, history, stream=stream)
+    await ask(proxy, path, [*history, assistant(first)], stream=stream)
+    history += [assistant(first + rest)] if merges else [assistant(first), assistant(rest)]
+    history.append(user("Daily?"))
+    await ask(proxy, path, history, stream=stream)
+    history += [assistant("Yes."), user("How many?")]
+    await ask(proxy, path, history, stream=stream)
+
+    (tape,) = (await tapes(memory)).values()
+    assert [text.partition(": ")[2].strip() for text in tape] == [
+        "When are the boats?", first, rest.strip(), "Daily?", "Yes.", "How many?", "Five.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+async def test_an_answer_in_two_messages_is_sent_on_once_behind_notes(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str
+) -> None:
+    history: list[dict[str, Any]] = []
+    for number in range(12):
+        history.append(user(LONG.format(number) * 2))
+        upstream.script(Reply(f"First {number}."), Reply(f"Then {number}."))
+        await ask(proxy, path, history)
+        history.append(assistant(f"First {number}."))
+        await ask(proxy, path, history)
+        history.append(assistant(f"Then {number}."))
+        await observe(memory)
+    upstream.script(Reply("Pier 3."))
+    await ask(proxy, path, [*history, user("And now?")])
+
+    sent = upstream.received[-1].body["input" if path == RESPONSES else "messages"]
+    own = [one for one in sent if one in history]
+    assert len(sent) < 20
+    assert own == history[-len(own) :]
+    assert len(sent) == len(own) + 2, "the notes, and the newest with what was recalled"
+    (tape,) = (await tapes(memory)).values()
+    assert len(tape) == len(history) + 2
+
+
+class CountedStore(FaultyStore):
+    """Counts the messages that are read."""
+
+    read = 0
+
+    async def messages(
+        self,
+        ref: ConversationRef,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        max_tokens: int | None = None,
+    ) -> tuple[Message, ...]:
+        found = await super().messages(ref, after=after, limit=limit, max_tokens=max_tokens)
+        self.read += len(found)
+        return found
+
+
+@pytest.mark.parametrize(
+    "own", [user("Summary: Ana asked for piers."), None], ids=["summary", "shortened answers"]
+)
+async def test_a_request_costs_the_same_however_long_the_tape_is(
+    upstream: ModelServer, own: dict[str, Any] | None
+) -> None:
+    """Also where the client keeps a summary before old messages, or shortens each answer."""
+    clock = FixedClock()
+    store = CountedStore(await open_store("sqlite:///:memory:", clock=clock))
+    async with Background() as background:
+        runtime = await assemble(
+            store, settings=Settings(), policy=POLICY, clock=clock, background=background
+        )
+        app = create_app(Memory(runtime), openai_url=upstream.url)
+        history: list[dict[str, Any]] = []
+        async with served(app) as proxy:
+            reads = []
+            for number in range(30):
+                history.append(user(f"Which pier has boat {number}?"))
+                upstream.script(Reply(f"Pier {number}. Have a good trip!"))
+                before = store.read
+                await ask(proxy, CHAT, history)
+                reads.append(store.read - before)
+                history.append(
+                    assistant(
+                        f"Pier {number}." if own is None else f"Pier {number}. Have a good trip!"
+                    )
+                )
+                if number == 10 and own is not None:
+                    history[:8] = [own]
+        await store.close()
+
+    assert reads[-1] <= reads[-10], reads
