@@ -193,3 +193,138 @@ async def test_a_request_costs_the_same_however_long_the_tape_is(
         await store.close()
 
     assert reads[-1] <= reads[-10], reads
+
+
+async def talk(
+    proxy: Client, upstream: ModelServer, memory: Memory, turns: int
+) -> list[dict[str, Any]]:
+    """A conversation of so many turns, each observed; the history as its client keeps it."""
+    history: list[dict[str, Any]] = []
+    for number in range(turns):
+        history.append(user(LONG.format(number) * 2))
+        upstream.script(Reply(f"Noted {number}."))
+        await ask(proxy, CHAT, history)
+        history.append(assistant(f"Noted {number}."))
+        await observe(memory)
+    return history
+
+
+@pytest.mark.parametrize(
+    ("index", "text"),
+    [(2, LONG.format("Zanzibar")), (3, "Zanzibar, then.")],
+    ids=["question", "answer"],
+)
+async def test_an_old_message_that_was_edited_makes_a_branch_with_its_own_notes(
+    proxy: Client, upstream: ModelServer, memory: Memory, index: int, text: str
+) -> None:
+    history = await talk(proxy, upstream, memory, 12)
+    before = history[index]["content"]
+    history[index] = {**history[index], "content": text}
+    upstream.script(Reply("Pier 3."), Reply("Pier 4."))
+    await ask(proxy, CHAT, [*history, user("And now?")])
+
+    sent = upstream.received[-1].body["messages"]
+    assert sent[: len(history)] == history, "nothing is noted yet, so nothing is left out"
+    await observe(memory, "trip~1")
+    history += [user("And now?"), assistant("Pier 3."), user("And then?")]
+    response = await ask(proxy, CHAT, history)
+
+    sent = upstream.received[-1].body["messages"]
+    assert response.headers["x-remanence-conversation"] == "trip~1"
+    assert len(sent) < 20
+    assert before not in str(sent)
+    kept = await tapes(memory)
+    assert len(kept["trip"]) == 24
+    assert len(kept["trip~1"]) == len(history) + 1
+
+
+async def test_a_message_that_a_client_changes_with_each_request_makes_one_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    """Such as one with the present state of a project, behind examples."""
+    history = await talk(proxy, upstream, memory, 12)
+    for number in range(5):
+        history[2] = user(f"There are {number} boats.")
+        upstream.script(Reply(f"Pier {number}."))
+        await ask(proxy, CHAT, [*history, user("And now?")])
+        assert history[2] in upstream.received[-1].body["messages"]
+        history += [user("And now?"), assistant(f"Pier {number}.")]
+
+    assert {id_: len(tape) for id_, tape in (await tapes(memory)).items()} == {
+        "trip": 24,
+        "trip~1": 34,
+    }
+
+
+async def test_a_first_message_that_changes_with_each_request_makes_no_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    """Such as one with the time of day."""
+    history = await talk(proxy, upstream, memory, 12)
+    for number in range(3):
+        history[0] = user(f"It is {number} o'clock.")
+        upstream.script(Reply(f"Pier {number}."))
+        await ask(proxy, CHAT, [*history, user("And now?")])
+        assert upstream.received[-1].body["messages"].count(history[0]) == 1
+        history += [user("And now?"), assistant(f"Pier {number}.")]
+
+    assert {id_: len(tape) for id_, tape in (await tapes(memory)).items()} == {"trip": 30}
+
+
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+async def test_old_results_that_a_client_shortens_make_no_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str
+) -> None:
+    """As coding agents do with results that they do not need any more."""
+    history: list[dict[str, Any]] = []
+    for number in range(10):
+        history.append(user(LONG.format(number) * 2))
+        upstream.script(Reply("", calls=(Call(f"c{number}", "find"),)), Reply(f"Noted {number}."))
+        await ask(proxy, path, history)
+        history += called(path, f"c{number}", "A long list of boats. " * 20)
+        await ask(proxy, path, history)
+        history.append(assistant(f"Noted {number}."))
+        await observe(memory)
+        if number > 3:
+            history[(number - 3) * 4 + 1 : (number - 3) * 4 + 3] = called(
+                path, f"c{number - 3}", "[cleared]"
+            )
+    (tape,) = (await tapes(memory)).values()
+    assert len(tape) == 40
+
+
+def called(path: str, id_: str, result: str) -> list[dict[str, Any]]:
+    """A call and its result, in the form of an API."""
+    if path == RESPONSES:
+        call = {"type": "function_call", "call_id": id_, "name": "find", "arguments": "{}"}
+        return [call, {"type": "function_call_output", "call_id": id_, "output": result}]
+    if path == CHAT:
+        function = {"name": "find", "arguments": "{}"}
+        calls = [{"id": id_, "type": "function", "function": function}]
+        return [
+            {**assistant(None), "tool_calls": calls},
+            {"role": "tool", "tool_call_id": id_, "content": result},
+        ]
+    block = {"type": "tool_result", "tool_use_id": id_, "content": result}
+    use = {"type": "tool_use", "id": id_, "name": "find", "input": {}}
+    return [assistant([use]), {"role": "user", "content": [block]}]
+
+
+async def test_images_that_a_client_leaves_out_of_old_messages_make_no_branch(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    history: list[dict[str, Any]] = []
+    for number in range(12):
+        text = {"type": "text", "text": LONG.format(number)}
+        url = f"data:image/png;base64,{number:04}"
+        history.append(
+            {"role": "user", "content": [text, {"type": "image_url", "image_url": {"url": url}}]}
+        )
+        upstream.script(Reply(f"Noted {number}."))
+        await ask(proxy, CHAT, history)
+        assert url in str(upstream.received[-1].body)
+        history[-1] = {"role": "user", "content": [text]}
+        history.append(assistant(f"Noted {number}."))
+
+    (tape,) = (await tapes(memory)).values()
+    assert len(tape) == 24

@@ -196,11 +196,19 @@ def _go_on(
 
 
 async def _find_overlap(tapes: Sequence[_Tape], messages: Sequence[Message]) -> _Match | None:
-    """Match a history that ends like a tape, but is not the same from the beginning."""
+    """Match a history that ends like a tape, but is not the same from the beginning.
+
+    One that was edited matches none. A message that was changed twice is changed by the client
+    itself, and opens no more branches.
+    """
+    edits = set()
     for tape in tapes:
         if length := _overlap(tape.end, messages):
             stored = join(await tape.conversation.messages())
-            return _Match(tape, length, _not_on_tape(stored, messages[:length]))
+            lacking = _not_on_tape(stored, messages[:length])
+            if lacking in edits or not _is_edit(stored, messages[:length], lacking):
+                return _Match(tape, length, lacking)
+            edits.add(lacking)
     return None
 
 
@@ -224,6 +232,20 @@ def _not_on_tape(stored: Sequence[Message], messages: Sequence[Message]) -> froz
         index
         for index, message in enumerate(messages)
         if index not in same and key_of(message) not in keys
+    )
+
+
+def _is_edit(
+    stored: Sequence[Message], messages: Sequence[Message], lacking: Collection[int]
+) -> bool:
+    """Return whether a history only says something else where the tape has another text.
+
+    A first message that changed is the client's own, such as a summary or the date of today.
+    """
+    return (
+        len(stored) == len(messages)
+        and _is_same(stored[0], messages[0])
+        and any(messages[index].role in ("user", "assistant") for index in lacking)
     )
 
 
@@ -295,14 +317,17 @@ def _is_equal(stored: Message, resent: Message) -> bool:
 def _is_same(stored: Message, resent: Message) -> bool:
     """Compare two messages; an answer may come back with more or less text than was streamed.
 
-    A forgotten message is that of its role, so that its text does not come back on another tape.
+    A message of the user may come back without its images and files. A forgotten message is that of
+    its role, so that its text does not come back on another tape.
     """
     if _is_equal(stored, resent):
         return True
     if stored.kind == "forgotten" or stored.role != resent.role:
         return stored.role == resent.role
     if stored.role != "assistant":
-        return False
+        keys = _keys(resent.content)
+        kept = [p for p in stored.content if not _is_media(p) or _part_key(p) in keys]
+        return bool(kept) and _is_equal(stored.replace(content=tuple(kept)), resent)
     said = _text(resent.content)
     is_shorter = said and not stored.tool_calls and _text(stored.content).startswith(said)
     return bool(is_shorter or _rest(stored, resent))
@@ -359,6 +384,10 @@ def _part_key(part: Part) -> list[str]:
             return ["data", hashlib.sha256(source.encode()).hexdigest()]
         case OtherPart(raw=raw):
             return ["other", raw]
+
+
+def _is_media(part: Part) -> bool:
+    return isinstance(part, ImagePart | FilePart)
 
 
 def _text(parts: Iterable[Part]) -> str:
