@@ -1,5 +1,6 @@
 """Histories of clients at the proxies: each message is on one tape, once, however it is resent."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -328,3 +329,21 @@ async def test_images_that_a_client_leaves_out_of_old_messages_make_no_branch(
 
     (tape,) = (await tapes(memory)).values()
     assert len(tape) == 24
+
+
+async def test_a_request_that_caches_by_itself_keeps_within_four_breakpoints(
+    proxy: Client, upstream: ModelServer, memory: Memory
+) -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    prompt = [{"type": "text", "text": text, **mark} for text in ("You help.", "Be brief.")]
+    tools = [{"name": "find", "input_schema": {"type": "object"}, **mark}]
+    history: list[dict[str, Any]] = []
+    for number in range(12):
+        history.append(user(LONG.format(number) * 2))
+        await ask(proxy, MESSAGES, history, system=prompt, tools=tools, **mark)
+        history.append(assistant("- noted"))
+        await observe(memory)
+
+    sent = upstream.received[-1].body
+    assert len(sent["messages"]) < len(history)
+    assert json.dumps(sent).count("cache_control") == 4

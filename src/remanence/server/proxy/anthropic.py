@@ -71,7 +71,7 @@ class AnthropicMessages(ProxiedAPI):
             lead_in = [{"role": "user", "content": LEAD_IN}] if is_headless else []
             return {**body, "messages": [*lead_in, *tail]}
         block: JsonObject = {"type": "text", "text": notes}
-        if _breakpoints([body.get("system"), body.get("tools"), *tail]) < MAX_CACHE_BREAKPOINTS:
+        if _breakpoints({**body, "messages": tail}) < MAX_CACHE_BREAKPOINTS:
             block["cache_control"] = CACHE_CONTROL
         return {**body, "messages": [{"role": "user", "content": [block]}, *tail]}
 
