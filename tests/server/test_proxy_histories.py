@@ -331,6 +331,19 @@ async def test_images_that_a_client_leaves_out_of_old_messages_make_no_branch(
     assert len(tape) == 24
 
 
+@pytest.mark.parametrize("path", [CHAT, RESPONSES, MESSAGES])
+async def test_a_result_with_bytes_that_no_tape_takes_leaves_the_memory_on(
+    proxy: Client, upstream: ModelServer, memory: Memory, path: str
+) -> None:
+    """Such as that of a tool that read a program."""
+    history = [user("Read it."), *called(path, "c1", "ELF\0 Lisbon")]
+    await ask(proxy, path, history)
+
+    assert upstream.received[-1].body["input" if path == RESPONSES else "messages"] == history
+    (tape,) = (await tapes(memory)).values()
+    assert "[result] ELF Lisbon" in tape[2]
+
+
 async def test_a_request_that_caches_by_itself_keeps_within_four_breakpoints(
     proxy: Client, upstream: ModelServer, memory: Memory
 ) -> None:

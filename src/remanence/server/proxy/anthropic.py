@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, read_each
+from remanence.server.proxy.api import ProxiedAPI, list_of_objects
 from remanence.types import Message
 from remanence.wire import anthropic
 from remanence.wire.json_value import JsonObject
@@ -59,8 +59,8 @@ class AnthropicMessages(ProxiedAPI):
     def split(self, body: JsonObject) -> tuple[Sequence[JsonObject], Sequence[JsonObject]]:
         return (), list_of_objects(body.get("messages"))
 
-    def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
-        return read_each(objects, Message.from_anthropic)
+    def read(self, one: JsonObject) -> Message:
+        return Message.from_anthropic(one)
 
     def render(self, message: Message) -> list[JsonObject]:
         return anthropic.render(message.role, message.content, message.name)

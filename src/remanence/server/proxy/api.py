@@ -1,12 +1,12 @@
 """The parts of a provider's API that a proxy has to know."""
 
-from collections.abc import Callable, Sequence
-from typing import ClassVar, Final, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from remanence.errors import InvalidMessage
 from remanence.types import Message
 from remanence.wire.json_value import JsonObject
-from remanence.wire.message_rules import is_empty
+from remanence.wire.message_rules import is_empty, storable
 
 _EMPTY: Final = Message(role="system", content=())
 
@@ -46,11 +46,11 @@ class ProxiedAPI(Protocol):
             InvalidMessage: the request has none, or a part of it is with the provider.
         """
 
-    def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
-        """Read a conversation, each object on its own.
+    def read(self, one: JsonObject) -> Message:
+        """Read an object of a conversation.
 
         Raises:
-            InvalidMessage: an object is not of this API.
+            InvalidMessage: it is not of this API.
         """
 
     def render(self, message: Message) -> list[JsonObject]:
@@ -67,16 +67,38 @@ def list_of_objects(value: object) -> list[JsonObject]:
     return value
 
 
-def read_each(objects: Sequence[JsonObject], read: Callable[[JsonObject], Message]) -> list[Unit]:
-    """Read each object as a message; an empty prompt may lack a content that could be read."""
-    return [Unit(_EMPTY if _is_empty_prompt(one) else read(one), (one,)) for one in objects]
+def read_units(api: ProxiedAPI, objects: Sequence[JsonObject]) -> list[Unit]:
+    """Read a conversation: no message is empty, and no two successive ones are answers.
+
+    Raises:
+        InvalidMessage: an object is not of this API.
+    """
+    units = [
+        # An empty prompt may lack a content that could be read.
+        Unit(_EMPTY if _is_empty_prompt(one) else api.read(_storable(one)), (one,))
+        for one in objects
+    ]
+    return _join_answers(_without_empty(units))
+
+
+def _storable(value: Any) -> Any:  # JSON of any kind
+    """Return a value with texts that a tape takes, as results of tools may have any bytes."""
+    match value:
+        case str():
+            return storable(value)
+        case dict():
+            return {storable(key): _storable(inner) for key, inner in value.items()}
+        case list():
+            return [_storable(inner) for inner in value]
+        case _:
+            return value
 
 
 def _is_empty_prompt(one: JsonObject) -> bool:
     return one.get("role") in ("system", "developer") and not one.get("content")
 
 
-def without_empty(units: Sequence[Unit]) -> list[Unit]:
+def _without_empty(units: Sequence[Unit]) -> list[Unit]:
     """Return units without empty messages, which no tape takes, beside the message after each."""
     whole: list[Unit] = []
     empty: list[JsonObject] = []
@@ -92,7 +114,7 @@ def without_empty(units: Sequence[Unit]) -> list[Unit]:
     return whole
 
 
-def join_answers(units: Sequence[Unit]) -> list[Unit]:
+def _join_answers(units: Sequence[Unit]) -> list[Unit]:
     """Return units with successive answers as one, as most providers take them."""
     joined: list[Unit] = []
     for message, objects in units:

@@ -6,7 +6,7 @@ Events: https://platform.openai.com/docs/api-reference/chat-streaming
 from collections.abc import Sequence
 from typing import ClassVar
 
-from remanence.server.proxy.api import ProxiedAPI, Unit, list_of_objects, read_each
+from remanence.server.proxy.api import ProxiedAPI, list_of_objects
 from remanence.types import Message
 from remanence.wire import openai
 from remanence.wire.json_value import JsonObject
@@ -78,9 +78,9 @@ class OpenAIChat(OpenAIAPI):
     text_type = "text"
     answer = OpenAIAnswer
 
-    def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
+    def read(self, one: JsonObject) -> Message:
         # Without an id and a time of the client's: a history is known by its content alone.
-        return read_each(objects, lambda each: Message(**openai.parse(each)._asdict()))
+        return Message(**openai.parse(one)._asdict())
 
     def render(self, message: Message) -> list[JsonObject]:
         return openai.render(message.role, message.content, message.name)

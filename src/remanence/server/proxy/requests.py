@@ -11,13 +11,7 @@ from remanence.context.context import Context
 from remanence.errors import InvalidMessage, RemanenceError
 from remanence.memory import Memory
 from remanence.recent import Recent
-from remanence.server.proxy.api import (
-    ProxiedAPI,
-    Unit,
-    join_answers,
-    with_text,
-    without_empty,
-)
+from remanence.server.proxy.api import ProxiedAPI, Unit, read_units, with_text
 from remanence.server.proxy.history import Histories, Stored, UnknownHistory, chain
 from remanence.server.proxy.naming import MEMORY, Name, compacts, conversation_of, name_of
 from remanence.types import ConversationRef, Message
@@ -96,7 +90,7 @@ class Requests:
         Raises:
             RemanenceError: it cannot be stored; the client's next request has it again.
         """
-        before, said = list(turn.messages), [unit.message for unit in _read(turn.api, answer)]
+        before, said = list(turn.messages), [unit.message for unit in read_units(turn.api, answer)]
         if said and before[-1].role == "assistant":  # as the client began the answer
             said[0] = _go_on(before.pop(), said[0])
         await self._histories.absorb(turn.name, [*before, *said])
@@ -110,7 +104,7 @@ class Requests:
         if conversation is None and not self._recognize:
             raise UnknownHistory("the request names no conversation")
         prompts, own = api.split(body)
-        units = _read(api, own)
+        units = read_units(api, own)
         messages = [unit.message for unit in units]
         if not messages:
             raise UnknownHistory("it has no messages")
@@ -202,10 +196,6 @@ class Requests:
 
 def _is_spoken(message: Message) -> bool:
     return message.role == "user" and bool(message.text.strip())
-
-
-def _read(api: ProxiedAPI, objects: Sequence[JsonObject]) -> list[Unit]:
-    return join_answers(without_empty(api.read(objects)))
 
 
 def _go_on(begun: Message, answer: Message) -> Message:

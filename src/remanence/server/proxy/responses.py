@@ -6,7 +6,7 @@ Events: https://platform.openai.com/docs/api-reference/responses-streaming
 from collections.abc import Sequence
 
 from remanence.errors import InvalidMessage
-from remanence.server.proxy.api import Unit, list_of_objects, read_each
+from remanence.server.proxy.api import list_of_objects
 from remanence.server.proxy.openai import OpenAIAPI
 from remanence.types import Message
 from remanence.wire import responses
@@ -49,8 +49,9 @@ class OpenAIResponses(OpenAIAPI):
             raise InvalidMessage("an item of the conversation is with the provider")
         return super().split(body)
 
-    def read(self, objects: Sequence[JsonObject]) -> list[Unit]:
-        return read_each(objects, lambda item: Message.from_openai_responses([item])[0])
+    def read(self, one: JsonObject) -> Message:
+        (message,) = Message.from_openai_responses([one])
+        return message
 
     def render(self, message: Message) -> list[JsonObject]:
         return responses.render(message.role, message.content, message.name)
